@@ -1,0 +1,316 @@
+"""Run chapters top to bottom and store their outputs, in place.
+
+    python tests/notebooks/execute.py                                  # every chapter
+    python tests/notebooks/execute.py chapters/01_soft_lookup.ipynb    # one
+    python tests/notebooks/execute.py --jobs 2                         # two at a time
+    python tests/notebooks/execute.py --modules                        # run nothing, see below
+    python tests/notebooks/execute.py --normalize                      # run nothing, only tidy
+
+A notebook is written only when all its cells ran; otherwise the failing cell is shown, the file
+stays as it was, and the command ends with 1. What is written is normalized, so that two runs that
+computed the same thing store the same bytes:
+
+- metadata: kernel, language and widget state, nothing about this machine or this run;
+  cells keep ``tags`` and ``mystnb``; the format version is fixed;
+- widgets: only the models that an output shows, and what they refer to, under names made of the
+  class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
+- outputs: neighboring prints are one output;
+- ids: a cell without an id, or with a random one, gets one made of its own first words. Give
+  your own (``ask-the-dictionary``) where you want it to outlive an edit.
+
+A stored live figure carries a copy of its JavaScript. ``--modules`` brings these copies up to date
+with the library without running the cells: for a change that touches only the module or its style
+sheet. A change of the Python side (its traits) needs a run.
+
+The chapters import the library from this checkout, whatever is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = ROOT / "chapters"
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+LANGUAGE = {"name": "python"}
+CELL_METADATA = ("tags", "mystnb")
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+MODEL_REFERENCE = "IPY_MODEL_"
+
+# What Jupyter, jupytext and Colab hand out when nobody chose: 8 or more hexadecimal digits or a
+# UUID with a digit in it (so that a word such as "defaced" stays), or Colab's 12 characters.
+RANDOM_ID = re.compile(
+    r"(?=.*\d)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=.*[A-Z_\d])[\w-]{12}"
+)
+CHOSEN_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def notebooks(paths: list[str] | None = None) -> list[Path]:
+    """The chapters in reading order, or the notebooks named."""
+    if paths:
+        return [Path(path) for path in paths]
+    return sorted(p for p in CHAPTERS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+def is_random_id(name: str) -> bool:
+    """Whether a cell id looks handed out by a machine: it would change with every rewrite."""
+    if CHOSEN_ID.fullmatch(name) and "-" in name and not re.fullmatch(r"[0-9a-f-]{36}", name):
+        return False
+    return RANDOM_ID.fullmatch(name) is not None
+
+
+def slug(source: str) -> str:
+    """A cell id made of the first line that says something."""
+    for line in source.splitlines():
+        words = re.findall(r"[a-z0-9]+", line.lower())
+        if words and not line.startswith((":", "```", "---")):
+            return "-".join(words)[:40].rstrip("-")
+    words = re.findall(r"[a-z0-9]+", source.lower())
+    return "-".join(words)[:40].rstrip("-") or "cell"
+
+
+def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Take out of `nb`, in place, whatever differs between two runs of the same cells."""
+    widgets = nb.metadata.get("widgets")
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    nb.nbformat, nb.nbformat_minor = 4, 5
+
+    taken = {c["id"] for c in nb.cells if c.get("id") and not is_random_id(c["id"])}
+    for cell in nb.cells:
+        cell.metadata = nbformat.from_dict(
+            {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
+        )
+        if not cell.get("id") or is_random_id(cell["id"]):
+            name = base = slug(cell.source)
+            number = 2
+            while name in taken:
+                name, number = f"{base}-{number}", number + 1
+            cell["id"] = name
+            taken.add(name)
+        if cell.cell_type == "code":
+            cell.outputs = merge_streams(cell.outputs)
+
+    if widgets and STATE in widgets:
+        state = name_models(nb, widgets[STATE])
+        if state["state"]:
+            nb.metadata["widgets"] = {STATE: state}
+    return nb
+
+
+def merge_streams(outputs: list) -> list:
+    """Neighboring prints as one output: how often the kernel flushes is chance."""
+    merged: list = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        both = last is not None and last.output_type == output.output_type == "stream"
+        if both and last.name == output.name:
+            last.text += output.text
+        else:
+            merged.append(output)
+    return merged
+
+
+def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
+    """Widget state with ids that do not change between runs; `nb`'s views follow.
+
+    Models are taken in the order in which outputs show them, each followed by the models it
+    refers to. Models that no output shows (a progress bar that closed) are left out.
+    """
+    state = stored["state"]
+    names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+
+    def visit(model_id: str, name: str | None) -> None:
+        if model_id in names or model_id not in state:
+            return
+        model = state[model_id]
+        if name is None:
+            kind = model["state"].get("_anywidget_id") or model.get("model_name", "Model")
+            kind = kind.rsplit(".", 1)[-1].removesuffix("Model")
+            counts[kind] = counts.get(kind, 0) + 1
+            name = f"{kind}-{counts[kind]}"
+        names[model_id] = name
+        for key, value in sorted(model["state"].items()):
+            found = list(references(value))
+            for number, reference in enumerate(found, start=1):
+                visit(reference, f"{name}-{key}" + (f"-{number}" if len(found) > 1 else ""))
+
+    for view in views(nb):
+        visit(view["model_id"], None)
+
+    def rename(value):
+        if isinstance(value, dict):
+            return {key: rename(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [rename(item) for item in value]
+        if isinstance(value, str) and value.startswith(MODEL_REFERENCE):
+            model_id = value.removeprefix(MODEL_REFERENCE)
+            return MODEL_REFERENCE + names.get(model_id, model_id)
+        return value
+
+    for view in views(nb):
+        view["model_id"] = names.get(view["model_id"], view["model_id"])
+    models = {names[model_id]: rename(state[model_id]) for model_id in names}
+    for model in models.values():
+        if model.get("model_name") == "LayoutModel":  # forty times "not set", which is the default
+            model["state"] = {k: v for k, v in model["state"].items() if v is not None}
+    return {"state": models, "version_major": 2, "version_minor": 0}
+
+
+def references(value):
+    """Ids of the models that a trait's value refers to."""
+    if isinstance(value, str) and value.startswith(MODEL_REFERENCE):
+        yield value.removeprefix(MODEL_REFERENCE)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def views(nb: nbformat.NotebookNode):
+    """The widget views among the outputs, in order."""
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            if VIEW in output.get("data", {}):
+                yield output.data[VIEW]
+
+
+def stale_modules(nb: nbformat.NotebookNode):
+    """Stored live figures whose JavaScript or style is not the library's any more.
+
+    Yields:
+        (model id, "_esm" or "_css", the library's text)
+    """
+    models = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    for model_id, model in models.items():
+        where = model["state"].get("_anywidget_id", "")
+        if not where.startswith("transformer_lib."):
+            continue
+        module, _, name = where.rpartition(".")
+        widget = getattr(importlib.import_module(module), name)
+        for key in ("_esm", "_css"):
+            current = getattr(widget, key, None)
+            if current is not None and str(current) != model["state"].get(key, ""):
+                yield model_id, key, str(current)
+
+
+async def execute(path: Path, timeout: int) -> float:
+    """Run one notebook and write it back; returns the seconds it took."""
+    nb = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        nb,
+        kernel_name="python3",
+        timeout=timeout,
+        record_timing=False,
+        store_widget_state=True,
+        resources={"metadata": {"path": str(path.parent)}},
+        extra_arguments=["--log-level=ERROR"],  # the kernel's own remarks about its sockets
+    )
+    start = time.perf_counter()
+    # nbclient replaces the stored state only when this run has one.
+    nb.metadata.pop("widgets", None)
+    await client.async_execute()
+    seconds = time.perf_counter() - start
+    write(normalize(nb), path)
+    return seconds
+
+
+def write(nb: nbformat.NotebookNode, path: Path) -> None:
+    """Replace the file in one move, and only when its bytes change."""
+    nbformat.validate(nb)
+    text = nbformat.writes(nb, version=4)
+    text = text if text.endswith("\n") else text + "\n"
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    temporary = path.with_suffix(".ipynb.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def refresh_modules(path: Path) -> int:
+    """Bring the stored copies of live figures' modules up to date; returns how many changed."""
+    nb = nbformat.read(path, as_version=4)
+    changes = list(stale_modules(nb))
+    for model_id, key, current in changes:
+        nb.metadata.widgets[STATE].state[model_id].state[key] = current
+    if changes:
+        write(nb, path)
+    return len(changes)
+
+
+async def run_all(paths: list[Path], *, jobs: int, timeout: int) -> int:
+    """Run the notebooks, `jobs` at a time; returns how many failed."""
+    gate = asyncio.Semaphore(jobs)
+
+    async def one(path: Path) -> bool:
+        async with gate:
+            try:
+                seconds = await execute(path, timeout)
+            except CellExecutionError as error:
+                print(f"✗ {path.name}: not written\n{error}", flush=True)
+                return False
+            except Exception as error:
+                print(f"✗ {path.name}: not written: {type(error).__name__}: {error}", flush=True)
+                return False
+            print(f"✓ {path.name}  {seconds:.0f} s", flush=True)
+            return True
+
+    return (await asyncio.gather(*(one(path) for path in paths))).count(False)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Run chapters top to bottom and store their outputs, in place."
+    )
+    parser.add_argument("notebooks", nargs="*", help="default: every chapter")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: 1)")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds per cell (default: 300)")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--modules", action="store_true", help="only refresh the stored live figures' JavaScript"
+    )
+    instead.add_argument("--normalize", action="store_true", help="only tidy, run nothing")
+    options = parser.parse_args(arguments)
+
+    paths = notebooks(options.notebooks)
+    if not paths:
+        print(f"no notebooks in {CHAPTERS.name}/")
+        return 1
+    missing = [str(path) for path in paths if not path.is_file()]
+    if missing:
+        parser.error(f"no such notebook: {', '.join(missing)}")
+
+    if options.normalize:
+        for path in paths:
+            write(normalize(nbformat.read(path, as_version=4)), path)
+        return 0
+    sys.path.insert(0, str(ROOT))
+    if options.modules:
+        for path in paths:
+            print(f"✓ {path.name}  {refresh_modules(path)} refreshed")
+        return 0
+
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
+    # The debugger's own greeting on stderr would be stored as a cell's output.
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    return min(1, asyncio.run(run_all(paths, jobs=options.jobs, timeout=options.timeout)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
