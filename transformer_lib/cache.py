@@ -1,0 +1,105 @@
+"""Keys and values that need not be computed twice while a sequence grows.
+
+State is an argument here, never an attribute of a module: ``decoder(x, memory,
+cache=cache)`` appends to the cache it is given. Caches are for inference.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["AttentionCache", "KVCache", "LayerCache"]
+
+
+class AttentionCache:
+    """The keys and values one attention layer has seen so far, ``(B, H, length, d_head)``.
+
+    The buffer doubles when it is full, so that appending a token copies that token
+    and not, each time, everything before it.
+
+    Example:
+        >>> cache = AttentionCache()
+        >>> for _ in range(3):
+        ...     keys, values = cache.append(torch.randn(2, 5, 1, 7), torch.randn(2, 5, 1, 7))
+        >>> keys.shape
+        torch.Size([2, 5, 3, 7])
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._key: Tensor | None = None  # (B, H, capacity, d_head)
+        self._value: Tensor | None = None
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Add ``(B, H, T, d_head)`` keys and values; return all, the new ones last."""
+        end = self.length + key.size(-2)
+        self._key = self._fit(self._key, key, end)
+        self._value = self._fit(self._value, value, end)
+        self._key[..., self.length : end, :] = key
+        self._value[..., self.length : end, :] = value
+        self.length = end
+        return self.read()
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All keys and values, two views of ``(B, H, length, d_head)``."""
+        if self._key is None or self._value is None:
+            raise ValueError("cache is empty: append keys and values before reading them")
+        return self._key[..., : self.length, :], self._value[..., : self.length, :]
+
+    def reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index`` of the batch, in that order: beams swap parents."""
+        if self._key is not None and self._value is not None:
+            self._key = self._key.index_select(0, index)
+            self._value = self._value.index_select(0, index)
+
+    def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
+        if buffer is not None and end <= buffer.size(-2):
+            return buffer
+        # A first append of many keys is a memory or a prompt; of one, the start of a text.
+        capacity = end if buffer is None and end > 1 else max(16, 2 * end)
+        grown = new.new_empty(*new.shape[:-2], capacity, new.size(-1))
+        if buffer is not None:
+            grown[..., : self.length, :] = buffer[..., : self.length, :]
+        return grown
+
+
+class LayerCache:
+    """The two caches of a decoder layer."""
+
+    def __init__(self) -> None:
+        self.self_attention = AttentionCache()
+        self.cross_attention = AttentionCache()
+
+
+class KVCache:
+    """The caches of all layers of a decoder.
+
+    Args:
+        n_layers: number of decoder layers.
+
+    Example:
+        >>> cache = KVCache(n_layers=2)
+        >>> cache.length, len(cache.layers)
+        (0, 2)
+    """
+
+    def __init__(self, n_layers: int) -> None:
+        if n_layers < 1:
+            raise ValueError(f"n_layers must be at least 1, got {n_layers}")
+        self.layers = [LayerCache() for _ in range(n_layers)]
+
+    @property
+    def length(self) -> int:
+        """Number of positions already decoded: the offset of the next one."""
+        return self.layers[0].self_attention.length
+
+    def reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order."""
+        if index.dim() != 1 or index.dtype not in (torch.int64, torch.int32):
+            raise ValueError(
+                f"index must be integers of shape (B,), got {index.dtype} {tuple(index.shape)}"
+            )
+        for layer in self.layers:
+            layer.self_attention.reorder(index)
+            layer.cross_attention.reorder(index)

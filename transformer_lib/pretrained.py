@@ -1,0 +1,110 @@
+"""Take a model of another library, give ours with its weights.
+
+Parity is the test that leaves no room: same weights, same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from transformer_lib.blocks import DecoderLayer, EncoderLayer, LayerNorm
+from transformer_lib.config import ModelConfig
+from transformer_lib.models import EncoderDecoder
+from transformer_lib.multihead import MultiHeadAttention
+
+__all__ = ["from_torch"]
+
+
+def from_torch(peer: nn.Transformer) -> EncoderDecoder:
+    """Our two stacks with the weights of a ``torch.nn.Transformer``, copied.
+
+    ``nn.Transformer`` takes vectors, batch first or not; ours is always batch first.
+    Its bool masks say True = hidden, ours say True = may attend. Our decoder is
+    causal by itself: give ``nn.Transformer`` a causal ``tgt_mask`` to compare.
+
+    Args:
+        peer: pre- or post-norm, ReLU or GELU, with biases.
+
+    Returns:
+        an :class:`EncoderDecoder` in the peer's dtype, device and mode.
+
+    Raises:
+        TypeError: a peer that is not an ``nn.Transformer``.
+        ValueError: a peer of a kind ours cannot be (no bias, another activation).
+
+    Example:
+        >>> peer = nn.Transformer(12, 3, 2, 2, 20, batch_first=True).eval()
+        >>> source, target = torch.randn(2, 5, 12), torch.randn(2, 3, 12)
+        >>> hidden = nn.Transformer.generate_square_subsequent_mask(3)
+        >>> ours = from_torch(peer)(source, target)
+        >>> torch.testing.assert_close(ours, peer(source, target, tgt_mask=hidden))
+    """
+    if not isinstance(peer, nn.Transformer):
+        raise TypeError(f"peer must be a torch.nn.Transformer, got {type(peer).__name__}")
+    layer: Any = peer.encoder.layers[0]
+    if layer.linear1.bias is None:
+        raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")
+    config = ModelConfig(
+        vocab_size=3,  # the stacks have no words; this is the least a config accepts
+        d_model=peer.d_model,
+        n_heads=peer.nhead,
+        n_layers=len(peer.encoder.layers),
+        n_decoder_layers=len(peer.decoder.layers),
+        d_ff=layer.linear1.out_features,
+        dropout=layer.dropout.p,
+        pre_norm=layer.norm_first,
+        final_norm=peer.encoder.norm is not None,
+        norm_eps=layer.norm1.eps,
+        activation=_activation(layer.activation),
+    )
+    ours = EncoderDecoder(config).to(layer.linear1.weight)
+    for mine, theirs in zip(ours.encoder.layers, peer.encoder.layers, strict=True):
+        _encoder_layer(mine, theirs)
+    for mine, theirs in zip(ours.decoder.layers, peer.decoder.layers, strict=True):
+        _decoder_layer(mine, theirs)
+    if config.final_norm:
+        _copy(ours.encoder.norm, peer.encoder.norm)
+        _copy(ours.decoder.norm, peer.decoder.norm)
+    return ours.train(peer.training)
+
+
+def _encoder_layer(mine: EncoderLayer, theirs: Any) -> None:
+    _attention(mine.self_attention, theirs.self_attn)
+    _copy(mine.attention_residual.norm, theirs.norm1)
+    _copy(mine.feed_forward_residual.norm, theirs.norm2)
+    _copy(mine.feed_forward.up, theirs.linear1)
+    _copy(mine.feed_forward.down, theirs.linear2)
+
+
+def _decoder_layer(mine: DecoderLayer, theirs: Any) -> None:
+    _attention(mine.self_attention, theirs.self_attn)
+    _attention(mine.cross_attention, theirs.multihead_attn)
+    _copy(mine.self_residual.norm, theirs.norm1)
+    _copy(mine.cross_residual.norm, theirs.norm2)
+    _copy(mine.feed_forward_residual.norm, theirs.norm3)
+    _copy(mine.feed_forward.up, theirs.linear1)
+    _copy(mine.feed_forward.down, theirs.linear2)
+
+
+@torch.no_grad()
+def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    mine.in_proj.weight.copy_(theirs.in_proj_weight)
+    mine.in_proj.bias.copy_(theirs.in_proj_bias)
+    _copy(mine.out_proj, theirs.out_proj)
+
+
+@torch.no_grad()
+def _copy(mine: nn.Linear | LayerNorm | nn.Module, theirs: Any) -> None:
+    mine.weight.copy_(theirs.weight)
+    mine.bias.copy_(theirs.bias)
+
+
+def _activation(function: Any) -> str:
+    for name, module in (("relu", nn.ReLU), ("gelu", nn.GELU)):
+        # torch.relu and F.relu are two objects of one name; a module is a third way.
+        if getattr(function, "__name__", None) == name or isinstance(function, module):
+            return name
+    raise ValueError(f"peer's activation must be ReLU or GELU, got {function!r}")
