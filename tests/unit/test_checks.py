@@ -1,0 +1,214 @@
+"""The exercise checkers' machinery: evidence in the learner's terms, one diagnosis, no answer."""
+
+import pytest
+import torch
+
+from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one
+
+
+def scores(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(shape[-1]))
+
+
+def normalize_after_masking(x, mask=None):
+    weights = x.softmax(-1)
+    return weights if mask is None else weights * mask
+
+
+check = Checker(
+    Exercise(
+        name="weigh",
+        reference=lambda scores, mask=None: (
+            scores if mask is None else scores.masked_fill(~mask, -1e9)
+        ).softmax(-1),
+        cases=[
+            Case("two scores", torch.tensor([1.0, 2.0])),
+            Case("rows of three", scores(2, 3)),
+            Case("a causal mask", scores(3, 3), mask=torch.ones(3, 3).tril().bool()),
+        ],
+        mistakes={
+            "the mask comes after the softmax": normalize_after_masking,
+            "the softmax runs over the wrong axis": lambda s, mask=None: s.softmax(0),
+            "the logarithm is taken": lambda s, mask=None: s.log_softmax(-1),
+        },
+        section="Where the mask goes",
+        properties=[rows_sum_to_one],
+    ),
+    Exercise(
+        name="pair",
+        reference=lambda x: (x + 1, x > 0),
+        cases=[Case("a vector", torch.tensor([-1.0, 2.0]))],
+        mistakes={},
+        section="Two at once",
+    ),
+    Exercise(
+        name="length",
+        reference=lambda x: x.square().sum().sqrt().item(),
+        cases=[Case("3, 4", torch.tensor([3.0, 4.0])), Case("a long one", scores(40))],
+        mistakes={},
+        section="How long is it?",
+    ),
+)
+
+
+def named(name, function):
+    function.__name__ = name
+    return function
+
+
+def report(capsys, function, name=None):
+    function = named(name or function.__name__, function)
+    result = check(function)
+    text = capsys.readouterr().out
+    assert text == result.report + "\n"
+    return text if not result else ""
+
+
+def test_right_answers_written_differently_pass(capsys):
+    def weigh(values, mask=None):  # other names, a loop, float64
+        values = values.double()
+        if mask is not None:
+            values = torch.where(mask, values, float("-inf"))
+        rows = [(row - row.max()).exp() for row in values.reshape(-1, values.shape[-1])]
+        return torch.stack([row / row.sum() for row in rows]).reshape(values.shape)
+
+    result = check(weigh)
+    assert result.passed
+    assert result
+    assert capsys.readouterr().out == "✓ weigh: all 3 cases pass.\n"
+
+
+def test_a_known_mistake_is_named_with_the_property_it_breaks(capsys):
+    def weigh(scores, mask=None):
+        weights = torch.einsum("...s->...s", scores.softmax(dim=-1))
+        return weights if mask is None else weights.masked_fill(~mask, 0)
+
+    text = report(capsys, weigh)
+    assert text.startswith("✗ weigh, case 3 of 3: a causal mask\n  Row 0 of your weights sums to ")
+    assert "; the sum must be 1.\n" in text
+    assert "  That is what happens when the mask comes after the softmax.\n" in text
+    assert text.endswith('Look again at the section "Where the mask goes". The other cases pass.\n')
+
+
+def test_agreement_on_some_cases_only_is_no_diagnosis(capsys):
+    def weigh(scores, mask=None):  # log_softmax, but only without a mask
+        return scores.log_softmax(-1) if mask is None else scores.masked_fill(~mask, -9).softmax(0)
+
+    text = report(capsys, weigh)
+    assert "No mistake that this checker knows gives these outputs." in text
+    assert "The smallest input that fails (case 1):\n    scores = tensor([1.0, 2.0])" in text
+    assert text.endswith("No other case passes yet.\n")
+
+
+def test_the_smallest_failing_input_is_shown(capsys):
+    def length(x):
+        return x.abs().max()
+
+    text = report(capsys, length)
+    assert "Your result is 4, and that is not the right number." in text
+    assert "x = tensor([3.0, 4.0])" in text
+    assert "5" not in text.replace("case", "")  # the answer is not given away
+
+
+@pytest.mark.parametrize(
+    ("function", "evidence"),
+    [
+        (lambda x: None, "Your function returned None: is a `return` missing?"),
+        (lambda x: "five", "Your result must be one number; it is a str."),
+        (lambda x: x, "Your result has shape (2,); it must be one number."),
+        (lambda x: (1, 2), "Your result must be one number; it is a tuple of length 2."),
+        (lambda x: float("nan"), "Your result is NaN."),
+        (lambda: 1, "The exercise calls length(x); yours is defined as length()."),
+    ],
+)
+def test_what_cannot_be_compared_says_why(capsys, function, evidence):
+    assert evidence in report(capsys, function, "length")
+
+
+@pytest.mark.parametrize(
+    ("function", "evidence"),
+    [
+        (lambda x: x, "Your result must be 2 things; it is a tensor of shape (2,)."),
+        (lambda x: (x, x > 0), "Item 0 of your result has 2 wrong of 2 entries, the first at [0]"),
+        (lambda x: (x + 1, 1.0 * (x > 0)), "Item 1 of your result has dtype float32; it must be"),
+        (lambda x: [x + 1, x < 0], "Item 1 of your result has 2 wrong of 2 entries"),
+        (lambda x: (x + 1, [False, True]), "must be a tensor of shape (2,); it is a list of"),
+        (lambda x: (x / 0 * 0, x > 0), "Item 0 of your result is NaN at [0]."),
+    ],
+)
+def test_parts_are_compared_one_by_one(capsys, function, evidence):
+    text = report(capsys, function, "pair")
+    assert evidence in text
+    assert text.endswith("It is the only case.\n")
+
+
+def test_an_exception_is_shown_with_the_learners_own_line(capsys):
+    def length(x):
+        return (x @ x.reshape(3, 1)).sqrt()
+
+    text = report(capsys, length)
+    assert "Your function raised RuntimeError: shape '[3, 1]' is invalid" in text
+    assert "in the line   return (x @ x.reshape(3, 1)).sqrt()\n" in text
+    assert "No mistake that this checker knows" not in text
+
+
+def test_a_forgotten_keyword_is_told_from_other_type_errors(capsys):
+    def weigh(scores):
+        return scores.softmax(-1)
+
+    text = report(capsys, weigh)
+    assert "The exercise calls weigh(scores, mask=…); yours is defined as weigh(scores)." in text
+
+    def length(x):
+        return len(3)
+
+    assert "Your function raised TypeError: object of type 'int'" in report(capsys, length)
+
+
+def test_changing_the_input_in_place_fails_and_leaves_the_case_as_it_was(capsys):
+    def weigh(scores, mask=None):
+        return (scores if mask is None else scores.masked_fill_(~mask, -1e9)).softmax(-1)
+
+    for _ in range(2):
+        text = report(capsys, weigh)
+        assert "case 3 of 3" in text
+        assert "your function changed its input `scores` in place" in text
+        assert "No mistake" not in text
+
+
+def test_gradients_and_single_numbers_in_tensors_are_fine(capsys):
+    def length(x):
+        return (x.requires_grad_() ** 2).sum() ** 0.5
+
+    assert report(capsys, length) == ""
+
+
+def test_unknown_names_and_results_instead_of_functions_are_refused():
+    with pytest.raises(ValueError, match="check knows weigh, pair, length; got a function named f"):
+        check(named("f", lambda x: x))
+    with pytest.raises(TypeError, match=r"without parentheses.*check\(weigh\); got a Tensor"):
+        check(torch.ones(2))
+
+
+def test_a_notebook_shows_the_report_once():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    def pair(x):
+        return x + 1, x > 0
+
+    data, metadata = InteractiveShell.instance().display_formatter.format(check(pair))
+    assert data == metadata == {}
+
+
+def test_a_checker_whose_own_reference_fails_is_loud():
+    broken = Checker(
+        Exercise(
+            name="f",
+            reference=lambda x: 1 / x,
+            cases=[Case("zero", 0)],
+            mistakes={},
+            section="None",
+        )
+    )
+    with pytest.raises(ZeroDivisionError):
+        broken(named("f", lambda x: 0))

@@ -1,0 +1,169 @@
+"""Comparing a learner's result with a right one, and putting the difference into words.
+
+Right answers come in many forms (another order of summation, float64, a list where a tuple was
+meant): what is compared is structure, shape, bool or not, NaN, and values up to rounding. Every
+sentence describes the learner's result and the property it misses; none gives the right value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Loose enough for another order of summation in float32, tight enough to tell any mistake that
+# the cases are built to show.
+RTOL, ATOL = 1e-4, 1e-5
+
+
+class _Mismatch(Exception):
+    """Type, shape or NaN: the values cannot be compared at all."""
+
+
+def _leaves(result: Any, expected: Any, what: str) -> Iterator[tuple[str, Any, Any]]:
+    """Pairs to compare, as `(what it is, result, expected)`; tensors in float64 or bool."""
+    if isinstance(expected, Tensor | int | float):
+        yield (what, *_tensors(result, expected, what))
+    elif isinstance(expected, tuple | list):
+        fields = getattr(expected, "_fields", None)
+        if not isinstance(result, tuple | list) or len(result) != len(expected):
+            names = f" ({', '.join(fields)})" if fields else ""
+            raise _Mismatch(f"{what} must be {len(expected)} things{names}; it is {_kind(result)}.")
+        for i, (r, e) in enumerate(zip(result, expected, strict=True)):
+            yield from _leaves(r, e, f"Your {fields[i]}" if fields else f"Item {i} of your result")
+    elif isinstance(expected, Mapping):
+        if not isinstance(result, Mapping) or set(result) != set(expected):
+            raise _Mismatch(f"{what} must be a dict with other keys; it is {_kind(result)}.")
+        for key in expected:
+            yield from _leaves(result[key], expected[key], f"Your result for {key!r}")
+    else:
+        yield what, result, expected
+
+
+def _tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
+    one_number = not isinstance(expected, Tensor) or expected.dim() == 0
+    if not isinstance(result, Tensor):
+        if not (one_number and isinstance(result, Real)):
+            wanted = "one number" if one_number else f"a tensor of shape {_shape(expected)}"
+            raise _Mismatch(f"{what} must be {wanted}; it is {_kind(result)}.")
+        result = torch.tensor(result)
+    expected = torch.as_tensor(expected)
+    if result.shape != expected.shape:
+        wanted = "be one number" if one_number else f"have shape {_shape(expected)}"
+        raise _Mismatch(f"{what} has shape {_shape(result)}; it must {wanted}.")
+    if expected.dtype is torch.bool and result.dtype is not torch.bool:
+        raise _Mismatch(f"{what} has dtype {_dtype(result)}; it must be bool.")
+    result, expected = (
+        t.detach() if t.dtype is torch.bool else t.detach().to("cpu", torch.float64)
+        for t in (result, expected)
+    )
+    lost = result.isnan() & ~expected.isnan()
+    if lost.any():
+        where = _at(lost)
+        raise _Mismatch(f"{what} is NaN{where}." if where else f"{what} is NaN.")
+    return result, expected
+
+
+def mismatch(result: Any, expected: Any) -> str | None:
+    """The evidence where type, shape or NaN forbid comparing values at all."""
+    try:
+        list(_leaves(result, expected, "Your result"))
+    except _Mismatch as found:
+        return str(found)
+    return None
+
+
+def difference(result: Any, expected: Any) -> str | None:
+    """None where both are the same up to rounding, else the evidence."""
+    try:
+        for what, r, e in _leaves(result, expected, "Your result"):
+            if not isinstance(e, Tensor):
+                if r != e:
+                    return f"{what} is {show(r)}, and that is not right."
+                continue
+            if r.dtype is torch.bool or e.dtype is torch.bool:
+                wrong = r != e
+            else:
+                wrong = ~torch.isclose(r, e, rtol=RTOL, atol=ATOL, equal_nan=True)
+            if wrong.any():
+                return _wrong_entries(what, r, wrong)
+    except _Mismatch as found:
+        return str(found)
+    return None
+
+
+def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
+    if result.dim() == 0:
+        return f"{what} is {_number(result)}, and that is not the right number."
+    value = _number(result[tuple(wrong.nonzero()[0].tolist())])
+    count, total = int(wrong.sum()), result.numel()
+    return f"{what} has {count} wrong of {total} entries, the first{_at(wrong)}: yours is {value}."
+
+
+def rows_sum_to_one(result: Any, expected: Any, /, **inputs: Any) -> str | None:
+    """Property of attention weights: every row sums to 1 (or to 0, where nothing is allowed).
+
+    Takes a tensor of weights, or a pair `(output, weights)`.
+    """
+    if not isinstance(result, Tensor):
+        result, expected = result[-1], expected[-1]
+    sums, wanted = result.double().sum(-1), expected.double().sum(-1)
+    wrong = ~torch.isclose(sums, wanted, rtol=RTOL, atol=ATOL)
+    if not wrong.any():
+        return None
+    index = tuple(wrong.nonzero()[0].tolist())
+    which = f"Row {_index(index)} of your weights sums" if index else "Your weights sum"
+    return f"{which} to {_number(sums[index])}; the sum must be {_number(wanted[index])}."
+
+
+# ------------------------------------------------------------------------------------- wording
+
+
+def with_article(noun: str) -> str:
+    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {_shape(value)}"
+    if isinstance(value, tuple | list):
+        return f"{with_article(type(value).__name__)} of length {len(value)}"
+    return with_article(type(value).__name__)
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(tuple(tensor.shape))
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _index(index: Sequence[int]) -> str:
+    return str(index[0]) if len(index) == 1 else str(list(index))
+
+
+def _at(flags: Tensor) -> str:
+    return f" at {flags.nonzero()[0].tolist()}" if flags.dim() else ""
+
+
+def _number(value: Tensor) -> str:
+    value = value.item()
+    return str(value) if isinstance(value, bool) else f"{value:.3g}"
+
+
+def show(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)
+    if value.numel() > 16:
+        return f"{_dtype(value)} tensor of shape {_shape(value)}"
+
+    def listed(item: Any) -> Any:
+        if isinstance(item, list):
+            return [listed(i) for i in item]
+        return round(item, 3) if isinstance(item, float) else item
+
+    return f"tensor({listed(value.tolist())})"
