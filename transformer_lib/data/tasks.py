@@ -1,0 +1,160 @@
+"""Tasks whose data is made, not fetched: copying, and numbers in words."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+Pair = TypeVar("Pair", bound=tuple)
+
+# 0 to 19, then the tens from 20 to 90.
+_WORDS = {
+    language: words.split()
+    for language, words in {
+        "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+        "fourteen fifteen sixteen seventeen eighteen nineteen "
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn "
+        "vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn "
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    }.items()
+}
+
+
+def number_words(n: int, language: str = "en") -> str:
+    """The number `n` in words.
+
+    English is American, with no "and": `one hundred twenty-one`. German is one word and says its
+    "ein" aloud: `einhunderteinundzwanzig`, `eintausend`. The German ones come before the tens,
+    so whoever translates must look ahead.
+
+    Args:
+        n: 0 to 999,999.
+        language: "en" or "de".
+
+    Raises:
+        TypeError: `n` is not an int.
+        ValueError: `n` is out of range, or the language another one.
+
+    Example:
+        >>> number_words(42), number_words(42, "de")
+        ('forty-two', 'zweiundvierzig')
+    """
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"n must be an int; got {type(n).__name__}")
+    if not 0 <= n <= 999_999:
+        raise ValueError(f"n must be from 0 to 999,999; got {n:,}")
+    if language not in _WORDS:
+        raise ValueError(f'language must be "en" or "de"; got {language!r}')
+    return _english(n) if language == "en" else _german(n)
+
+
+def _english(n: int) -> str:
+    if n < 20:
+        return _WORDS["en"][n]
+    if n < 100:
+        tens, ones = divmod(n, 10)
+        return _WORDS["en"][18 + tens] + (f"-{_english(ones)}" if ones else "")
+    size, name = (1000, "thousand") if n >= 1000 else (100, "hundred")
+    count, rest = divmod(n, size)
+    return f"{_english(count)} {name}" + (f" {_english(rest)}" if rest else "")
+
+
+def _german(n: int, *, one: str = "eins") -> str:
+    if n == 1:
+        return one  # "eins" at the end of a number, "ein" before another part of it
+    if n < 20:
+        return _WORDS["de"][n]
+    if n < 100:
+        tens, ones = divmod(n, 10)
+        return (f"{_german(ones, one='ein')}und" if ones else "") + _WORDS["de"][18 + tens]
+    size, name = (1000, "tausend") if n >= 1000 else (100, "hundert")
+    count, rest = divmod(n, size)
+    return f"{_german(count, one='ein')}{name}" + (_german(rest, one=one) if rest else "")
+
+
+def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
+    """(English, German) for every number from `low` to `high`, both included, in order.
+
+    Raises:
+        ValueError: `low` is above `high`, or a number is out of `number_words`' range.
+
+    Example:
+        >>> number_word_pairs(20, 21)
+        [('twenty', 'zwanzig'), ('twenty-one', 'einundzwanzig')]
+    """
+    if low > high:
+        raise ValueError(f"low ({low}) must not be above high ({high})")
+    return [(number_words(n, "en"), number_words(n, "de")) for n in range(low, high + 1)]
+
+
+def copy_pairs(
+    n: int, *, vocab_size: int = 24, max_length: int = 10, seed: int = 0
+) -> list[tuple[list[int], list[int]]]:
+    """`n` different random id lists, each paired with itself: the target repeats the source.
+
+    Args:
+        n: how many.
+        vocab_size: ids are drawn from 4 to `vocab_size` − 1; 0 to 3 are the special ones.
+        max_length: lengths are drawn from 1 to `max_length`.
+        seed: of the draw.
+
+    Raises:
+        ValueError: there are not `n` such lists, or an argument is too small.
+
+    Example:
+        >>> copy_pairs(2, vocab_size=10, max_length=3)
+        [([8, 6], [8, 6]), ([9, 6], [9, 6])]
+    """
+    for name, value, least in (
+        ("n", n, 1),
+        ("vocab_size", vocab_size, 5),
+        ("max_length", max_length, 1),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}")
+    possible = sum((vocab_size - 4) ** length for length in range(1, max_length + 1))
+    if n > possible:
+        raise ValueError(f"n must be at most {possible}, there are no more such lists; got {n}")
+    draw = random.Random(seed)
+    found: dict[tuple[int, ...], None] = {}  # a set that keeps its order
+    while len(found) < n:
+        length = draw.randint(1, max_length)
+        found[tuple(draw.choices(range(4, vocab_size), k=length))] = None
+    return [(list(ids), list(ids)) for ids in found]
+
+
+def split_pairs(
+    pairs: Sequence[Pair], *, held_out: int, seed: int = 0
+) -> tuple[list[Pair], list[Pair]]:
+    """Part `pairs` at random into what is trained on and what is held out for the test.
+
+    Args:
+        pairs: (source, target) pairs, each source once.
+        held_out: how many are held out.
+        seed: of the draw; the same seed gives the same split.
+
+    Returns:
+        The training pairs and the held-out pairs, each in the order they had.
+
+    Raises:
+        ValueError: `held_out` leaves nothing on one side, or a source stands there twice and
+            could be on both.
+
+    Example:
+        >>> train, test = split_pairs(number_word_pairs(0, 9), held_out=2)
+        >>> len(train), test
+        (8, [('six', 'sechs'), ('nine', 'neun')])
+    """
+    if not 0 < held_out < len(pairs):
+        raise ValueError(
+            f"held_out must be from 1 to {len(pairs) - 1}, one below the number of pairs; "
+            f"got {held_out}"
+        )
+    seen = set()
+    for source, _ in pairs:
+        if (key := source if isinstance(source, str) else tuple(source)) in seen:
+            raise ValueError(f"pairs must hold each source once; got {source!r} twice")
+        seen.add(key)
+    chosen = set(random.Random(seed).sample(range(len(pairs)), held_out))
+    train = [pair for i, pair in enumerate(pairs) if i not in chosen]
+    return train, [pairs[i] for i in sorted(chosen)]

@@ -1,0 +1,192 @@
+"""Text to ids and back, over Hugging Face `tokenizers`."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from transformer_lib.data.files import replacing
+
+PAD, BOS, EOS, UNK = range(4)
+SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
+
+
+class Tokenizer:
+    """Maps a text to a list of ids, and a list of ids to a text.
+
+    Ids 0 to 3 are `<pad>`, `<bos>`, `<eos>` and `<unk>`; a text that spells one of these is
+    encoded as the characters it is made of. Make one with `train_bpe`, `characters` or `load`.
+
+    **Train on training text only.** A tokenizer that has seen the validation or test text has
+    pieces for words that its model should never have met, and the scores are too good. The
+    tokenizer cannot know where a text is from: that is the caller's duty.
+
+    Example:
+        >>> tokenizer = Tokenizer.characters(["zwei", "vier"])
+        >>> tokenizer.encode("drei")  # no d in the training text
+        [3, 6, 4, 5]
+        >>> tokenizer.decode([6, 4, 5, 2, 0])  # <eos> ends the text
+        'rei'
+    """
+
+    def __init__(self, tokenizer):
+        """Wrap a `tokenizers.Tokenizer` whose ids 0 to 3 are the special pieces."""
+        from tokenizers import decoders
+
+        specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
+        if specials != SPECIAL_PIECES:
+            raise ValueError(f"ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
+        # Otherwise a text that spells "<eos>" would become the id that ends a sentence.
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        byte_level = tokenizer.pre_tokenizer is not None
+        self._piece_decoder = decoders.ByteLevel() if byte_level else decoders.Fuse()
+
+    @classmethod
+    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+        r"""Learn a byte-pair encoding: merge the most frequent pair of pieces, again and again.
+
+        The first pieces are the 256 bytes, so every text can be encoded, and
+        `decode(encode(text)) == text` for all of them: case, spaces, umlauts, emoji. For one
+        vocabulary over two languages, give it the texts of both.
+
+        Args:
+            texts: training text, and no other text. Any number of strings.
+            vocab_size: how many pieces there shall be, the 4 special ones and the 256 bytes
+                included. There are fewer when no pair is left that occurs twice.
+
+        Raises:
+            ValueError: `vocab_size` is below 260, or `texts` is empty.
+            TypeError: `texts` is one string, or holds something that is not a string.
+
+        Source: Sennrich et al. (2016), *Neural Machine Translation of Rare Words with Subword
+        Units*, section 3.2; on bytes: Radford et al. (2019), *Language Models are Unsupervised
+        Multitask Learners*, section 2.2.
+
+        Example:
+            >>> text = "low low low low low lower lower newest newest newest widest"
+            >>> tokenizer = Tokenizer.train_bpe([text], vocab_size=265)  # five merges
+            >>> tokenizer.tokens(tokenizer.encode("lowest low"))
+            ['▁low', 'est', '▁low']
+        """
+        from tokenizers import Tokenizer as HFTokenizer
+        from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+        smallest = len(SPECIAL_PIECES) + 256
+        if vocab_size < smallest:
+            raise ValueError(
+                f"vocab_size must be at least {smallest} (4 special pieces, 256 bytes); "
+                f"got {vocab_size}"
+            )
+        tokenizer = HFTokenizer(models.BPE())
+        # A space in front makes the first word the same piece as that word inside a sentence.
+        tokenizer.normalizer = normalizers.Prepend(" ")
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            min_frequency=2,
+            special_tokens=SPECIAL_PIECES,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(_checked(texts), trainer)
+        return cls(tokenizer)
+
+    @classmethod
+    def characters(cls, texts: Iterable[str]) -> "Tokenizer":
+        """Make every character of `texts` a piece; any other character is `<unk>`.
+
+        Args:
+            texts: training text, and no other text. Any number of strings.
+
+        Raises:
+            ValueError: `texts` is empty.
+            TypeError: `texts` is one string, or holds something that is not a string.
+        """
+        from tokenizers import Tokenizer as HFTokenizer
+        from tokenizers import decoders, models
+
+        pieces = SPECIAL_PIECES + sorted(set().union(*_checked(texts)))
+        ids = {piece: i for i, piece in enumerate(pieces)}
+        # A byte-pair encoding with nothing merged is a tokenizer of characters.
+        tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
+        tokenizer.decoder = decoders.Fuse()
+        return cls(tokenizer)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, the special ones included: ids are 0 to `vocab_size` − 1."""
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, text: str, add_eos: bool = False) -> list[int]:
+        """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str; got {type(text).__name__}")
+        return self._tokenizer.encode(text).ids + [EOS] * add_eos
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        ids = self._known(ids)
+        if EOS in ids:
+            ids = ids[: ids.index(EOS)]
+        return self._tokenizer.decode([i for i in ids if i > EOS], skip_special_tokens=False)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The piece of each id, as one would label an axis with it: spaces are shown as `▁`.
+
+        A piece that is only a part of a character (a byte of `ß`, say) is shown as `�`.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        pieces = (self._tokenizer.id_to_token(i) for i in self._known(ids))
+        return [self._piece_decoder.decode([piece]).replace(" ", "▁") for piece in pieces]
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
+        with replacing(path) as file:
+            file.write(self._tokenizer.to_str(pretty=True).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Tokenizer":
+        """Read what `save` has written.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is truncated or no tokenizer.
+        """
+        from tokenizers import Tokenizer as HFTokenizer
+
+        content = Path(path).read_bytes()
+        try:
+            # json first: its message says at which character the file breaks off.
+            json.loads(content)
+            return cls(HFTokenizer.from_str(content.decode()))
+        except Exception as error:  # `tokenizers` raises no class narrower than Exception
+            raise ValueError(
+                f"{path} is not a tokenizer file, or only a part of one: {error}"
+            ) from error
+
+    def _known(self, ids: Iterable[int]) -> list[int]:
+        ids = [int(i) for i in ids]
+        for i in ids:
+            if not 0 <= i < self.vocab_size:
+                raise ValueError(f"ids must be from 0 to {self.vocab_size - 1}; got {i}")
+        return ids
+
+
+def _checked(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError("texts must be several strings, such as a list; got one str")
+    texts = list(texts)
+    if not texts:
+        raise ValueError("texts must hold at least one string; got none")
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"texts must hold strings; got a {type(text).__name__}")
+    return texts
