@@ -1,0 +1,345 @@
+"""What must hold for every chapter without running it.
+
+    python tests/notebooks/gate.py                    # every chapter
+    python tests/notebooks/gate.py some_notebook.ipynb
+
+Prints one line per finding and ends with 1 if there is any. Each rule is a function that takes the
+notebook and yields (cell id or None, what is wrong); `test_gate.py` breaks each of them once.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from execute import CHOSEN_ID, STATE, VIEW, is_random_id, normalize, notebooks
+
+# A folder of somebody's machine, on any system.
+ABSOLUTE_PATH = re.compile(
+    r"(?<![\w/.])/(?:home|root|tmp|work|Users|usr|opt|mnt|var|private)/[\w./-]+|\b[A-Z]:\\\w+"
+)
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# What a plotting call returns, when it is the last line of a cell.
+PLOT_VALUE = re.compile(r"^\[?<(?:matplotlib\.|Axes|Figure|BarContainer)|^\(?Text\(|^\[?Text\(")
+
+IGNORE, SKIP = "nbval-ignore-output", "nbval-skip"
+# Tags that something reads; any other is a slip of the pen.
+TAGS = {
+    IGNORE: "outputs differ between machines; an assert guards the cell",
+    SKIP: "nbval: the install cell only",
+    "raises-exception": "the error is the point",
+    "live-figure": "holds a live figure",
+    "remove-cell": "not on the page",
+    "remove-input": "only the output is on the page",
+    "remove-output": "only the input is on the page",
+    "hide-cell": "folded on the page",
+    "hide-input": "folded on the page",
+    "hide-output": "folded on the page",
+}
+MAX_IGNORED = 6  # a chapter that compares nothing tests nothing
+
+
+def code_cells(nb):
+    return [cell for cell in nb.cells if cell.cell_type == "code"]
+
+
+def markdown_cells(nb):
+    return [cell for cell in nb.cells if cell.cell_type == "markdown"]
+
+
+def tags(cell) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def output_text(output) -> str:
+    """All text of an output that a reader would see."""
+    data = output.get("data", {})
+    parts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", [])]
+    parts += [data[mime] for mime in data if mime.startswith("text/")]
+    return ANSI.sub("", "\n".join(parts))
+
+
+def install_cells(nb):
+    return [cell for cell in code_cells(nb) if "google.colab" in cell.source]
+
+
+# --- the rules -----------------------------------------------------------------------------------
+
+
+def counts_are_sequential(nb):
+    """nbval does not compare a cell without a count, so none may lack one."""
+    for expected, cell in enumerate(code_cells(nb), start=1):
+        if cell.get("execution_count") != expected:
+            yield (
+                cell.id,
+                (
+                    f"execution count {cell.get('execution_count')}, expected {expected}: "
+                    "run all cells in order and keep the outputs"
+                ),
+            )
+            return
+        for output in cell.outputs:
+            if output.get("execution_count", expected) != expected:
+                yield cell.id, f"output of count {output.execution_count} in cell {expected}"
+
+
+def outputs_are_there(nb):
+    """A cell that prints has an output: a cleared output would compare with nothing."""
+    for cell in code_cells(nb):
+        if not cell.source.strip():
+            yield cell.id, "empty code cell"
+        elif not cell.outputs and SKIP not in tags(cell) and shows_something(cell.source):
+            yield cell.id, "prints or plots, but its outputs are gone"
+
+
+def shows_something(source: str) -> bool:
+    """Whether a top-level statement calls print, display or plt.show for certain."""
+    return any(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) in {"print", "display", "plt.show"}
+        for node in parse(source).body
+    )
+
+
+def parse(source: str) -> ast.Module:
+    """The cell as Python, IPython's own lines left out."""
+    lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in source.splitlines()]
+    try:
+        return ast.parse("\n".join(lines))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
+def no_errors(nb):
+    for cell in code_cells(nb):
+        expected = "raises-exception" in tags(cell)
+        raised = [o for o in cell.outputs if o.output_type == "error"]
+        if raised and not expected:
+            yield cell.id, f"stored error: {raised[0].ename}"
+        if expected and not raised:
+            yield cell.id, "tagged raises-exception, but it raises nothing"
+
+
+def no_stderr(nb):
+    for cell in code_cells(nb):
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                yield cell.id, f"stored stderr: {output.text.strip()[:80]}"
+
+
+def nothing_of_this_machine(nb):
+    for cell in nb.cells:
+        texts = [cell.source] + [output_text(output) for output in cell.get("outputs", [])]
+        for text in texts:
+            if found := ABSOLUTE_PATH.search(text):
+                yield cell.id, f"absolute path: {found.group()}"
+        for text in texts[1:]:
+            if found := ADDRESS.search(text):
+                yield cell.id, f"object address: {found.group()}"
+
+
+def images_speak(nb):
+    """Alt text for those who do not see it; caption and name, so that it gets a number."""
+    for cell in markdown_cells(nb):
+        for alt in re.findall(r"!\[(.*?)\]\(", cell.source):
+            if not alt.strip():
+                yield cell.id, "image without alt text"
+        for block in re.findall(r"^(?::{3,}|`{3,})\{(?:figure|image)\}.*?(?=^:{3,}|^`{3,})",
+                                cell.source, re.M | re.S):  # fmt: skip
+            if not re.search(r"^:alt: *\S", block, re.M):
+                yield cell.id, "figure directive without :alt:"
+    for cell in code_cells(nb):
+        kinds = {mime for output in cell.outputs for mime in output.get("data", {})}
+        if "image/svg+xml" in kinds:
+            yield cell.id, "SVG output: nbval compares it and no two are equal; store PNG"
+        if not any(kind.startswith("image/") for kind in kinds):
+            continue
+        mystnb = cell.metadata.get("mystnb", {})
+        if not str(mystnb.get("image", {}).get("alt") or "").strip():
+            yield cell.id, "image output without alt text (metadata.mystnb.image.alt)"
+        for key in ("caption", "name"):
+            if not str(mystnb.get("figure", {}).get(key) or "").strip():
+                yield cell.id, f"image output without a {key} (metadata.mystnb.figure.{key})"
+
+
+def plots_end_with_show(nb):
+    for cell in code_cells(nb):
+        for output in cell.outputs:
+            text = output.get("data", {}).get("text/plain", "")
+            if output.output_type == "execute_result" and PLOT_VALUE.match(text):
+                yield cell.id, f"shows {text[:40]!r}: end the cell with plt.show()"
+
+
+def tags_are_known(nb):
+    for cell in nb.cells:
+        for tag in tags(cell):
+            if tag not in TAGS:
+                yield cell.id, f"unknown tag {tag!r}; known: {', '.join(TAGS)}"
+
+
+def ignored_outputs_are_guarded(nb):
+    ignored = [cell for cell in code_cells(nb) if IGNORE in tags(cell)]
+    for cell in ignored:
+        if not any(isinstance(node, ast.Assert) for node in ast.walk(parse(cell.source))):
+            yield cell.id, f"{IGNORE} without an assert in the cell"
+    if len(ignored) > MAX_IGNORED:
+        yield None, f"{len(ignored)} cells tagged {IGNORE}, at most {MAX_IGNORED}"
+
+
+def install_cell_comes_first(nb):
+    found = install_cells(nb)
+    if len(found) != 1 or found[0] is not code_cells(nb)[0]:
+        yield None, f"the first code cell installs on Colab, and only that one; found {len(found)}"
+    for cell in found:
+        if set(tags(cell)) != {"remove-cell", SKIP}:
+            yield cell.id, f"the install cell is tagged remove-cell and {SKIP}, nothing else"
+        if cell.outputs:
+            yield cell.id, "the install cell does nothing here, yet has an output"
+    for cell in code_cells(nb):
+        if SKIP in tags(cell) and cell not in found:
+            yield cell.id, f"{SKIP} on a cell that is not the install cell"
+
+
+def live_figures_have_state(nb):
+    """No saved state, no live figure on the page."""
+    state = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    for position, cell in enumerate(nb.cells):
+        shown = [
+            o.data[VIEW]["model_id"] for o in cell.get("outputs", []) if VIEW in o.get("data", {})
+        ]
+        for model_id in shown:
+            if model_id not in state:
+                yield cell.id, f"live figure {model_id} without saved state: execute the notebook"
+        if bool(shown) != ("live-figure" in tags(cell)):
+            yield cell.id, "the tag live-figure and a stored live figure go together"
+        follows = nb.cells[position + 1 : position + 2]
+        if shown and not (follows and follows[0].cell_type == "markdown"):
+            yield cell.id, "a live figure is followed by its caption, a Markdown cell"
+    if not any("live-figure" in tags(cell) for cell in code_cells(nb)):
+        yield None, "no live figure"
+
+
+def exercises_have_solutions(nb):
+    text = "\n\n".join(cell.source for cell in markdown_cells(nb))
+    exercises = directive_labels(text, "exercise")
+    solutions = directive_arguments(text, "solution")
+    if len(exercises) < 3:
+        yield None, f"{len(exercises)} exercises, at least three expected"
+    for label in exercises:
+        if not label.startswith("ex-"):
+            yield None, f"exercise label {label!r} must be ex-<chapter>-<name>"
+        elif label not in solutions:
+            yield None, f"exercise {label} has no solution"
+    for label in solutions:
+        if label not in exercises:
+            yield None, f"solution to {label!r}, which is no exercise here"
+    for kind in ("exercise", "solution"):
+        opened, closed = (len(re.findall(rf"\{{{kind}-{end}\}}", text)) for end in ("start", "end"))
+        if opened != closed:
+            yield None, f"{opened} {kind}-start, {closed} {kind}-end"
+
+
+def directive_labels(text: str, name: str) -> list[str]:
+    """The :label: of each directive, empty where there is none."""
+    blocks = re.findall(
+        rf"^(?::{{3,}}|`{{3,}})\{{{name}(?:-start)?\}}.*\n((?::\w.*\n?)*)", text, re.M
+    )
+    found = (re.search(r"^:label: *(\S+)", options, re.M) for options in blocks)
+    return [label.group(1) if label else "" for label in found]
+
+
+def directive_arguments(text: str, name: str) -> list[str]:
+    """The first word after each directive's name."""
+    return re.findall(rf"^(?::{{3,}}|`{{3,}})\{{{name}(?:-start)?\}}[ \t]*(\S*)", text, re.M)
+
+
+def ids_are_stable(nb):
+    for cell_id, times in Counter(cell.get("id", "") for cell in nb.cells).items():
+        if not cell_id:
+            yield None, "a cell without id"
+        elif times > 1:
+            yield cell_id, f"{times} cells with this id"
+        elif is_random_id(cell_id) or not CHOSEN_ID.fullmatch(cell_id):
+            yield cell_id, "cell id is random or no slug of lowercase words"
+
+
+def metadata_is_clean(nb):
+    """As `execute.py` leaves it: nothing that changes from run to run."""
+    tidy = normalize(copy.deepcopy(nb))
+    if tidy == nb:
+        return
+    before, after = dict(nb.metadata), dict(tidy.metadata)
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            yield None, f"notebook metadata {key!r} is not as execute.py stores it"
+    for cell, clean in zip(nb.cells, tidy.cells, strict=True):
+        if cell != clean:
+            keys = ", ".join(k for k in cell if cell.get(k) != clean.get(k))
+            yield cell.get("id"), f"{keys} not as execute.py stores it (try --normalize)"
+
+
+def first_line_is_the_title(nb):
+    first = nb.cells[0]
+    if first.cell_type != "markdown" or not first.source.startswith("# "):
+        yield first.get("id"), "a chapter begins with its title, '# …'"
+    titles = sum(
+        len(re.findall(r"^# ", outside_fences(cell.source), re.M)) for cell in markdown_cells(nb)
+    )
+    if titles > 1:
+        yield None, f"{titles} first-level headings; the page has one title"
+
+
+def outside_fences(source: str) -> str:
+    return re.sub(r"^(`{3,}|~{3,}).*?^\1", "", source, flags=re.M | re.S)
+
+
+RULES = (
+    counts_are_sequential,
+    outputs_are_there,
+    no_errors,
+    no_stderr,
+    nothing_of_this_machine,
+    images_speak,
+    plots_end_with_show,
+    tags_are_known,
+    ignored_outputs_are_guarded,
+    install_cell_comes_first,
+    live_figures_have_state,
+    exercises_have_solutions,
+    ids_are_stable,
+    metadata_is_clean,
+    first_line_is_the_title,
+)
+
+
+def findings(nb) -> list[str]:
+    """What all rules have to say about one notebook, as lines of text."""
+    return [
+        f"{rule.__name__}: " + (f"cell {cell_id}: " if cell_id else "") + what
+        for rule in RULES
+        for cell_id, what in rule(nb)
+    ]
+
+
+def main() -> int:
+    paths = notebooks(sys.argv[1:])
+    found = 0
+    for path in paths:
+        for line in findings(nbformat.read(path, as_version=4)):
+            found += 1
+            print(f"{path.name}: {line}")
+    print(f"{len(paths)} notebooks, {found} findings")
+    return 1 if found or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

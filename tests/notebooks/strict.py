@@ -1,0 +1,49 @@
+"""Run chapters in fresh kernels and compare every output with the stored one.
+
+    python tests/notebooks/strict.py                                   # every chapter
+    python tests/notebooks/strict.py chapters/01_soft_lookup.ipynb     # one
+
+Further arguments go to pytest (`-x`, `-k`, `-n 0`). These are the only settings with which chapters
+are compared: `make test` and the canary test both come here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Never --nbval-lax: it compares marked cells only, and lets altered outputs pass.
+OPTIONS = [
+    "--nbval",
+    "--nbval-current-env",
+    "--nbval-cell-timeout=300",
+    f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
+    "--quiet",
+    # A notebook is one module: its cells stay in order, in one worker.
+    "-n=2",
+    "--dist=loadscope",
+    # The project's own options are for its tests. No cache beside the chapters.
+    "-o",
+    "addopts=",
+    "-p",
+    "no:cacheprovider",
+]
+
+
+def main(arguments: list[str]) -> int:
+    notebooks = [argument for argument in arguments if argument.endswith(".ipynb")]
+    options = [argument for argument in arguments if argument not in notebooks]
+    # The kernels import the library from this checkout, whatever is installed.
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    return pytest.main([*OPTIONS, *options, *(notebooks or [str(ROOT / "chapters")])])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,313 @@
+"""Every chapter passes the gate, and each rule of the gate goes red when it is broken."""
+
+from __future__ import annotations
+
+import copy
+
+import nbformat
+import pytest
+from execute import STATE, VIEW, is_random_id, normalize, notebooks, slug, stale_modules
+from gate import RULES, TAGS, findings, install_cells
+
+CHAPTERS = notebooks()
+
+
+def test_there_are_chapters():
+    assert CHAPTERS
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapter_passes(path):
+    assert findings(nbformat.read(path, as_version=4)) == []
+
+
+def test_install_cell_is_the_same_in_all_chapters():
+    texts = {
+        cell.source
+        for path in CHAPTERS
+        for cell in install_cells(nbformat.read(path, as_version=4))
+    }
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_stored_figures_run_the_library_s_code(path):
+    """The page runs the JavaScript that is stored in the notebook, not the library's file."""
+    stale = [(model_id, key) for model_id, key, _ in stale_modules(nbformat.read(path, 4))]
+    assert stale == [], "run: python tests/notebooks/execute.py --modules"
+
+
+# --- a small chapter in which all is well ---------------------------------------------------------
+
+EXERCISE = """\
+```{{exercise}} Guess
+:label: ex-00-{name}
+
+How much?
+```"""
+
+SOLUTION = """\
+````{{solution-start}} ex-00-{name}
+:class: dropdown
+````"""
+
+SOLUTION_END = """\
+````{solution-end}
+````"""
+
+
+def output(kind, **fields):
+    return nbformat.v4.new_output(kind, **fields)
+
+
+@pytest.fixture
+def nb():
+    """A chapter of nine cells that breaks no rule."""
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    live = output("execute_result", data={VIEW: {"model_id": "Toy-1"}, "text/plain": "Toy()"})
+    image = output("display_data", data={"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"})
+    speaking = {"image": {"alt": "It falls."}, "figure": {"caption": "Look.", "name": "fig-00-a"}}
+    cells = [
+        text("# A title\n\n![A curve that falls](curve.png)", id="a-title"),
+        code(
+            "import sys\nif 'google.colab' in sys.modules:\n    %pip install something",
+            id="install-on-colab",
+            metadata={"tags": ["remove-cell", "nbval-skip"]},
+        ),
+        code("print(1)", id="print-one", outputs=[output("stream", text="1\n")]),
+        code(
+            "import matplotlib\nplt.show()",
+            id="plot",
+            metadata={"mystnb": speaking},
+            outputs=[image],
+        ),
+        code("Toy()", id="toy", metadata={"tags": ["live-figure"]}, outputs=[live]),
+        text("Touch it.", id="toy-caption"),
+        code(
+            "loss = 1\nassert loss < 2\nprint(loss)",
+            id="train",
+            metadata={"tags": ["nbval-ignore-output"]},
+            outputs=[output("stream", text="0.5\n")],
+        ),
+        text("\n\n".join(EXERCISE.format(name=name) for name in "abc"), id="exercises"),
+        text(
+            "\n\n".join(SOLUTION.format(name=name) + "\nOne.\n\n" + SOLUTION_END for name in "abc"),
+            id="solutions",
+        ),
+    ]
+    nb = nbformat.v4.new_notebook(cells=cells)
+    for count, cell in enumerate((cell for cell in cells if cell.cell_type == "code"), start=1):
+        cell.execution_count = count
+        for shown in cell.outputs:
+            if shown.output_type == "execute_result":
+                shown.execution_count = count
+    model = {
+        "model_module": "anywidget",
+        "model_name": "AnyModel",
+        "state": {"_anywidget_id": "t.Toy"},
+    }
+    state = {"state": {"Toy-1": model}, "version_major": 2, "version_minor": 0}
+    nb.metadata["widgets"] = nbformat.from_dict({STATE: state})
+    return normalize(nb)
+
+
+def test_the_small_chapter_passes(nb):
+    nbformat.validate(nb)
+    assert findings(nb) == []
+
+
+# --- broken once ---------------------------------------------------------------------------------
+
+
+def cell(nb, cell_id):
+    return next(c for c in nb.cells if c.id == cell_id)
+
+
+def stream(text, name="stdout"):
+    return output("stream", text=text, name=name)
+
+
+def put(cell_id, **fields):
+    """A tampering that sets fields of one cell."""
+    return lambda nb: cell(nb, cell_id).update(nbformat.from_dict(fields))
+
+
+def replace(cell_id, old, new):
+    def tamper(nb):
+        target = cell(nb, cell_id)
+        assert old in target.source
+        target.source = target.source.replace(old, new, 1)
+
+    return tamper
+
+
+def tag(cell_id, *tags):
+    return lambda nb: cell(nb, cell_id).metadata.update(tags=list(tags))
+
+
+def drop(cell_id):
+    return lambda nb: nb.cells.remove(cell(nb, cell_id))
+
+
+def mystnb(section, key):
+    return lambda nb: cell(nb, "plot").metadata.mystnb[section].pop(key)
+
+
+ERROR = output("error", ename="ValueError", evalue="no", traceback=["no"])
+TAMPERED = [
+    # rule, what was done, how, a word of the complaint
+    ("counts_are_sequential", "stripped", put("train", execution_count=None), "None, expected 5"),
+    ("counts_are_sequential", "run out of order", put("plot", execution_count=7), "expected 3"),
+    ("counts_are_sequential", "cell added, not run", drop("print-one"), "3, expected 2"),
+    ("outputs_are_there", "output cleared", put("print-one", outputs=[]), "outputs are gone"),
+    ("outputs_are_there", "plot cleared", put("plot", outputs=[]), "outputs are gone"),
+    ("outputs_are_there", "nothing in it", put("print-one", source=" "), "empty code cell"),
+    ("no_errors", "error", put("print-one", outputs=[ERROR]), "stored error: ValueError"),
+    ("no_errors", "no error", tag("print-one", "raises-exception"), "raises nothing"),
+    ("no_stderr", "warning", put("train", outputs=[stream("w", "stderr")]), "stored stderr: w"),
+    ("nothing_of_this_machine", "path printed",
+     put("print-one", outputs=[stream("/home/ada/x.py\n")]), "path: /home/ada/x.py"),
+    ("nothing_of_this_machine", "path on Windows",
+     put("print-one", outputs=[stream("C:\\Users\\ada\n")]), "absolute path"),
+    ("nothing_of_this_machine", "path in prose",
+     replace("a-title", "A title", "/tmp/title"), "path: /tmp/title"),
+    ("nothing_of_this_machine", "path in a traceback", put("print-one", outputs=[output(
+        "error", ename="E", evalue="", traceback=["\x1b[0;32m/opt/lib/x.py\x1b[0m"])]), "/opt"),
+    ("nothing_of_this_machine", "address",
+     put("print-one", outputs=[stream("<f at 0x7f00deadbeef>")]), "object address"),
+    ("images_speak", "no alt in Markdown", replace("a-title", "[A curve that falls]", "[]"), "alt"),
+    ("images_speak", "no alt", mystnb("image", "alt"), "without alt"),
+    ("images_speak", "no caption", mystnb("figure", "caption"), "without a caption"),
+    ("images_speak", "no name", mystnb("figure", "name"), "without a name"),
+    ("images_speak", "figure directive", replace(
+        "toy-caption", "Touch", "```{figure} a.png\nHm.\n```\nTouch"), "without :alt:"),
+    ("images_speak", "svg", put("plot", outputs=[
+        output("display_data", data={"image/svg+xml": "<svg/>"})]), "SVG"),
+    ("plots_end_with_show", "a value shown", put("print-one", outputs=[output(
+        "execute_result", execution_count=2, data={"text/plain": "Text(0.5, 1, 'x')"})]), "plt.sh"),
+    ("tags_are_known", "underscores", tag("train", "nbval_ignore_output"), "unknown tag"),
+    ("ignored_outputs_are_guarded", "no assert",
+     replace("train", "assert loss < 2", "# assert loss < 2"), "without an assert"),
+    ("ignored_outputs_are_guarded", "too many", lambda nb: [
+        nb.cells.append(copy.deepcopy(cell(nb, "train"))) for _ in range(9)], "at most"),
+    ("install_cell_comes_first", "missing", drop("install-on-colab"), "found 0"),
+    ("install_cell_comes_first", "second",
+     lambda nb: nb.cells.append(nb.cells.pop(1)), "the first code cell"),
+    ("install_cell_comes_first", "visible", tag("install-on-colab", "nbval-skip"), "remove-cell"),
+    ("install_cell_comes_first", "prints",
+     put("install-on-colab", outputs=[stream("hello")]), "has an output"),
+    ("install_cell_comes_first", "skipped", tag("print-one", "nbval-skip"), "not the install cell"),
+    ("live_figures_have_state", "no state", lambda nb: nb.metadata.pop("widgets"), "without saved"),
+    ("live_figures_have_state", "another id",
+     lambda nb: cell(nb, "toy").outputs[0].data[VIEW].update(model_id="x"), "without saved"),
+    ("live_figures_have_state", "no tag", tag("toy"), "go together"),
+    ("live_figures_have_state", "no caption", drop("toy-caption"), "followed by its caption"),
+    ("live_figures_have_state", "none", drop("toy"), "no live figure"),
+    ("exercises_have_solutions", "two",
+     replace("exercises", "{exercise}", "{note}"), "at least three"),
+    ("exercises_have_solutions", "no label",
+     replace("exercises", ":label: ex-00-a\n", ""), "label ''"),
+    ("exercises_have_solutions", "unsolved",
+     replace("solutions", "ex-00-b", "ex-00-a"), "ex-00-b has no solution"),
+    ("exercises_have_solutions", "misspelled",
+     replace("solutions", "ex-00-b", "ex-00-x"), "no exercise"),
+    ("exercises_have_solutions", "left open",
+     replace("solutions", "{solution-end}", "{note}"), "3 solution-start, 2 solution-end"),
+    ("ids_are_stable", "random", put("train", id="3f9a01bc"), "random"),
+    ("ids_are_stable", "a UUID", put("train", id="7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10"), "random"),
+    ("ids_are_stable", "Colab's", put("train", id="xK3_bv9-QqTa"), "random"),
+    ("ids_are_stable", "twice", put("train", id="toy"), "2 cells with this id"),
+    ("metadata_is_clean", "version", lambda nb: nb.metadata.language_info.update(version="3.11"),
+     "'language_info'"),
+    ("metadata_is_clean", "editor", lambda nb: nb.metadata.update(colab={}), "'colab'"),
+    ("metadata_is_clean", "timings", lambda nb: cell(nb, "train").metadata.update(execution={}),
+     "metadata not as"),
+    ("metadata_is_clean", "split prints", put("print-one", outputs=[stream("1"), stream("\n")]),
+     "outputs not as"),
+    ("metadata_is_clean", "unseen widget", lambda nb: nb.metadata.widgets[STATE].state.update(
+        {"Bar-1": copy.deepcopy(nb.metadata.widgets[STATE].state["Toy-1"])}), "'widgets'"),
+    ("first_line_is_the_title", "none", replace("a-title", "# A", "A"), "begins with its title"),
+    ("first_line_is_the_title", "two", replace("toy-caption", "Touch", "# Touch"), "2 first-level"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rule, tamper, complaint",
+    [
+        pytest.param(rule, tamper, word, id=f"{rule}-{what}")
+        for rule, what, tamper, word in TAMPERED
+    ],
+)
+def test_rule_goes_red(nb, rule, tamper, complaint):
+    tamper(nb)
+    found = [line for line in findings(nb) if line.startswith(rule + ":")]
+    assert any(complaint in line for line in found), findings(nb)
+
+
+def test_every_rule_was_broken():
+    assert {rule.__name__ for rule in RULES} == {rule for rule, *_ in TAMPERED}
+
+
+@pytest.mark.parametrize("known", TAGS)
+def test_known_tags_pass(nb, known):
+    cell(nb, "toy-caption").metadata["tags"] = [known]
+    assert not [line for line in findings(nb) if line.startswith("tags_are_known")]
+
+
+# --- what execute.py does to a notebook -----------------------------------------------------------
+
+
+def test_normalizing_twice_changes_nothing(nb):
+    once = copy.deepcopy(normalize(nb))
+    assert normalize(nb) == once
+
+
+def test_widget_names_do_not_depend_on_the_run(nb):
+    """Two runs hand out different ids, in a different order; what is stored is the same."""
+
+    def run(ids):
+        book = copy.deepcopy(nb)
+        cell(book, "toy").outputs[0].data[VIEW].model_id = ids["view"]
+        layout = {"model_name": "LayoutModel", "state": {"width": None, "height": "4em"}}
+        toy = {"model_name": "AnyModel", "state": {
+            "_anywidget_id": "t.Toy", "layout": f"IPY_MODEL_{ids['layout']}", "x": 3}}  # fmt: skip
+        models = {ids["view"]: toy, ids["layout"]: layout, ids["closed"]: copy.deepcopy(toy)}
+        state = {"state": dict(sorted(models.items())), "version_major": 2, "version_minor": 0}
+        book.metadata["widgets"] = nbformat.from_dict({STATE: state})
+        return normalize(book)
+
+    first = run({"view": "a1", "layout": "b2", "closed": "c3"})
+    assert first == run({"view": "z9", "layout": "y8", "closed": "x7"})
+    models = first.metadata.widgets[STATE].state
+    assert list(models) == ["Toy-1", "Toy-1-layout"]
+    assert models["Toy-1"].state.layout == "IPY_MODEL_Toy-1-layout"
+    assert models["Toy-1-layout"].state == {"height": "4em"}
+
+
+@pytest.mark.parametrize(
+    "name, random",
+    [
+        ("3f9a01bc", True),
+        ("7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10", True),
+        ("xK3_bv9-QqTa", True),
+        ("ask-the-dictionary", False),
+        ("ex-01-sharper", False),
+        ("defaced", False),
+        ("title", False),
+    ],
+)
+def test_random_ids_are_told_from_chosen_ones(name, random):
+    assert is_random_id(name) is random
+
+
+@pytest.mark.parametrize(
+    "source, expected",
+    [
+        ("## Why divide by √d_k?\n\nBecause", "why-divide-by-d-k"),
+        (":::{note}\nMind the gap", "mind-the-gap"),
+        ("scores = query @ keys.T   # (1, 3)", "scores-query-keys-t-1-3"),
+        ("…", "cell"),
+    ],
+)
+def test_slug(source, expected):
+    assert slug(source) == expected
