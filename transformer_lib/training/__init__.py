@@ -1,0 +1,21 @@
+"""Training: a loss with its count, the paper's schedule, checkpoints, and the loop."""
+
+from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.evaluation import evaluate
+from transformer_lib.training.losses import Loss, cross_entropy
+from transformer_lib.training.records import History
+from transformer_lib.training.schedules import inverse_sqrt_schedule
+from transformer_lib.training.trainer import fit
+
+__all__ = [
+    "History",
+    "Loss",
+    "TrainConfig",
+    "cross_entropy",
+    "evaluate",
+    "fit",
+    "inverse_sqrt_schedule",
+    "load_checkpoint",
+    "save_checkpoint",
+]

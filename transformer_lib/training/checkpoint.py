@@ -1,0 +1,105 @@
+"""Files that are whole or not there: a checkpoint is replaced in one move, or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.data.files import replacing
+
+__all__ = ["load_checkpoint", "save_checkpoint"]
+
+_FORMAT = "transformer_lib checkpoint 1"
+_PRIMITIVES = (bool, int, float, str, bytes, type(None))
+
+
+def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
+    """Save nested dicts, lists and tuples of tensors and primitives.
+
+    A reader, or a crash, meets the old file or the new one, never half of one: see
+    :func:`transformer_lib.data.files.replacing`.
+
+    Args:
+        path: the file.
+        state: what to save. Keys are strings or integers.
+
+    Raises:
+        TypeError: something that ``weights_only`` loading would refuse, with its place.
+        OSError: the file could not be written; an older one is still there.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "checkpoint.pt"
+        >>> save_checkpoint(path, {"step": 3, "weight": torch.ones(2)})
+        >>> load_checkpoint(path)
+        {'step': 3, 'weight': tensor([1., 1.])}
+    """
+    _check_plain("state", state)
+    # To memory first: torch.save hides the reason when the file behind it cannot be written.
+    buffer = io.BytesIO()
+    torch.save({"format": _FORMAT, "state": state}, buffer)
+    path = Path(path)
+    try:
+        with replacing(path) as file:
+            file.write(buffer.getbuffer())
+    except OSError as error:
+        raise OSError(
+            error.errno, f"could not save ({error.strerror}), an older file stays", str(path)
+        ) from error
+    if os.name == "posix":  # the new name, too, must reach the disk
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Load what :func:`save_checkpoint` saved, all tensors on the CPU.
+
+    No code in the file is run (``weights_only=True``), and its checksums are verified.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is truncated, damaged or no checkpoint of this library.
+    """
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                if damaged := archive.testzip():
+                    raise ValueError(f"wrong checksum of {damaged}")
+            file.seek(0)
+            saved = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception as error:  # damage surfaces as a dozen types, KeyError and OSError too
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ValueError(
+                f"{path} is no readable checkpoint: truncated, damaged or another kind of file "
+                f"({reason})"
+            ) from error
+    if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
+        raise ValueError(
+            f"{path} was not written by save_checkpoint: its format is not {_FORMAT!r}"
+        )
+    return saved["state"]
+
+
+def _check_plain(name: str, value: Any) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str | int):
+                raise TypeError(f"keys of {name} must be strings or integers, got {key!r}")
+            _check_plain(f"{name}[{key!r}]", item)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check_plain(f"{name}[{index}]", item)
+    elif not isinstance(value, (Tensor, *_PRIMITIVES)):
+        raise TypeError(
+            f"{name} must be a tensor, a primitive or a dict, list or tuple of those; "
+            f"got {type(value).__name__}"
+        )

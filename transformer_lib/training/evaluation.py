@@ -1,0 +1,55 @@
+"""How good are the model's predictions, token by token, given the right beginning?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from transformer_lib.training.losses import cross_entropy
+
+__all__ = ["evaluate"]
+
+
+class _Batches(Protocol):
+    def epoch(self, n: int, /) -> Any: ...
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, batches: _Batches, *, pad_id: int = 0) -> dict[str, float]:
+    """Loss, perplexity and accuracy per token over one epoch, in evaluation mode.
+
+    The loss is not smoothed, so that runs with different smoothing compare.
+
+    Args:
+        model: as :func:`~transformer_lib.training.trainer.fit` takes it.
+        batches: likewise; ``batches.epoch(0)`` is measured.
+        pad_id: label that does not count.
+
+    Returns:
+        ``{"loss": …, "perplexity": …, "accuracy": …}``; perplexity is ``exp(loss)``, accuracy the
+        share of tokens that were the model's first choice.
+
+    Raises:
+        ValueError: there was no token to predict.
+    """
+    device = next(model.parameters()).device
+    loss = torch.zeros((), dtype=torch.float64, device=device)
+    right, count = torch.zeros_like(loss), 0
+    was_training = model.training
+    model.eval()
+    try:
+        for batch in batches.epoch(0):
+            count += int((batch[-1] != pad_id).sum())
+            *inputs, labels = batch.to(device)
+            logits = model(*inputs).float()
+            loss += cross_entropy(logits, labels, pad_id=pad_id).total
+            right += ((logits.argmax(-1) == labels) & (labels != pad_id)).sum()
+    finally:
+        model.train(was_training)
+    if count == 0:
+        raise ValueError("batches must hold at least one token that is not padding")
+    mean = loss.item() / count
+    return {"loss": mean, "perplexity": math.exp(mean), "accuracy": right.item() / count}

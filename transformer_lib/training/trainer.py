@@ -1,0 +1,388 @@
+"""The training loop: one file to read, and a run that survives whatever stops it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, is_dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.interrupts import Interrupts
+from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training.records import History, RunLog
+from transformer_lib.training.schedules import inverse_sqrt_schedule
+
+__all__ = ["Batches", "fit"]
+
+Validate = Callable[[nn.Module, int], dict[str, Any]]
+
+
+class Batches(Protocol):
+    """What :func:`fit` trains on."""
+
+    def epoch(self, n: int, /) -> Iterator[Any]:
+        """The batches of epoch ``n`` (from 0), the same at every call.
+
+        A batch is a tuple of tensors with a method ``to(device)``. The last is the labels,
+        those before are the model's arguments.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """Batches per epoch, about: for the progress bar."""
+        ...
+
+
+@dataclass
+class _Progress:
+    """Where a run stands: with the tensors and the random numbers, all it takes to go on."""
+
+    step: int = 0
+    epoch: int = 0  # epochs completed
+    index: int = 0  # batches of this epoch already used
+    tokens: int = 0
+    seconds: float = 0.0
+    validated: int = 0  # step of the last validation
+    best: float = math.inf  # lowest validation loss
+    window_loss: float = 0.0  # since the last record
+    window_tokens: int = 0
+    window_seconds: float = 0.0
+
+
+def fit(
+    model: nn.Module,
+    batches: Batches,
+    config: TrainConfig,
+    *,
+    validate: Validate | None = None,
+    directory: str | Path | None = None,
+    resume: bool | Literal["auto"] = "auto",
+    progress: bool = True,
+) -> History:
+    """Train a model, on the device that it is on.
+
+    Every update divides the summed loss by all its tokens, over how many batches they may be
+    spread. In a ``directory`` the run keeps ``log.jsonl``, ``checkpoint.pt``, from which it goes
+    on, and ``best.pt``, the model of the lowest validation loss. A run that was killed and
+    resumed ends, on the same machine, in the same bits as one that was not.
+
+    Args:
+        model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
+        batches: see :class:`Batches`.
+        config: the numbers of the run.
+        validate: called with the model, in evaluation mode and without gradients, and the number
+            of epochs completed; returns what to record, such as ``{"loss": 1.2}``. Its
+            ``"loss"`` decides which model is the best.
+        directory: where the run is kept; None keeps nothing.
+        resume: True goes on from the checkpoint, which must exist; ``"auto"`` goes on if there is
+            one; False starts anew, over what was there.
+        progress: show a progress bar on the error stream.
+
+    Returns:
+        All records of the run, those before a resumption included.
+
+    Raises:
+        ValueError: a checkpoint of a run with other settings, other data or another model; an
+            epoch without batches.
+        FileNotFoundError: ``resume=True`` and no checkpoint.
+        FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
+        KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
+
+    Note:
+        Seeds ``torch`` and ``random`` with ``config.seed``.
+    """
+    run = _Run(model, batches, config, None if directory is None else Path(directory))
+    run.start(resume)
+    was_training = model.training
+    model.train()
+    try:
+        with Interrupts() as interrupts, _bar(run, progress) as bar:
+            _loop(run, validate, interrupts, bar)
+    finally:
+        model.train(was_training)
+    return run.log.history
+
+
+def _loop(run: _Run, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
+    stream = run.stream()
+    while True:
+        if validate and run.validation_is_due():
+            try:
+                with interrupts.let_through():
+                    metrics = run.measure(validate)
+            except KeyboardInterrupt:
+                run.save()  # resumes with this validation
+                raise
+            run.record_validation(metrics)
+        if run.checkpoint_is_due():
+            run.save()
+        if run.is_over():
+            return
+        group = list(islice(stream, run.config.accumulate))
+        if not group:
+            stream = run.next_epoch()
+            continue
+        run.step(group)
+        bar.update()
+        if run.record_is_due():
+            bar.set_postfix(run.record(), refresh=False)
+        if interrupts.pending:
+            run.save()
+            raise KeyboardInterrupt
+
+
+class _Run:
+    """A model, its optimizer and its progress, and what is done with them."""
+
+    def __init__(
+        self, model: nn.Module, batches: Batches, config: TrainConfig, directory: Path | None
+    ) -> None:
+        self.model, self.batches, self.config, self.directory = model, batches, config, directory
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise ValueError("model must have parameters to train, got none")
+        self.device = self.parameters[0].device
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=0.0, betas=config.betas, eps=config.eps, fused=True
+        )
+        self.peak = {"peak": config.peak_lr}
+        if config.peak_lr is None:
+            d_model = getattr(getattr(model, "config", None), "d_model", None)
+            if d_model is None:
+                raise ValueError(
+                    "peak_lr must be set: the model has no config.d_model to derive it"
+                )
+            self.peak = {"d_model": d_model}
+        self.amp = self.device.type == "cuda" if config.amp == "auto" else config.amp
+        self.progress = _Progress()
+        self.saved_at = -1
+        self.norm: Tensor | None = None
+        self.unread = torch.zeros((), dtype=torch.float64, device=self.device)
+
+    # Beginning and going on
+
+    def start(self, resume: bool | str) -> None:
+        """Seed, or take up the checkpoint."""
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
+        torch.manual_seed(self.config.seed)
+        random.seed(self.config.seed)
+        self.settings = self.config.arithmetic() | _describe(self.model, self.batches)
+        if self.directory is None:
+            if resume is True:
+                raise ValueError("resume=True needs a directory, got None")
+            self.log = RunLog(None)
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for litter in self.directory.glob(".*.pt.*.tmp"):  # of a run killed while it saved
+            litter.unlink()
+        path = self.directory / "checkpoint.pt"
+        resumed = resume is True or (resume == "auto" and path.exists())
+        if resumed:
+            self.load(path)
+        else:
+            (self.directory / "best.pt").unlink(missing_ok=True)
+        self.log = RunLog(self.directory / "log.jsonl", self.progress.step if resumed else None)
+
+    def load(self, path: Path) -> None:
+        state = load_checkpoint(path)
+        if "progress" not in state:
+            raise ValueError(f"{path} holds a model, not a run to resume")
+        saved = state["settings"]
+        for name in sorted(saved.keys() | self.settings.keys()):
+            if saved.get(name) != self.settings.get(name):
+                raise ValueError(
+                    f"{path} is of another run: its {name} is {saved.get(name)!r}, now it is "
+                    f"{self.settings.get(name)!r}. Use that value, another directory, or "
+                    f"resume=False to start anew"
+                )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.progress = _Progress(**state["progress"])
+        self.saved_at = self.progress.step
+        random.setstate(state["random"]["python"])
+        torch.set_rng_state(state["random"]["torch"])
+        if self.device.type == "cuda" and "cuda" in state["random"]:
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
+
+    def save(self) -> None:
+        if self.directory is None:
+            return
+        self.read_loss()
+        rng: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            rng["cuda"] = torch.cuda.get_rng_state(self.device)
+        save_checkpoint(
+            self.directory / "checkpoint.pt",
+            {
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "progress": asdict(self.progress),
+                "random": rng,
+                "settings": self.settings,
+            },
+        )
+        self.saved_at = self.progress.step
+
+    def stream(self) -> Iterator[Any]:
+        """The batches of this epoch that were not used yet."""
+        return islice(iter(self.batches.epoch(self.progress.epoch)), self.progress.index, None)
+
+    def next_epoch(self) -> Iterator[Any]:
+        if self.progress.index == 0:
+            raise ValueError(f"batches.epoch({self.progress.epoch}) must give a batch, gave none")
+        self.progress.epoch += 1
+        self.progress.index = 0
+        return self.stream()
+
+    # One update
+
+    def step(self, group: list[Any]) -> None:
+        """One update of the parameters, from one or more batches."""
+        began = time.perf_counter()
+        config, at = self.config, self.progress
+        # Counted before anything is on the GPU, which so is never waited for.
+        tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
+        at.step += 1
+        self.lr = inverse_sqrt_schedule(at.step, warmup=config.warmup, **self.peak)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = self.lr
+        self.optimizer.zero_grad()
+        for batch in group:
+            *inputs, labels = batch.to(self.device)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
+                logits = self.model(*inputs)
+            loss = cross_entropy(
+                logits.float(),
+                labels,
+                label_smoothing=config.label_smoothing,
+                pad_id=config.pad_id,
+            )
+            (loss.total / max(tokens, 1)).backward()
+            self.unread += loss.total.detach()
+        if config.clip_norm is not None:
+            self.norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
+        self.optimizer.step()
+        at.index += len(group)
+        at.tokens += tokens
+        at.window_tokens += tokens
+        if self.device.type == "cpu":
+            self.read_loss()
+        elapsed = time.perf_counter() - began
+        at.seconds += elapsed
+        at.window_seconds += elapsed
+
+    def read_loss(self) -> None:
+        """Fetch the loss from the device. A GPU stalls at this, so not at every step."""
+        loss = self.unread.item()
+        if not math.isfinite(loss):
+            kept = f"; the checkpoint is of step {self.saved_at}" if self.saved_at >= 0 else ""
+            raise FloatingPointError(
+                f"the loss is {loss} at step {self.progress.step} (learning rate {self.lr:.2g})"
+                f"{kept}. A lower peak_lr or a longer warmup may help"
+            )
+        self.progress.window_loss += loss
+        self.unread.zero_()
+
+    # Records, validation, and when
+
+    def record(self) -> dict[str, str]:
+        """Write the record of the steps since the last one; give the gist for the bar."""
+        self.read_loss()
+        at = self.progress
+        loss = at.window_loss / max(at.window_tokens, 1)
+        speed = at.window_tokens / at.window_seconds
+        record = self.stamp() | {
+            "loss": loss,
+            "lr": self.lr,
+            "tokens": at.tokens,
+            "tokens_per_second": round(speed, 1),
+        }
+        if self.norm is not None:
+            record["gradient_norm"] = self.norm.item()
+        self.log.add(record)
+        at.window_loss, at.window_tokens, at.window_seconds = 0.0, 0, 0.0
+        return {"epoch": str(at.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
+
+    def measure(self, validate: Validate) -> dict[str, Any]:
+        began = time.perf_counter()
+        self.model.eval()
+        try:
+            with torch.no_grad():
+                metrics = validate(self.model, self.progress.epoch)
+        finally:
+            self.model.train()
+        self.progress.seconds += time.perf_counter() - began
+        return {k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()}
+
+    def record_validation(self, metrics: dict[str, Any]) -> None:
+        at = self.progress
+        at.validated = at.step
+        self.log.add(self.stamp() | {f"val_{name}": value for name, value in metrics.items()})
+        loss = metrics.get("loss", math.inf)
+        if loss < at.best:
+            at.best = loss
+            if self.directory is not None:
+                save_checkpoint(
+                    self.directory / "best.pt",
+                    {"model": self.model.state_dict(), "step": at.step, "val_loss": loss},
+                )
+
+    def stamp(self) -> dict[str, Any]:
+        at = self.progress
+        return {"step": at.step, "epoch": at.epoch, "seconds": round(at.seconds, 3)}
+
+    def is_over(self) -> bool:
+        config, at = self.config, self.progress
+        return (config.max_steps is not None and at.step >= config.max_steps) or (
+            config.epochs is not None and at.epoch >= config.epochs
+        )
+
+    def record_is_due(self) -> bool:
+        return self.progress.step % self.config.log_every == 0
+
+    def validation_is_due(self) -> bool:
+        return self.progress.validated != self.progress.step and self._due(
+            self.config.validate_every
+        )
+
+    def checkpoint_is_due(self) -> bool:
+        # Before the first step as well: a folder that cannot be written is known at once.
+        return self.saved_at != self.progress.step and self._due(self.config.checkpoint_every)
+
+    def _due(self, every: int | None) -> bool:
+        at = self.progress
+        return self.is_over() or (at.step % every == 0 if every else at.index == 0)
+
+
+def _describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
+    """What must be the same for a resumed run to be the same run."""
+    config = getattr(model, "config", None)
+    described = asdict(config) if is_dataclass(config) else {"modules": str(model)}
+    first = next(iter(batches.epoch(0)), ())
+    digest = hashlib.sha256(str(len(batches)).encode())
+    for tensor in first:
+        digest.update(repr(tensor.tolist()).encode())
+    return {f"model.{k}": v for k, v in described.items()} | {"data": digest.hexdigest()[:16]}
+
+
+def _bar(run: _Run, shown: bool) -> Any:
+    from tqdm import tqdm
+
+    config = run.config
+    ends = [config.max_steps] if config.max_steps is not None else []
+    if config.epochs is not None:
+        ends.append(config.epochs * math.ceil(len(run.batches) / config.accumulate))
+    return tqdm(
+        total=min(ends), initial=run.progress.step, disable=not shown, unit="step", desc="training"
+    )
