@@ -1,0 +1,87 @@
+"""Plots that more than one chapter draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROOM_FOR_NUMBERS = 12
+"""Maps with at most this many rows and columns show each weight as a number."""
+
+
+def attention_map(
+    weights: Any,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw attention weights: queries on rows, keys on columns, dark where the weight is large.
+
+    The colours run from 0 to 1 in every map, so that two maps can be compared.
+
+    Args:
+        weights: ``(T, S)``, a tensor or anything that makes a NumPy array; each in 0 … 1.
+        queries: ``T`` labels, one for each row.
+        keys: ``S`` labels, one for each column.
+        ax: where to draw; a new figure if None.
+        title: what to look for.
+
+    Returns:
+        The axes that hold the map.
+
+    Raises:
+        ValueError: ``weights`` is not a matrix of ``len(queries)`` by ``len(keys)``, or holds a
+            number that is no weight.
+
+    >>> ax = attention_map([[0.9, 0.1], [0.2, 0.8]], queries=["zwei", "drei"], keys=["two", "three"])
+    >>> [text.get_text() for text in ax.texts]
+    ['.90', '.10', '.20', '.80']
+    """
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    if hasattr(weights, "detach"):
+        weights = weights.detach().float().cpu()
+    table = np.asarray(weights, dtype=float)
+    if table.shape != (len(queries), len(keys)):
+        raise ValueError(
+            f"weights must have the shape (queries, keys) = ({len(queries)}, {len(keys)}); "
+            f"got {table.shape}"
+        )
+    if not (np.isfinite(table).all() and table.min() >= 0 and table.max() <= 1 + 1e-4):
+        raise ValueError(
+            f"weights must lie between 0 and 1; got {table.min():.3g} to {table.max():.3g}"
+        )
+
+    rows, columns = table.shape
+    if ax is None:
+        width, height = (1.2 + 0.5 * max(n, 3) for n in (columns, rows))
+        _, ax = plt.subplots(figsize=(min(width, 9.0), min(height, 9.0)))
+    ax.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0)
+    # Anchored at the label's end, so that turned labels point at their own column.
+    turned = sum(len(key) for key in keys) > 5 * columns or columns > ROOM_FOR_NUMBERS
+    how = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if turned else {}
+    ax.set_xticks(range(columns), list(keys), **how)
+    ax.set_yticks(range(rows), list(queries))
+    ax.set_xlabel("keys")
+    ax.set_ylabel("queries")
+    if title:
+        ax.set_title(title, pad=10)
+    if max(rows, columns) <= ROOM_FOR_NUMBERS:
+        for i, j in np.ndindex(rows, columns):
+            text = f"{table[i, j]:.2f}"
+            ax.text(
+                j, i, text.removeprefix("0"), ha="center", va="center", fontsize=8,
+                color="white" if table[i, j] > 0.55 else "#1d2126",
+            )  # fmt: skip
+    return ax

@@ -1,0 +1,9 @@
+"""Live figures: in a notebook, in Colab and in the published page, with or without a kernel.
+
+Each is one Python class, which holds the numbers, and one ES module, which draws them and
+answers to the reader. The modules share ``kit.js``.
+"""
+
+from .soft_lookup import SoftLookup
+
+__all__ = ["SoftLookup"]

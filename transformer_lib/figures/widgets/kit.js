@@ -1,0 +1,297 @@
+// The kit that every live figure is made of: arithmetic, SVG and HTML elements, controls, and `live`,
+// which joins a figure to its model, its status line, its Reset button and the page's address.
+// A figure module imports from "./kit.js"; Python joins both into the one module that a browser loads.
+
+// ---------------------------------------------------------------- arithmetic
+
+export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+export const sum = (list) => list.reduce((total, x) => total + x, 0);
+export const dot = (a, b) => sum(a.map((x, i) => x * b[i]));
+export const steps = (n, from = 0) => Array.from({ length: n }, (_, i) => from + i);
+
+/** softmax(scores / temperature). Temperature 0 is the limit: the best score takes all, ties share. */
+export function softmax(scores, temperature = 1) {
+  const best = Math.max(...scores); // subtracted so that exp cannot overflow
+  const powers = scores.map((score) =>
+    temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best));
+  const total = sum(powers);
+  return powers.map((power) => power / total);
+}
+
+/** Uniform numbers in [0, 1) from a seed: the mulberry32 generator, the same in every browser and in Python. */
+export function uniform(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** `n` numbers from N(0, 1) by the Box-Muller transform, two from each pair of uniform numbers. */
+export function normals(n, next) {
+  const numbers = new Float64Array(n);
+  for (let i = 0; i < n; i += 2) {
+    const radius = Math.sqrt(-2 * Math.log(1 - next()));
+    const angle = 2 * Math.PI * next();
+    numbers[i] = radius * Math.cos(angle);
+    if (i + 1 < n) numbers[i + 1] = radius * Math.sin(angle);
+  }
+  return numbers;
+}
+
+/** A number with a fixed count of digits and a real minus sign, so that columns do not jump. */
+export const fixed = (x, digits = 2) => x.toFixed(digits).replace(/^-(0\.?0*$)?/, (_, zero) => zero ?? "−");
+export const percent = (x) => `${Math.round(100 * x)} %`;
+
+/** Maps a domain onto a range, linear or logarithmic; `.invert` maps back. */
+export function scale([low, high], [start, end], log = false) {
+  const [into, back] = log ? [Math.log10, (x) => 10 ** x] : [(x) => x, (x) => x];
+  const slope = (end - start) / (into(high) - into(low));
+  const map = (x) => start + (into(x) - into(low)) * slope;
+  map.invert = (y) => back(into(low) + (y - start) / slope);
+  return map;
+}
+
+// ---------------------------------------------------------------- elements
+
+/** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
+export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
+
+function make(element, attributes, children) {
+  set(element, attributes);
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML. */
+export function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("--")) element.style.setProperty(name, value);
+    else if (value === false || value === null) element.removeAttribute(name);
+    else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+  }
+  return element;
+}
+
+export const html = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+/** An SVG picture of the given size in CSS pixels; it shrinks with its column. */
+export const canvas = (width, height, attributes = {}, ...children) =>
+  svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "lf-svg", "--width": `${width}px`, ...attributes }, ...children);
+
+/** Axes with ticks and labels. x, y: scales; xTicks, yTicks: lists of [value, label]. */
+export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, yLabel }) {
+  const line = (x1, y1, x2, y2) => svg("line", { x1, y1, x2, y2, class: "lf-grid" });
+  return svg("g", { "aria-hidden": "true" },
+    ...xTicks.flatMap(([value, label]) => [line(x(value), top, x(value), bottom),
+      svg("text", { x: x(value), y: bottom + 15, class: "lf-tick", "text-anchor": "middle", text: label })]),
+    ...yTicks.flatMap(([value, label]) => [line(left, y(value), right, y(value)),
+      svg("text", { x: left - 6, y: y(value) + 4, class: "lf-tick", "text-anchor": "end", text: label })]),
+    svg("text", { x: right, y: bottom + 31, class: "lf-axis", "text-anchor": "end", text: xLabel }),
+    svg("text", { x: left, y: top - 8, class: "lf-axis", text: yLabel }));
+}
+
+// ---------------------------------------------------------------- controls
+
+/** A slider over positions 0…last. `read(position)` is the value, `find(value)` its position, `show(value)` its text. */
+export function slider({ label, last, read, find, show, onInput }) {
+  const shown = html("span", { class: "lf-value" });
+  const input = html("input", { type: "range", min: 0, max: last, step: 1, "aria-label": label,
+    oninput: () => onInput(read(Number(input.value))),
+    onkeydown: (event) => { // Shift makes the arrows take large steps
+      const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (!way || !event.shiftKey) return;
+      event.preventDefault();
+      onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(last / 10)), 0, last)));
+    } });
+  const element = html("label", { class: "lf-slider" }, html("span", { text: label }), shown, input);
+  return { element, update(value) {
+    input.value = clamp(Math.round(find(value)), 0, last);
+    set(input, { "aria-valuetext": show(value) });
+    if (shown.textContent !== show(value)) shown.textContent = show(value);
+  } };
+}
+
+let groups = 0; // radio buttons of one group share a name that no other group has
+
+/** One of several: radio buttons drawn as one row. options: list of [value, label]. */
+export function choice({ label, options, onInput, className = "" }) {
+  const name = `lf-choice-${(groups += 1)}`;
+  const inputs = options.map(([value]) => html("input", { type: "radio", name, onchange: () => onInput(value) }));
+  const labels = options.map(([, text], i) => html("label", {}, inputs[i], html("span", { text })));
+  const element = html("fieldset", { class: `lf-choice ${className}` }, html("legend", { text: label }),
+    html("div", {}, ...labels));
+  return { element, labels, update: (value) => inputs.forEach((input, i) => { input.checked = options[i][0] === value; }) };
+}
+
+/** A sentence as a row of words to choose from; `shade(weights)` tints each by its weight. */
+export function tokenStrip({ label, words, onInput }) {
+  const strip = choice({ label, options: words.map((word, i) => [i, word]), onInput, className: "lf-tokens" });
+  strip.shade = (weights) => strip.labels.forEach((element, i) => tint(element, weights[i]));
+  return strip;
+}
+
+/** On or off. */
+export function toggle({ label, onInput }) {
+  const input = html("input", { type: "checkbox", onchange: () => onInput(input.checked) });
+  const element = html("label", { class: "lf-toggle" }, input, html("span", { text: label }));
+  return { element, update: (value) => { input.checked = value; } };
+}
+
+export const button = (label, onclick) => html("button", { type: "button", class: "lf-button", text: label, onclick });
+
+/** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
+export function tint(element, weight) {
+  element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
+  element.classList.toggle("lf-strong", Math.abs(weight) > 0.55);
+  element.classList.toggle("lf-negative", weight < 0);
+}
+
+/** A table of tinted numbers. rows, columns: words; onRow(index or null): a row is pointed at, or left. */
+export function heatMap({ caption, rows, columns, onRow = null }) {
+  const cells = rows.map(() => columns.map(() => html("td")));
+  const lines = rows.map((word, i) => html("tr", onRow ? { onpointerenter: () => onRow(i), onclick: () => onRow(i) } : {},
+    html("th", { scope: "row", text: word }), ...cells[i]));
+  const element = html("table", { class: "lf-heat" }, html("caption", { text: caption }),
+    html("thead", {}, html("tr", {}, html("td"), ...columns.map((word) =>
+      html("th", { scope: "col" }, html("span", { text: word }))))),
+    html("tbody", {}, ...lines));
+  return { element, update(values, { row = null, show = fixed, size = 1 } = {}) {
+    cells.forEach((line, i) => line.forEach((cell, j) => {
+      set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) });
+      tint(cell, (values[i][j] ?? 0) / size);
+    }));
+    lines.forEach((line, i) => line.classList.toggle("lf-row", i === row));
+  } };
+}
+
+/** Lets `handle`, an SVG element, be dragged by mouse, touch and arrow keys. at(): where it is; to(x, y): move it there;
+ *  point(event): the pointer's place in the same coordinates; step, leap: one arrow press without and with Shift. */
+export function draggable(handle, { at, to, point, step, leap }) {
+  let grip = null;
+  const stop = () => { grip = null; };
+  return set(handle, { tabindex: 0, role: "slider", class: "lf-handle", onpointerup: stop, onpointercancel: stop,
+    onpointerdown(event) {
+      event.preventDefault();
+      handle.setPointerCapture(event.pointerId);
+      handle.focus({ preventScroll: true });
+      grip = at().map((x, i) => x - point(event)[i]);
+    },
+    onpointermove(event) { if (grip) to(...point(event).map((x, i) => x + grip[i])); },
+    onkeydown(event) {
+      const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      to(...at().map((x, i) => x + way[i] * (event.shiftKey ? leap : step)));
+    } });
+}
+
+/** Where an event happened, in the units of an SVG picture. */
+export function pointIn(picture, event) {
+  const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+  return [x, y];
+}
+
+// ---------------------------------------------------------------- state in the address
+
+/** State as text: `query:2,0.2;likeness:dot`. Only what differs from `initial` is written. */
+export const encode = (state, initial) => Object.keys(initial)
+  .filter((name) => String(state[name]) !== String(initial[name]))
+  .map((name) => `${name}:${[state[name]].flat(9).map((x) => encodeURIComponent(Number(x) === x ? +x.toFixed(4) : x))}`)
+  .join(";");
+
+/** The state that a text from the address asks for; what does not fit `initial` and `allowed` is left out. */
+export function decode(text, initial, allowed) {
+  const state = {};
+  for (const part of text.split(";")) {
+    const [name, list = ""] = part.split(":");
+    if (!Object.hasOwn(initial, name)) continue;
+    const items = list.split(",");
+    const like = (shape) => {
+      if (Array.isArray(shape)) return shape.map(like);
+      const item = items.shift();
+      if (typeof shape === "boolean") return item === "true";
+      if (typeof shape === "number") return clamp(item === "" ? NaN : Number(item), ...allowed[name]);
+      return allowed[name].includes(item) ? item : NaN;
+    };
+    const value = like(initial[name]);
+    if (items.length === 0 && ![value].flat(9).some(Number.isNaN)) state[name] = value;
+  }
+  return state;
+}
+
+const fragments = () => new Map(location.hash.slice(1).split("&").filter((part) => part.includes("="))
+  .map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]));
+
+function writeFragment(anchor, text) {
+  const parts = fragments();
+  if (!text && !parts.has(anchor)) return; // nothing to say: leave a plain anchor alone
+  if (text) parts.set(anchor, text); else parts.delete(anchor);
+  const hash = [...parts].map(([name, value]) => `${name}=${value}`).join("&");
+  history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
+}
+
+// ---------------------------------------------------------------- a figure
+
+/** The anywidget module of a figure.
+ *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
+ *  build(ui): makes controls and picture with ui.get, ui.change(changes), and returns
+ *  {controls, picture, draw}; draw() shows the current state and returns the sentence for the status line. */
+export function live({ name, title, state: allowed, build }) {
+  return { render({ model, el }) {
+    const names = Object.keys(allowed);
+    const get = (trait) => model.get(trait);
+    const all = () => Object.fromEntries(names.map((trait) => [trait, get(trait)]));
+    const initial = structuredClone(all());
+    const anchor = get("anchor") || name;
+    const published = "content_root" in document.documentElement.dataset; // a page that Sphinx made
+    let [busy, timer] = [false, null];
+
+    const status = html("p", { class: "lf-status", "aria-live": "polite" });
+    const refresh = () => {
+      const sentence = draw();
+      if (status.textContent !== sentence) status.textContent = sentence;
+    };
+    const change = (changes, keep = true) => {
+      busy = true; // one picture for several changed traits
+      for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
+      busy = false;
+      refresh();
+      if (!keep) return;
+      model.save_changes();
+      if (!published) return;
+      clearTimeout(timer); // browsers limit how often a page may write its address
+      timer = setTimeout(() => writeFragment(anchor, encode(all(), initial)), 200);
+    };
+    const fromAddress = () => {
+      const text = published && fragments().get(anchor);
+      if (text) change(decode(text, initial, allowed), false);
+      return Boolean(text);
+    };
+
+    const { controls, picture, draw } = build({ get, change });
+    const question = title(get);
+    const reset = button("Reset", () => change(structuredClone(initial)));
+    const words = question.split("`").map((text, i) => html(i % 2 ? "code" : "span", { text }));
+    el.replaceChildren(html("figure", { class: "live-figure", role: "group", "aria-label": question.replaceAll("`", ""),
+      "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...words), reset),
+    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), status));
+    refresh();
+    if (fromAddress()) el.scrollIntoView({ block: "center" });
+
+    const changed = () => { if (!busy) refresh(); };
+    names.forEach((trait) => model.on(`change:${trait}`, changed));
+    addEventListener("hashchange", fromAddress);
+    return () => {
+      clearTimeout(timer);
+      names.forEach((trait) => model.off(`change:${trait}`, changed));
+      removeEventListener("hashchange", fromAddress);
+    };
+  } };
+}

@@ -1,0 +1,152 @@
+// SoftLookup: what should `fruit` cost? A query among keys on a plane, and the answer it gets.
+import {
+  axes, canvas, choice, clamp, dot, draggable, fixed, html, live, palette, percent, pointIn, scale, set, slider, softmax,
+  steps, sum, svg,
+} from "./kit.js";
+
+// ---- arithmetic
+
+/** One score per key. likeness: "dot", "cosine", or "distance" (minus the squared distance). */
+export function scoresOf(query, keys, likeness) {
+  return keys.map((key) => {
+    if (likeness === "distance") return -sum(key.map((x, i) => (x - query[i]) ** 2));
+    if (likeness === "dot") return dot(query, key);
+    const lengths = Math.hypot(...query) * Math.hypot(...key);
+    return lengths > 0 ? dot(query, key) / lengths : 0; // a vector without length points nowhere
+  });
+}
+
+/** Scores, weights and the answer: weights = softmax(scores / temperature), answer = weights · values. */
+export function softLookup({ query, keys, values, temperature, likeness }) {
+  const scores = scoresOf(query, keys, likeness);
+  const weights = softmax(scores, temperature);
+  return { scores, weights, answer: dot(weights, values) };
+}
+
+/** Temperatures of the slider's positions: 0, then 0.01 to 10 in twenty steps for each factor of ten. */
+export const temperatureAt = (position) => (position === 0 ? 0 : Number((10 ** ((position - 1) / 20 - 2)).toPrecision(2)));
+const positionOf = (temperature) => (temperature < 0.005 ? 0 : 1 + 20 * (Math.log10(temperature) + 2));
+
+// ---- picture
+
+const [WIDTH, HEIGHT, UNIT, LEFT, TOP] = [340, 272, 50, 32, 24]; // the plane shows -3…3 by -2…2
+const LIMIT = [3, 2];
+const x = scale([-3, 3], [LEFT, LEFT + 6 * UNIT]);
+const y = scale([-2, 2], [TOP + 4 * UNIT, TOP]);
+const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+
+function build({ get, change }) {
+  const words = get("words");
+  const colours = words.map((_, i) => palette[i % palette.length]);
+
+  const likeness = choice({ label: "likeness", onInput: (value) => change({ likeness: value }),
+    options: [["dot", "dot product"], ["cosine", "cosine"], ["distance", "distance"]] });
+  const temperature = slider({ label: "temperature", last: 61, read: temperatureAt, find: positionOf,
+    show: (t) => (t === 0 ? "0" : String(Number(t.toPrecision(2)))), onInput: (value) => change({ temperature: value }) });
+
+  // The plane: behind everything, the colour that each place's answer would be mixed from.
+  const field = html("canvas", { width: 120, height: 80, class: "sl-field", "aria-hidden": "true" });
+  const tick = (n) => [n, fixed(n, 0)];
+  const plane = canvas(WIDTH, HEIGHT, { role: "group", "aria-label": "plane with the query and the keys" },
+    axes({ x, y, left: x(-3), right: x(3), top: TOP, bottom: y(-2), xTicks: steps(7, -3).map(tick), yTicks: steps(5, -2).map(tick),
+      xLabel: `${get("features")[0]} →`, yLabel: `↑ ${get("features")[1]}` }));
+  const point = (event) => { const [px, py] = pointIn(plane, event); return [x.invert(px), y.invert(py)]; };
+  const onGrid = (vector) => vector.map((v, i) => Math.round(clamp(v, -LIMIT[i], LIMIT[i]) * 20) / 20);
+
+  const arrows = words.map((_, i) => svg("line", { stroke: colours[i], "stroke-linecap": "round" }));
+  const aim = svg("line", { class: "sl-aim", x1: x(0), y1: y(0) });
+  const handle = (label, at, to, ...parts) => draggable(
+    svg("g", { "aria-label": label }, svg("circle", { r: 18, class: "lf-touch" }), ...parts),
+    { at, to: (...vector) => to(onGrid(vector)), point, step: 0.1, leap: 0.5 });
+  const keys = words.map((word, i) => handle(`key ${word}`, () => get("key_vectors")[i],
+    (vector) => change({ key_vectors: get("key_vectors").map((key, j) => (j === i ? vector : key)) }),
+    svg("circle", { r: 8, fill: colours[i], class: "sl-dot" }), svg("text", { y: -13, "text-anchor": "middle", class: "lf-halo", text: word })));
+  const query = handle(`query ${get("query_word")}`, () => get("query"), (vector) => change({ query: vector }),
+    svg("rect", { x: -8, y: -8, width: 16, height: 16, transform: "rotate(45)", class: "sl-query" }),
+    svg("text", { x: 15, y: 5, class: "lf-halo sl-word", text: get("query_word") }));
+  plane.append(...arrows, aim, ...keys, query);
+  const place = (element, [a, b]) => set(element, { transform: `translate(${x(a)} ${y(b)})`, "aria-valuenow": a,
+    "aria-valuemin": -3, "aria-valuemax": 3, "aria-valuetext": `${get("features")[0]} ${fixed(a)}, ${get("features")[1]} ${fixed(b)}` });
+
+  // The table: scores become weights.
+  const score = words.map(() => html("td", { class: "sl-number" }));
+  const bar = words.map((_, i) => html("div", { class: "sl-bar", "--colour": colours[i] }));
+  const weight = words.map(() => html("td", { class: "sl-number" }));
+  const column = (text) => html("th", { scope: "col", text });
+  const table = html("table", { class: "sl-table" },
+    html("thead", {}, html("tr", {}, column("key"), column("score"), column("weight"), html("td"))),
+    html("tbody", {}, ...words.map((word, i) => html("tr", {},
+      html("th", { scope: "row" }, html("span", { class: "sl-swatch", "--colour": colours[i] }), html("span", { text: word })),
+      score[i], weight[i], html("td", { class: "sl-track" }, bar[i])))));
+
+  // The living equation.
+  const terms = words.map((word, i) => html("span", { class: "sl-term", "--colour": colours[i] }, html("b"), html("small", { text: word })));
+  const answer = html("span", { class: "sl-term sl-answer" }, html("b"), html("small", { text: get("query_word") }));
+  const sign = (text) => html("span", { class: "sl-sign", text });
+  const equation = html("div", { class: "sl-equation lf-wide" },
+    ...terms.flatMap((term, i) => (i ? [sign("+"), term] : [term])), sign("="), answer);
+
+  const paint = () => { // the field does not depend on the query: it shows every query at once
+    const { width, height } = field;
+    const image = new ImageData(width, height);
+    const mix = colours.map(rgb);
+    for (let i = 0; i < width * height; i += 1) {
+      const place = [(6 * ((i % width) + 0.5)) / width - 3, 2 - (4 * (Math.floor(i / width) + 0.5)) / height];
+      const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), get("temperature"));
+      for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = sum(weights.map((w, k) => w * mix[k][c]));
+      image.data[4 * i + 3] = 70;
+    }
+    field.getContext("2d").putImageData(image, 0, 0);
+  };
+
+  let painted = "";
+  function draw() {
+    const state = Object.fromEntries(["query", "values", "temperature", "likeness"].map((name) => [name, get(name)]));
+    state.keys = get("key_vectors");
+    const { scores, weights, answer: price } = softLookup(state);
+    const wanted = JSON.stringify([state.keys, state.temperature, state.likeness]);
+    if (wanted !== painted) paint();
+    painted = wanted;
+
+    likeness.update(state.likeness);
+    temperature.update(state.temperature);
+    const from = state.likeness === "distance" ? state.query : [0, 0]; // a distance starts at the query, an arrow at the origin
+    words.forEach((_, i) => {
+      const [a, b] = state.keys[i];
+      set(arrows[i], { x1: x(from[0]), y1: y(from[1]), x2: x(a), y2: y(b), "stroke-width": fixed(1.5 + 6 * weights[i]),
+        "stroke-opacity": fixed(0.35 + 0.6 * weights[i]) });
+      place(keys[i], state.keys[i]);
+      set(score[i], { text: fixed(scores[i]) });
+      set(weight[i], { text: fixed(weights[i]) });
+      set(bar[i], { "--size": `${100 * weights[i]}%` });
+      set(terms[i].firstChild, { text: `${fixed(weights[i])}×${state.values[i]}` });
+      terms[i].classList.toggle("sl-none", weights[i] < 0.005);
+    });
+    set(aim, { x2: x(state.query[0]), y2: y(state.query[1]), visibility: state.likeness === "distance" ? "hidden" : "visible" });
+    place(query, state.query);
+    set(answer.firstChild, { text: fixed(price, 1) });
+    return sentence(state, weights, price);
+  }
+
+  function sentence({ temperature: t }, weights, price) {
+    const name = get("query_word");
+    const order = steps(words.length).sort((i, j) => weights[j] - weights[i]);
+    const winners = order.filter((i) => weights[i] === weights[order[0]]);
+    if (t === 0 && winners.length === 1) {
+      return `At temperature 0 the best key, ${words[order[0]]}, takes everything: the dictionary is back, and ${name} costs ${fixed(price, 1)}.`;
+    }
+    const shares = order.filter((i) => weights[i] >= 0.005).map((i) => `${percent(weights[i])} from ${words[i]}`);
+    const list = shares.length > 1 ? `${shares.slice(0, -1).join(", ")} and ${shares.at(-1)}` : shares[0];
+    return `The query ${name} takes ${list}, so it costs ${fixed(price, 1)}.`;
+  }
+
+  return { controls: [likeness.element, temperature.element],
+    picture: [html("div", { class: "sl-plane" }, field, plane), table, equation], draw };
+}
+
+export default live({
+  name: "SoftLookup",
+  title: (get) => `What should \`${get("query_word")}\` cost?`,
+  state: { query: [-3, 3], key_vectors: [-3, 3], temperature: [0, 10], likeness: ["dot", "cosine", "distance"] },
+  build,
+});
