@@ -1,9 +1,17 @@
 """The exercise checkers' machinery: evidence in the learner's terms, one diagnosis, no answer."""
 
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
 import pytest
 import torch
 
+import transformer_lib.checks
 from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def scores(*shape):
@@ -105,7 +113,7 @@ def test_the_smallest_failing_input_is_shown(capsys):
         return x.abs().max()
 
     text = report(capsys, length)
-    assert "Your result is 4, and that is not the right number." in text
+    assert "Your result is 4, and that is not right." in text
     assert "x = tensor([3.0, 4.0])" in text
     assert "5" not in text.replace("case", "")  # the answer is not given away
 
@@ -129,9 +137,15 @@ def test_what_cannot_be_compared_says_why(capsys, function, evidence):
     ("function", "evidence"),
     [
         (lambda x: x, "Your result must be 2 things; it is a tensor of shape (2,)."),
-        (lambda x: (x, x > 0), "Item 0 of your result has 2 wrong of 2 entries, the first at [0]"),
+        (
+            lambda x: (x, x > 0),
+            "All 2 entries of item 0 of your result are wrong, the first at [0]: yours is -1.",
+        ),
         (lambda x: (x + 1, 1.0 * (x > 0)), "Item 1 of your result has dtype float32; it must be"),
-        (lambda x: [x + 1, x < 0], "Item 1 of your result has 2 wrong of 2 entries"),
+        (
+            lambda x: [x + 1, x < 0],
+            "All 2 entries of item 1 of your result are wrong, the first at [0]: yours is True",
+        ),
         (lambda x: (x + 1, [False, True]), "must be a tensor of shape (2,); it is a list of"),
         (lambda x: (x / 0 * 0, x > 0), "Item 0 of your result is NaN at [0]."),
     ],
@@ -212,3 +226,42 @@ def test_a_checker_whose_own_reference_fails_is_loud():
     )
     with pytest.raises(ZeroDivisionError):
         broken(named("f", lambda x: 0))
+
+
+# ----------------------------------------------------------------------- every chapter's checker
+
+CHAPTERS = {
+    module.name: importlib.import_module(f"transformer_lib.checks.{module.name}")
+    for module in pkgutil.iter_modules(transformer_lib.checks.__path__)
+    if module.name.startswith("chapter")
+}
+EXERCISES = [
+    pytest.param(module, exercise, id=f"{name}-{exercise.name}")
+    for name, module in CHAPTERS.items()
+    for exercise in module.check.exercises.values()
+]
+
+
+@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
+def test_the_reference_passes(module, exercise, capsys):
+    assert module.check(named(exercise.name, lambda *a, **k: exercise.reference(*a, **k)))
+
+
+@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
+def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, capsys):
+    assert len(exercise.mistakes) >= 6
+    for description, wrong in exercise.mistakes.items():
+        for variant in wrong if isinstance(wrong, list) else [wrong]:
+            result = module.check(named(exercise.name, lambda *a, f=variant, **k: f(*a, **k)))
+            assert f"That is what happens when {description}." in result.report
+
+
+@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
+def test_the_section_to_read_again_exists(module, exercise):
+    number = module.__name__[-2:]
+    notebooks = list((ROOT / "chapters").glob(f"{number}_*.ipynb"))
+    if not notebooks:
+        pytest.skip(f"chapter {number} is not there")
+    cells = json.loads(notebooks[0].read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert f"\n## {exercise.section}\n" in f"\n{text}\n"

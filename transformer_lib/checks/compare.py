@@ -96,11 +96,14 @@ def difference(result: Any, expected: Any) -> str | None:
 
 
 def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
-    if result.dim() == 0:
-        return f"{what} is {_number(result)}, and that is not the right number."
     value = _number(result[tuple(wrong.nonzero()[0].tolist())])
     count, total = int(wrong.sum()), result.numel()
-    return f"{what} has {count} wrong of {total} entries, the first{_at(wrong)}: yours is {value}."
+    if total == 1:
+        return f"{what} is {value}, and that is not right."
+    which = f"{count} of the {total} entries" if count < total else f"All {total} entries"
+    what = what[0].lower() + what[1:]
+    first = f"the first{_at(wrong)}: yours is {value}"
+    return f"{which} of {what} {'is' if count == 1 else 'are'} wrong, {first}."
 
 
 def rows_sum_to_one(result: Any, expected: Any, /, **inputs: Any) -> str | None:

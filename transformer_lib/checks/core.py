@@ -52,8 +52,8 @@ class Exercise:
         reference: a right answer, called with each case's arguments. Its parameter names are
             used in the report.
         cases: from the smallest to the most demanding.
-        mistakes: description -> wrong function. The description completes the sentence "That is
-            what happens when …".
+        mistakes: description -> wrong function, or several that show the same mistake. The
+            description completes the sentence "That is what happens when …".
         section: title of the section to read again.
         properties: functions `(result, expected, /, **inputs) -> str | None` that give evidence
             better than "entry [0, 1] is wrong": a sentence on the property that fails, or None.
@@ -62,7 +62,7 @@ class Exercise:
     name: str
     reference: Callable[..., Any]
     cases: Sequence[Case]
-    mistakes: Mapping[str, Callable[..., Any]]
+    mistakes: Mapping[str, Callable[..., Any] | Sequence[Callable[..., Any]]]
     section: str
     properties: Sequence[Callable[..., str | None]] = ()
 
@@ -102,7 +102,7 @@ class Checker:
     ... )
     >>> result = check(double)
     ✗ double, case 2 of 2: a number
-      Your result is 9, and that is not the right number.
+      Your result is 9, and that is not right.
       That is what happens when the number is squared.
       Look again at the section "Twice as much". The other case passes.
     >>> result.passed
@@ -251,11 +251,12 @@ def _diagnose(exercise: Exercise, outcomes: Sequence[_Outcome]) -> str | None:
     if all(outcome.error is not None for outcome in outcomes):
         return None  # one exception is much like another: no ground for a diagnosis
     for description, wrong in exercise.mistakes.items():
-        if all(
-            _agree(outcome, _run(exercise, wrong, case))
-            for case, outcome in zip(exercise.cases, outcomes, strict=True)
-        ):
-            return description
+        for variant in wrong if isinstance(wrong, Sequence) else [wrong]:
+            if all(
+                _agree(outcome, _run(exercise, variant, case))
+                for case, outcome in zip(exercise.cases, outcomes, strict=True)
+            ):
+                return description
     return None
 
 
