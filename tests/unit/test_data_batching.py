@@ -1,0 +1,177 @@
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_lib.data import Batches, TokenBatchSampler, collate, pad
+
+PAIRS = [(list(range(4, 5 + n % 7)), list(range(20, 20 + n % 5))) for n in range(53)]
+
+
+def same(first, second):
+    return len(first) == len(second) and all(
+        torch.equal(a, b)
+        for x, y in zip(first, second, strict=True)
+        for a, b in zip(x, y, strict=True)
+    )
+
+
+def test_collate():
+    batch = collate([([11, 12, 13], [21]), ([14], [22, 23])])
+    assert batch.source.tolist() == [[11, 12, 13], [14, 0, 0]]
+    assert batch.target_input.tolist() == [[1, 21, 0], [1, 22, 23]]
+    assert batch.labels.tolist() == [[21, 2, 0], [22, 23, 2]]
+    assert all(tensor.dtype == torch.int64 for tensor in batch)
+    assert batch.n_tokens == 5
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(4, 99), min_size=1), st.lists(st.integers(4, 99))),
+        min_size=1,
+    )
+)
+def test_collate_keeps_every_token(pairs):
+    batch = collate(pairs)
+    for (source, target), *rows in zip(pairs, *batch, strict=True):
+        in_source, in_target, in_labels = (row[row != 0].tolist() for row in rows)
+        assert in_source == source
+        assert in_target == [1, *target]
+        assert in_labels == [*target, 2]
+    assert batch.target_input.shape == batch.labels.shape
+    assert batch.n_tokens == sum(len(target) + 1 for _, target in pairs)
+
+
+@pytest.mark.parametrize("source", [[], [2], [1, 2, 0]])
+def test_an_empty_source_is_refused(source):
+    with pytest.raises(ValueError, match="source of pair 1 must not be empty; got"):
+        collate([([5], [6]), (source, [6])])
+
+
+def test_collate_of_nothing():
+    with pytest.raises(ValueError, match="pairs must hold at least one pair"):
+        collate([])
+
+
+def test_pad():
+    assert pad([[5], [6, 7]]).tolist() == [[5, 0], [6, 7]]
+    assert pad([[], []]).shape == (2, 0)
+
+
+def test_to_keeps_the_numbers():
+    batch = collate(PAIRS[:3])
+    moved = batch.to("cpu")
+    assert type(moved) is type(batch)
+    assert same([moved], [batch])
+    assert batch.to("meta").source.device.type == "meta"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_to_a_gpu():
+    batch = collate(PAIRS)
+    moved = batch.to("cuda")
+    assert moved.labels.is_cuda
+    assert same([moved.to("cpu")], [batch])
+
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 17), st.integers(1, 23)), min_size=1, max_size=80)
+
+
+@given(LENGTHS, st.integers(23, 90), st.integers(0, 3), st.integers(0, 3), st.booleans())
+def test_each_index_once_and_the_budget_held(lengths, max_tokens, seed, epoch, shuffle):
+    sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
+    batches = sampler.epoch(epoch)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        for side in (0, 1):
+            assert 0 < len(batch) * max(lengths[i][side] for i in batch) <= max_tokens
+    again = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
+    assert batches == again.epoch(epoch)
+    assert len(batches) == len(sampler.epoch(epoch + 1))
+
+
+def test_batches_are_full():
+    batches = TokenBatchSampler([5] * 23, max_tokens=37).epoch(0)
+    assert sorted(map(len, batches)) == [2, 7, 7, 7]
+
+
+def test_order_depends_on_seed_and_epoch():
+    lengths = [3 + i % 5 for i in range(97)]
+    orders = {
+        str(TokenBatchSampler(lengths, max_tokens=41, seed=seed).epoch(epoch))
+        for seed in (0, 1, 2)
+        for epoch in (0, 1, 2)
+    }
+    assert len(orders) == 9
+    fixed = TokenBatchSampler(lengths, max_tokens=41, shuffle=False)
+    assert fixed.epoch(0) == fixed.epoch(1)
+    # Who is with whom changes too, not only which batch comes first.
+    sampler = TokenBatchSampler(lengths, max_tokens=41)
+    assert {frozenset(b) for b in sampler.epoch(0)} != {frozenset(b) for b in sampler.epoch(1)}
+
+
+def test_a_draw_in_between_changes_nothing():
+    sampler = TokenBatchSampler([3 + i % 5 for i in range(97)], max_tokens=41)
+    before = sampler.epoch(4)
+    torch.rand(3)
+    sampler.epoch(9)
+    assert sampler.epoch(4) == before
+    assert pickle.loads(pickle.dumps(sampler)).epoch(4) == before
+
+
+def test_neighbors_are_alike():
+    lengths = [(1 + i % 13, 1 + i * 7 % 19) for i in range(5000)]
+    batches = TokenBatchSampler(lengths, max_tokens=200).epoch(0)
+    real = sum(sum(lengths[i]) for batch in batches for i in batch)
+    padded = sum(
+        len(batch) * max(lengths[i][side] for i in batch) for batch in batches for side in (0, 1)
+    )
+    assert 1 - real / padded < 0.04
+
+
+def test_an_example_over_the_budget_is_named():
+    with pytest.raises(ValueError, match=r"max_tokens \(6\).*example 1 has 7 tokens"):
+        TokenBatchSampler([(3, 4), (2, 7)], max_tokens=6)
+    with pytest.raises(ValueError, match=r"max_tokens \(6\).*example 0 has 7 tokens"):
+        Batches([([5], [6] * 6)], max_tokens=6)  # six and <eos>
+    with pytest.raises(ValueError, match="lengths must hold at least one"):
+        TokenBatchSampler([], max_tokens=6)
+
+
+@pytest.mark.parametrize("size", [{"max_tokens": 29}, {"batch_size": 7}])
+def test_batches_go_on_where_they_were_stopped(size):
+    batches = Batches(PAIRS, **size, seed=3)
+    whole = list(batches.epoch(2))
+    assert len(whole) == len(batches)
+    assert sum(len(batch.source) for batch in whole) == len(PAIRS)
+    assert sum(batch.n_tokens for batch in whole) == sum(len(target) + 1 for _, target in PAIRS)
+    rest = Batches(PAIRS, **size, seed=3).epoch(2, start=5)
+    assert same(list(rest), whole[5:])
+    assert not same(list(batches.epoch(3)), whole)
+    assert list(batches.epoch(2, start=len(whole))) == []
+
+
+def test_batches_in_the_order_given():
+    batches = Batches(PAIRS, batch_size=7, shuffle=False)
+    assert same(list(batches.epoch(0)), [collate(PAIRS[i : i + 7]) for i in range(0, 53, 7)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, "max_tokens or batch_size, one of the two"),
+        ({"max_tokens": 9, "batch_size": 9}, "max_tokens or batch_size, one of the two"),
+        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+    ],
+)
+def test_wrong_sizes(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Batches(PAIRS, **wrong)
+
+
+def test_batches_of_nothing():
+    with pytest.raises(ValueError, match="pairs must hold at least one pair"):
+        Batches([], batch_size=3)
