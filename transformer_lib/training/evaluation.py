@@ -52,4 +52,4 @@ def evaluate(model: nn.Module, batches: _Batches, *, pad_id: int = 0) -> dict[st
     if count == 0:
         raise ValueError("batches must hold at least one token that is not padding")
     mean = loss.item() / count
-    return {"loss": mean, "perplexity": math.exp(mean), "accuracy": right.item() / count}
+    return {"loss": mean, "perplexity": math.exp(min(mean, 700.0)), "accuracy": right.item() / count}
