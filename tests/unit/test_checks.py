@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import transformer_lib.checks
-from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one
+from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one, weights_between_0_and_1
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,6 +98,16 @@ def test_a_known_mistake_is_named_with_the_property_it_breaks(capsys):
     assert text.endswith('Look again at the section "Where the mask goes". The other cases pass.\n')
 
 
+def test_a_weight_that_is_no_proportion_is_shown():
+    pair = ("output", torch.tensor([[0.5, 0.5], [1.5, -0.5]]))
+    assert rows_sum_to_one(pair, pair) is None
+    evidence = weights_between_0_and_1(pair, pair)
+    assert evidence == "Your weight at [1, 1] is -0.5; a weight is never negative."
+    evidence = weights_between_0_and_1(torch.tensor(1.5), None)
+    assert evidence == "Your weight is 1.5; a weight is at most 1."
+    assert weights_between_0_and_1(torch.tensor([1.0, 0.0]), None) is None
+
+
 def test_agreement_on_some_cases_only_is_no_diagnosis(capsys):
     def weigh(scores, mask=None):  # log_softmax, but only without a mask
         return scores.log_softmax(-1) if mask is None else scores.masked_fill(~mask, -9).softmax(0)
@@ -139,12 +149,12 @@ def test_what_cannot_be_compared_says_why(capsys, function, evidence):
         (lambda x: x, "Your result must be 2 things; it is a tensor of shape (2,)."),
         (
             lambda x: (x, x > 0),
-            "All 2 entries of item 0 of your result are wrong, the first at [0]: yours is -1.",
+            "Both entries of item 0 of your result are wrong, the first at [0]: yours is -1.",
         ),
         (lambda x: (x + 1, 1.0 * (x > 0)), "Item 1 of your result has dtype float32; it must be"),
         (
             lambda x: [x + 1, x < 0],
-            "All 2 entries of item 1 of your result are wrong, the first at [0]: yours is True",
+            "Both entries of item 1 of your result are wrong, the first at [0]: yours is True",
         ),
         (lambda x: (x + 1, [False, True]), "must be a tensor of shape (2,); it is a list of"),
         (lambda x: (x / 0 * 0, x > 0), "Item 0 of your result is NaN at [0]."),

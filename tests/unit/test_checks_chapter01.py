@@ -75,7 +75,7 @@ def test_wrong_softmaxes_are_named(capsys, function, diagnosis):
 
 def test_the_report_shows_the_row_that_does_not_sum_to_one(capsys):
     report = verdict(capsys, lambda s: torch.exp(s), "my_softmax").report
-    assert "Your weights sum to 3.72; the sum must be 1." in report
+    assert "Your weights sum to 7.76; the sum must be 1." in report
 
 
 # ------------------------------------------------------------------------------- distance_lookup

@@ -4,7 +4,7 @@ A chapter's exercises are checked with
 ``from transformer_lib.checks.chapter01 import check``, then ``check(my_function)``.
 """
 
-from transformer_lib.checks.compare import rows_sum_to_one
+from transformer_lib.checks.compare import rows_sum_to_one, weights_between_0_and_1
 from transformer_lib.checks.core import Case, Checker, Exercise, Result
 
-__all__ = ["Case", "Checker", "Exercise", "Result", "rows_sum_to_one"]
+__all__ = ["Case", "Checker", "Exercise", "Result", "rows_sum_to_one", "weights_between_0_and_1"]

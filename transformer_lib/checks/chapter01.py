@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.compare import rows_sum_to_one
+from transformer_lib.checks.compare import rows_sum_to_one, weights_between_0_and_1
 from transformer_lib.checks.core import Case, Checker, Exercise
 
 __all__ = ["check"]
@@ -34,8 +34,8 @@ _MY_SOFTMAX = Exercise(
     name="my_softmax",
     reference=_softmax,
     cases=[
-        Case("two scores", torch.tensor([0.0, 1.0])),
-        Case("a negative score", torch.tensor([4.2, 3.8, -4.0])),
+        Case("two scores, one negative", torch.tensor([2.0, -1.0])),
+        Case("apple, banana, chair", torch.tensor([4.2, 3.8, -4.0])),
         Case("two rows of scores", _random(2, 3)),
         Case("as many rows as columns", _random(3, 3)),
         Case("a batch of two", _random(2, 3, 5)),
@@ -83,7 +83,7 @@ _MY_SOFTMAX = Exercise(
         ],
     },
     section="How do scores become proportions?",
-    properties=[rows_sum_to_one],
+    properties=[rows_sum_to_one, weights_between_0_and_1],
 )
 
 

@@ -100,7 +100,9 @@ def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
     count, total = int(wrong.sum()), result.numel()
     if total == 1:
         return f"{what} is {value}, and that is not right."
-    which = f"{count} of the {total} entries" if count < total else f"All {total} entries"
+    which = f"{count} of the {total} entries"
+    if count == total:
+        which = "Both entries" if total == 2 else f"All {total} entries"
     what = what[0].lower() + what[1:]
     first = f"the first{_at(wrong)}: yours is {value}"
     return f"{which} of {what} {'is' if count == 1 else 'are'} wrong, {first}."
@@ -120,6 +122,19 @@ def rows_sum_to_one(result: Any, expected: Any, /, **inputs: Any) -> str | None:
     index = tuple(wrong.nonzero()[0].tolist())
     which = f"Row {_index(index)} of your weights sums" if index else "Your weights sum"
     return f"{which} to {_number(sums[index])}; the sum must be {_number(wanted[index])}."
+
+
+def weights_between_0_and_1(result: Any, expected: Any, /, **inputs: Any) -> str | None:
+    """Property of attention weights: none is negative, none is above 1.
+
+    Takes a tensor of weights, or a pair `(output, weights)`.
+    """
+    weights = result if isinstance(result, Tensor) else result[-1]
+    for wrong, rule in ((weights < 0, "is never negative"), (weights > 1 + ATOL, "is at most 1")):
+        if wrong.any():
+            place = tuple(wrong.nonzero()[0].tolist())
+            return f"Your weight{_at(wrong)} is {_number(weights[place])}; a weight {rule}."
+    return None
 
 
 # ------------------------------------------------------------------------------------- wording
