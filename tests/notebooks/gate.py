@@ -166,7 +166,7 @@ def images_speak(nb):
         mystnb = cell.metadata.get("mystnb", {})
         if not str(mystnb.get("image", {}).get("alt") or "").strip():
             yield cell.id, "image output without alt text (metadata.mystnb.image.alt)"
-        # A live figure's caption follows as Markdown; its picture stands in where scripts do not run.
+        # A live figure's caption follows as Markdown; its picture is for where no scripts run.
         for key in () if "live-figure" in tags(cell) else ("caption", "name"):
             if not str(mystnb.get("figure", {}).get(key) or "").strip():
                 yield cell.id, f"image output without a {key} (metadata.mystnb.figure.{key})"
