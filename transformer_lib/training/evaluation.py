@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training.state import Batches
 
 __all__ = ["evaluate"]
 
 
-class _Batches(Protocol):
-    def epoch(self, n: int, /) -> Any: ...
-
-
 @torch.no_grad()
-def evaluate(model: nn.Module, batches: _Batches, *, pad_id: int = 0) -> dict[str, float]:
+def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str, float]:
     """Loss, perplexity and accuracy per token over one epoch, in evaluation mode.
 
     The loss is not smoothed, so that runs with different smoothing compare.
@@ -36,8 +32,7 @@ def evaluate(model: nn.Module, batches: _Batches, *, pad_id: int = 0) -> dict[st
         ValueError: there was no token to predict.
     """
     device = next(model.parameters()).device
-    loss = torch.zeros((), dtype=torch.float64, device=device)
-    right, count = torch.zeros_like(loss), 0
+    loss, right, count = 0.0, 0, 0
     was_training = model.training
     model.eval()
     try:
@@ -45,11 +40,11 @@ def evaluate(model: nn.Module, batches: _Batches, *, pad_id: int = 0) -> dict[st
             count += int((batch[-1] != pad_id).sum())
             *inputs, labels = batch.to(device)
             logits = model(*inputs).float()
-            loss += cross_entropy(logits, labels, pad_id=pad_id).total
-            right += ((logits.argmax(-1) == labels) & (labels != pad_id)).sum()
+            loss += cross_entropy(logits, labels, pad_id=pad_id).total.item()
+            right += ((logits.argmax(-1) == labels) & (labels != pad_id)).sum().item()
     finally:
         model.train(was_training)
     if count == 0:
         raise ValueError("batches must hold at least one token that is not padding")
-    mean = loss.item() / count
-    return {"loss": mean, "perplexity": math.exp(min(mean, 700.0)), "accuracy": right.item() / count}
+    mean = loss / count
+    return {"loss": mean, "perplexity": math.exp(min(mean, 700.0)), "accuracy": right / count}

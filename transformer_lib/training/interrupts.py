@@ -20,9 +20,10 @@ class Interrupts:
 
     Example:
         >>> with Interrupts() as interrupts:
-        ...     signal.raise_signal(signal.SIGINT)
-        ...     interrupts.pending
-        True
+        ...     signal.raise_signal(signal.SIGINT)  # Ctrl-C
+        ...     print("The step goes on to its end.")
+        Traceback (most recent call last):
+        KeyboardInterrupt
     """
 
     def __init__(self) -> None:
@@ -37,9 +38,11 @@ class Interrupts:
             self._previous = signal.signal(signal.SIGINT, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
+        if self.pending and kind is None:
+            raise KeyboardInterrupt  # nobody asked: do not swallow it
 
     @contextmanager
     def let_through(self) -> Iterator[None]:

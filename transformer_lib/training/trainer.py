@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,45 +17,20 @@ from torch import Tensor, nn
 from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.interrupts import Interrupts
-from transformer_lib.training.losses import cross_entropy
 from transformer_lib.training.records import History, RunLog
-from transformer_lib.training.schedules import inverse_sqrt_schedule
+from transformer_lib.training.state import (
+    Batches,
+    Progress,
+    check_same_run,
+    describe,
+    random_state,
+    set_random_state,
+)
+from transformer_lib.training.update import Updater
 
-__all__ = ["Batches", "fit"]
+__all__ = ["fit"]
 
 Validate = Callable[[nn.Module, int], dict[str, Any]]
-
-
-class Batches(Protocol):
-    """What :func:`fit` trains on."""
-
-    def epoch(self, n: int, /) -> Iterator[Any]:
-        """The batches of epoch ``n`` (from 0), the same at every call.
-
-        A batch is a tuple of tensors with a method ``to(device)``. The last is the labels,
-        those before are the model's arguments.
-        """
-        ...
-
-    def __len__(self) -> int:
-        """Batches per epoch, about: for the progress bar."""
-        ...
-
-
-@dataclass
-class _Progress:
-    """Where a run stands: with the tensors and the random numbers, all it takes to go on."""
-
-    step: int = 0
-    epoch: int = 0  # epochs completed
-    index: int = 0  # batches of this epoch already used
-    tokens: int = 0
-    seconds: float = 0.0
-    validated: int = 0  # step of the last validation
-    best: float = math.inf  # lowest validation loss
-    window_loss: float = 0.0  # since the last record
-    window_tokens: int = 0
-    window_seconds: float = 0.0
 
 
 def fit(
@@ -78,7 +52,7 @@ def fit(
 
     Args:
         model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
-        batches: see :class:`Batches`.
+        batches: see :class:`~transformer_lib.training.state.Batches`.
         config: the numbers of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
             of epochs completed; returns what to record, such as ``{"loss": 1.2}``. Its
@@ -116,6 +90,8 @@ def fit(
 def _loop(run: _Run, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
     stream = run.stream()
     while True:
+        if run.record_is_due():
+            bar.set_postfix(run.record(), refresh=False)
         if validate and run.validation_is_due():
             try:
                 with interrupts.let_through():
@@ -134,8 +110,6 @@ def _loop(run: _Run, validate: Validate | None, interrupts: Interrupts, bar: Any
             continue
         run.step(group)
         bar.update()
-        if run.record_is_due():
-            bar.set_postfix(run.record(), refresh=False)
         if interrupts.pending:
             run.save()
             raise KeyboardInterrupt
@@ -148,26 +122,9 @@ class _Run:
         self, model: nn.Module, batches: Batches, config: TrainConfig, directory: Path | None
     ) -> None:
         self.model, self.batches, self.config, self.directory = model, batches, config, directory
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        if not self.parameters:
-            raise ValueError("model must have parameters to train, got none")
-        self.device = self.parameters[0].device
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=0.0, betas=config.betas, eps=config.eps, fused=True
-        )
-        self.peak = {"peak": config.peak_lr}
-        if config.peak_lr is None:
-            d_model = getattr(getattr(model, "config", None), "d_model", None)
-            if d_model is None:
-                raise ValueError(
-                    "peak_lr must be set: the model has no config.d_model to derive it"
-                )
-            self.peak = {"d_model": d_model}
-        self.amp = self.device.type == "cuda" if config.amp == "auto" else config.amp
-        self.progress = _Progress()
+        self.updater = Updater(model, config)
+        self.progress = Progress()
         self.saved_at = -1
-        self.norm: Tensor | None = None
-        self.unread = torch.zeros((), dtype=torch.float64, device=self.device)
 
     # Beginning and going on
 
@@ -177,7 +134,7 @@ class _Run:
             raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
         torch.manual_seed(self.config.seed)
         random.seed(self.config.seed)
-        self.settings = self.config.arithmetic() | _describe(self.model, self.batches)
+        self.settings = self.config.arithmetic() | describe(self.model, self.batches)
         if self.directory is None:
             if resume is True:
                 raise ValueError("resume=True needs a directory, got None")
@@ -198,37 +155,24 @@ class _Run:
         state = load_checkpoint(path)
         if "progress" not in state:
             raise ValueError(f"{path} holds a model, not a run to resume")
-        saved = state["settings"]
-        for name in sorted(saved.keys() | self.settings.keys()):
-            if saved.get(name) != self.settings.get(name):
-                raise ValueError(
-                    f"{path} is of another run: its {name} is {saved.get(name)!r}, now it is "
-                    f"{self.settings.get(name)!r}. Use that value, another directory, or "
-                    f"resume=False to start anew"
-                )
+        check_same_run(path, state["settings"], self.settings)
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.progress = _Progress(**state["progress"])
+        self.updater.optimizer.load_state_dict(state["optimizer"])
+        set_random_state(state["random"], self.updater.device)
+        self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
-        random.setstate(state["random"]["python"])
-        torch.set_rng_state(state["random"]["torch"])
-        if self.device.type == "cuda" and "cuda" in state["random"]:
-            torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
 
     def save(self) -> None:
         if self.directory is None:
             return
         self.read_loss()
-        rng: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            rng["cuda"] = torch.cuda.get_rng_state(self.device)
         save_checkpoint(
             self.directory / "checkpoint.pt",
             {
                 "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
+                "optimizer": self.updater.optimizer.state_dict(),
                 "progress": asdict(self.progress),
-                "random": rng,
+                "random": random_state(self.updater.device),
                 "settings": self.settings,
             },
         )
@@ -245,56 +189,31 @@ class _Run:
         self.progress.index = 0
         return self.stream()
 
-    # One update
+    # Steps, records and validation
 
     def step(self, group: list[Any]) -> None:
-        """One update of the parameters, from one or more batches."""
-        began = time.perf_counter()
-        config, at = self.config, self.progress
-        # Counted before anything is on the GPU, which so is never waited for.
-        tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
+        began, at = time.perf_counter(), self.progress
+        tokens = self.updater.step(at.step + 1, group)
         at.step += 1
-        self.lr = inverse_sqrt_schedule(at.step, warmup=config.warmup, **self.peak)
-        for settings in self.optimizer.param_groups:
-            settings["lr"] = self.lr
-        self.optimizer.zero_grad()
-        for batch in group:
-            *inputs, labels = batch.to(self.device)
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
-                logits = self.model(*inputs)
-            loss = cross_entropy(
-                logits.float(),
-                labels,
-                label_smoothing=config.label_smoothing,
-                pad_id=config.pad_id,
-            )
-            (loss.total / max(tokens, 1)).backward()
-            self.unread += loss.total.detach()
-        if config.clip_norm is not None:
-            self.norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
-        self.optimizer.step()
         at.index += len(group)
         at.tokens += tokens
         at.window_tokens += tokens
-        if self.device.type == "cpu":
+        if self.updater.device.type == "cpu":
             self.read_loss()
         elapsed = time.perf_counter() - began
         at.seconds += elapsed
         at.window_seconds += elapsed
 
     def read_loss(self) -> None:
-        """Fetch the loss from the device. A GPU stalls at this, so not at every step."""
-        loss = self.unread.item()
+        loss = self.updater.take_loss()
         if not math.isfinite(loss):
             kept = f"; the checkpoint is of step {self.saved_at}" if self.saved_at >= 0 else ""
             raise FloatingPointError(
-                f"the loss is {loss} at step {self.progress.step} (learning rate {self.lr:.2g})"
-                f"{kept}. A lower peak_lr or a longer warmup may help"
+                f"the loss or its gradient is no longer a number ({loss}) at step "
+                f"{self.progress.step}, learning rate {self.updater.lr:.2g}{kept}. "
+                f"A lower peak_lr or a longer warmup may help"
             )
         self.progress.window_loss += loss
-        self.unread.zero_()
-
-    # Records, validation, and when
 
     def record(self) -> dict[str, str]:
         """Write the record of the steps since the last one; give the gist for the bar."""
@@ -304,12 +223,12 @@ class _Run:
         speed = at.window_tokens / at.window_seconds
         record = self.stamp() | {
             "loss": loss,
-            "lr": self.lr,
+            "lr": self.updater.lr,
             "tokens": at.tokens,
             "tokens_per_second": round(speed, 1),
         }
-        if self.norm is not None:
-            record["gradient_norm"] = self.norm.item()
+        if self.updater.norm is not None:
+            record["gradient_norm"] = self.updater.norm.item()
         self.log.add(record)
         at.window_loss, at.window_tokens, at.window_seconds = 0.0, 0, 0.0
         return {"epoch": str(at.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
@@ -349,7 +268,8 @@ class _Run:
         )
 
     def record_is_due(self) -> bool:
-        return self.progress.step % self.config.log_every == 0
+        at = self.progress
+        return at.window_tokens > 0 and (at.step % self.config.log_every == 0 or self.is_over())
 
     def validation_is_due(self) -> bool:
         return self.progress.validated != self.progress.step and self._due(
@@ -363,17 +283,6 @@ class _Run:
     def _due(self, every: int | None) -> bool:
         at = self.progress
         return self.is_over() or (at.step % every == 0 if every else at.index == 0)
-
-
-def _describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
-    """What must be the same for a resumed run to be the same run."""
-    config = getattr(model, "config", None)
-    described = asdict(config) if is_dataclass(config) else {"modules": str(model)}
-    first = next(iter(batches.epoch(0)), ())
-    digest = hashlib.sha256(str(len(batches)).encode())
-    for tensor in first:
-        digest.update(repr(tensor.tolist()).encode())
-    return {f"model.{k}": v for k, v in described.items()} | {"data": digest.hexdigest()[:16]}
 
 
 def _bar(run: _Run, shown: bool) -> Any:

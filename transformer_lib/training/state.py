@@ -1,0 +1,89 @@
+"""Where a run stands, and whether another run may go on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+__all__ = ["Batches", "Progress", "check_same_run", "describe", "random_state", "set_random_state"]
+
+
+class Batches(Protocol):
+    """What :func:`~transformer_lib.training.trainer.fit` trains on."""
+
+    def epoch(self, epoch: int, /) -> Iterator[Any]:
+        """The batches of an epoch (the first is 0), the same at every call.
+
+        A batch is a tuple of tensors with a method ``to(device)``. The last tensor is the
+        labels, those before are the model's arguments.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """Batches per epoch, about: for the progress bar."""
+        ...
+
+
+@dataclass
+class Progress:
+    """With the tensors and the random numbers, all it takes to go on as if nothing had been."""
+
+    step: int = 0
+    epoch: int = 0  # epochs completed
+    index: int = 0  # batches of this epoch already used
+    tokens: int = 0
+    seconds: float = 0.0
+    validated: int = 0  # step of the last validation
+    best: float = math.inf  # lowest validation loss
+    window_loss: float = 0.0  # since the last record
+    window_tokens: int = 0
+    window_seconds: float = 0.0
+
+
+def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
+    """What, besides the settings of the training, makes a run this run and no other."""
+    config = getattr(model, "config", None)
+    sizes = (
+        {f"model.{name}": value for name, value in asdict(config).items()}
+        if is_dataclass(config) and not isinstance(config, type)
+        else {"model": str(model)}
+    )
+    # The first batch knows the text, the vocabulary, the seed and the size of the batches.
+    digest = hashlib.sha256(str(len(batches)).encode())
+    for tensor in next(iter(batches.epoch(0)), ()):
+        digest.update(repr(tensor.tolist()).encode())
+    return sizes | {"data": digest.hexdigest()[:16]}
+
+
+def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise a ValueError that names the first setting in which two runs differ."""
+    for name in [*now, *(saved.keys() - now.keys())]:
+        if saved.get(name) != now.get(name):
+            raise ValueError(
+                f"{path} is of another run: its {name} is {saved.get(name)!r}, now it is "
+                f"{now.get(name)!r}. Use that value, another directory, or begin anew"
+            )
+
+
+def random_state(device: torch.device) -> dict[str, Any]:
+    """The state of every generator that training draws from."""
+    state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Put back what :func:`random_state` gave."""
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

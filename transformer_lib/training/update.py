@@ -1,0 +1,81 @@
+"""One update of the parameters, from one batch or from several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training.schedules import inverse_sqrt_schedule
+
+__all__ = ["Updater"]
+
+
+class Updater:
+    """Adam, the schedule, clipping and mixed precision around one model.
+
+    Args:
+        model: trained on the device that it is on.
+        config: the numbers of the run.
+
+    Raises:
+        ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
+            model to derive it from.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        self.model, self.config = model, config
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise ValueError("model must have parameters to train, got none")
+        self.device = self.parameters[0].device
+        d_model = getattr(getattr(model, "config", None), "d_model", None)
+        if config.peak_lr is None and d_model is None:
+            raise ValueError("peak_lr must be given: the model has no config.d_model")
+        self._height = {"d_model": d_model} if config.peak_lr is None else {"peak": config.peak_lr}
+        self._amp = self.device.type == "cuda" if config.amp == "auto" else bool(config.amp)
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=0.0, betas=config.betas, eps=config.eps, fused=True
+        )
+        self.lr = 0.0
+        self.norm: Tensor | None = None  # of the last gradient, before clipping
+        self._loss = torch.zeros((), device=self.device)
+
+    def step(self, number: int, group: list[Any]) -> int:
+        """Make update ``number``, the first being 1; returns how many tokens it learned from.
+
+        The gradient is that of the loss per token, over all tokens of all batches in the group.
+        """
+        config = self.config
+        # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
+        tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
+        self.lr = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = self.lr
+        self.optimizer.zero_grad()
+        for batch in group:
+            *inputs, labels = batch.to(self.device)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
+                logits = self.model(*inputs)
+            total = cross_entropy(
+                logits.float() if self._amp else logits,
+                labels,
+                label_smoothing=config.label_smoothing,
+                pad_id=config.pad_id,
+            ).total
+            (total / max(tokens, 1)).backward()
+            self._loss += total.detach()
+        if config.clip_norm is not None:
+            self.norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
+            self._loss += 0 * self.norm  # NaN if the gradient is NaN or infinite, else nothing
+        self.optimizer.step()
+        return tokens
+
+    def take_loss(self) -> float:
+        """The loss summed since the last call. A GPU stalls at this, so not at every step."""
+        loss = self._loss.item()
+        self._loss.zero_()
+        return loss
