@@ -1,0 +1,270 @@
+"""Chapter 2's checkers: answers that real learners give, each diagnosed by name."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer_lib.checks.chapter02 import check
+
+
+def verdict(capsys, function, name):
+    function.__name__ = name
+    result = check(function)
+    capsys.readouterr()
+    return result
+
+
+# ---------------------------------------------------------------------------------- past_average
+
+
+def averages_in_a_loop(x):
+    return torch.stack([x[: t + 1].mean(dim=0) for t in range(x.shape[0])])
+
+
+def averages_by_softmax(tokens):
+    T = tokens.size(0)
+    future = torch.triu(torch.ones(T, T), diagonal=1).bool()
+    return F.softmax(torch.zeros(T, T).masked_fill(future, float("-inf")), dim=1) @ tokens
+
+
+def averages_by_einsum(x):
+    n = len(x)
+    weights = torch.tril(torch.ones(n, n)) / torch.arange(1, n + 1).unsqueeze(1)
+    return torch.einsum("ts,sd->td", weights.double(), x.double())
+
+
+def averages_kept_running(x):
+    rows, mean = [], torch.zeros(x.shape[1])
+    for t, row in enumerate(x):
+        mean = mean + (row - mean) / (t + 1)
+        rows.append(mean)
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [averages_in_a_loop, averages_by_softmax, averages_by_einsum, averages_kept_running],
+)
+def test_right_averages_pass(capsys, function):
+    assert verdict(capsys, function, "past_average")
+
+
+def triangle(x, diagonal=0):
+    return torch.tril(torch.ones(x.size(0), x.size(0)), diagonal)
+
+
+def average_without_itself(x):
+    weights = triangle(x, -1)
+    return (weights / weights.sum(1, keepdim=True)) @ x
+
+
+def average_without_itself_guarded(x):
+    rows = [torch.zeros(x.shape[1])] + [x[:t].mean(0) for t in range(1, len(x))]
+    return torch.stack(rows)
+
+
+def average_of_a_slice_one_short(x):
+    return torch.stack([x[:t].mean(0) for t in range(len(x))])
+
+
+def average_with_keepdim_forgotten(x):
+    weights = triangle(x)
+    return (weights / weights.sum(1)) @ x
+
+
+def average_of_columns(x):
+    weights = triangle(x)
+    return weights / weights.sum(0, keepdim=True) @ x
+
+
+def average_of_the_rest(x):
+    return torch.stack([x[t:].mean(0) for t in range(len(x))])
+
+
+def average_counted_from_zero(x):
+    return torch.cumsum(x, dim=0) / torch.arange(len(x)).unsqueeze(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (lambda x: torch.ones(len(x), len(x)) / len(x) @ x, "those still to come included"),
+        (lambda x: x.mean(0, keepdim=True).repeat(len(x), 1), "those still to come included"),
+        (average_without_itself, "row t leaves itself out"),
+        (average_without_itself_guarded, "row t leaves itself out"),
+        (average_of_a_slice_one_short, "row t leaves itself out"),
+        (lambda x: triangle(x) @ x, "but not divided"),
+        (lambda x: triangle(x) / len(x) @ x, "by the number of all rows"),
+        (average_counted_from_zero, "the first row is divided by 0"),
+        (average_of_columns, "the columns of the weights sum to 1"),
+        (average_with_keepdim_forgotten, "without keepdim=True"),
+        (average_of_the_rest, "the triangle is the upper one"),
+        (lambda x: F.softmax(triangle(x), dim=-1) @ x, "since e^0 = 1"),
+        (lambda x: triangle(x) / triangle(x).sum(1, keepdim=True), "the weights are returned"),
+        (lambda x: averages_in_a_loop(x.T).T, "along each row, over the columns so far"),
+        (
+            lambda x: x @ (triangle(x) / triangle(x).sum(1, keepdim=True)),
+            "matrix product is turned",
+        ),
+    ],
+)
+def test_wrong_averages_are_named(capsys, function, diagnosis):
+    assert diagnosis in verdict(capsys, function, "past_average").report
+
+
+# ------------------------------------------------------------------------------ scaled_attention
+
+
+def attention_in_loops(q, k, v, causal=False):
+    if q.dim() > 2:
+        return torch.stack(
+            [attention_in_loops(*three, causal) for three in zip(q, k, v, strict=True)]
+        )
+    rows = []
+    for t, one in enumerate(q):
+        seen = range(t + 1) if causal else range(len(k))
+        powers = [math.exp((one @ k[s]).item() / math.sqrt(len(one))) for s in seen]
+        rows.append(sum(p * v[s] for p, s in zip(powers, seen, strict=True)) / sum(powers))
+    return torch.stack(rows)
+
+
+def attention_by_einsum(query, key, value, causal=False):
+    scores = torch.einsum("...td,...sd->...ts", query.double(), key.double())
+    scores = scores / math.sqrt(key.size(-1))
+    if causal:
+        t, s = scores.shape[-2:]
+        scores = scores + torch.full((t, s), float("-inf")).triu(1)
+    return torch.einsum("...ts,...sv->...tv", scores.softmax(-1), value.double())
+
+
+def attention_scaled_first(queries, keys, values, causal=False):
+    # the root taken apart: half of it on either side
+    width = queries.shape[-1] ** 0.25
+    scores = (keys / width) @ (queries / width).mT  # (..., S, T)
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:]).tril(-1).bool(), -1e9)
+    return (values.mT @ F.softmax(scores, dim=-2)).mT
+
+
+def attention_renormalized(query, key, value, causal=False):
+    # zeroing after the softmax is right if the rows are divided by what is left
+    weights = F.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1)
+    if causal:
+        weights = weights.tril()
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    return weights @ value
+
+
+def attention_fused(query, key, value, *, causal=False):
+    return F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        attention_in_loops,
+        attention_by_einsum,
+        attention_scaled_first,
+        attention_renormalized,
+        attention_fused,
+    ],
+)
+def test_right_attentions_pass(capsys, function):
+    assert verdict(capsys, function, "scaled_attention")
+
+
+def attend(divisor=lambda q, k, v: math.sqrt(k.size(-1)), dim=-1, fill=float("-inf"), diagonal=1):
+    def function(q, k, v, causal=False):
+        scores = torch.matmul(q, k.transpose(-1, -2)) / divisor(q, k, v)
+        if causal:
+            banned = torch.ones(scores.size(-2), scores.size(-1)).triu(diagonal) == 1
+            scores = scores.masked_fill(banned, fill)
+        return torch.matmul(F.softmax(scores, dim=dim), v)
+
+    return function
+
+
+def attend_dividing_weights(q, k, v, causal=False):
+    scores = q @ k.mT
+    if causal:
+        scores = scores + torch.triu(torch.full(scores.shape, float("-inf")), 1)
+    return (scores.softmax(-1) / math.sqrt(q.size(-1))) @ v
+
+
+def attend_masking_late(q, k, v, causal=False):
+    weights = F.softmax(q @ k.mT / math.sqrt(q.size(-1)), dim=-1)
+    if causal:
+        weights = torch.tril(weights)
+    return weights @ v
+
+
+def attend_with_the_future_only(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if causal:
+        keep = torch.ones_like(scores).triu().bool()
+        scores = scores.masked_fill(~keep, float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def attend_with_big_t(q, k, v, causal=False):
+    scores = q @ k.T / math.sqrt(q.size(-1))
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def attend_without_softmax(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    return (torch.tril(scores) if causal else scores) @ v
+
+
+def attend_returning_weights(q, k, v, causal=False):
+    return attend()(q, k, torch.eye(k.size(-2)).expand(*k.shape[:-2], -1, -1), causal)
+
+
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (attend(lambda q, k, v: 1), "are not divided by anything"),
+        (attend(lambda q, k, v: q.size(-1)), "by d_k and not by its root"),
+        (attend(lambda q, k, v: 1 / math.sqrt(q.size(-1))), "multiplied by the root"),
+        (attend(lambda q, k, v: 8), "64 is the paper's d_k"),
+        (attend(lambda q, k, v: math.sqrt(512)), "512 is the width of the paper's model"),
+        (attend(lambda q, k, v: math.sqrt(4)), "4 was d_k in the worked example only"),
+        (attend(lambda q, k, v: math.sqrt(k.size(-2))), "of the number of keys"),
+        (attend(lambda q, k, v: math.sqrt(q.size(-2))), "of the number of queries"),
+        (attend(lambda q, k, v: math.sqrt(v.size(-1))), "of the width of the values"),
+        (attend(lambda q, k, v: math.sqrt(len(q))), "of the first axis"),
+        (attend_dividing_weights, "the weights are divided and not the scores"),
+        (lambda q, k, v, causal=False: attend()(q, k, v), "`causal` is not used"),
+        (attend(diagonal=0), "query t may not see key t"),
+        (attend(diagonal=0, fill=-1e9), "query t may not see key t"),
+        (attend_with_the_future_only, "the triangle is the upper one"),
+        (attend(fill=0), "a banned score becomes 0"),
+        (attend_masking_late, "the mask comes after the softmax"),
+        (attend(dim=-2), "over the queries and not over the keys"),
+        (attend(dim=1), "a fixed axis, counted from the front"),
+        (attend(dim=0), "a fixed axis, counted from the front"),
+        (attend_with_big_t, "takes all axes (.T)"),
+        (attend_without_softmax, "there is no softmax"),
+        (attend_returning_weights, "the weights are returned"),
+        (lambda q, k, v, causal=False: attend()(q, k, k, causal), "the keys are mixed"),
+    ],
+)
+def test_wrong_attentions_are_named(capsys, function, diagnosis):
+    report = verdict(
+        capsys, lambda q, k, v, causal=False: function(q, k, v, causal), "scaled_attention"
+    ).report
+    assert diagnosis in report
+
+
+def test_an_attention_without_causal_is_told_its_signature(capsys):
+    def scaled_attention(query, key, value):
+        return attend()(query, key, value)
+
+    report = verdict(capsys, scaled_attention, "scaled_attention").report
+    assert "case 7 of 8: causal, 4 tokens, d_k = 5" in report
+    assert "calls scaled_attention(query, key, value, causal=…)" in report

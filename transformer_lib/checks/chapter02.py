@@ -1,0 +1,280 @@
+"""Checkers for chapter 2, *From averaging to scaled dot-product attention*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Checker, Exercise
+
+__all__ = ["check"]
+
+
+def _random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+# ---------------------------------------------------------------------------------- past_average
+
+
+def _allowed(x: Tensor, diagonal: int = 0) -> Tensor:
+    return x.new_ones(len(x), len(x)).tril(diagonal)
+
+
+def _past_average(x: Tensor) -> Tensor:
+    return x.cumsum(0) / _counts(x)
+
+
+def _counts(x: Tensor) -> Tensor:
+    return torch.arange(1, len(x) + 1, dtype=x.dtype)[:, None]
+
+
+_PAST_AVERAGE = Exercise(
+    name="past_average",
+    reference=_past_average,
+    cases=[
+        Case("one row", torch.tensor([[3.0, -1.0, 4.0]])),
+        Case("four days, one temperature each", torch.tensor([[12.0], [18.0], [15.0], [11.0]])),
+        Case("as many rows as columns", _random(3, 3)),
+        Case("five rows of two", _random(5, 2)),
+        Case("two rows of seven", _random(2, 7)),
+    ],
+    mistakes={
+        "every row averages all rows, those still to come included": [
+            lambda x: x.mean(0).expand_as(x),
+            lambda x: _allowed(x).mul(0).softmax(-1) @ x,
+        ],
+        "row t leaves itself out: the diagonal belongs to the past": [
+            lambda x: _allowed(x, -1) / _allowed(x, -1).sum(-1, keepdim=True) @ x,
+            lambda x: (_allowed(x, -1) / _allowed(x, -1).sum(-1, keepdim=True).clamp(min=1)) @ x,
+            lambda x: _allowed(x, -1) / _counts(x) @ x,
+            lambda x: _allowed(x, -1) / len(x) @ x,
+            lambda x: _allowed(x, -1) @ x,
+        ],
+        "the sums are right, but not divided: row t holds the sum so far": lambda x: x.cumsum(0),
+        "every row is divided by the number of all rows and not by the number of rows so far": [
+            lambda x: x.cumsum(0) / len(x),
+        ],
+        "the rows so far are counted from 0: the first row is divided by 0": [
+            lambda x: x.cumsum(0) / (_counts(x) - 1),
+        ],
+        "the columns of the weights sum to 1 and not the rows": [
+            lambda x: _allowed(x) / _allowed(x).sum(0) @ x,
+            lambda x: _allowed(x).log().softmax(0) @ x,
+        ],
+        "the sum has lost its axis: without keepdim=True row t's count divides column t": [
+            lambda x: _allowed(x) / _allowed(x).sum(-1) @ x,
+            lambda x: _allowed(x) / _counts(x)[:, 0] @ x,
+        ],
+        "row t averages itself and what comes after it: the triangle is the upper one": [
+            lambda x: x.flip(0).cumsum(0).div(_counts(x)).flip(0),
+        ],
+        "softmax meets a triangle of 1 and 0: a score of 0 is no ban, since e^0 = 1": [
+            lambda x: _allowed(x).softmax(-1) @ x,
+        ],
+        "the average runs along each row, over the columns so far": [
+            lambda x: x.cumsum(1) / torch.arange(1, x.shape[1] + 1),
+        ],
+        "the weights are returned, and the rows of x never mixed": [
+            lambda x: _allowed(x) / _counts(x),
+        ],
+        "the order of the matrix product is turned: x times the weights mixes columns": [
+            lambda x: x @ (_allowed(x) / _counts(x)),
+        ],
+    },
+    section="An average is a matrix product",
+)
+
+
+# ------------------------------------------------------------------------------ scaled_attention
+
+
+def _scores(query: Tensor, key: Tensor) -> Tensor:
+    return query @ key.transpose(-2, -1)
+
+
+def _banned(scores: Tensor, diagonal: int = 0) -> Tensor:
+    return torch.ones_like(scores, dtype=torch.bool).tril(diagonal).logical_not()
+
+
+def _before(scores: Tensor) -> Tensor:
+    return scores.masked_fill(_banned(scores), float("-inf"))
+
+
+def _rows(scores: Tensor) -> Tensor:
+    return scores.softmax(dim=-1)
+
+
+def _scaled_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    causal: bool = False,
+    *,
+    scale: Callable[[Tensor, Tensor, Tensor], float] = lambda q, k, v: q.shape[-1] ** -0.5,
+    score: Callable[[Tensor, Tensor], Tensor] = _scores,
+    mask: Callable[[Tensor], Tensor] = _before,
+    weigh: Callable[[Tensor], Tensor] = _rows,
+    after: Callable[[Tensor], Tensor] = lambda weights: weights,
+    mix: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda weights, k, v: weights @ v,
+) -> Tensor:
+    """The formula in five steps, of which a mistake replaces one."""
+    scores = score(query, key) * scale(query, key, value)
+    weights = weigh(mask(scores) if causal else scores)
+    return mix(after(weights) if causal else weights, key, value)
+
+
+def _reference(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> Tensor:
+    return _scaled_attention(query, key, value, causal)
+
+
+def _but(**step: Callable) -> Callable[..., Tensor]:
+    return partial(_scaled_attention, **step)
+
+
+def _same(scores: Tensor) -> Tensor:
+    return scores
+
+
+def _all_axes_reversed(key: Tensor) -> Tensor:  # what `.T` does, without its warning
+    return key.permute(*reversed(range(key.dim())))
+
+
+def _emptied(weights: Tensor) -> Tensor:
+    return weights.masked_fill(_banned(weights), 0.0)
+
+
+_KEY = torch.tensor([[0.6, 0, 1, 0], [1, 1.8, 0, 0], [0.6, 0, 0, 1], [0.6, 0, -1, 0]])
+
+_SCALED_ATTENTION = Exercise(
+    name="scaled_attention",
+    reference=_reference,
+    cases=[
+        Case(
+            "one query, four keys, d_k = 4",
+            torch.tensor([[1.2, 2.0, 0.0, 0.0]]),
+            _KEY,
+            torch.tensor([[10.0, 0], [20, 0], [0, 10], [0, 20]]),
+        ),
+        Case(
+            "3 queries, 5 keys, d_k = 2, d_v = 7",
+            _random(3, 2),
+            _random(5, 2, seed=1),
+            _random(5, 7, seed=2),
+        ),
+        Case(
+            "as many queries as keys, d_k = d_v = 3",
+            _random(3, 3),
+            _random(3, 3, seed=1),
+            _random(3, 3, seed=2),
+        ),
+        Case("d_k = 64", _random(2, 64), _random(3, 64, seed=1), _random(3, 5, seed=2)),
+        Case("a batch of 2", _random(2, 3, 7), _random(2, 5, 7, seed=1), _random(2, 5, 11, seed=2)),
+        Case(
+            "2 by 3 batches",
+            _random(2, 3, 5, 7),
+            _random(2, 3, 4, 7, seed=1),
+            _random(2, 3, 4, 6, seed=2),
+        ),
+        Case(
+            "causal, 4 tokens, d_k = 5",
+            _random(4, 5),
+            _random(4, 5, seed=1),
+            _random(4, 3, seed=2),
+            causal=True,
+        ),
+        Case(
+            "causal, 2 by 3 batches",
+            _random(2, 3, 5, 7),
+            _random(2, 3, 5, 7, seed=1),
+            _random(2, 3, 5, 6, seed=2),
+            causal=True,
+        ),
+    ],
+    mistakes={
+        "the scores are not divided by anything": _but(scale=lambda q, k, v: 1.0),
+        "the scores are divided by d_k and not by its root: they are now too much alike": [
+            _but(scale=lambda q, k, v: 1 / q.shape[-1]),
+        ],
+        "the scores are multiplied by the root of d_k instead of divided": [
+            _but(scale=lambda q, k, v: q.shape[-1] ** 0.5),
+        ],
+        "the number under the root is fixed: 64 is the paper's d_k, not yours": [
+            _but(scale=lambda q, k, v: 1 / 8),
+        ],
+        "the number under the root is fixed: 512 is the width of the paper's model, and no d_k": [
+            _but(scale=lambda q, k, v: 512**-0.5),
+        ],
+        "the number under the root is fixed: 4 was d_k in the worked example only": [
+            _but(scale=lambda q, k, v: 1 / 2),
+        ],
+        "the root is taken of the number of keys: the spread grows with d_k alone": [
+            _but(scale=lambda q, k, v: k.shape[-2] ** -0.5),
+        ],
+        "the root is taken of the number of queries": [
+            _but(scale=lambda q, k, v: q.shape[-2] ** -0.5),
+        ],
+        "the root is taken of the width of the values: dot products do not meet the values": [
+            _but(scale=lambda q, k, v: v.shape[-1] ** -0.5),
+        ],
+        "the root is taken of the first axis: len(query) is not d_k": [
+            _but(scale=lambda q, k, v: len(q) ** -0.5),
+        ],
+        "the weights are divided and not the scores: the rows no longer sum to 1": [
+            lambda q, k, v, causal=False: (
+                _scaled_attention(q, k, v, causal, scale=lambda q, k, v: 1.0) * q.shape[-1] ** -0.5
+            ),
+            lambda q, k, v, causal=False: _reference(q, k, v, causal) * q.shape[-1] ** -0.5,
+        ],
+        "`causal` is not used: every query sees the keys that come after it": _but(mask=_same),
+        "query t may not see key t: the diagonal belongs to the past": [
+            _but(mask=lambda s: s.masked_fill(_banned(s, -1), float("-inf"))),
+            _but(mask=lambda s: s.masked_fill(_banned(s, -1), torch.finfo(s.dtype).min)),
+            _but(mask=lambda s: s.masked_fill(_banned(s, -1), -1e9)),
+        ],
+        "the triangle is the upper one: query t sees itself and what comes after it": [
+            _but(mask=lambda s: s.masked_fill(_banned(s.mT).mT, float("-inf"))),
+        ],
+        "a banned score becomes 0, and e^0 = 1 is a weight like any other": [
+            _but(mask=lambda s: s.masked_fill(_banned(s), 0.0)),
+        ],
+        "the mask comes after the softmax: the removed weight is lost instead of shared out": [
+            _but(mask=_same, after=_emptied),
+        ],
+        "the softmax runs over the queries and not over the keys: each column sums to 1": [
+            _but(weigh=lambda s: s.softmax(-2)),
+            _but(weigh=lambda s: s.nan_to_num(neginf=-1e9).softmax(-2)),
+        ],
+        "the softmax has a fixed axis, counted from the front: with a batch that is another axis": [
+            _but(weigh=lambda s: s.softmax(1)),
+            _but(weigh=lambda s: s.softmax(0)),
+        ],
+        "the softmax runs over the whole table of scores and not over each row": [
+            _but(weigh=lambda s: s.flatten(-2).softmax(-1).reshape(s.shape)),
+            _but(weigh=lambda s: s.flatten().softmax(-1).reshape(s.shape)),
+        ],
+        "there is no softmax: the scores themselves mix the values": [
+            _but(weigh=_same),
+            _but(weigh=_same, mask=lambda s: s.tril()),
+        ],
+        "the exponentials are not divided by their sum": _but(weigh=torch.exp),
+        "the keys are not transposed: where the shapes fit at all, each query meets columns of "
+        "features instead of keys": _but(score=lambda q, k: q @ k),
+        "the transpose takes all axes (.T) or the first two, where only the last two may change "
+        "places": [
+            _but(score=lambda q, k: q @ _all_axes_reversed(k)),
+            _but(score=lambda q, k: q @ k.transpose(0, 1)),
+        ],
+        "queries and keys have changed places: that gives one row per key": [
+            _but(score=lambda q, k: _scores(k, q)),
+        ],
+        "the weights are returned, and the values never mixed": _but(mix=lambda w, k, v: w),
+        "the keys are mixed and not the values": _but(mix=lambda w, k, v: w @ k),
+    },
+    section="The formula, on four keys",
+)
+
+check = Checker(_PAST_AVERAGE, _SCALED_ATTENTION)
