@@ -55,12 +55,12 @@ def pad(rows: Sequence[Ids]) -> Tensor:
 
 
 def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
-    """Make a batch of (source, target) pairs of id lists, which hold no `<bos>`.
+    """Make one batch of (source, target) pairs of id lists.
 
     A target may be empty, a source may not: there would be nothing to attend to.
 
     Args:
-        pairs: at least one pair. The target's `<bos>` and `<eos>` are put on here.
+        pairs: at least one pair. Targets come bare: their `<bos>` and `<eos>` are put on here.
 
     Raises:
         ValueError: there are no pairs, or a source holds nothing but special ids.
@@ -163,7 +163,7 @@ class Batches:
     """Pairs of id lists, as the batches that a trainer runs through epoch by epoch.
 
     Args:
-        pairs: (source, target) id lists, without `<bos>` and `<eos>` (see `collate`).
+        pairs: (source, target) id lists, as for `collate`.
         max_tokens: batches by tokens, as `TokenBatchSampler` does; or
         batch_size: batches of that many pairs, the last one what is left. Give one of the two.
         seed: of the order.
