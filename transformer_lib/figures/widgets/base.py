@@ -51,7 +51,7 @@ class LiveFigure(anywidget.AnyWidget):
     In a notebook with a kernel, what the reader does comes back in the traits. In a published page
     the module works alone. Where no script runs, the still picture of the same state stands in.
 
-    A subclass gives ``_esm = compose("….js")``, traits tagged ``sync=True``, ``shown`` and ``draw``.
+    A subclass gives ``_esm = compose("….js")``, traits with ``sync=True``, ``shown`` and ``draw``.
     """
 
     _css = read("kit.css")
@@ -99,12 +99,16 @@ class LiveFigure(anywidget.AnyWidget):
 
     def _png(self) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from PIL import Image  # matplotlib depends on it
 
         with style.context():
-            figure = self.draw()
-            canvas, png = FigureCanvasAgg(figure), io.BytesIO()
-            # pyplot is not asked: a figure it knows would be shown a second time by the notebook
-            canvas.print_png(png, metadata={"Software": None})
+            # without pyplot: a figure that pyplot knows would be shown by the notebook once more
+            canvas = FigureCanvasAgg(self.draw())
+            canvas.draw()
+            pixels = Image.frombytes("RGBA", canvas.get_width_height(), bytes(canvas.buffer_rgba()))
+        png = io.BytesIO()
+        # 128 colours are a third of the bytes, which every notebook and every page would carry
+        pixels.convert("RGB").quantize(128).save(png, "PNG", optimize=True)
         return png.getvalue()
 
 
@@ -172,7 +176,9 @@ class OneOf(traitlets.TraitType):
 
     def validate(self, obj: Any, value: Any) -> str:
         if value not in self.words:
-            raise ValueError(f"{self.name} must be one of {', '.join(map(repr, self.words))}; got {value!r}")
+            raise ValueError(
+                f"{self.name} must be one of {', '.join(map(repr, self.words))}; got {value!r}"
+            )
         return value
 
 
@@ -182,5 +188,3 @@ def same_length(figure: traitlets.HasTraits, names: Sequence[str]) -> None:
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name}: {n}" for name, n in lengths.items())
         raise ValueError(f"{' and '.join(names)} must have the same length; got {said}")
-
-

@@ -77,6 +77,10 @@ export function set(element, attributes) {
   return element;
 }
 
+/** Text as nodes: `code` between backticks, and d_k with its k below. */
+export const rich = (text) => text.split(/(`[^`]*`|_k\b)/).map((part) => (part[0] === "`" ? html("code", { text: part.slice(1, -1) })
+  : part[0] === "_" ? html("sub", { text: part.slice(1) }) : part));
+
 export const html = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes = {}, ...children) =>
   make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
@@ -110,19 +114,17 @@ export function slider({ label, last, read, find, show, onInput }) {
       event.preventDefault();
       onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(last / 10)), 0, last)));
     } });
-  const element = html("label", { class: "lf-slider" }, html("span", { text: label }), shown, input);
+  const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), shown, input);
   return { element, update(value) {
     input.value = clamp(Math.round(find(value)), 0, last);
     set(input, { "aria-valuetext": show(value) });
     if (shown.textContent !== show(value)) shown.textContent = show(value);
-  } };
+  }, enable(on) { input.disabled = !on; element.classList.toggle("lf-off", !on); } };
 }
 
-let groups = 0; // radio buttons of one group share a name that no other group has
-
 /** One of several: radio buttons drawn as one row. options: list of [value, label]. */
-export function choice({ label, options, onInput, className = "" }) {
-  const name = `lf-choice-${(groups += 1)}`;
+export function choice({ label, options, onInput, className = "lf-row-of" }) {
+  const name = `lf-${Math.random().toString(36).slice(2)}`; // shared by the group, and by no other group of the page
   const inputs = options.map(([value]) => html("input", { type: "radio", name, onchange: () => onInput(value) }));
   const labels = options.map(([, text], i) => html("label", {}, inputs[i], html("span", { text })));
   const element = html("fieldset", { class: `lf-choice ${className}` }, html("legend", { text: label }),
@@ -140,7 +142,7 @@ export function tokenStrip({ label, words, onInput }) {
 /** On or off. */
 export function toggle({ label, onInput }) {
   const input = html("input", { type: "checkbox", onchange: () => onInput(input.checked) });
-  const element = html("label", { class: "lf-toggle" }, input, html("span", { text: label }));
+  const element = html("label", { class: "lf-toggle" }, input, html("span", {}, ...rich(label)));
   return { element, update: (value) => { input.checked = value; } };
 }
 
@@ -149,20 +151,20 @@ export const button = (label, onclick) => html("button", { type: "button", class
 /** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
 export function tint(element, weight) {
   element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
-  element.classList.toggle("lf-strong", Math.abs(weight) > 0.55);
+  element.classList.toggle("lf-strong", Math.abs(weight) > 0.65); // kit.css: why
   element.classList.toggle("lf-negative", weight < 0);
 }
 
-/** A table of tinted numbers. rows, columns: words; onRow(index or null): a row is pointed at, or left. */
+/** A table of tinted numbers. rows, columns: words; onRow(index): the pointer comes to a row. `heads`: its row labels. */
 export function heatMap({ caption, rows, columns, onRow = null }) {
   const cells = rows.map(() => columns.map(() => html("td")));
-  const lines = rows.map((word, i) => html("tr", onRow ? { onpointerenter: () => onRow(i), onclick: () => onRow(i) } : {},
-    html("th", { scope: "row", text: word }), ...cells[i]));
+  const heads = rows.map((word) => html("th", { scope: "row", text: word }));
+  const lines = rows.map((_, i) => html("tr", onRow ? { onpointerenter: () => onRow(i) } : {}, heads[i], ...cells[i]));
   const element = html("table", { class: "lf-heat" }, html("caption", { text: caption }),
     html("thead", {}, html("tr", {}, html("td"), ...columns.map((word) =>
       html("th", { scope: "col" }, html("span", { text: word }))))),
     html("tbody", {}, ...lines));
-  return { element, update(values, { row = null, show = fixed, size = 1 } = {}) {
+  return { element, heads, update(values, { row = null, show = fixed, size = 1 } = {}) {
     cells.forEach((line, i) => line.forEach((cell, j) => {
       set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) });
       tint(cell, (values[i][j] ?? 0) / size);
@@ -203,7 +205,7 @@ export function pointIn(picture, event) {
 /** State as text: `query:2,0.2;likeness:dot`. Only what differs from `initial` is written. */
 export const encode = (state, initial) => Object.keys(initial)
   .filter((name) => String(state[name]) !== String(initial[name]))
-  .map((name) => `${name}:${[state[name]].flat(9).map((x) => encodeURIComponent(Number(x) === x ? +x.toFixed(4) : x))}`)
+  .map((name) => `${name}:${[state[name]].flat(9).map((x) => (Number(x) === x ? +x.toFixed(4) : x))}`)
   .join(";");
 
 /** The state that a text from the address asks for; what does not fit `initial` and `allowed` is left out. */
@@ -278,9 +280,8 @@ export function live({ name, title, state: allowed, build }) {
     const { controls, picture, draw } = build({ get, change });
     const question = title(get);
     const reset = button("Reset", () => change(structuredClone(initial)));
-    const words = question.split("`").map((text, i) => html(i % 2 ? "code" : "span", { text }));
     el.replaceChildren(html("figure", { class: "live-figure", role: "group", "aria-label": question.replaceAll("`", ""),
-      "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...words), reset),
+      "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
     html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), status));
     refresh();
     if (fromAddress()) el.scrollIntoView({ block: "center" });

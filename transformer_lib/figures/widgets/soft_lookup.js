@@ -41,11 +41,11 @@ function build({ get, change }) {
 
   const likeness = choice({ label: "likeness", onInput: (value) => change({ likeness: value }),
     options: [["dot", "dot product"], ["cosine", "cosine"], ["distance", "distance"]] });
-  const temperature = slider({ label: "temperature", last: 61, read: temperatureAt, find: positionOf,
+  const heat = slider({ label: "temperature", last: 61, read: temperatureAt, find: positionOf,
     show: (t) => (t === 0 ? "0" : String(Number(t.toPrecision(2)))), onInput: (value) => change({ temperature: value }) });
 
   // The plane: behind everything, the colour that each place's answer would be mixed from.
-  const field = html("canvas", { width: 120, height: 80, class: "sl-field", "aria-hidden": "true" });
+  const field = html("canvas", { width: 84, height: 56, class: "sl-field", "aria-hidden": "true" });
   const tick = (n) => [n, fixed(n, 0)];
   const plane = canvas(WIDTH, HEIGHT, { role: "group", "aria-label": "plane with the query and the keys" },
     axes({ x, y, left: x(-3), right: x(3), top: TOP, bottom: y(-2), xTicks: steps(7, -3).map(tick), yTicks: steps(5, -2).map(tick),
@@ -60,10 +60,10 @@ function build({ get, change }) {
     { at, to: (...vector) => to(onGrid(vector)), point, step: 0.1, leap: 0.5 });
   const keys = words.map((word, i) => handle(`key ${word}`, () => get("key_vectors")[i],
     (vector) => change({ key_vectors: get("key_vectors").map((key, j) => (j === i ? vector : key)) }),
-    svg("circle", { r: 8, fill: colours[i], class: "sl-dot" }), svg("text", { y: -13, "text-anchor": "middle", class: "lf-halo", text: word })));
+    svg("circle", { r: 8, fill: colours[i], class: "sl-dot" }), svg("text", { "text-anchor": "middle", class: "lf-halo", text: word })));
   const query = handle(`query ${get("query_word")}`, () => get("query"), (vector) => change({ query: vector }),
     svg("rect", { x: -8, y: -8, width: 16, height: 16, transform: "rotate(45)", class: "sl-query" }),
-    svg("text", { x: 15, y: 5, class: "lf-halo sl-word", text: get("query_word") }));
+    svg("text", { y: 5, class: "lf-halo sl-word", text: get("query_word") }));
   plane.append(...arrows, aim, ...keys, query);
   const place = (element, [a, b]) => set(element, { transform: `translate(${x(a)} ${y(b)})`, "aria-valuenow": a,
     "aria-valuemin": -3, "aria-valuemax": 3, "aria-valuetext": `${get("features")[0]} ${fixed(a)}, ${get("features")[1]} ${fixed(b)}` });
@@ -90,9 +90,10 @@ function build({ get, change }) {
     const { width, height } = field;
     const image = new ImageData(width, height);
     const mix = colours.map(rgb);
+    const temperature = Math.max(get("temperature"), 0.08); // so that a border has no steps
     for (let i = 0; i < width * height; i += 1) {
       const place = [(6 * ((i % width) + 0.5)) / width - 3, 2 - (4 * (Math.floor(i / width) + 0.5)) / height];
-      const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), get("temperature"));
+      const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), temperature);
       for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = sum(weights.map((w, k) => w * mix[k][c]));
       image.data[4 * i + 3] = 70;
     }
@@ -109,13 +110,14 @@ function build({ get, change }) {
     painted = wanted;
 
     likeness.update(state.likeness);
-    temperature.update(state.temperature);
+    heat.update(state.temperature);
     const from = state.likeness === "distance" ? state.query : [0, 0]; // a distance starts at the query, an arrow at the origin
     words.forEach((_, i) => {
       const [a, b] = state.keys[i];
       set(arrows[i], { x1: x(from[0]), y1: y(from[1]), x2: x(a), y2: y(b), "stroke-width": fixed(1.5 + 6 * weights[i]),
         "stroke-opacity": fixed(0.35 + 0.6 * weights[i]) });
       place(keys[i], state.keys[i]);
+      set(keys[i].lastChild, { y: b < 0 ? 22 : -13 }); // away from the arrow, which comes from the middle
       set(score[i], { text: fixed(scores[i]) });
       set(weight[i], { text: fixed(weights[i]) });
       set(bar[i], { "--size": `${100 * weights[i]}%` });
@@ -124,6 +126,8 @@ function build({ get, change }) {
     });
     set(aim, { x2: x(state.query[0]), y2: y(state.query[1]), visibility: state.likeness === "distance" ? "hidden" : "visible" });
     place(query, state.query);
+    const outside = state.query[0] > 2.2; // no room for the word on the right
+    set(query.lastChild, { x: outside ? -15 : 15, "text-anchor": outside ? "end" : "start" });
     set(answer.firstChild, { text: fixed(price, 1) });
     return sentence(state, weights, price);
   }
@@ -140,7 +144,7 @@ function build({ get, change }) {
     return `The query ${name} takes ${list}, so it costs ${fixed(price, 1)}.`;
   }
 
-  return { controls: [likeness.element, temperature.element],
+  return { controls: [likeness.element, heat.element],
     picture: [html("div", { class: "sl-plane" }, field, plane), table, equation], draw };
 }
 

@@ -105,7 +105,11 @@ class SoftLookup(LiveFigure):
         from matplotlib.figure import Figure
 
         _, weights, answer = soft_lookup(
-            self.query, self.key_vectors, self.values, temperature=self.temperature, likeness=self.likeness
+            self.query,
+            self.key_vectors,
+            self.values,
+            temperature=self.temperature,
+            likeness=self.likeness,
         )
         colours = [style.PALETTE[i] for i in range(len(self.words))]
         figure = Figure(figsize=(6.4, 3.3), dpi=110)
@@ -113,17 +117,24 @@ class SoftLookup(LiveFigure):
 
         places = np.stack(np.meshgrid(np.linspace(-3, 3, 90), np.linspace(-2, 2, 60)), -1)
         field = soft_lookup(
-            places, self.key_vectors, self.values, temperature=self.temperature, likeness=self.likeness
+            places,
+            self.key_vectors,
+            self.values,
+            temperature=self.temperature,
+            likeness=self.likeness,
         )[1]
         mix = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
         shade = field @ mix * 0.27 + 0.73 * 0.985
         plane.imshow(shade, extent=(-3, 3, -2, 2), origin="lower", interpolation="bilinear")
         start = self.query if self.likeness == "distance" else (0, 0)
-        for word, key, weight, colour in zip(self.words, self.key_vectors, weights, colours, strict=True):
+        for word, key, weight, colour in zip(
+            self.words, self.key_vectors, weights, colours, strict=True
+        ):
             line = {"color": colour, "lw": 1.5 + 6 * weight, "alpha": 0.35 + 0.6 * weight}
             plane.plot((start[0], key[0]), (start[1], key[1]), **line)
             plane.plot(*key, "o", color=colour, ms=9, mec=style.CARD, mew=1.5)
-            plane.annotate(word, key, (0, 8), textcoords="offset points", ha="center", fontsize=9)
+            below = {"xytext": (0, -9), "va": "top"} if key[1] < 0 else {"xytext": (0, 8)}
+            plane.annotate(word, key, textcoords="offset points", ha="center", fontsize=9, **below)
         if self.likeness != "distance":
             plane.plot((0, self.query[0]), (0, self.query[1]), "--", color=style.INK, lw=1.5)
         plane.plot(*self.query, "D", color=style.INK, ms=8, mec=style.CARD, mew=1.5)

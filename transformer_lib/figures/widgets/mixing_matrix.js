@@ -1,0 +1,80 @@
+// MixingMatrix: who listens to whom? A matrix of weights times the words' vectors is a mix for each word.
+import { choice, dot, fixed, heatMap, html, live, percent, slider, softmax, steps, sum, tint, tokenStrip } from "./kit.js";
+
+// ---- arithmetic
+
+/** Row i: how much word i takes from each word. mode: "uniform", "causal", "content" or "content-causal".
+ *  Content scores are sharpness · queries · vectors / √d; a word that may not be seen has weight null. */
+export function weightsOf({ queries, vectors, mode, sharpness }) {
+  const causal = mode.includes("causal");
+  const scale = mode.includes("content") ? sharpness / Math.sqrt(vectors[0].length) : 0; // no score, no preference
+  return queries.map((query, i) => {
+    const seen = causal ? vectors.slice(0, i + 1) : vectors;
+    const weights = softmax(seen.map((vector) => scale * dot(query, vector)));
+    return vectors.map((_, j) => weights[j] ?? null);
+  });
+}
+
+/** weights @ vectors: each word's mix of all the vectors it sees. */
+export const mix = (weights, vectors) => weights.map((row) =>
+  vectors[0].map((_, feature) => sum(row.map((weight, j) => (weight ?? 0) * vectors[j][feature]))));
+
+// ---- picture
+
+const short = (x) => fixed(x, 2).replace(/^(−?)0/, "$1"); // .57: a cell is narrow
+
+function build({ get, change }) {
+  const [words, features, vectors] = [get("words"), get("features"), get("vectors")];
+  const select = (row) => { if (row !== get("row")) change({ row }); };
+
+  const mode = choice({ label: "weights", onInput: (value) => change({ mode: value }),
+    options: ["uniform", "causal", "content", "content-causal"].map((value) => [value, value.replace("-", ", ")]) });
+  const sharpness = slider({ label: "how sharply content counts", last: 40, read: (p) => p / 4, find: (s) => 4 * s,
+    show: (s) => fixed(s), onInput: (value) => change({ sharpness: value }) });
+  const strip = tokenStrip({ label: "who listens, and what it takes from each", words, onInput: select });
+
+  const weightMap = heatMap({ caption: "weights: row takes from column", rows: words, columns: words, onRow: select });
+  const vectorMap = heatMap({ caption: "the words’ vectors", rows: words, columns: features });
+  const mixedMap = heatMap({ caption: "mixed vectors", rows: words, columns: features, onRow: select });
+  vectorMap.update(vectors, { show: short });
+  mixedMap.element.classList.add("mm-bare"); // its rows are those of the table beside it
+  const sign = (text) => html("span", { "aria-hidden": "true", text });
+  const picture = html("div", { class: "mm-product lf-wide" },
+    weightMap.element, sign("×"), vectorMap.element, sign("="), mixedMap.element);
+
+  function draw() {
+    const state = { queries: get("queries"), vectors, mode: get("mode"), sharpness: get("sharpness") };
+    const row = Math.min(get("row"), words.length - 1);
+    const weights = weightsOf(state);
+    mode.update(state.mode);
+    sharpness.update(state.sharpness);
+    sharpness.enable(state.mode.includes("content"));
+    strip.update(row);
+    strip.shade(weights[row]);
+    weightMap.update(weights, { row, show: short });
+    mixedMap.update(mix(weights, vectors), { row, show: short });
+    vectorMap.heads.forEach((head, j) => tint(head, weights[row][j] ?? 0)); // the row, laid along the vectors it weighs
+    return sentence(state, row, weights[row]);
+  }
+
+  function sentence({ mode: kind, sharpness: s }, row, weights) {
+    const name = (i) => (words.indexOf(words[i]) === words.lastIndexOf(words[i]) ? words[i] : `${words[i]} (word ${i + 1})`);
+    const seen = steps(words.length).filter((i) => weights[i] !== null);
+    const alike = kind === "uniform" || kind === "causal" || s === 0;
+    if (seen.length === 1) return `${name(row)} comes first: with nothing before it, it can only listen to itself.`;
+    if (alike && seen.length < words.length) return `${name(row)} takes ${percent(1 / seen.length)} from itself and from each word before it: a running average.`;
+    if (alike) return `${name(row)} takes ${percent(1 / seen.length)} from every word, and so does every other word: all the mixes are the same.`;
+    const [first, second] = [...seen].sort((i, j) => weights[j] - weights[i]);
+    const blind = seen.length < words.length ? `, and nothing from the ${words.length - seen.length} not yet read` : "";
+    return `${name(row)} takes ${percent(weights[first])} from ${name(first)} and ${percent(weights[second])} from ${name(second)}${blind}.`;
+  }
+
+  return { controls: [mode.element, sharpness.element, strip.element], picture: [picture], draw };
+}
+
+export default live({
+  name: "MixingMatrix",
+  title: () => "Who listens to whom?",
+  state: { mode: ["uniform", "causal", "content", "content-causal"], sharpness: [0, 10], row: [0, 9] },
+  build,
+});

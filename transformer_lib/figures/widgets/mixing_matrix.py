@@ -1,0 +1,126 @@
+"""MixingMatrix: every word as a mix of the others (chapter 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .base import LiveFigure, Number, Numbers, OneOf, compose, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...attention import Attention
+
+MODES = ("content", "uniform", "causal", "content-causal")
+
+
+class MixingMatrix(LiveFigure):
+    """A weight matrix times the words' vectors: who listens to whom, and what comes of it.
+
+    The default sentence has vectors made by hand. What a word *is*, and what it *asks for*, are
+    two different vectors: a verb asks for things, and is none.
+
+    Args:
+        words: the sentence, 2 to 10 words.
+        vectors: ``(T, d)``, from -1 to 1, what each word is; keys and values at once.
+        queries: ``(T, d)``, from -1 to 1, what each word asks for.
+        features: ``d`` names.
+        mode: ``"uniform"``, ``"causal"``, ``"content"`` or ``"content-causal"``.
+        sharpness: 0 to 10; content scores are sharpness · query · vector / √d.
+        row: the word that is looked at, counted from 0.
+
+    Raises:
+        ValueError: numbers outside their limits, or lists of different lengths.
+
+    >>> MixingMatrix(mode="causal")
+    MixingMatrix(mode='causal', sharpness=4.0, row=3)
+    """
+
+    _esm = compose("mixing_matrix.js")
+    shown = ("mode", "sharpness", "row")
+
+    words = traitlets.List(
+        traitlets.Unicode(), ["the", "hungry", "cat", "eats", "the", "fish"], 2, 10
+    ).tag(sync=True)
+    features = traitlets.List(
+        traitlets.Unicode(), ["thing", "alive", "action", "quality"], 1, 6
+    ).tag(sync=True)
+    vectors = Numbers(
+        [[0, 0, 0, 0], [0, 0.5, 0, 1], [1, 1, 0, 0], [0, 0.5, 1, 0], [0, 0, 0, 0], [1, 0.3, 0, 0]],
+        depth=2,
+        low=-1,
+        high=1,
+    )
+    queries = Numbers(
+        [[1, 0, 0, 0], [0.5, 1, 0, 0], [0, 0, 0.5, 1], [1, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]],
+        depth=2,
+        low=-1,
+        high=1,
+    )
+    mode = OneOf(*MODES)
+    sharpness = Number(4.0, low=0, high=10)
+    row = Number(3, low=0, high=9, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**numbers)
+        same_length(self, ("words", "vectors", "queries"))
+        for name in ("vectors", "queries"):
+            for i, vector in enumerate(getattr(self, name)):
+                if len(vector) != len(self.features):
+                    raise ValueError(
+                        f"{name}[{i}] must have one number for each of the {len(self.features)} "
+                        f"features; got {len(vector)}"
+                    )
+        if self.row >= len(self.words):
+            raise ValueError(
+                f"row must be below {len(self.words)}, the number of words; got {self.row}"
+            )
+
+    def mixed(self) -> Attention:
+        """Return the mixed vectors ``(T, d)`` and the weights ``(T, T)`` of the current state."""
+        import torch
+
+        from ...attention import attention
+        from ...masks import causal_mask
+
+        queries, vectors = torch.tensor(self.queries), torch.tensor(self.vectors)
+        mask = causal_mask(len(self.words)) if "causal" in self.mode else None
+        sharpness = self.sharpness if "content" in self.mode else 0.0
+        return attention(
+            queries, vectors, vectors, mask, scale=sharpness / len(self.features) ** 0.5
+        )
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        from ..plots import attention_map
+
+        output, weights = self.mixed()
+        figure = Figure(figsize=(6.4, 3.6), dpi=110)
+        left, right = figure.subplots(1, 2, width_ratios=(len(self.words) + 1, len(self.features)))
+        attention_map(
+            weights, queries=self.words, keys=self.words, ax=left, title=f"weights: {self.mode}"
+        )
+        right.imshow(output, cmap="RdBu", vmin=-1.6, vmax=1.6, aspect="equal")
+        right.grid(False)
+        right.spines[:].set_visible(False)
+        right.xaxis.tick_top()
+        right.tick_params(length=0)
+        right.set_xticks(
+            range(len(self.features)), self.features, rotation=60, ha="left", rotation_mode="anchor"
+        )
+        right.set_yticks(range(len(self.words)), self.words)
+        right.set_title("mixed vectors", pad=10)
+        for i, vector in enumerate(output.tolist()):
+            for j, number in enumerate(vector):
+                right.text(
+                    j,
+                    i,
+                    f"{number:.2f}".replace("0.", ".", 1),
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                )
+        return figure

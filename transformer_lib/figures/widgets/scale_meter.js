@@ -1,0 +1,113 @@
+// ScaleMeter: why divide by √d_k? Dot products of random vectors, and what the softmax makes of them.
+import { axes, button, canvas, clamp, fixed, html, live, normals, percent, rich, scale, set, slider, softmax, steps, sum, svg, toggle, uniform } from "./kit.js";
+
+// ---- arithmetic
+
+export const [KEYS, QUERIES] = [16, 64];
+
+/** Scores of 64 random queries with 16 random keys, all components from N(0, 1): QUERIES rows of KEYS. */
+export function drawScores(dK, seed) {
+  const next = uniform(seed);
+  const keys = normals(KEYS * dK, next);
+  const queries = normals(QUERIES * dK, next);
+  return steps(QUERIES).map((q) => steps(KEYS).map((k) => {
+    let score = 0;
+    for (let i = 0; i < dK; i += 1) score += queries[q * dK + i] * keys[k * dK + i];
+    return score;
+  }));
+}
+
+const mean = (list) => sum(list) / list.length;
+
+/** What the softmax makes of the scores. entropy in bits; gradient: 1 - Σ w², the trace of the softmax's Jacobian
+ *  diag(w) - w wᵀ: how far the weights still move when scores move. Means over the queries. */
+export function measure(scores) {
+  const weights = scores.map((row) => softmax(row));
+  const all = scores.flat();
+  const middle = mean(all);
+  return {
+    weights,
+    spread: Math.sqrt(mean(all.map((s) => (s - middle) ** 2))),
+    largest: mean(weights.map((row) => Math.max(...row))),
+    entropy: mean(weights.map((row) => -sum(row.map((w) => (w > 0 ? w * Math.log2(w) : 0))))),
+    gradient: mean(weights.map((row) => 1 - sum(row.map((w) => w * w)))),
+  };
+}
+
+/** Counts in `n` equal bins from low to high; what lies outside goes into the first and the last. */
+export function histogram(list, low, high, n) {
+  const counts = new Array(n).fill(0);
+  for (const value of list) counts[clamp(Math.floor(((value - low) / (high - low)) * n), 0, n - 1)] += 1;
+  return counts;
+}
+
+// ---- picture
+
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 200, 34, 334, 24, 160];
+const [REACH, BINS] = [80, 80]; // the score axis shows -80…80 always, so that a wider bell looks wider
+
+function build({ get, change }) {
+  const width = slider({ label: "d_k, the length of the vectors", last: 9, read: (p) => 2 ** (p + 1), find: (d) => Math.log2(d) - 1,
+    show: String, onInput: (value) => change({ d_k: value }) });
+  const scaled = toggle({ label: "divide by √d_k", onInput: (value) => change({ scaled: value }) });
+  const again = button("New draw", () => change({ seed: (get("seed") % 9999) + 1 }));
+
+  const y = scale([0, 1], [BOTTOM, TOP]);
+  const ticks = [[0, "0"], [0.5, "0.5"], [1, "1"]];
+  const frame = { y, left: LEFT, right: RIGHT, top: TOP, bottom: BOTTOM, yTicks: ticks };
+  const xScore = scale([-REACH, REACH], [LEFT, RIGHT]);
+  const area = svg("path", { class: "sm-area" });
+  const scoresPicture = canvas(WIDTH, HEIGHT, { "aria-hidden": "true" },
+    axes({ ...frame, x: xScore, xTicks: [-80, -40, 0, 40, 80].map((s) => [s, fixed(s, 0)]), xLabel: "score, all queries and keys",
+      yLabel: "how often (highest = 1)" }), area);
+  const xKey = scale([0.5, KEYS + 0.5], [LEFT, RIGHT]);
+  const bars = steps(KEYS).map((k) => svg("rect", { x: xKey(k + 0.6), width: xKey(1.4) - xKey(0.6), class: "sm-bar" }));
+  const weightsPicture = canvas(WIDTH, HEIGHT, { "aria-hidden": "true" },
+    axes({ ...frame, x: xKey, xTicks: [1, 4, 8, 12, 16].map((k) => [k, String(k)]), xLabel: "key, for the first query", yLabel: "weight (dashed: all alike, 1/16)" }),
+    ...bars, svg("line", { class: "sm-uniform", x1: LEFT, x2: RIGHT, y1: y(1 / KEYS), y2: y(1 / KEYS) }));
+
+  const rows = [["spread", "spread of scores", 2], ["largest", "largest weight", 2], ["entropy", "entropy, of 4 bits", 2],
+    ["gradient", "gradient left, of 0.94", 3]];
+  const cells = rows.map(() => [html("td"), html("td")]);
+  const heads = ["as they are", "÷ √d_k"].map((text) => html("th", { scope: "col" }, ...rich(text)));
+  const table = html("table", { class: "sm-table lf-wide" },
+    html("caption", { text: "means over 64 queries; gradient left: 1 − Σ weight², the trace of the softmax’s Jacobian" }),
+    html("thead", {}, html("tr", {}, html("td"), ...heads)),
+    html("tbody", {}, ...rows.map(([, text], i) => html("tr", {}, html("th", { scope: "row", text }), ...cells[i]))));
+
+  let [drawn, raw, both] = ["", [], []];
+  function draw() {
+    const [d, seed, divide] = [get("d_k"), get("seed"), get("scaled")];
+    if (drawn !== `${d} ${seed}`) {
+      raw = drawScores(d, seed);
+      both = [raw, raw.map((row) => row.map((score) => score / Math.sqrt(d)))].map((scores) => ({ scores, ...measure(scores) }));
+      drawn = `${d} ${seed}`;
+    }
+    const now = both[Number(divide)];
+    width.update(d);
+    scaled.update(divide);
+    const counts = histogram(now.scores.flat(), -REACH, REACH, BINS);
+    const top = Math.max(...counts);
+    const bin = scale([0, BINS], [LEFT, RIGHT]);
+    set(area, { d: `M${LEFT} ${BOTTOM}${counts.map((n, i) => `V${fixed(y(n / top), 1)}H${fixed(bin(i + 1), 1)}`).join("")}V${BOTTOM}Z` });
+    bars.forEach((bar, k) => set(bar, { y: y(now.weights[0][k]), height: BOTTOM - y(now.weights[0][k]) }));
+    rows.forEach(([name, , digits], i) => both.forEach((one, j) => {
+      set(cells[i][j], { text: fixed(one[name], digits) });
+      cells[i][j].classList.toggle("sm-now", j === Number(divide));
+    }));
+    heads.forEach((head, j) => head.classList.toggle("sm-now", j === Number(divide)));
+    const how = divide ? `With d_k = ${d}, divided by √d_k` : `With d_k = ${d} and no scaling`;
+    const start = both[1].gradient;
+    return `${how}, scores spread by ${fixed(now.spread, 1)}; the best of 16 keys takes ${percent(now.largest)} of the weight on average, and ${divide
+      ? `the gradient left is ${fixed(start, 2)}` : `${percent(now.gradient / start)} of the scaled version’s gradient is left`}.`;
+  }
+
+  return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw };
+}
+
+export default live({
+  name: "ScaleMeter",
+  title: () => "Why divide by √d_k?",
+  state: { d_k: [2, 1024], scaled: [], seed: [1, 9999] },
+  build,
+});

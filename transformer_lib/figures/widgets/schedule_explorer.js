@@ -1,0 +1,152 @@
+// ScheduleExplorer: why climb before descending? The paper's learning rate beside a constant one and a cosine.
+import {
+  axes, canvas, choice, clamp, draggable, fixed, html, live, percent, pointIn, scale, set, slider, steps, svg, toggle,
+} from "./kit.js";
+
+// ---- arithmetic
+
+/** The highest rate: set by hand, or the paper's, (d_model · warmup)^-0.5. */
+export const peakOf = ({ height, d_model: d, warmup, peak }) => (height === "peak" ? peak : (d * warmup) ** -0.5);
+
+/** "Attention Is All You Need", equation 3: up in proportion to the step, down with its inverse square root. */
+export const inverseSqrt = (step, { warmup, top }) => top * Math.min(step / warmup, Math.sqrt(warmup / step));
+
+/** The same climb, then half a cosine down to 0 at the last step. */
+export const cosine = (step, { warmup, top, last }) => (step < warmup ? (top * step) / warmup
+  : (top * (1 + Math.cos((Math.PI * clamp(step - warmup, 0, last - warmup)) / Math.max(1, last - warmup)))) / 2);
+
+/** The loss of a run at a step, on the line between the two records around it; null outside the run. */
+export function lossAt(run, step) {
+  const i = run.findIndex(([at]) => at >= step);
+  if (i < 0 || (i === 0 && run[0][0] > step)) return null;
+  const [[a, low], [b, high]] = [run[Math.max(0, i - 1)], run[i]];
+  return a === b ? high : low + ((high - low) * (step - a)) / (b - a);
+}
+
+/** Where a run first came down to whole, or else half, losses: [step, loss], six of them at most. */
+export function milestones(run) {
+  if (!run.length) return [];
+  const [first, best] = [run[0][1], Math.min(...run.map(([, loss]) => loss))];
+  const size = [0.1, 0.2, 0.5, 1, 2, 5].find((s) => Math.floor(first / s) - Math.ceil(best / s) < 6) ?? 10;
+  const levels = steps(7, Math.ceil(best / size)).map((n) => n * size).filter((level) => level <= first);
+  return levels.map((level) => [run.find(([, loss]) => loss <= level)[0], level]);
+}
+
+/** The smallest of 1, 2, 5, 10, … times a power of ten that is not below x. */
+export function roundUp(x) {
+  const ten = 10 ** Math.floor(Math.log10(x));
+  return [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= x * 0.9999);
+}
+
+// ---- picture
+
+const [HEIGHT, LEFT, TOP, BOTTOM] = [300, 62, 26, 262]; // the width follows the column
+const rate = (x) => (x < 1e-5 ? x.toExponential(1).replace("-", "−") : x.toFixed(Math.max(0, 1 - Math.floor(Math.log10(x) + 1e-9))));
+const round = (n) => Math.round(n).toLocaleString("en-US");
+const twoDigits = (x) => Number(x.toPrecision(2));
+const SIZES = [64, 128, 256, 512, 1024, 2048];
+
+function build({ get, change }) {
+  const last = get("steps");
+  const run = get("run");
+  const decades = (low, n) => ({ last: n, read: (p) => twoDigits(low * 10 ** (p / 20)), find: (x) => 20 * Math.log10(x / low) });
+  const height = choice({ label: "height from", options: [["d_model", "d_model"], ["peak", "own peak"]],
+    onInput: (value) => change({ height: value, peak: twoDigits(peakOf({ height: "d_model", d_model: get("d_model"), warmup: get("warmup") })) }) });
+  const model = slider({ label: "d_model", last: SIZES.length - 1, read: (p) => SIZES[p], show: String,
+    find: (d) => Math.log2(d / 64), onInput: (value) => change({ d_model: value }) });
+  const warmup = slider({ label: "warm-up steps", ...decades(10, 60), show: round, onInput: (value) => change({ warmup: Math.min(value, last) }) });
+  const peak = slider({ label: "peak", ...decades(1e-5, 60), show: rate, onInput: (value) => change({ peak: value }) });
+  const others = ["constant", "cosine"].map((name) => toggle({ label: name, onInput: (on) => change({ [name]: on }) }));
+  const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ log: on }) });
+
+  let [x, y, width] = [null, null, 640];
+  let frame = svg("g");
+  const lines = ["constant", "cosine", "paper"].map((name) => svg("polyline", { class: `se-line se-${name}` }));
+  const names = ["constant", "cosine", "the paper’s"].map((text) => svg("text", { class: "lf-halo", text, "text-anchor": "end" }));
+  const top = svg("g", {}, svg("circle", { r: 4, class: "se-top" }), svg("text", { class: "lf-halo", y: -10 }));
+  const marks = milestones(run).map(([, loss]) => svg("g", {}, svg("circle", { r: 4, class: "se-mark" }),
+    svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` })));
+  const line = svg("line", { y1: TOP, y2: BOTTOM, class: "se-cursor" });
+  const picture = canvas(width, HEIGHT, { class: "lf-svg se-picture", role: "group", "aria-label": "learning rate by step" });
+  // Arrows move the handle by screen width, so that they suit both axes.
+  const handle = draggable(svg("g", { "aria-label": "step" }, svg("circle", { r: 18, class: "lf-touch" }), svg("circle", { r: 8, class: "sl-query" })), {
+    at: () => [x(get("step")), 0], to: (px, up) => change({ step: clamp(Math.round(x.invert(px + up)), 1, last) }),
+    point: (event) => [pointIn(picture, event)[0], 0], step: 4, leap: 40 });
+  picture.append(frame, ...lines, ...names, line, ...marks, top, handle);
+  new ResizeObserver(([{ contentRect }]) => {
+    const wanted = Math.max(240, Math.round(contentRect.width));
+    if (contentRect.width === 0 || wanted === width) return;
+    width = wanted; // drawn anew instead of shrunk: words keep their size on a phone
+    set(picture, { viewBox: `0 0 ${width} ${HEIGHT}` });
+    draw();
+  }).observe(picture);
+
+  function draw() {
+    const state = Object.fromEntries(["height", "d_model", "warmup", "peak"].map((name) => [name, get(name)]));
+    const shape = { warmup: state.warmup, top: peakOf(state), last };
+    const curves = { constant: () => shape.top, cosine: (s) => cosine(s, shape), paper: (s) => inverseSqrt(s, shape) };
+    const [wide, step, here] = [get("log"), get("step"), curves.paper(get("step"))];
+    height.update(state.height);
+    model.update(state.d_model);
+    set(model.element, { hidden: state.height === "d_model" ? null : "" });
+    warmup.update(state.warmup);
+    peak.update(shape.top);
+    set(peak.element, { hidden: state.height === "peak" ? null : "" });
+    others.forEach((other, i) => other.update(get(["constant", "cosine"][i])));
+    log.update(wide);
+
+    const right = width - 24;
+    const high = roundUp(shape.top * 1.05);
+    const low = wide ? high / 1e4 : 0;
+    x = scale([wide ? 1 : 0, last], [LEFT, right], wide);
+    y = scale([low, high], [BOTTOM, TOP], wide);
+    const stride = roundUp(last / (width / 90));
+    const parts = String(high)[String(high).search(/[1-9]/)] === "2" ? 4 : 5; // so that every tick is a round number
+    const digits = Math.max(0, -Math.floor(Math.log10(high / parts) + 1e-9));
+    const fresh = axes({ x, y, left: LEFT, right, top: TOP, bottom: BOTTOM, xLabel: "step", yLabel: "learning rate",
+      xTicks: (wide ? steps(7).map((n) => 10 ** n) : steps(11).map((n) => n * stride)).filter((s) => s <= last).map((s) => [s, round(s)]),
+      yTicks: (wide ? steps(5).map((n) => high / 10 ** n) : steps(parts + 1).map((n) => (high * n) / parts)).map((r) => [r, wide ? rate(r) : r.toFixed(digits)]) });
+    frame.replaceWith(fresh);
+    frame = fresh;
+
+    const grid = steps(Math.ceil((right - LEFT) / 2)).map((n) => x.invert(LEFT + 2 * n)).concat(shape.warmup, last).map((s) => clamp(s, 1, last)).sort((a, b) => a - b);
+    const up = (r) => y(Math.max(r, low));
+    ["constant", "cosine", "paper"].forEach((name, i) => set(lines[i], { visibility: name === "paper" || get(name) ? "visible" : "hidden",
+      points: grid.map((s) => `${fixed(x(s), 1)},${up(curves[name](s)).toFixed(1)}`).join(" ") }));
+    const aside = x.invert(LEFT + 0.82 * (right - LEFT)); // where the cosine's name stands
+    [[right, up(shape.top) - 7, get("constant")], [x(aside) - 8, up(curves.cosine(aside)) + 8, get("cosine")], [right, up(curves.paper(last)) + 19, true]]
+      .forEach(([nx, ny, on], i) => set(names[i], { x: nx, y: ny, visibility: on ? "visible" : "hidden" }));
+    const place = (element, s) => set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
+    place(top, shape.warmup);
+    const late = x(shape.warmup) > width - 210;
+    set(top.lastChild, { text: `peak ${rate(shape.top)} at step ${round(shape.warmup)}`, "text-anchor": late ? "end" : "start", x: late ? -8 : 8 });
+    let [px, py] = [-99, -99]; // the last mark with words: words that would cover it are left out
+    milestones(run).forEach(([s], i) => {
+      const [mx, my] = [x(clamp(s, 1, last)), up(curves.paper(clamp(s, 1, last)))];
+      const room = Math.abs(mx - px) > 52 || Math.abs(my - py) > 16;
+      if (room) [px, py] = [mx, my];
+      set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
+      // left of a climbing curve, if the axis leaves room, below a falling one
+      const [dx, dy, anchor] = s >= shape.warmup ? [0, 20, "middle"] : mx > LEFT + 64 ? [-10, 0, "end"] : [10, 8, "start"];
+      set(marks[i].lastChild, { x: dx, y: dy, "text-anchor": anchor, visibility: room ? "visible" : "hidden" });
+    });
+    place(handle, step);
+    set(line, { x1: x(step), x2: x(step) });
+    const loss = lossAt(run, step);
+    set(handle, { "aria-valuenow": step, "aria-valuemin": 1, "aria-valuemax": last, "aria-valuetext": `step ${round(step)}, rate ${rate(here)}` });
+    const where = step < shape.warmup ? "still climbing" : step === shape.warmup ? "at the top" : "on the way down";
+    return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
+      loss === null ? "" : ` The recorded run was at a loss of ${fixed(loss)} there.`}`;
+  }
+
+  return { controls: [height.element, model.element, peak.element, warmup.element, ...others.map((other) => other.element), log.element],
+    picture: [html("div", { class: "lf-wide" }, picture)], draw };
+}
+
+export default live({
+  name: "ScheduleExplorer",
+  title: () => "Why climb before descending?",
+  state: { height: ["d_model", "peak"], d_model: [64, 2048], warmup: [10, 10000], peak: [1e-5, 1e-2], step: [1, 1e7],
+    constant: [], cosine: [], log: [] },
+  build,
+});

@@ -1,0 +1,141 @@
+"""ScheduleExplorer: the learning rate's climb and descent (chapter 13)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
+    """Return where a run first came down to round losses: ``(step, loss)``, six at most.
+
+    >>> milestones([[0, 3.2], [10, 2.4], [20, 1.4]])
+    [(20, 1.5), (20, 2.0), (10, 2.5), (10, 3.0)]
+    """
+    if not run:
+        return []
+    first, best = run[0][1], min(loss for _, loss in run)
+    sizes = (0.1, 0.2, 0.5, 1, 2, 5)
+    size = next((s for s in sizes if math.floor(first / s) - math.ceil(best / s) < 6), 10)
+    levels = [n * size for n in range(math.ceil(best / size), math.floor(first / size) + 1)]
+    return [(next(s for s, loss in run if loss <= level), level) for level in levels]
+
+
+class ScheduleExplorer(LiveFigure):
+    """The paper's schedule beside a constant rate, a cosine and, if given, a recorded run.
+
+    Args:
+        height: where the curve's height comes from: ``"d_model"``, as in the paper, or ``"peak"``.
+        d_model: a power of two from 64 to 2048.
+        warmup: 10 to 10,000 steps of climbing.
+        peak: the highest rate, 0.00001 to 0.01; counts if ``height="peak"``.
+        steps: the last step shown.
+        step: the step that is read.
+        run: a recorded run, ``[[step, loss], …]`` in the order of its steps; empty for none.
+        constant: whether to show a constant rate.
+        cosine: whether to show a cosine.
+        log: whether both axes are logarithmic.
+
+    Raises:
+        ValueError: a number outside its limits, ``step`` or ``warmup`` beyond ``steps``, or a run
+            whose steps do not rise.
+
+    >>> ScheduleExplorer(warmup=2000, height="peak", peak=0.005)
+    ScheduleExplorer(height='peak', d_model=512, warmup=2000, peak=0.005)
+    """
+
+    _esm = compose("schedule_explorer.js")
+    shown = ("height", "d_model", "warmup", "peak")
+
+    height = OneOf("d_model", "peak")
+    d_model = Number(512, low=64, high=2048, whole=True)
+    warmup = Number(4000, low=10, high=10_000, whole=True)
+    peak = Number(0.0007, low=1e-5, high=1e-2)
+    steps = Number(20_000, low=100, high=10_000_000, whole=True)
+    step = Number(1000, low=1, high=10_000_000, whole=True)
+    run = Numbers([], depth=2, low=0, high=1e9)
+    constant = traitlets.Bool(False).tag(sync=True)
+    cosine = traitlets.Bool(True).tag(sync=True)
+    log = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**numbers)
+        for name in ("step", "warmup"):
+            if getattr(self, name) > self.steps:
+                raise ValueError(
+                    f"{name} must be at most steps, {self.steps}; got {getattr(self, name)}"
+                )
+
+    @traitlets.validate("d_model")
+    def _power_of_two(self, proposal: Any) -> int:
+        if proposal["value"].bit_count() != 1:
+            raise ValueError(f"d_model must be a power of two; got {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("run")
+    def _in_order(self, proposal: Any) -> list:
+        run = proposal["value"]
+        for i, record in enumerate(run):
+            if len(record) != 2:
+                raise ValueError(f"run[{i}] must be a step and a loss; got {record}")
+            if i and record[0] <= run[i - 1][0]:
+                raise ValueError(
+                    f"run[{i}] must come after step {run[i - 1][0]}; got step {record[0]}"
+                )
+        return run
+
+    def rates(self, steps: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the rate of each schedule at each step."""
+        by_model = (self.d_model * self.warmup) ** -0.5
+        top = by_model if self.height == "d_model" else self.peak
+        done = np.clip((steps - self.warmup) / max(1, self.steps - self.warmup), 0, 1)
+        return {
+            "paper": top * np.minimum(steps / self.warmup, (self.warmup / steps) ** 0.5),
+            "cosine": np.where(
+                steps < self.warmup, top * steps / self.warmup, top * (1 + np.cos(np.pi * done)) / 2
+            ),
+            "constant": np.full_like(steps, top, dtype=float),
+        }
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.0), dpi=110)
+        ax = figure.subplots()
+        steps = np.unique(np.append(np.linspace(1, self.steps, 600), self.warmup))
+        rates = self.rates(steps)
+        if self.constant:
+            ax.plot(steps, rates["constant"], ls=":", color=style.PALETTE[3], label="constant")
+        if self.cosine:
+            ax.plot(steps, rates["cosine"], ls="--", color=style.PALETTE[0], label="cosine")
+        ax.plot(steps, rates["paper"], color=style.ACCENT, lw=2.5, label="inverse square root")
+        top = rates["paper"].max()
+        ax.plot(self.warmup, top, "o", color=style.ACCENT)
+        ax.annotate(
+            f"peak {top:.2g} at step {self.warmup:,}", (self.warmup, top), (8, 4),
+            textcoords="offset points",
+        )  # fmt: skip
+        for step, loss in milestones(self.run):
+            height = self.rates(np.array([step]))["paper"][0]
+            ax.plot(step, height, "o", color=style.ACCENT, mec=style.CARD)
+            ax.annotate(
+                f"loss {loss:g}", (step, height), (6, -10), textcoords="offset points", fontsize=8
+            )
+        ax.plot(self.step, self.rates(np.array([self.step]))["paper"], "D", color=style.INK, ms=7)
+        ax.axvline(self.step, color=style.INK, lw=0.8, ls="--")
+        ax.set(xlabel="step", ylabel="learning rate")
+        if self.log:
+            ax.set(xscale="log", yscale="log", ylim=(top / 1e4, top * 1.5))
+        else:
+            ax.set(xlim=(0, self.steps), ylim=(0, top * 1.15))
+        ax.legend(loc="upper right")
+        return figure
