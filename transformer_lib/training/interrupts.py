@@ -19,11 +19,14 @@ class Interrupts:
     thread, and where Ctrl-C is ignored (``nohup``, a job in the background), nothing is changed.
 
     Example:
-        >>> with Interrupts() as interrupts:
-        ...     signal.raise_signal(signal.SIGINT)  # Ctrl-C
-        ...     print("The step goes on to its end.")
-        Traceback (most recent call last):
-        KeyboardInterrupt
+        >>> try:
+        ...     with Interrupts():
+        ...         signal.raise_signal(signal.SIGINT)  # Ctrl-C
+        ...         print("The step goes on to its end.")
+        ... except KeyboardInterrupt:
+        ...     print("Stopped.")
+        The step goes on to its end.
+        Stopped.
     """
 
     def __init__(self) -> None:

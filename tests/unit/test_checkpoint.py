@@ -1,0 +1,146 @@
+import errno
+import os
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_lib.training import load_checkpoint, save_checkpoint
+
+STATE = {"step": 3, "best": 0.5, "name": "tiny", "none": None, "weight": torch.arange(5.0)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint.pt"
+    save_checkpoint(path, STATE)
+    return path
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(3)).sum().backward()
+    optimizer.step()
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "random": {"torch": torch.get_rng_state(), "python": random.getstate()},
+    }
+    save_checkpoint(tmp_path / "a.pt", state)
+    loaded = load_checkpoint(tmp_path / "a.pt")
+    assert loaded["random"]["python"] == random.getstate()
+    torch.testing.assert_close(loaded["model"], dict(state["model"]), rtol=0, atol=0)
+    assert torch.equal(loaded["optimizer"]["state"][0]["exp_avg"], torch.full((2, 3), 0.1))
+
+
+def test_no_temporary_file_is_left(path: Path) -> None:
+    assert os.listdir(path.parent) == ["checkpoint.pt"]
+
+
+class _FullDisk:
+    """A file on a disk with room for 100 more bytes."""
+
+    def __init__(self, file) -> None:
+        self.file = file
+
+    def write(self, content) -> int:
+        self.file.write(memoryview(content)[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def __getattr__(self, name: str):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.file.close()
+
+
+def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+    real = open
+    monkeypatch.setattr("builtins.open", lambda *a, **k: _FullDisk(real(*a, **k)))
+    with pytest.raises(OSError, match="No space left") as caught:
+        save_checkpoint(path, {"step": 4})
+    monkeypatch.undo()
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["checkpoint.pt"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_really_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+    real = open
+    monkeypatch.setattr(
+        "builtins.open",
+        lambda p, mode="r", **k: real("/dev/full", "wb") if mode == "xb" else real(p, mode, **k),
+    )
+    with pytest.raises(OSError, match="No space left"):
+        save_checkpoint(path, {"weight": torch.zeros(100_000)})
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+
+
+def test_a_killed_save_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(path, {"step": 4})
+    assert load_checkpoint(path)["step"] == 3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+def test_truncated(path: Path, share: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"checkpoint\.pt is no readable checkpoint"):
+        load_checkpoint(path)
+
+
+def test_one_flipped_bit_in_a_weight(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    at = content.index(STATE["weight"].numpy().tobytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="no readable checkpoint"):
+        load_checkpoint(path)
+
+
+def test_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.pt"):
+        load_checkpoint(tmp_path / "nowhere.pt")
+
+
+def test_another_kind_of_file(tmp_path: Path) -> None:
+    text, foreign, code = (tmp_path / name for name in ("text", "foreign", "code"))
+    text.write_text("Ein Mann fährt Rad.")
+    torch.save({"weight": torch.ones(2)}, foreign)
+    torch.save(nn.Linear(2, 2), code)
+    with pytest.raises(ValueError, match="text is no readable checkpoint"):
+        load_checkpoint(text)
+    with pytest.raises(ValueError, match="foreign was not written by save_checkpoint"):
+        load_checkpoint(foreign)
+    with pytest.raises(ValueError, match="code is no readable checkpoint"):
+        load_checkpoint(code)
+
+
+@pytest.mark.parametrize(
+    ("state", "place"),
+    [
+        ({"model": nn.Linear(2, 2)}, r"state\['model'\].*Linear"),
+        ({"a": [1, {"b": {1, 2}}]}, r"state\['a'\]\[1\]\['b'\].*set"),
+        ({("a", "b"): 1}, "keys of state"),
+    ],
+)
+def test_only_tensors_and_primitives(path: Path, state: dict, place: str) -> None:
+    with pytest.raises(TypeError, match=place):
+        save_checkpoint(path, state)
+    assert load_checkpoint(path)["step"] == 3

@@ -1,0 +1,82 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer_lib.training import cross_entropy
+
+B, T, V = 2, 3, 7
+
+
+def test_by_hand_with_smoothing() -> None:
+    # p = (1/2, 1/4, 1/4), true class 1, epsilon 0.3:
+    # 0.7 * log 4 + 0.1 * (log 2 + log 4 + log 4)
+    logits = torch.tensor([[0.5, 0.25, 0.25]], dtype=torch.float64).log()
+    loss = cross_entropy(logits, torch.tensor([1]), label_smoothing=0.3)
+    expected = 0.7 * math.log(4) + 0.1 * (math.log(2) + 2 * math.log(4))
+    assert loss.total.item() == pytest.approx(expected, rel=1e-12)
+    assert loss.count.item() == 1
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_equals_torch_per_token_and_skips_padding(smoothing: float) -> None:
+    logits = torch.randn(B, T, V, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([[3, 6, 0], [1, 0, 0]])
+    loss = cross_entropy(logits, labels, label_smoothing=smoothing)
+    kept = torch.stack([logits[0, 0], logits[0, 1], logits[1, 0]])
+    expected = F.cross_entropy(kept, torch.tensor([3, 6, 1]), label_smoothing=smoothing)
+    assert loss.count.item() == 3
+    torch.testing.assert_close(loss.mean, expected)
+    (gradient,) = torch.autograd.grad(loss.total, logits)
+    assert gradient[labels == 0].abs().max() == 0
+    assert gradient[labels != 0].abs().min() > 0
+
+
+def test_the_padding_id_is_the_one_given() -> None:
+    loss = cross_entropy(torch.zeros(4, V), torch.tensor([0, 0, 5, 5]), pad_id=5)
+    assert loss.count.item() == 2
+    assert loss.mean.item() == pytest.approx(math.log(V))
+
+
+def test_sums_add_up_over_parts() -> None:
+    logits, labels = torch.randn(5, V), torch.tensor([1, 2, 0, 4, 6])
+    whole = cross_entropy(logits, labels, label_smoothing=0.1)
+    parts = [cross_entropy(logits[s], labels[s], label_smoothing=0.1) for s in _slices(5, 2)]
+    torch.testing.assert_close(sum(p.total for p in parts), whole.total)
+    assert sum(p.count for p in parts) == whole.count
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(i, i + size) for i in range(0, n, size)]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_nothing_but_padding_is_zero_with_zero_gradients(smoothing: float) -> None:
+    logits = torch.randn(B, T, V, requires_grad=True)
+    loss = cross_entropy(logits, torch.zeros(B, T, dtype=torch.int64), label_smoothing=smoothing)
+    (loss.total / loss.count.clamp(min=1)).backward()
+    assert (loss.total.item(), loss.count.item(), loss.mean.item()) == (0, 0, 0)
+    assert logits.grad is not None
+    torch.testing.assert_close(logits.grad, torch.zeros(B, T, V))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"logits": torch.zeros(B, T, V, dtype=torch.int64)}, TypeError, "logits.*int64"),
+        ({"labels": torch.zeros(B, T)}, TypeError, "labels.*float32"),
+        ({"labels": torch.zeros(B, T, dtype=torch.bool)}, TypeError, "labels.*bool"),
+        ({"labels": torch.zeros(B, T + 1, dtype=torch.int64)}, ValueError, r"\(2, 4\)"),
+        ({"logits": torch.tensor(1.0)}, ValueError, "logits"),
+        ({"labels": torch.full((B, T), V)}, ValueError, r"\[0, 7\), got 7"),
+        ({"labels": torch.full((B, T), -1)}, ValueError, r"\[0, 7\), got -1"),
+        ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*1.0"),
+        ({"label_smoothing": -0.1}, ValueError, "label_smoothing.*-0.1"),
+    ],
+)
+def test_errors_name_the_argument(change: dict, error: type[Exception], message: str) -> None:
+    good = {"logits": torch.zeros(B, T, V), "labels": torch.ones(B, T, dtype=torch.int64)}
+    arguments = good | change
+    with pytest.raises(error, match=message):
+        cross_entropy(arguments.pop("logits"), arguments.pop("labels"), **arguments)

@@ -1,0 +1,47 @@
+import pytest
+
+from transformer_lib.training import inverse_sqrt_schedule
+
+
+def test_the_paper_s_formula() -> None:
+    for step in (1, 7, 3999, 4000, 4001, 100_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert inverse_sqrt_schedule(step, warmup=4000, d_model=512) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [(1, 1.747e-7), (2000, 3.494e-4), (4000, 6.988e-4), (16_000, 3.494e-4)]
+)
+def test_golden_values_of_the_base_model(step: int, expected: float) -> None:
+    assert inverse_sqrt_schedule(step, warmup=4000, d_model=512) == pytest.approx(expected, 1e-3)
+
+
+def test_highest_at_the_end_of_warmup() -> None:
+    rates = [inverse_sqrt_schedule(step, warmup=13, peak=0.005) for step in range(1, 100)]
+    assert rates.index(max(rates)) + 1 == 13
+    assert max(rates) == pytest.approx(0.005, rel=1e-12)
+
+
+def test_peak_only_rescales() -> None:
+    for step in (1, 5, 11, 50):
+        paper = inverse_sqrt_schedule(step, warmup=11, d_model=64)
+        peak = inverse_sqrt_schedule(step, warmup=11, peak=(64 * 11) ** -0.5)
+        assert peak == pytest.approx(paper, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": 0}, "step must be at least 1.*got 0"),
+        ({"warmup": 0}, "warmup.*got 0"),
+        ({"d_model": 0}, "d_model must be above 0"),
+        ({"d_model": None}, "either d_model or peak"),
+        ({"peak": 0.1}, "either d_model or peak"),
+        ({"d_model": None, "peak": -1.0}, "peak must be above 0, got -1.0"),
+        ({"d_model": None, "peak": float("nan")}, "peak must be above 0, got nan"),
+    ],
+)
+def test_errors_name_the_argument(change: dict, message: str) -> None:
+    arguments = {"step": 1, "warmup": 4000, "d_model": 512} | change
+    with pytest.raises(ValueError, match=message):
+        inverse_sqrt_schedule(**arguments)
