@@ -88,7 +88,7 @@ def fit(
 
 
 def _loop(run: _Run, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
-    stream = run.stream()
+    groups = run.groups()
     while True:
         if run.record_is_due():
             bar.set_postfix(run.record(), refresh=False)
@@ -104,11 +104,7 @@ def _loop(run: _Run, validate: Validate | None, interrupts: Interrupts, bar: Any
             run.save()
         if run.is_over():
             return
-        group = list(islice(stream, run.config.accumulate))
-        if not group:
-            stream = run.next_epoch()
-            continue
-        run.step(group)
+        run.step(*next(groups))
         bar.update()
         if interrupts.pending:
             run.save()
@@ -178,24 +174,28 @@ class _Run:
         )
         self.saved_at = self.progress.step
 
-    def stream(self) -> Iterator[Any]:
-        """The batches of this epoch that were not used yet."""
-        return islice(iter(self.batches.epoch(self.progress.epoch)), self.progress.index, None)
-
-    def next_epoch(self) -> Iterator[Any]:
-        if self.progress.index == 0:
-            raise ValueError(f"batches.epoch({self.progress.epoch}) must give a batch, gave none")
-        self.progress.epoch += 1
-        self.progress.index = 0
-        return self.stream()
+    def groups(self) -> Iterator[tuple[list[Any], bool]]:
+        """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
+        at, size = self.progress, self.config.accumulate
+        while True:
+            stream = islice(iter(self.batches.epoch(at.epoch)), at.index, None)
+            group = list(islice(stream, size))
+            if not group:
+                raise ValueError(f"batches.epoch({at.epoch}) must give a batch, gave none")
+            while group:
+                following = list(islice(stream, size))
+                yield group, not following
+                group = following
 
     # Steps, records and validation
 
-    def step(self, group: list[Any]) -> None:
+    def step(self, group: list[Any], last_of_epoch: bool) -> None:
         began, at = time.perf_counter(), self.progress
         tokens = self.updater.step(at.step + 1, group)
         at.step += 1
         at.index += len(group)
+        if last_of_epoch:
+            at.epoch, at.index = at.epoch + 1, 0
         at.tokens += tokens
         at.window_tokens += tokens
         if self.updater.device.type == "cpu":

@@ -1,0 +1,459 @@
+"""The loop, above all: a run that was stopped in any way ends in the bits of one that was not."""
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import transformer_lib
+from transformer_lib.data import Batches
+from transformer_lib.training import History, TrainConfig, evaluate, fit, load_checkpoint
+from transformer_lib.training.update import Updater
+
+V = 11
+CONFIG = TrainConfig(epochs=4, warmup=5, peak_lr=0.02, log_every=4, checkpoint_every=3)
+
+
+class Toy(nn.Module):
+    """Stands in for a translator. Draws from both generators, so that both must be resumed."""
+
+    def __init__(self, dropout: float = 0.2, at_step=lambda step: None) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(V, 8, padding_idx=0)
+        self.dropout = nn.Dropout(dropout)
+        self.noise = 0.1 if dropout else 0.0
+        self.output = nn.Linear(8, V)
+        self.at_step, self.calls = at_step, 0
+
+    def extra_repr(self) -> str:
+        return f"noise={self.noise}"
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        x = self.embedding(source).sum(1, keepdim=True) + self.embedding(target)
+        if self.training:
+            self.calls += 1
+            self.at_step(self.calls)
+            x = x * (1 + self.noise * random.random())
+        return self.output(self.dropout(x))  # (B, T, V)
+
+
+def toy(**arguments) -> Toy:
+    torch.manual_seed(1)
+    return Toy(**arguments)
+
+
+def data(seed: int = 0, n: int = 36) -> Batches:
+    draw = random.Random(seed)
+    rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 6))] for _ in range(n)]
+    return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)  # 8 batches
+
+
+def run(folder: Path | None, model: Toy | None = None, config: TrainConfig = CONFIG, **arguments):
+    torch.set_num_threads(1)
+    model = model or toy()
+    held_out = data(seed=3, n=7)
+    arguments = {"validate": lambda model, epoch: evaluate(model, held_out)} | arguments
+    history = fit(model, data(), config, directory=folder, progress=False, **arguments)
+    return model, history
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unbroken")
+    run(folder)
+    return folder
+
+
+def assert_same_run(folder: Path, expected: Path) -> None:
+    for name in ("checkpoint.pt", "best.pt"):
+        ours, theirs = load_checkpoint(folder / name), load_checkpoint(expected / name)
+        if "progress" in ours:
+            for state in (ours, theirs):
+                for clock in ("seconds", "window_seconds"):
+                    state["progress"].pop(clock)
+        assert_same_bits(ours, theirs)
+    clocks = {"seconds": 0, "tokens_per_second": 0}
+    ours, theirs = (
+        [record | (clocks.keys() & record.keys() and clocks) for record in History.read(path)]
+        for path in (folder / "log.jsonl", expected / "log.jsonl")
+    )
+    assert ours == theirs
+
+
+def assert_same_bits(ours, theirs, place: str = "state") -> None:
+    assert type(ours) is type(theirs), place
+    if isinstance(ours, Tensor):
+        assert ours.dtype == theirs.dtype and torch.equal(ours, theirs), place
+    elif isinstance(ours, dict):
+        assert ours.keys() == theirs.keys(), place
+        for key in ours:
+            assert_same_bits(ours[key], theirs[key], f"{place}[{key!r}]")
+    elif isinstance(ours, list | tuple):
+        assert len(ours) == len(theirs), place
+        for i, pair in enumerate(zip(ours, theirs, strict=True)):
+            assert_same_bits(*pair, f"{place}[{i}]")
+    else:
+        assert ours == theirs, place
+
+
+# Stopped in every way
+
+
+def _die_in_step(step: int) -> None:
+    def at_step(now: int) -> None:
+        if now == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run(Path(sys.argv[3]), toy(at_step=at_step))
+
+
+def _die_while_saving(n: int) -> None:
+    replace, saves = os.replace, 0
+
+    def die(*paths) -> None:
+        nonlocal saves
+        saves += str(paths[1]).endswith(".pt")
+        if saves == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*paths)
+
+    os.replace = die
+    run(Path(sys.argv[3]))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("way", ["_die_in_step", "_die_while_saving"])
+def test_killed_and_resumed_ends_in_the_same_bits(way: str, tmp_path: Path, unbroken: Path) -> None:
+    when = random.SystemRandom().randint(2, 12)  # any will do; a failure shows which
+    home = Path(transformer_lib.__file__).parents[1]
+    killed = subprocess.run(
+        [sys.executable, __file__, way, str(when), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] < 32
+    run(tmp_path, resume=True)
+    assert_same_run(tmp_path, unbroken)
+    assert not list(tmp_path.glob(".*")), "temporary files were left"
+
+
+def test_ctrl_c_in_a_step_finishes_the_step(tmp_path: Path, unbroken: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 13:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step))
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 13
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
+
+
+def test_ctrl_c_in_validation_stops_at_once_and_validates_again(
+    tmp_path: Path, unbroken: Path
+) -> None:
+    def interrupted(model: nn.Module, epoch: int) -> dict[str, float]:
+        if epoch == 2:
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("validation went on")
+        return evaluate(model, data(seed=3, n=7))
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, validate=interrupted)
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
+
+
+def test_a_second_ctrl_c_is_not_held_back(tmp_path: Path) -> None:
+    def at_step(now: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the step went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_nan_stops_with_the_last_checkpoint_in_place(tmp_path: Path) -> None:
+    model = toy()
+
+    def at_step(now: int) -> None:
+        if now == 8:
+            model.output.weight.data.fill_(math.nan)
+
+    model.at_step = at_step
+    with pytest.raises(FloatingPointError, match=r"nan.* at step 8.*checkpoint is of step 6"):
+        run(tmp_path, model)
+    state = load_checkpoint(tmp_path / "checkpoint.pt")
+    assert state["progress"]["step"] == 6
+    assert all(tensor.isfinite().all() for tensor in state["model"].values())
+
+
+def test_a_bad_gradient_behind_a_good_loss_stops_too() -> None:
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient: Tensor) -> Tensor:
+            return gradient * math.inf
+
+    model = toy()
+    forward = model.forward
+    model.forward = lambda *ids: Bad.apply(forward(*ids))
+    with pytest.raises(FloatingPointError, match="at step 1,"):
+        run(None, model)
+
+
+def test_a_longer_run_goes_on_from_a_finished_one(tmp_path: Path, unbroken: Path) -> None:
+    run(tmp_path, config=TrainConfig(**vars(CONFIG) | {"epochs": 2}))
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
+
+
+def test_going_on_with_a_finished_run_changes_nothing(unbroken: Path) -> None:
+    before = (unbroken / "log.jsonl").read_bytes()
+    _, history = run(unbroken)
+    assert (unbroken / "log.jsonl").read_bytes() == before
+    assert history == History.read(unbroken / "log.jsonl")
+
+
+def test_resume_false_starts_anew(tmp_path: Path, unbroken: Path) -> None:
+    run(tmp_path, config=TrainConfig(**vars(CONFIG) | {"seed": 5}))
+    run(tmp_path, resume=False)
+    assert_same_run(tmp_path, unbroken)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"config": TrainConfig(**vars(CONFIG) | {"warmup": 6})}, "its warmup is 5, now it is 6"),
+        ({"batches": data(seed=1)}, "its data is"),
+        ({"batches": data(n=37)}, "its data is"),
+        ({"model": Toy(dropout=0.3)}, r"its model is 'Toy\("),
+    ],
+)
+def test_another_run_is_refused(change: dict, message: str, unbroken: Path) -> None:
+    before = {path: path.read_bytes() for path in unbroken.iterdir()}
+    arguments = {"model": toy(), "batches": data(), "config": CONFIG} | change
+    with pytest.raises(ValueError, match=message):
+        fit(**arguments, directory=unbroken, progress=False)
+    assert {path: path.read_bytes() for path in unbroken.iterdir()} == before
+
+
+def test_what_cannot_be_resumed(tmp_path: Path, unbroken: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"checkpoint\.pt"):
+        run(tmp_path, resume=True)
+    with pytest.raises(ValueError, match="directory"):
+        run(None, resume=True)
+    with pytest.raises(ValueError, match=r"resume must be.*'yes'"):
+        run(tmp_path, resume="yes")
+    (tmp_path / "checkpoint.pt").write_bytes((unbroken / "best.pt").read_bytes())
+    with pytest.raises(ValueError, match="holds a model, not a run"):
+        run(tmp_path)
+
+
+# The arithmetic
+
+
+def test_four_small_batches_make_one_large() -> None:
+    pairs = data().pairs[:20]
+    large = list(Batches(pairs, batch_size=20, shuffle=False).epoch(0))
+    small = list(Batches(pairs, batch_size=5, shuffle=False).epoch(0))
+    assert len({batch.n_tokens for batch in small}) > 1, "the counts must be uneven"
+    models = []
+    for group in (large, small):
+        model = toy(dropout=0.0)
+        updater = Updater(model, CONFIG)
+        for number in range(1, 6):
+            assert updater.step(number, group) == large[0].n_tokens
+        models.append(model)
+    for name, parameter in models[0].named_parameters():
+        torch.testing.assert_close(
+            models[1].get_parameter(name).grad, parameter.grad, atol=1e-6, rtol=0
+        )
+        torch.testing.assert_close(models[1].get_parameter(name), parameter, atol=1e-6, rtol=0)
+
+
+def test_fit_accumulates_within_an_epoch() -> None:
+    config = TrainConfig(epochs=2, warmup=5, peak_lr=0.02, accumulate=3, log_every=1)
+    _, history = run(None, config=config)
+    tokens = sum(batch.n_tokens for batch in data().epoch(0))
+    steps, seen = history.column("tokens")
+    assert steps == [1, 2, 3, 4, 5, 6]  # 8 batches: 3 + 3 + 2, twice
+    assert seen[2] == tokens and seen[5] == 2 * tokens
+
+
+def test_the_recorded_loss_is_per_token() -> None:
+    model = toy()
+    first = next(data().epoch(0))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    _, history = run(None, model, TrainConfig(max_steps=1, warmup=1, peak_lr=1e-9))
+    assert history[0]["loss"] == pytest.approx(math.log(V))
+    assert history[0]["tokens"] == first.n_tokens
+
+
+def test_adam_schedule_and_clipping() -> None:
+    model = toy()
+    model.config = transformer_lib.ModelConfig(vocab_size=V, d_model=8, n_heads=2)
+    updater = Updater(model, TrainConfig(max_steps=1, warmup=2, clip_norm=0.01))
+    updater.step(1, [next(data().epoch(0))])
+    (settings,) = updater.optimizer.param_groups
+    assert settings["lr"] == updater.lr == 8**-0.5 * 2**-1.5
+    assert (settings["betas"], settings["eps"]) == ((0.9, 0.98), 1e-9)
+    clipped = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
+    assert updater.norm > 0.1
+    assert clipped.item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_batch_of_nothing_but_padding_harms_nobody() -> None:
+    model = toy()
+    updater = Updater(model, CONFIG)
+    batch = next(data().epoch(0))
+    assert updater.step(1, [batch._replace(labels=torch.zeros_like(batch.labels))]) == 0
+    assert updater.take_loss() == 0
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+def test_mixed_precision_keeps_parameters_and_loss_in_float32() -> None:
+    config = TrainConfig(max_steps=3, warmup=5, peak_lr=0.02, amp=True, log_every=1)
+    seen = []
+    model = toy()
+    model.output.register_forward_hook(lambda module, x, y: seen.append(y.dtype))
+    _, history = run(None, model, config, validate=None)
+    assert set(seen) == {torch.bfloat16}
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert all(math.isfinite(loss) for loss in history.column("loss")[1])
+
+
+# Records and validation
+
+
+def test_records(unbroken: Path) -> None:
+    history = History.read(unbroken / "log.jsonl")
+    steps, losses = history.column("loss")
+    assert steps == [4, 8, 12, 16, 20, 24, 28, 32]
+    assert losses[-1] < losses[0]
+    assert history.column("val_loss")[0] == [8, 16, 24, 32]  # every epoch of 8 batches
+    assert history.column("epoch")[1][-1] == 4
+    training = {"step", "epoch", "seconds", "loss", "lr", "tokens", "tokens_per_second"}
+    assert history[0].keys() == training | {"gradient_norm"}
+    best = load_checkpoint(unbroken / "best.pt")
+    assert best["val_loss"] == min(history.column("val_loss")[1])
+
+
+def test_validation_sees_an_evaluating_model_without_gradients() -> None:
+    seen = []
+
+    def validate(model: nn.Module, epoch: int) -> dict[str, float]:
+        seen.append((epoch, model.training, torch.is_grad_enabled()))
+        return {"score": torch.tensor(0.5)}
+
+    model = toy().eval()
+    config = TrainConfig(max_steps=10, warmup=5, peak_lr=0.02, validate_every=4)
+    _, history = run(None, model, config, validate=validate)
+    assert seen == [(0, False, False), (1, False, False), (1, False, False)]
+    assert history.column("val_score") == ([4, 8, 10], [0.5, 0.5, 0.5])
+    assert not model.training  # as it came
+
+
+def test_evaluate_counts_tokens_not_batches() -> None:
+    model, batches = toy(), data()
+    metrics = evaluate(model, batches)
+    whole = Batches(batches.pairs, batch_size=len(batches.pairs), shuffle=False)
+    assert metrics == pytest.approx(evaluate(model, whole), rel=1e-5)
+    assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
+    assert model.training
+    with torch.no_grad():
+        model.output.bias[2] = 100.0  # says <eos> always: one token of each pair
+    tokens = sum(batch.n_tokens for batch in batches.epoch(0))
+    assert evaluate(model, batches)["accuracy"] == pytest.approx(36 / tokens)
+
+
+def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+    assert History.read(path) == [{"step": 1, "loss": 2.0}]
+    path.write_text('{"step": 1, "lo\n{"step": 2}\n')
+    with pytest.raises(ValueError, match="line 1"):
+        History.read(path)
+
+
+def test_the_bar_goes_to_the_error_stream(capsys: pytest.CaptureFixture) -> None:
+    fit(toy(), data(), CONFIG, progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "32/32" in captured.err
+
+
+def test_without_progress_and_directory_nothing_is_written(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(None)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err, os.listdir(tmp_path)) == ("", "", [])
+
+
+def test_every_line_of_the_log_is_json(unbroken: Path) -> None:
+    for line in (unbroken / "log.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": None}, "max_steps or epochs"),
+        ({"epochs": 0}, "epochs.*got 0"),
+        ({"max_steps": 1.5}, "max_steps.*got 1.5"),
+        ({"warmup": 0}, "warmup.*got 0"),
+        ({"warmup": None}, "warmup.*got None"),
+        ({"accumulate": 0}, "accumulate.*got 0"),
+        ({"log_every": None}, "log_every.*got None"),
+        ({"peak_lr": -1.0}, "peak_lr must be above 0, got -1.0"),
+        ({"clip_norm": 0.0}, "clip_norm.*got 0.0"),
+        ({"eps": 0.0}, "eps.*got 0.0"),
+        ({"betas": (0.9, 1.0)}, r"betas.*\(0.9, 1.0\)"),
+        ({"label_smoothing": 1.0}, "label_smoothing.*got 1.0"),
+        ({"amp": "half"}, "amp.*got 'half'"),
+    ],
+)
+def test_config_errors_name_the_argument(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**{"epochs": 1} | change)
+
+
+def test_fit_errors(tmp_path: Path) -> None:
+    class Nothing:
+        def epoch(self, epoch: int):
+            return iter(())
+
+        def __len__(self) -> int:
+            return 0
+
+    with pytest.raises(ValueError, match=r"batches\.epoch\(0\) must give a batch"):
+        fit(toy(), Nothing(), CONFIG, progress=False)
+    with pytest.raises(ValueError, match="peak_lr must be given"):
+        fit(toy(), data(), TrainConfig(epochs=1), progress=False)
+    with pytest.raises(ValueError, match="must have parameters"):
+        fit(nn.ReLU(), data(), CONFIG, progress=False)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](int(sys.argv[2]))
