@@ -1,0 +1,102 @@
+# Two commands do everything: `make book` builds the site, `make test` checks all there is to check.
+# Either makes its own environment in .venv when there is none. `make help` lists the rest.
+
+PYTHON ?= python3
+PORT   ?= 8000
+VENV   := .venv
+PY     := $(VENV)/bin/python
+SITE   := _build/html
+TOUCH  := touch
+
+# A cold run downloads; a warm one only looks at these stamps.
+MADE      := $(VENV)/.made
+WITH_SITE := $(VENV)/.with-site
+WITH_ALL  := $(VENV)/.with-all
+ASSETS    := node_modules/.package-lock.json
+
+# Tests and notebooks share two cores; one thread each also keeps sums in one order.
+export OMP_NUM_THREADS ?= 1
+# Compiled files of a package are written when it is first imported, and only then.
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet --no-compile
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test lint notebooks bench repository lock clean
+.DELETE_ON_ERROR:
+
+help:  ## List what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, then seconds)
+	@$(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet > /dev/null
+	@echo "The book: file://$(CURDIR)/$(SITE)/index.html"
+	@echo "      or: make serve, then http://localhost:$(PORT)"
+
+serve: book  ## Build, then serve the site on this machine (PORT=8000)
+	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"
+	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT)
+
+test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
+	@echo "== 1/4  style"
+	@$(PY) -m ruff check .
+	@echo "== 2/4  library: unit tests and doctests"
+	@$(PY) -m pytest --quiet tests/unit tests/test_project.py transformer_lib
+	@echo "== 3/4  notebooks"
+	@$(PY) -m pytest --quiet tests/notebooks
+	@echo "== 4/4  the built site"
+	@$(MAKE) --no-print-directory book
+	@$(PY) -m pytest --quiet tests/site
+
+lint: $(WITH_ALL)  ## Check style and types
+	@$(PY) -m ruff check .
+	@$(PY) -m pyright
+
+notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
+	@$(PY) tests/notebooks/execute.py
+
+bench: $(WITH_ALL)  ## Measure training and decoding beside torch's and Hugging Face's models
+	@$(PY) tests/bench/speed.py
+
+repository: $(MADE)  ## Write the repository's address everywhere it is needed (URL=https://…)
+	@$(PY) _ext/repository.py $(if $(URL),"$(URL)",$(error say where it lives: make repository URL=https://github.com/owner/name))
+
+lock: $(MADE)  ## Resolve requirements*.in anew (all platforms, Python 3.10 and up)
+	@$(PIP) uv
+	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
+		--custom-compile-command "make lock" requirements.in --output-file requirements.txt
+	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
+		--custom-compile-command "make lock" --constraints requirements.txt \
+		requirements-site.in --output-file requirements-site.txt
+
+clean:  ## Remove what was built: the site, the environment, the fetched assets
+	rm -rf _build $(VENV) node_modules .cache .pytest_cache .ruff_cache build *.egg-info
+
+# ---------------------------------------------------------------------------------------------------
+
+# A Python without ensurepip (Debian's, say) makes no environment of its own: virtualenv, fetched into
+# a folder that `make clean` removes, makes one for it.
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and f"Python 3.10 or later is needed; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12 …")'
+	@echo "Making an environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) > /dev/null 2>&1 \
+		|| { rm -rf $(VENV) \
+		&& $(PYTHON) -m pip install --quiet --target .cache/virtualenv virtualenv \
+		&& PYTHONPATH=.cache/virtualenv $(PYTHON) -m virtualenv --quiet $(VENV); }
+	@$(TOUCH) $@
+
+# --no-deps: the lock is complete, so there is nothing to resolve.
+$(WITH_SITE): $(MADE) requirements-site.txt
+	@echo "Installing what builds the site"
+	@$(PIP) --no-deps -r requirements-site.txt
+	@$(TOUCH) $@
+
+# Here pip does resolve: which packages torch needs depends on the build of torch that is at hand.
+$(WITH_ALL): $(WITH_SITE) requirements.txt pyproject.toml
+	@echo "Installing what the library and its tests need"
+	@$(PIP) -r requirements.txt
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(TOUCH) $@
+
+$(ASSETS): package.json package-lock.json | $(WITH_SITE)
+	@echo "Fetching fonts and style sheets"
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --omit=dev --loglevel=error > /dev/null
+	@$(TOUCH) $@

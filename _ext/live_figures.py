@@ -1,0 +1,165 @@
+"""Live figures in static pages: the mounting points, the host script, and a directive for other pages.
+
+A notebook stores the state of its anywidgets (metadata.widgets) and, for each figure, a picture of its
+first state. A page that shows one gets three things: that state as JSON, the host (live_figures.js), and
+in the figure's place a `<div class="live-figure">` with the widget's id and, for readers without scripts,
+the picture. No widget manager, no network.
+"""
+
+import hashlib
+import json
+import os
+from binascii import a2b_base64
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+HOST = "live_figures.js"
+
+
+def mounting_point(model_id, picture):
+    """The nodes that stand for one live figure: what the host fills, and the picture it replaces."""
+    opening = f'<div class="live-figure" data-model="{model_id}"><noscript>'
+    return [
+        nodes.raw("", opening, format="html"),
+        *([picture] if picture is not None else []),
+        nodes.raw("", "</noscript></div>", format="html"),
+    ]
+
+
+class ShowWidgetsLive(SphinxPostTransform):
+    """In HTML, a widget's output becomes a mounting point; other builders keep the picture."""
+
+    default_priority = 3  # before myst-nb picks one output of each bundle, at 4
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for bundle in list(self.document.findall(nodes.container)):
+            if bundle.get("nb_element") != "mime_bundle":
+                continue
+            outputs = {output["mime_type"]: output for output in bundle.children}
+            if VIEW not in outputs:
+                continue
+            script = outputs[VIEW].astext()
+            model_id = json.loads(script[script.index(">") + 1 : script.rindex("<")])["model_id"]
+            picture = outputs.get("image/png", nodes.container()).next_node(nodes.image)
+            bundle.replace_self(mounting_point(model_id, picture))
+
+
+class LiveFigure(SphinxDirective):
+    """Show, on a Markdown page, a live figure whose state is stored in a chapter's notebook.
+
+        ```{live-figure} chapters/01_soft_lookup.ipynb SoftLookup
+        :alt: What a reader without scripts should learn from the picture
+        :name: fig-soft-lookup
+        :caption: What to look for
+        ```
+    """
+
+    required_arguments = 2
+    option_spec = {
+        "alt": directives.unchanged_required,
+        "caption": directives.unchanged,
+        "name": directives.unchanged,
+    }
+
+    def run(self):
+        notebook, figure = self.arguments
+        path = Path(self.env.srcdir, notebook)
+        self.env.note_dependency(str(path))
+        if not path.is_file():
+            raise self.error(f"live-figure: there is no {notebook}")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        stored = content["metadata"].get("widgets", {}).get(STATE, {"state": {}})
+        found = [
+            model_id
+            for model_id, model in stored["state"].items()
+            if model["state"].get("_anywidget_id", "").rsplit(".", 1)[-1] == figure
+        ]
+        shown = [(view, bundle) for view, bundle in outputs_of(content) if view in found]
+        if not shown:
+            raise self.error(f"live-figure: no output of {notebook} shows a {figure}")
+        model_id, bundle = shown[0]
+
+        needed = {**stored, "state": closure(stored["state"], model_id)}
+        add_script(self.env, f"live_figure_{model_id}", None, type=STATE, body=as_script(needed))
+        result = mounting_point(model_id, self.picture(bundle))
+        if "caption" in self.options:
+            parsed, messages = self.state.inline_text(self.options["caption"], self.lineno)
+            caption = nodes.caption(self.options["caption"], "", *parsed, *messages)
+            self.set_source_info(caption)
+            result = [nodes.figure("", *result, caption)]
+        if "name" in self.options:
+            result[0]["names"].append(nodes.fully_normalize_name(self.options["name"]))
+            self.state.document.note_explicit_target(result[0], result[0])
+        return result
+
+    def picture(self, bundle):
+        if "image/png" not in bundle:
+            return None
+        content = a2b_base64("".join(bundle["image/png"]))
+        folder = Path(self.env.mystnb_config.output_folder)
+        target = folder / f"{hashlib.sha256(content).hexdigest()}.png"
+        folder.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        uri = "/" + Path(os.path.relpath(target, self.env.srcdir)).as_posix()
+        return nodes.image(uri=uri, alt=self.options.get("alt", ""))
+
+
+def outputs_of(notebook):
+    """Pairs of a shown widget's id and the output that shows it."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if VIEW in data:
+                yield data[VIEW]["model_id"], data
+
+
+def closure(state, model_id, found=None):
+    """The model and all that it refers to (`IPY_MODEL_<id>`), so that a page gets no more than it shows."""
+    found = {} if found is None else found
+    if model_id in state and model_id not in found:
+        found[model_id] = state[model_id]
+        text = json.dumps(state[model_id]["state"])
+        for other in state:
+            if f'"IPY_MODEL_{other}"' in text:
+                closure(state, other, found)
+    return found
+
+
+def as_script(content):
+    """JSON that may stand inside a script element: no `</script>` can end it early."""
+    return json.dumps(content, sort_keys=True).replace("</", "<\\/")
+
+
+def add_script(env, key, uri, **attributes):
+    NbMetadataCollector.add_js_file(env, env.docname, key, uri, attributes)
+
+
+def load_host(app, pagename, templatename, context, doctree):
+    """Pages with a live figure load the host, after the page has been read; no other page does."""
+    if doctree is not None and any(
+        'class="live-figure"' in raw.astext() for raw in doctree.findall(nodes.raw)
+    ):
+        app.add_js_file(HOST, loading_method="defer")
+
+
+def copy_host(app):
+    if app.builder.format == "html":
+        from book import write
+
+        write(Path(app.outdir, "_static", HOST), Path(__file__).with_name(HOST).read_bytes())
+
+
+def setup(app):
+    app.add_directive("live-figure", LiveFigure)
+    app.add_post_transform(ShowWidgetsLive)
+    app.connect("builder-inited", copy_host)
+    app.connect("html-page-context", load_host)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
