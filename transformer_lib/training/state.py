@@ -6,6 +6,7 @@ import hashlib
 import math
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,15 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-__all__ = ["Batches", "Progress", "check_same_run", "describe", "random_state", "set_random_state"]
+__all__ = [
+    "Batches",
+    "Progress",
+    "alone_in",
+    "check_same_run",
+    "describe",
+    "random_state",
+    "set_random_state",
+]
 
 
 class Batches(Protocol):
@@ -46,6 +55,32 @@ class Progress:
     window_loss: float = 0.0  # since the last record
     window_tokens: int = 0
     window_seconds: float = 0.0
+
+
+@contextmanager
+def alone_in(directory: Path | None) -> Iterator[None]:
+    """Keep a second run out of the directory, which is made if there is none.
+
+    The lock is the system's: it ends with the process, however that ends. Windows has none.
+
+    Raises:
+        RuntimeError: another run is in there.
+    """
+    if directory is None:
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(directory / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError(f"another run is writing to {directory}") from error
+        yield
 
 
 def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:

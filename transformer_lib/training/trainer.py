@@ -21,6 +21,7 @@ from transformer_lib.training.records import History, RunLog
 from transformer_lib.training.state import (
     Batches,
     Progress,
+    alone_in,
     check_same_run,
     describe,
     random_state,
@@ -69,19 +70,22 @@ def fit(
         ValueError: a checkpoint of a run with other settings, other data or another model; an
             epoch without batches.
         FileNotFoundError: ``resume=True`` and no checkpoint.
+        RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
         KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
 
     Note:
         Seeds ``torch`` and ``random`` with ``config.seed``.
     """
-    run = _Run(model, batches, config, None if directory is None else Path(directory))
-    run.start(resume)
+    directory = None if directory is None else Path(directory)
+    run = _Run(model, batches, config, directory)
     was_training = model.training
     model.train()
     try:
-        with Interrupts() as interrupts, _bar(run, progress) as bar:
-            _loop(run, validate, interrupts, bar)
+        with alone_in(directory):
+            run.start(resume)
+            with Interrupts() as interrupts, _bar(run, progress) as bar:
+                _loop(run, validate, interrupts, bar)
     finally:
         model.train(was_training)
     return run.log.history
@@ -136,7 +140,6 @@ class _Run:
                 raise ValueError("resume=True needs a directory, got None")
             self.log = RunLog(None)
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
         for litter in self.directory.glob(".*.pt.*.tmp"):  # of a run killed while it saved
             litter.unlink()
         path = self.directory / "checkpoint.pt"
