@@ -15,7 +15,7 @@ from typing import Any
 
 PALETTE = ("#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9")
 CARD, INK, QUIET, LINE = "#fbfbf9", "#1d2126", "#565d66", "#d9dbd7"
-ACCENT, NEGATIVE = "#0b66a8", "#c8500a"
+ACCENT = "#0b66a8"
 
 
 def settings() -> dict[str, Any]:

@@ -76,10 +76,10 @@ class LiveFigure(anywidget.AnyWidget):
         return proposal["value"]
 
     def __init__(self, **numbers: Any) -> None:
-        unknown = numbers.keys() - self.class_traits().keys()
-        if unknown:
-            name = type(self).__name__
-            raise TypeError(f"{name} has no argument {sorted(unknown)[0]!r}")
+        # ipywidgets has traits of its own, `keys` among them, and would take them without a word
+        own = self.class_traits().keys() - anywidget.AnyWidget.class_traits().keys()
+        for name in numbers.keys() - own - {"layout"}:
+            raise TypeError(f"{type(self).__name__} has no argument {name!r}")
         super().__init__(**numbers)
 
     def draw(self) -> Figure:
@@ -107,8 +107,10 @@ class LiveFigure(anywidget.AnyWidget):
             canvas.draw()
             pixels = Image.frombytes("RGBA", canvas.get_width_height(), bytes(canvas.buffer_rgba()))
         png = io.BytesIO()
-        # 128 colours are a third of the bytes, which every notebook and every page would carry
-        pixels.convert("RGB").quantize(128).save(png, "PNG", optimize=True)
+        # 256 colours are a third of the bytes, which every notebook and every page would carry;
+        # maximum coverage keeps the colour of a small dot, which the default gives away
+        few = pixels.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=0)
+        few.save(png, "PNG", optimize=True)
         return png.getvalue()
 
 

@@ -97,7 +97,7 @@ class MixingMatrix(LiveFigure):
 
         from ..plots import attention_map
 
-        output, weights = self.mixed()
+        output, weights = (numbers.numpy() for numbers in self.mixed())
         figure = Figure(figsize=(6.4, 3.6), dpi=110)
         left, right = figure.subplots(1, 2, width_ratios=(len(self.words) + 1, len(self.features)))
         attention_map(

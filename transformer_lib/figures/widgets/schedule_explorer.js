@@ -57,7 +57,7 @@ function build({ get, change }) {
   const warmup = slider({ label: "warm-up steps", ...decades(10, 60), show: round, onInput: (value) => change({ warmup: Math.min(value, last) }) });
   const peak = slider({ label: "peak", ...decades(1e-5, 60), show: rate, onInput: (value) => change({ peak: value }) });
   const others = ["constant", "cosine"].map((name) => toggle({ label: name, onInput: (on) => change({ [name]: on }) }));
-  const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ log: on }) });
+  const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ logarithmic: on }) });
 
   let [x, y, width] = [null, null, 640];
   let frame = svg("g");
@@ -85,7 +85,7 @@ function build({ get, change }) {
     const state = Object.fromEntries(["height", "d_model", "warmup", "peak"].map((name) => [name, get(name)]));
     const shape = { warmup: state.warmup, top: peakOf(state), last };
     const curves = { constant: () => shape.top, cosine: (s) => cosine(s, shape), paper: (s) => inverseSqrt(s, shape) };
-    const [wide, step, here] = [get("log"), get("step"), curves.paper(get("step"))];
+    const [wide, step, here] = [get("logarithmic"), get("step"), curves.paper(get("step"))];
     height.update(state.height);
     model.update(state.d_model);
     set(model.element, { hidden: state.height === "d_model" ? null : "" });
@@ -147,6 +147,6 @@ export default live({
   name: "ScheduleExplorer",
   title: () => "Why climb before descending?",
   state: { height: ["d_model", "peak"], d_model: [64, 2048], warmup: [10, 10000], peak: [1e-5, 1e-2], step: [1, 1e7],
-    constant: [], cosine: [], log: [] },
+    constant: [], cosine: [], logarithmic: [] },
   build,
 });

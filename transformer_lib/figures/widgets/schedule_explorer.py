@@ -43,7 +43,7 @@ class ScheduleExplorer(LiveFigure):
         run: a recorded run, ``[[step, loss], …]`` in the order of its steps; empty for none.
         constant: whether to show a constant rate.
         cosine: whether to show a cosine.
-        log: whether both axes are logarithmic.
+        logarithmic: whether both axes are logarithmic.
 
     Raises:
         ValueError: a number outside its limits, ``step`` or ``warmup`` beyond ``steps``, or a run
@@ -65,7 +65,7 @@ class ScheduleExplorer(LiveFigure):
     run = Numbers([], depth=2, low=0, high=1e9)
     constant = traitlets.Bool(False).tag(sync=True)
     cosine = traitlets.Bool(True).tag(sync=True)
-    log = traitlets.Bool(False).tag(sync=True)
+    logarithmic = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
         super().__init__(**numbers)
@@ -133,7 +133,7 @@ class ScheduleExplorer(LiveFigure):
         ax.plot(self.step, self.rates(np.array([self.step]))["paper"], "D", color=style.INK, ms=7)
         ax.axvline(self.step, color=style.INK, lw=0.8, ls="--")
         ax.set(xlabel="step", ylabel="learning rate")
-        if self.log:
+        if self.logarithmic:
             ax.set(xscale="log", yscale="log", ylim=(top / 1e4, top * 1.5))
         else:
             ax.set(xlim=(0, self.steps), ylim=(0, top * 1.15))

