@@ -9,6 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
+from transformer_lib.recipes import TASKS, Score
+from transformer_lib.runs import CHECKPOINTS, Run, train
+
 DESCRIPTION = """\
 Train a Transformer, measure it, use it.
 
@@ -47,9 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(argv)
     try:
-        # Here, so that --help and a wrong usage answer at once, without loading torch.
-        import torch
-
         if args.threads is not None:
             torch.set_num_threads(args.threads)
         args.run_command(args, argv)
@@ -69,15 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _train(args: argparse.Namespace, argv: list[str]) -> None:
-    from transformer_lib.runs import Run, train
-
     folder = args.output or Path("runs") / f"{args.task}-{args.preset}"
     history = train(
         folder,
         task=args.task,
         preset=args.preset,
-        model_changes={"dropout": args.dropout},
-        train_changes={
+        model={"dropout": args.dropout},
+        training={
             "epochs": args.epochs,
             "max_steps": args.steps,
             "warmup": args.warmup,
@@ -100,42 +100,36 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
     )
     steps, losses = history.column("val_loss")
     print(f"{steps[-1]:,} steps, validation loss {losses[-1]:.3f}, lowest {min(losses):.3f}")
-    run = Run.load(folder, device=args.device)
-    _print_score(run.score("val"), "val")
+    score, texts = Run.load(folder, device=args.device).score("val")
+    _print_score("val", score, len(texts))
 
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
-    from transformer_lib.runs import Run
-
     run = Run.load(args.run, args.checkpoint, args.device)
-    scored = run.score(args.split, args.limit)
+    score, texts = run.score(args.split, args.limit)
     if args.write is not None:
-        lines = "".join(f"{text}\n" for text, _ in scored[-1])
-        args.write.write_text(lines, encoding="utf-8")
-    _print_score(scored, args.split)
+        args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    _print_score(args.split, score, len(texts))
 
 
-def _print_score(scored: tuple, split: str) -> None:
-    name, value, signature, pairs = scored
-    print(f"{split} ({len(pairs):,} sentences): {name} {value:.2f} ({signature})")
+def _print_score(split: str, score: Score, count: int) -> None:
+    print(f"{split}, {count:,} sentences: {score.name} {score.value:.2f} ({score.signature})")
 
 
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
-    from transformer_lib.runs import Run, translate
-
     run = Run.load(args.run, args.checkpoint, args.device)
     if args.sentence:
-        print("\n".join(translate(run.model, run.tokenizer, args.sentence)))
+        print("\n".join(run.translate(args.sentence)))
         return
     lines: list[str] = []
     at_once = 1 if sys.stdin.isatty() else 256
     for line in sys.stdin:
         lines.append(line.rstrip("\n"))
         if len(lines) == at_once:
-            print("\n".join(translate(run.model, run.tokenizer, lines)), flush=True)
+            print("\n".join(run.translate(lines)), flush=True)
             lines = []
     if lines:
-        print("\n".join(translate(run.model, run.tokenizer, lines)))
+        print("\n".join(run.translate(lines)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -147,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     trained = argparse.ArgumentParser(add_help=False, parents=[common])
     trained.add_argument("--run", type=Path, required=True, help="folder of a trained run")
     trained.add_argument(
-        "--checkpoint", choices=("best", "last"), default="best", help="which model (best)"
+        "--checkpoint", choices=tuple(CHECKPOINTS), default="best", help="which model (best)"
     )
 
     parser = argparse.ArgumentParser(
@@ -169,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     add = command("train", _train, "train a model, or go on training", TRAIN, common).add_argument
-    add("--task", choices=("multi30k", "number-words", "copy"), required=True)
+    add("--task", choices=tuple(TASKS), required=True)
     add("--preset", choices=("tiny", "base", "big"), default="tiny", help="size of model (tiny)")
     add("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
     add("--restart", action="store_true", help="begin anew, over what is in the folder")

@@ -2,7 +2,7 @@
 
 The one place where data, model, training and decoding meet. A folder holds ``config.json`` (what
 was run, where and with what), ``tokenizer.json``, ``log.jsonl``, ``checkpoint.pt`` (the latest
-step, to go on from) and ``best.pt`` (the model of the lowest validation loss).
+state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,111 +21,17 @@ import torch
 from torch import nn
 
 from transformer_lib.config import ModelConfig
-from transformer_lib.data import Batches, Tokenizer, copy_pairs, multi30k, number_word_pairs
+from transformer_lib.data import Batches, Tokenizer, pad
 from transformer_lib.data.files import replacing
-from transformer_lib.data.tasks import split_pairs
 from transformer_lib.decoding import greedy
 from transformer_lib.models import Transformer
+from transformer_lib.recipes import TASKS, Pairs, Score
 from transformer_lib.training import History, TrainConfig, evaluate, fit, load_checkpoint
+from transformer_lib.training.state import check_same_run
 
-__all__ = ["TASKS", "Run", "Task", "train", "translate"]
+__all__ = ["Run", "train", "translate"]
 
-Pairs = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What there is to learn, how its text is cut, and what counts as good.
-
-    Attributes:
-        load: gives the (source, target) texts of a split.
-        splits: what can be measured besides ``"train"``; the first is for validation.
-        tokenizer: makes one from training text and a vocabulary size.
-        score: compares translations with references; gives its name, value and signature.
-        model, train: settings that suit the task, over those of preset and ``TrainConfig``.
-        vocab_size, max_tokens: size of the vocabulary, and of a batch per side.
-    """
-
-    load: Callable[[str], Pairs]
-    splits: tuple[str, ...]
-    tokenizer: Callable[[Iterable[str], int], Tokenizer]
-    score: Callable[[Sequence[str], Sequence[str]], tuple[str, float, str]]
-    model: dict[str, Any] = field(default_factory=dict)
-    train: dict[str, Any] = field(default_factory=dict)
-    vocab_size: int | None = None
-    max_tokens: int = 4096
-
-
-def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[str, float, str]:
-    """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
-
-    Source:
-        Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
-    """
-    from sacrebleu.metrics.bleu import BLEU
-
-    metric = BLEU()
-    score = metric.corpus_score(list(translations), [list(references)]).score
-    return "bleu", score, str(metric.get_signature())
-
-
-def exact_match(translations: Sequence[str], references: Sequence[str]) -> tuple[str, float, str]:
-    """The share of translations, in percent, that are right to the last character."""
-    right = sum(a == b for a, b in zip(translations, references, strict=True))
-    return "exact_match", 100 * right / len(references), "percent"
-
-
-def _held_out(pairs: Callable[[], Pairs], held_out: int) -> Callable[[str], Pairs]:
-    def load(split: str) -> Pairs:
-        train, val = split_pairs(pairs(), held_out=held_out)
-        return train if split == "train" else val
-
-    return load
-
-
-def _copy_texts() -> Pairs:
-    # Ids 4 to 23 as the letters a to t.
-    texts = ["".join(chr(ord("a") + i - 4) for i in ids) for ids, _ in copy_pairs(5_000)]
-    return [(text, text) for text in texts]
-
-
-def _characters(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
-    if vocab_size is not None:
-        raise ValueError("vocab_size must be left out: this task is spelled in characters")
-    return Tokenizer.characters(texts)
-
-
-def _joint_bpe(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
-    return Tokenizer.train_bpe(texts, vocab_size=vocab_size or 8_000)
-
-
-_SMALL = {"n_layers": 2, "dropout": 0.1}
-TASKS = {
-    "multi30k": Task(
-        load=multi30k.load,
-        splits=("val", "test_2016_flickr"),
-        tokenizer=_joint_bpe,
-        score=bleu,
-        train={"epochs": 30, "warmup": 2000, "peak_lr": 0.005},
-    ),
-    "number-words": Task(
-        load=_held_out(number_word_pairs, 500),
-        splits=("val",),
-        tokenizer=_characters,
-        score=exact_match,
-        model=_SMALL,
-        train={"epochs": 12, "warmup": 300, "peak_lr": 0.003},
-    ),
-    "copy": Task(
-        load=_held_out(_copy_texts, 500),
-        splits=("val",),
-        tokenizer=_characters,
-        score=exact_match,
-        model=_SMALL,
-        train={"epochs": 30, "warmup": 200, "peak_lr": 0.003},
-        max_tokens=1024,
-    ),
-}
+CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
 
 @dataclass
@@ -135,16 +41,15 @@ class Run:
     task: str
     tokenizer: Tokenizer
     model: Transformer
-    settings: dict[str, Any]
 
     @classmethod
     def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
         """Read a run's folder.
 
         Args:
-            folder: as ``train`` left it.
-            checkpoint: ``"best"``, or ``"last"``.
-            device: where the model goes.
+            folder: as :func:`train` left it.
+            checkpoint: ``"best"`` or ``"last"``.
+            device: where the model goes; ``"auto"`` is the GPU if there is one.
 
         Raises:
             FileNotFoundError: there is no run, or it has no such checkpoint yet.
@@ -153,39 +58,32 @@ class Run:
         folder = Path(folder)
         settings = _read_settings(folder)
         model = Transformer(ModelConfig(**settings["model"]))
-        name = {"best": "best.pt", "last": "checkpoint.pt"}[checkpoint]
-        model.load_state_dict(load_checkpoint(folder / name)["model"])
+        model.load_state_dict(load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"])
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        return cls(settings["task"], tokenizer, model.to(pick_device(device)).eval(), settings)
+        return cls(settings["task"], tokenizer, model.to(_device(device)).eval())
 
-    def score(self, split: str, limit: int | None = None) -> tuple[str, float, str, Pairs]:
-        """Translate a split (its first ``limit`` sentences) and compare with the references.
+    def translate(self, sentences: Sequence[str]) -> list[str]:
+        """See :func:`translate`."""
+        return translate(self.model, self.tokenizer, sentences)
 
-        Returns:
-            name, value and signature of the score, and the (translation, reference) texts.
+    def score(self, split: str, limit: int | None = None) -> tuple[Score, list[str]]:
+        """Translate a split, or its first ``limit`` sentences: the score, and the translations.
+
+        Raises:
+            ValueError: a split that the task does not have, or that was trained on.
         """
         task = TASKS[self.task]
         if split not in task.splits:
             raise ValueError(f"split must be one of {', '.join(task.splits)}; got {split!r}")
-        pairs = task.load(split)[:limit]
-        texts = translate(self.model, self.tokenizer, [source for source, _ in pairs])
-        references = [target for _, target in pairs]
-        return *task.score(texts, references), list(zip(texts, references, strict=True))
-
-
-def pick_device(name: str) -> torch.device:
-    """``"auto"`` is the GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
+        sources, references = zip(*task.load(split)[:limit], strict=True)
+        texts = self.translate(sources)
+        return task.score(texts, references), texts
 
 
 def translate(
     model: Transformer, tokenizer: Tokenizer, sentences: Sequence[str], *, batch_size: int = 64
 ) -> list[str]:
     """Translate sentences greedily, those of like length together. A blank one stays blank."""
-    from transformer_lib.data import pad
-
     device = next(model.parameters()).device
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
@@ -205,8 +103,8 @@ def train(
     *,
     task: str,
     preset: str = "tiny",
-    model_changes: dict[str, Any] | None = None,
-    train_changes: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
+    training: dict[str, Any] | None = None,
     vocab_size: int | None = None,
     max_tokens: int | None = None,
     device: str = "auto",
@@ -220,14 +118,15 @@ def train(
 
     Args:
         folder: the run's folder; made if there is none.
-        task: a name in :data:`TASKS`.
+        task: a name in :data:`~transformer_lib.recipes.TASKS`.
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
-        model_changes, train_changes: over the settings of task and preset.
-        vocab_size, max_tokens: over the task's.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, over those of
+            preset and task. None stands for theirs.
+        vocab_size, max_tokens: likewise, over the task's.
+        device: ``"auto"`` is the GPU if there is one.
         score_every: epochs between two scores of the validation split, which take longer than
             its loss; None never scores.
-        restart: begin anew over what is in the folder.
+        restart: begin anew, over what is in the folder.
         command: how the run was asked for, to be recorded.
         progress: show a progress bar.
         say: is told, in a line each, what is going on.
@@ -238,58 +137,50 @@ def train(
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
     """
-    folder, chosen = Path(folder), TASKS[task]
+    folder, recipe = Path(folder), TASKS[task]
     going_on = not restart and (folder / "checkpoint.pt").exists()
-    train_pairs, val_pairs = chosen.load("train"), chosen.load(chosen.splits[0])
+    training = _given(training)
+    if "max_steps" in training:
+        training.setdefault("epochs", None)  # steps were asked for, and the task's are epochs
+    config = TrainConfig(**recipe.train | training)
+    train_pairs, val_pairs = recipe.load("train"), recipe.load(recipe.splits[0])
     if going_on:
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
     else:
-        say("Making the vocabulary, from the training text alone …")
-        tokenizer = chosen.tokenizer((text for pair in train_pairs for text in pair), vocab_size)
-    changes = chosen.train | {k: v for k, v in (train_changes or {}).items() if v is not None}
-    if (train_changes or {}).get("max_steps") and not (train_changes or {}).get("epochs"):
-        changes.pop("epochs", None)  # asked for steps: the task's epochs are not meant
-    config = TrainConfig(**changes)
+        tokenizer = recipe.tokenizer((text for pair in train_pairs for text in pair), vocab_size)
     model_config = getattr(ModelConfig, preset)(
-        vocab_size=tokenizer.vocab_size,
-        **chosen.model | {k: v for k, v in (model_changes or {}).items() if v is not None},
+        vocab_size=tokenizer.vocab_size, **recipe.model | _given(model)
     )
     settings = {
         "task": task,
         "preset": preset,
-        "model": asdict(model_config),
         "vocab_size": vocab_size,
-        "max_tokens": max_tokens or chosen.max_tokens,
+        "max_tokens": max_tokens or recipe.max_tokens,
+        "model": asdict(model_config),
+        "train": asdict(config),
     }
     former = _read_settings(folder) if going_on else {}
-    for name, value in settings.items():
-        if going_on and former.get(name) != value:
-            raise ValueError(
-                f"{folder} holds a run with {name} {former.get(name)!r}, now it is {value!r}. "
-                f"Use that value, another folder, or restart"
-            )
-    batches, val_batches = (
-        Batches(
-            [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in pairs],
-            max_tokens=settings["max_tokens"],
-            seed=config.seed,
-            shuffle=shuffle,
-        )
-        for pairs, shuffle in ((train_pairs, True), (val_pairs, False))
-    )
+    if going_on:
+        check_same_run(folder, _identity(former), _identity(settings))
+
+    def batches(pairs: Pairs, shuffle: bool) -> Batches:
+        ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
+        size = settings["max_tokens"]
+        return Batches(ids, max_tokens=size, seed=config.seed, shuffle=shuffle)
+
+    train_batches, val_batches = batches(train_pairs, True), batches(val_pairs, False)
     torch.manual_seed(config.seed)
-    model = Transformer(model_config).to(pick_device(device))
+    transformer = Transformer(model_config).to(_device(device))
+    session = {"command": command, "started": _now()} | _circumstances(transformer)
     folder.mkdir(parents=True, exist_ok=True)
     if not going_on:
         tokenizer.save(folder / "tokenizer.json")
-    here = {"command": command, "started": _now()} | _machine(model)
-    sessions = [*former.get("sessions", []), here]
-    _write_json(folder / "config.json", settings | {"train": asdict(config), "sessions": sessions})
+    _write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
 
-    size = sum(p.numel() for p in model.parameters())
     say(
-        f"{task}, {preset}: {size:,} parameters, {tokenizer.vocab_size:,} pieces, "
-        f"{len(train_pairs):,} pairs in {len(batches):,} batches, on {here['hardware']}."
+        f"{task}, {preset}: {sum(p.numel() for p in transformer.parameters()):,} parameters, "
+        f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} pairs in {len(train_batches):,} "
+        f"batches, on {session['hardware']}."
     )
     if going_on:
         say(f"Going on with the run in {folder}.")
@@ -297,20 +188,39 @@ def train(
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)
         if score_every and epoch % score_every == 0:
-            texts = translate(model, tokenizer, [source for source, _ in val_pairs])
-            name, value, _ = chosen.score(texts, [target for _, target in val_pairs])
-            metrics[name] = value
+            sources, references = zip(*val_pairs, strict=True)
+            score = recipe.score(translate(transformer, tokenizer, sources), references)
+            metrics[score.name] = score.value
         return metrics
 
     return fit(
-        model,
-        batches,
+        transformer,
+        train_batches,
         config,
         validate=validate,
         directory=folder,
         resume=going_on,
         progress=progress,
     )
+
+
+def _given(settings: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (settings or {}).items() if value is not None}
+
+
+def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal for two runs to be one: all, but how long and how often to report."""
+    names = ("task", "preset", "vocab_size", "max_tokens")
+    flat = {name: settings[name] for name in names}
+    flat |= {f"model.{name}": value for name, value in settings["model"].items()}
+    flat |= TrainConfig(**settings["train"]).arithmetic()
+    return json.loads(json.dumps(flat))  # from a file or not: no tuples
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
@@ -323,40 +233,44 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    with replacing(folder / "config.json") as file:
+        file.write(json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _machine(model: nn.Module) -> dict[str, Any]:
+def _circumstances(model: nn.Module) -> dict[str, Any]:
     """What a reader must know to compare times, and to run the same code."""
     device = next(model.parameters()).device
     if device.type == "cuda":
         hardware = torch.cuda.get_device_name(device)
     else:
-        hardware = f"{_processor()}, {torch.get_num_threads()} of {os.cpu_count()} threads"
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-    )
+        hardware = f"{_processor()}, {torch.get_num_threads()} threads of {os.cpu_count()}"
     return {
         "hardware": hardware,
         "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
-        "commit": commit.stdout.strip() or None,
+        "commit": _commit(),
     }
 
 
+def _commit() -> str | None:
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():  # installed; a repository around it would be another
+        return None
+    git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.check_output([*git, "--abbrev=40"], cwd=root, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    names = [
-        line.partition(":")[2].strip()
-        for line in (info.read_text().splitlines() if info.exists() else [])
-        if line.startswith("model name")
-    ]
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()

@@ -104,7 +104,7 @@ def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> No
         if saved.get(name) != now.get(name):
             raise ValueError(
                 f"{path} is of another run: its {name} is {saved.get(name)!r}, now it is "
-                f"{now.get(name)!r}. Use that value, another directory, or begin anew"
+                f"{now.get(name)!r}. Use that value, another folder, or begin anew"
             )
 
 

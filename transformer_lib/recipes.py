@@ -1,0 +1,118 @@
+"""What there is to learn, and the settings that suit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from transformer_lib.data import Tokenizer, copy_pairs, multi30k, number_word_pairs, split_pairs
+
+__all__ = ["TASKS", "Score", "Task", "bleu", "exact_match"]
+
+Pairs = list[tuple[str, str]]
+
+
+class Score(NamedTuple):
+    """How good translations are, in a number that can be compared."""
+
+    name: str
+    value: float
+    signature: str  # how it was counted
+
+
+@dataclass(frozen=True)
+class Task:
+    """What there is to learn, how its text is cut, and what counts as good.
+
+    Attributes:
+        load: gives the (source, target) texts of a split.
+        splits: what can be measured besides ``"train"``; the first is for validation.
+        tokenizer: makes one from training text and a vocabulary size.
+        score: compares translations with references.
+        model, train: settings that suit the task, over those of preset and ``TrainConfig``.
+        vocab_size, max_tokens: size of the vocabulary, and of a batch per side.
+    """
+
+    load: Callable[[str], Pairs]
+    splits: tuple[str, ...]
+    tokenizer: Callable[[Iterable[str], int | None], Tokenizer]
+    score: Callable[[Sequence[str], Sequence[str]], Score]
+    model: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    vocab_size: int | None = None
+    max_tokens: int = 4096
+
+
+def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
+
+    Source:
+        Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU()
+    score = metric.corpus_score(list(translations), [list(references)]).score
+    return Score("bleu", score, str(metric.get_signature()))
+
+
+def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """The share of translations, in percent, that are right to the last character."""
+    right = sum(a == b for a, b in zip(translations, references, strict=True))
+    return Score("exact_match", 100 * right / len(references), "percent")
+
+
+def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
+    """A loader of generated pairs: ``count`` of them are for validation, the rest to train on."""
+
+    def load(split: str) -> Pairs:
+        train, val = split_pairs(pairs(), held_out=count)
+        return train if split == "train" else val
+
+    return load
+
+
+def _copy_texts() -> Pairs:
+    # Ids 4 to 23 as the letters a to t.
+    texts = ["".join(chr(ord("a") + i - 4) for i in ids) for ids, _ in copy_pairs(5_000)]
+    return [(text, text) for text in texts]
+
+
+def _characters(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
+    if vocab_size is not None:
+        raise ValueError("vocab_size must be left out: this task is spelled in characters")
+    return Tokenizer.characters(texts)
+
+
+def _joint_bpe(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
+    return Tokenizer.train_bpe(texts, vocab_size=vocab_size or 8_000)
+
+
+_SMALL = {"n_layers": 2, "dropout": 0.1}
+TASKS = {
+    "multi30k": Task(
+        load=multi30k.load,
+        splits=("val", "test_2016_flickr"),
+        tokenizer=_joint_bpe,
+        score=bleu,
+        train={"epochs": 30, "warmup": 2000, "peak_lr": 0.005},
+    ),
+    "number-words": Task(
+        load=holding_out(500, number_word_pairs),
+        splits=("val",),
+        tokenizer=_characters,
+        score=exact_match,
+        model=_SMALL,
+        train={"epochs": 12, "warmup": 300, "peak_lr": 0.003},
+    ),
+    "copy": Task(
+        load=holding_out(500, _copy_texts),
+        splits=("val",),
+        tokenizer=_characters,
+        score=exact_match,
+        model=_SMALL,
+        train={"epochs": 30, "warmup": 200, "peak_lr": 0.003},
+        max_tokens=1024,
+    ),
+}
