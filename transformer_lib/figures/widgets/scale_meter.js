@@ -96,10 +96,9 @@ function build({ get, change }) {
       cells[i][j].classList.toggle("sm-now", j === Number(divide));
     }));
     heads.forEach((head, j) => head.classList.toggle("sm-now", j === Number(divide)));
-    const how = divide ? `With d_k = ${d}, divided by √d_k` : `With d_k = ${d} and no scaling`;
-    const start = both[1].gradient;
-    return `${how}, scores spread by ${fixed(now.spread, 1)}; the best of 16 keys takes ${percent(now.largest)} of the weight on average, and ${divide
-      ? `the gradient left is ${fixed(start, 2)}` : `${percent(now.gradient / start)} of the scaled version’s gradient is left`}.`;
+    const how = divide ? "divided by √d_k" : "no scaling";
+    const left = divide ? `the gradient left is ${fixed(now.gradient)}` : `${percent(now.gradient / both[1].gradient)} of the scaled scores’ gradient is left`;
+    return `d_k = ${d}, ${how}: scores spread by ${fixed(now.spread, 1)}, the best of 16 keys takes ${percent(now.largest)} of the weight, and ${left}.`;
   }
 
   return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw };

@@ -45,7 +45,7 @@ function build({ get, change }) {
     show: (t) => (t === 0 ? "0" : String(Number(t.toPrecision(2)))), onInput: (value) => change({ temperature: value }) });
 
   // The plane: behind everything, the colour that each place's answer would be mixed from.
-  const field = html("canvas", { width: 84, height: 56, class: "sl-field", "aria-hidden": "true" });
+  const field = html("canvas", { width: 72, height: 48, class: "sl-field", "aria-hidden": "true" });
   const tick = (n) => [n, fixed(n, 0)];
   const plane = canvas(WIDTH, HEIGHT, { role: "group", "aria-label": "plane with the query and the keys" },
     axes({ x, y, left: x(-3), right: x(3), top: TOP, bottom: y(-2), xTicks: steps(7, -3).map(tick), yTicks: steps(5, -2).map(tick),
@@ -90,7 +90,7 @@ function build({ get, change }) {
     const { width, height } = field;
     const image = new ImageData(width, height);
     const mix = colours.map(rgb);
-    const temperature = Math.max(get("temperature"), 0.08); // so that a border has no steps
+    const temperature = Math.max(get("temperature"), 0.1); // so that a border has no steps
     for (let i = 0; i < width * height; i += 1) {
       const place = [(6 * ((i % width) + 0.5)) / width - 3, 2 - (4 * (Math.floor(i / width) + 0.5)) / height];
       const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), temperature);
