@@ -1,0 +1,192 @@
+"""Checkers for chapter 13, *Training: from noise to zweiundvierzig*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Checker, Exercise
+
+__all__ = ["check"]
+
+
+def _random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+# --------------------------------------------------------------------------------- smoothed_loss
+
+
+def _even_mix(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
+    return (1 - epsilon) * surprise - epsilon * log_p.mean(dim=-1)
+
+
+def _per_label(loss: Tensor, real: Tensor) -> Tensor:
+    return loss[real].sum() / real.sum()
+
+
+def _smoothed_loss(
+    logits: Tensor,
+    labels: Tensor,
+    epsilon: float,
+    *,
+    log_p: Callable[[Tensor], Tensor] = lambda logits: logits.log_softmax(-1),
+    mix: Callable[[Tensor, Tensor, float], Tensor] = _even_mix,
+    reduce: Callable[[Tensor, Tensor], Tensor] = _per_label,
+) -> Tensor:
+    logarithms = log_p(logits)
+    surprise = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    return reduce(mix(surprise, logarithms, epsilon), labels != 0)
+
+
+def _wrong(**part: Callable) -> Callable[..., Tensor]:
+    def smoothed_loss(logits: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+        return _smoothed_loss(logits, labels, epsilon, **part)
+
+    return smoothed_loss
+
+
+def _others_only(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
+    others = -log_p.sum(dim=-1) - surprise
+    return (1 - epsilon) * surprise + epsilon * others / (log_p.size(-1) - 1)
+
+
+def _mean_of_rows(loss: Tensor, real: Tensor) -> Tensor:
+    return ((loss * real).sum(-1) / real.sum(-1)).mean()
+
+
+_LABELS = torch.tensor([[4, 3, 2], [5, 2, 0]])
+
+_SMOOTHED_LOSS = Exercise(
+    name="smoothed_loss",
+    reference=lambda logits, labels, epsilon: _smoothed_loss(logits, labels, epsilon),
+    cases=[
+        Case("one label, no smoothing", _random(1, 1, 4), torch.tensor([[3]]), 0.0),
+        Case("one label, smoothing 0.1", _random(1, 1, 4), torch.tensor([[3]]), 0.1),
+        Case("two labels, none of them padding", _random(1, 2, 7), torch.tensor([[4, 2]]), 0.1),
+        Case("two rows, the second one padded", _random(2, 3, 7, seed=1), _LABELS, 0.2),
+        Case("as many labels as ids", _random(2, 3, 3), torch.tensor([[1, 2, 0], [2, 0, 0]]), 0.1),
+        Case("a model that is very sure", 300 * _random(2, 3, 7, seed=2), _LABELS, 0.1),
+    ],
+    mistakes={
+        "padding is counted as if it were a label": [
+            _wrong(reduce=lambda loss, real: loss.mean()),
+        ],
+        "the sum leaves padding out, but the number it is divided by does not": [
+            _wrong(reduce=lambda loss, real: (loss * real).sum() / real.numel()),
+            _wrong(reduce=lambda loss, real: (loss * real).mean()),
+        ],
+        "each row is averaged by itself: a label in a short row then counts for more": [
+            _wrong(reduce=_mean_of_rows),
+        ],
+        "the surprises are added up and not divided by the number of real labels": [
+            _wrong(reduce=lambda loss, real: loss[real].sum()),
+        ],
+        "epsilon is spread over the wrong ids alone: in this chapter's formula the right id gets "
+        "its share too": _wrong(mix=_others_only),
+        "the second sum is not divided by the size of the vocabulary": [
+            _wrong(mix=lambda s, log_p, e: (1 - e) * s - e * log_p.sum(-1)),
+        ],
+        "the right id keeps its full weight: 1 and epsilon together are more than 1": [
+            _wrong(mix=lambda s, log_p, e: s - e * log_p.mean(-1)),
+        ],
+        "epsilon and 1 - epsilon have changed places": [
+            _wrong(mix=lambda s, log_p, e: e * s - (1 - e) * log_p.mean(-1)),
+        ],
+        "epsilon is not used": _wrong(mix=lambda s, log_p, e: s),
+        "the loss has lost its minus sign": [
+            _wrong(reduce=lambda loss, real: -_per_label(loss, real)),
+        ],
+        "the logits go through softmax twice": [
+            _wrong(log_p=lambda x: x.softmax(-1).log_softmax(-1)),
+        ],
+        "the logits are taken for logarithms of probabilities: log_softmax is missing": [
+            _wrong(log_p=lambda x: x),
+        ],
+        "probabilities are used where their logarithms should be": [
+            _wrong(log_p=lambda x: x.softmax(-1)),
+        ],
+        "a probability underflows to 0 and its logarithm is -inf: log_softmax does both in one": [
+            _wrong(log_p=lambda x: x.softmax(-1).log()),
+        ],
+        "a small number is added before the logarithm, which hides how wrong the model is": [
+            _wrong(log_p=lambda x, tiny=tiny: (x.softmax(-1) + tiny).log())
+            for tiny in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+        ]
+        + [
+            _wrong(log_p=lambda x, tiny=tiny: x.softmax(-1).clamp(min=tiny).log())
+            for tiny in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+        ],
+        "softmax runs over the positions and not over the vocabulary": [
+            _wrong(log_p=lambda x: x.log_softmax(1)),
+        ],
+        "the logarithm has base 2: the loss is in bits, not in nats": [
+            _wrong(log_p=lambda x: x.log_softmax(-1) / torch.tensor(2.0).log()),
+        ],
+    },
+    section="Should a model ever be certain?",
+)
+
+
+# --------------------------------------------------------------------------------- learning_rate
+
+
+def _learning_rate(step: int, d_model: int, warmup: int) -> float:
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+_LEARNING_RATE = Exercise(
+    name="learning_rate",
+    reference=_learning_rate,
+    cases=[
+        Case("the first step", 1, 512, 4000),
+        Case("halfway up", 2000, 512, 4000),
+        Case("the peak", 4000, 512, 4000),
+        Case("the first step after the peak", 4001, 512, 4000),
+        Case("far down", 100_000, 512, 4000),
+        Case("a narrow model with a short warm-up", 30, 128, 100),
+        Case("a warm-up of one step", 2, 64, 1),
+    ],
+    mistakes={
+        "the larger of the two terms is taken: min, not max": [
+            lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5),
+        ],
+        "there is no climb, because the warm-up is missing or its exponent has lost its minus "
+        "sign: the rate starts at its highest": lambda step, d, w: d**-0.5 * step**-0.5,
+        "the descent is missing: the rate climbs for ever": [
+            lambda step, d, w: d**-0.5 * step * w**-1.5,
+        ],
+        "the rate stays at its peak after the warm-up": [
+            lambda step, d, w: d**-0.5 * min(w**-0.5, step * w**-1.5),
+        ],
+        "d_model is not used": lambda step, d, w: min(step**-0.5, step * w**-1.5),
+        "d_model has the exponent 0.5: a wider model should get smaller steps": [
+            lambda step, d, w: d**0.5 * min(step**-0.5, step * w**-1.5),
+        ],
+        "d_model has the exponent -1": lambda step, d, w: min(step**-0.5, step * w**-1.5) / d,
+        "warmup has the exponent -0.5: the two terms then do not meet at the peak": [
+            lambda step, d, w: d**-0.5 * min(step**-0.5, step * w**-0.5),
+        ],
+        "the climb is a share of the warm-up, step / warmup: the second term needs "
+        "another warmup^-0.5": [
+            lambda step, d, w: d**-0.5 * min(step**-0.5, step / w),
+            lambda step, d, w: d**-0.5 * (step / w if step < w else step**-0.5),
+        ],
+        "the shape is right, but its highest value is d_model^-0.5: nothing has been divided by "
+        "the root of warmup": [
+            lambda step, d, w: d**-0.5 * min((w / step) ** 0.5, step / w),
+        ],
+        "the steps are counted from 0: the first one is step 1": [
+            lambda step, d, w: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * w**-1.5),
+        ],
+        "the rate falls in proportion to the step, and not to its root": [
+            lambda step, d, w: d**-0.5 * min(step**-1.0, step * w**-1.5),
+            lambda step, d, w: d**-0.5 * min(w**0.5 / step, step * w**-1.5),
+        ],
+    },
+    section="How large a step?",
+)
+
+check = Checker(_SMOOTHED_LOSS, _LEARNING_RATE)
