@@ -61,14 +61,16 @@ class TrainConfig:
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
         for name in _COUNTS:
-            value = getattr(self, name)
-            if value is None and name not in ("warmup", "accumulate", "log_every"):
+            count = getattr(self, name)
+            if count is None and name not in ("warmup", "accumulate", "log_every"):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {count!r}")
         for name in ("peak_lr", "clip_norm", "eps"):
-            value = getattr(self, name)
-            if not (value is None and name != "eps") and not value > 0:
+            value: float | None = getattr(self, name)
+            if value is None and name != "eps":
+                continue
+            if value is None or not value > 0:
                 raise ValueError(f"{name} must be above 0, got {value!r}")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")

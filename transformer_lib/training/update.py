@@ -69,8 +69,9 @@ class Updater:
             (total / max(tokens, 1)).backward()
             self._loss += total.detach()
         if config.clip_norm is not None:
-            self.norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
-            self._loss += 0 * self.norm  # NaN if the gradient is NaN or infinite, else nothing
+            norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
+            self.norm = norm
+            self._loss += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
         self.optimizer.step()
         return tokens
 
