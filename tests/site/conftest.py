@@ -1,0 +1,56 @@
+"""Fixtures for tests that look at the built site; see pages.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import pages
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The folder of the built site."""
+    if not (pages.BOOK / "index.html").is_file():
+        pytest.fail(f"the site is not built: no index.html in {pages.BOOK}; run: make book")
+    return pages.BOOK
+
+
+@pytest.fixture(scope="session")
+def bases(book) -> dict[str, str]:
+    """Where the site is, by scheme."""
+    with pages.serving(book) as address:
+        yield {"http": address, "file": book.as_uri() + "/"}
+
+
+@pytest.fixture(scope="session")
+def browser(book):
+    executable = pages.find_browser()
+    if executable is None:
+        reason = "no browser: CHROME_PATH, chromium, chromium-browser, google-chrome"
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{reason}; with CI=true one is required")
+        pytest.skip(reason)
+    with pages.browsing(executable) as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(browser, bases):
+    """visit(page, scheme, **context options) -> (page, watch); closed when the test ends."""
+    contexts = []
+
+    def visit(page: str, scheme: str = "http", **options):
+        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
+        context = browser.new_context(**options)
+        contexts.append(context)
+        watch = pages.Watch(context, bases[scheme])
+        return pages.open_page(context, bases[scheme] + page), watch
+
+    yield visit
+    for context in contexts:
+        context.close()

@@ -1,0 +1,139 @@
+"""The built site, a server for it, and a browser to look at it with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from contextlib import contextmanager
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
+
+# A browser that talks to nobody of its own accord, and runs where there is no display or sandbox.
+CHROMIUM_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find_browser() -> str | None:
+    """The path of a Chromium or Chrome, or None."""
+    names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
+    return next((path for name in names if name and (path := shutil.which(name))), None)
+
+
+def pages() -> list[str]:
+    """All pages of the site, as paths below its folder; empty when it is not built."""
+    found = (path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.html"))
+    return sorted(page for page in found if not page.startswith("_"))  # not the theme's templates
+
+
+@cache
+def parsed(page: str) -> BeautifulSoup:
+    return BeautifulSoup((BOOK / page).read_text(encoding="utf-8"), "html.parser")
+
+
+def live_figures() -> list[tuple[str, str]]:
+    """(page, widget's id) of every live figure."""
+    return [
+        (page, figure["data-model"])
+        for page in pages()
+        for figure in parsed(page).select(".live-figure[data-model]")
+    ]
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments) -> None:
+        """Requests are watched in the browser."""
+
+
+@contextmanager
+def serving(folder: Path):
+    """The folder's address, while a server in this process serves it."""
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def browsing(executable: str):
+    """A headless browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watch:
+    """What a browser context asked for, and what went wrong in it.
+
+    Requests for anything but `base` are not sent; they are in `foreign`.
+    """
+
+    def __init__(self, context, base: str) -> None:
+        self.foreign: list[str] = []
+        self.failed: list[str] = []
+        self.errors: list[str] = []
+        context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), self._refuse)
+        context.on("request", lambda r: self._note(r.url, base))
+        context.on("requestfailed", lambda r: self.failed.append(f"{r.url}: {r.failure}"))
+        context.on("response", self._answer)
+        context.on("console", self._message)
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        context.on("page", lambda page: page.on("websocket", lambda s: self.foreign.append(s.url)))
+
+    def _refuse(self, route) -> None:
+        route.abort()
+
+    def _note(self, url: str, base: str) -> None:
+        if not url.startswith((base, "data:", "blob:")):
+            self.foreign.append(url)
+
+    def _answer(self, response) -> None:
+        if response.status >= 400:
+            self.failed.append(f"{response.url}: {response.status}")
+
+    def _message(self, message) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    @property
+    def complaints(self) -> dict[str, list[str]]:
+        found = {"foreign": self.foreign, "failed": self.failed, "errors": self.errors}
+        return {kind: lines for kind, lines in found.items() if lines}
+
+
+def open_page(context, url: str):
+    """A page with all its live figures awake: they wake when they near the viewport."""
+    page = context.new_page()
+    page.goto(url, wait_until="load")
+    for figure in page.locator(".live-figure[data-model]").all():
+        figure.scroll_into_view_if_needed()
+        figure.locator("[aria-live]").wait_for(state="attached", timeout=20_000)
+    page.evaluate("window.scrollTo(0, 0)")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    page.wait_for_load_state("networkidle")
+    return page

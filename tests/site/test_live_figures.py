@@ -1,0 +1,279 @@
+"""Every live figure of the built site answers: to keys, to the mouse, on any address, to Reset.
+
+Nothing here knows a figure. A figure is a group with a label, a status line (`aria-live`), controls
+(inputs, buttons, selects, and SVG elements with role=slider that are dragged) and a picture.
+"""
+
+from __future__ import annotations
+
+import pytest
+from pages import live_figures
+from playwright.sync_api import Error, Locator
+
+FIGURES = live_figures()
+pytestmark = pytest.mark.browser
+every_figure = pytest.mark.parametrize(
+    "page, model", FIGURES or [("index.html", "")], ids=lambda value: str(value)
+)
+
+CONTROLS = "input:enabled, button:enabled, select:enabled, [role=slider][tabindex='0']"
+
+# What there is to see, focus and labels for screen readers apart.
+PICTURE = """
+(figure) => {
+  const copy = figure.cloneNode(true);
+  copy.querySelectorAll("[aria-live], .lf-controls").forEach((element) => element.remove());
+  for (const element of copy.querySelectorAll("*")) {
+    for (const { name } of [...element.attributes]) {
+      if (name.startsWith("aria-")) element.removeAttribute(name);
+    }
+  }
+  const pixels = [...figure.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL());
+  return copy.innerHTML + pixels.join();
+}
+"""
+
+
+class Figure:
+    """A live figure on a page, operated as a reader would."""
+
+    def __init__(self, page, model: str) -> None:
+        self.page = page
+        self.root = page.locator(
+            f'.live-figure[data-model="{model}"] [role=group][aria-label]'
+        ).first
+        self.root.wait_for(state="visible", timeout=20_000)
+        self.root.evaluate("(figure) => figure.scrollIntoView({ block: 'center' })")
+
+    @property
+    def status(self) -> str:
+        return self.root.locator("[aria-live]").inner_text().strip()
+
+    @property
+    def picture(self) -> str:
+        return self.root.evaluate(PICTURE)
+
+    @property
+    def shows(self) -> tuple[str, str]:
+        return self.status, self.picture
+
+    def controls(self) -> list[Locator]:
+        found = self.root.locator(CONTROLS).all()
+        return [control for control in found if control.is_visible() and name(control) != "Reset"]
+
+    def reset(self) -> None:
+        self.root.get_by_role("button", name="Reset").click()
+
+    def changed_since(self, before: tuple[str, str]) -> set[str]:
+        """Which of status and picture changed, once the page has drawn."""
+        self.page.evaluate("new Promise((r) => requestAnimationFrame(() => setTimeout(r, 30)))")
+        now = self.shows
+        return {
+            kind for kind, a, b in zip(("status", "picture"), before, now, strict=True) if a != b
+        }
+
+
+def name(control: Locator) -> str:
+    return control.evaluate(
+        "(e) => e.ariaLabel ?? (e.labels?.[0]?.textContent || e.textContent || e.type)"
+    ).strip()
+
+
+def kind(control: Locator) -> str:
+    return control.evaluate(
+        "(e) => e.role === 'slider' && e.tagName !== 'INPUT' ? 'handle'"
+        " : e.tagName === 'INPUT' ? e.type : e.tagName.toLowerCase()"
+    )
+
+
+def at_rest(control: Locator) -> bool:
+    """A pressed button or chosen option has nothing left to do."""
+    return control.evaluate(
+        "(e) => e.type === 'radio' ? e.checked : e.getAttribute('aria-pressed') === 'true'"
+    )
+
+
+# The first of each is tried first; a control at its end answers to the next.
+KEYS = {
+    "range": ["ArrowRight", "ArrowLeft", "PageUp", "Home", "End"],
+    "number": ["ArrowUp", "ArrowDown"],
+    "handle": ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"],
+    "select": ["ArrowDown", "ArrowUp"],
+    "radio": ["ArrowRight", "ArrowLeft"],
+    "checkbox": ["Space"],
+    "button": ["Enter", "Space"],
+}
+
+
+def by_keyboard(figure: Figure, control: Locator):
+    """Yields after each way of operating the control by keyboard."""
+    for key in KEYS[kind(control)]:
+        control.focus()
+        figure.page.keyboard.press(key)
+        yield
+
+
+def by_mouse(figure: Figure, control: Locator):
+    """Yields after each way of operating the control by mouse."""
+    mouse = figure.page.mouse
+    what = kind(control)
+    if what == "select":
+        for index in range(control.locator("option").count()):
+            control.select_option(index=index)
+            yield
+        return
+    if what not in ("range", "handle"):
+        control.click()
+        yield
+        return
+    box = control.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    if what == "range":
+        for share in (0.15, 0.85):
+            mouse.click(box["x"] + share * box["width"], y)
+            yield
+        return
+    for dx, dy in ((30, 20), (-30, -20)):
+        mouse.move(x, y)
+        mouse.down()
+        mouse.move(x + dx / 2, y + dy / 2)
+        mouse.move(x + dx, y + dy)
+        mouse.up()
+        yield
+
+
+def operate(figure: Figure, way) -> tuple[list[str], set[str]]:
+    """Operate each control; returns those that changed nothing, and all that changed."""
+    dead, changed = [], set()
+    for control in figure.controls():
+        by_keys = way is by_keyboard
+        # Within a group of radio buttons, keys start from the chosen one; the mouse goes to others.
+        if at_rest(control) != (by_keys and kind(control) == "radio"):
+            continue
+        before = figure.shows
+        for _ in way(figure, control):
+            if change := figure.changed_since(before):
+                changed |= change
+                break
+        else:
+            dead.append(name(control))
+        figure.reset()
+    return dead, changed
+
+
+def test_there_are_live_figures(book):
+    """One on the landing page, and one at least in each chapter."""
+    pages = {page for page, _ in FIGURES}
+    chapters = {
+        f"chapters/{path.stem}.html" for path in (book / "_sources" / "chapters").glob("*.ipynb")
+    }
+    assert chapters
+    assert {"index.html"} | chapters <= pages
+
+
+@every_figure
+def test_it_says_what_it_is(visit, page, model):
+    shown, watch = visit(page)
+    figure = Figure(shown, model)
+    assert figure.root.get_attribute("aria-label").endswith("?"), "its title is a question"
+    assert figure.status.endswith("."), "its status line is a sentence"
+    assert len(figure.controls()) >= 2
+    assert shown.locator(".live-figure-message").count() == 0
+    assert watch.complaints == {}
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@every_figure
+def test_it_answers_to_keys(visit, page, model, scheme):
+    figure = Figure(visit(page, scheme)[0], model)
+    dead, changed = operate(figure, by_keyboard)
+    assert dead == []
+    assert changed == {"status", "picture"}
+
+
+@every_figure
+def test_it_answers_to_the_mouse(visit, page, model):
+    figure = Figure(visit(page)[0], model)
+    dead, changed = operate(figure, by_mouse)
+    assert dead == []
+    assert changed == {"status", "picture"}
+
+
+@every_figure
+def test_tab_reaches_every_control(visit, page, model):
+    figure = Figure(visit(page)[0], model)
+    groups, wanted = set(), []
+    for control in figure.controls():
+        if kind(control) == "radio":  # a group is one stop
+            group = control.get_attribute("name")
+            if group in groups:
+                continue
+            groups.add(group)
+            checked = figure.root.locator(f'input[name="{group}"]:checked')
+            control = checked if checked.count() else control
+        wanted.append(control)
+    for number, control in enumerate(wanted):
+        control.evaluate("(e, n) => { e.dataset.stop = n; }", str(number))
+    figure.root.get_by_role("button", name="Reset").focus()
+    reached = set()
+    for _ in range(len(wanted)):
+        figure.page.keyboard.press("Tab")
+        reached.add(figure.page.evaluate("document.activeElement.dataset.stop ?? null"))
+    missed = [name(c) for n, c in enumerate(wanted) if str(n) not in reached]
+    assert missed == []
+
+
+@every_figure
+def test_reset_and_the_address(visit, bases, page, model):
+    """An address holds the state: whoever opens it sees the same; Reset brings the first back."""
+    shown, _ = visit(page)
+    figure = Figure(shown, model)
+    first = figure.shows
+    for control in figure.controls():
+        if kind(control) in ("range", "handle"):
+            for _ in by_keyboard(figure, control):
+                if figure.changed_since(first) == {"status", "picture"}:
+                    break
+            if figure.status != first[0]:
+                break
+    now = figure.shows
+    assert now[0] != first[0]
+    shown.wait_for_function("location.hash.includes('=')")
+    address = shown.url.removeprefix(bases["http"])
+    assert Figure(visit(address)[0], model).shows == now
+
+    figure.reset()
+    assert figure.shows == first
+    shown.wait_for_function("!location.hash.includes('=')")
+
+
+@every_figure
+def test_a_finger_can_hit_it(visit, page, model):
+    """Controls are at least 32 pixels high on a phone, and can be tapped there."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    figure = Figure(visit(page, **phone)[0], model)
+    small = {}
+    for control in figure.controls():
+        # A control may be small itself if its label, which is hit as well, is not.
+        height = control.evaluate(
+            "(e) => Math.max(e.getBoundingClientRect().height,"
+            " e.closest('label')?.getBoundingClientRect().height ?? 0)"
+        )
+        if height < 31.5:
+            small[name(control)] = height
+    assert small == {}
+
+
+@every_figure
+def test_without_scripts_a_picture_stands_in(visit, browser, bases, page, model):
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        shown = context.new_page()
+        shown.goto(bases["http"] + page)
+        picture = shown.locator(f'.live-figure[data-model="{model}"] img')
+        assert picture.is_visible()
+        assert len(picture.get_attribute("alt")) > 20
+    except Error as error:
+        pytest.fail(str(error))
+    finally:
+        context.close()
