@@ -41,6 +41,7 @@ test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, th
 	@echo "== 2/4  library: unit tests and doctests"
 	@$(PY) -m pytest --quiet tests/unit tests/test_project.py transformer_lib
 	@echo "== 3/4  notebooks"
+	@$(PY) tests/notebooks/strict.py
 	@$(PY) -m pytest --quiet tests/notebooks
 	@echo "== 4/4  the built site"
 	@$(MAKE) --no-print-directory book
