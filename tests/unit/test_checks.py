@@ -67,9 +67,11 @@ def named(name, function):
 def report(capsys, function, name=None):
     function = named(name or function.__name__, function)
     result = check(function)
-    text = capsys.readouterr().out
-    assert text == result.report + "\n"
-    return text if not result else ""
+    printed = capsys.readouterr().out
+    assert printed.split() == result.report.split()
+    lines = printed.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("    ")) <= 76
+    return "" if result else result.report + "\n"
 
 
 def test_right_answers_written_differently_pass(capsys):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import inspect
 import linecache
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,7 +130,7 @@ class Checker:
             known = ", ".join(self.exercises)
             raise ValueError(f"check knows {known}; got a function named {name}")
         result = _examine(self.exercises[name], function)
-        print(result.report)
+        print("\n".join(_wrapped(line) for line in result.report.splitlines()))
         return result
 
 
@@ -264,6 +265,13 @@ def _agree(one: _Outcome, other: _Outcome) -> bool:
     if one.error is not None or other.error is not None:
         return type(one.error) is type(other.error)
     return difference(one.value, other.value) is None
+
+
+def _wrapped(line: str) -> str:
+    """A line of the report as wide as a code cell; lines of code stay whole."""
+    if line.startswith("    "):
+        return line
+    return textwrap.fill(line, 76, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _others(cases: int, failed: int) -> str:
