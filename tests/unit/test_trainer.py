@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import transformer_lib
@@ -295,6 +296,21 @@ def test_four_small_batches_make_one_large() -> None:
             models[1].get_parameter(name).grad, parameter.grad, atol=1e-6, rtol=0
         )
         torch.testing.assert_close(models[1].get_parameter(name), parameter, atol=1e-6, rtol=0)
+
+
+def test_updates_equal_a_loop_written_out() -> None:
+    ours, plain = toy(dropout=0.0), toy(dropout=0.0)
+    updater = Updater(ours, CONFIG)
+    adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    for number, batch in enumerate(data().epoch(0), start=1):
+        updater.step(number, [batch])
+        adam.param_groups[0]["lr"] = 0.02 * min(number / 5, (5 / number) ** 0.5)
+        logits = plain(batch.source, batch.target_input).transpose(1, 2)  # (B, V, T)
+        adam.zero_grad()
+        F.cross_entropy(logits, batch.labels, ignore_index=0, label_smoothing=0.1).backward()
+        nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        adam.step()
+    torch.testing.assert_close(dict(ours.named_parameters()), dict(plain.named_parameters()))
 
 
 def test_fit_accumulates_within_an_epoch() -> None:
