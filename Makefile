@@ -17,7 +17,7 @@ ASSETS    := node_modules/.package-lock.json
 # Tests and notebooks share two cores; one thread each also keeps sums in one order.
 export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then.
-PIP := $(PY) -m pip --disable-pip-version-check install --quiet --no-compile
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve test lint notebooks bench repository lock clean

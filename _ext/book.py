@@ -55,6 +55,7 @@ def configure(app, config):
     options["logo"] = {"text": config.html_title, "alt_text": ""}
     options["navbar_persistent"] = []  # search is in the sidebar already
     options["use_fullscreen_button"] = False
+    options["footer_content_items"] = ["extra-footer"]
 
     host = urlsplit(options.get("repository_url", "")).hostname or "repository.invalid"
     if host.endswith(".invalid"):
