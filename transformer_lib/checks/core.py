@@ -164,13 +164,13 @@ def _examine(exercise: Exercise, function: Callable[..., Any]) -> Result:
         _finding(exercise, function, case, outcome)
         for case, outcome in zip(cases, outcomes, strict=True)
     ]
-    failed = [i for i, finding in enumerate(findings) if finding]
+    failed = {i: finding for i, finding in enumerate(findings) if finding}
     if not failed:
         passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
         return Result(True, f"✓ {name}: {passed}.")
 
-    evidence, speaks_for_itself = findings[failed[0]]
-    lines = [f"✗ {name}, case {failed[0] + 1} of {len(cases)}: {cases[failed[0]].label}", evidence]
+    first, (evidence, speaks_for_itself) = next(iter(failed.items()))
+    lines = [f"✗ {name}, case {first + 1} of {len(cases)}: {cases[first].label}", evidence]
     mistake = _diagnose(exercise, outcomes)
     if mistake:
         lines.append(f"That is what happens when {mistake}.")
