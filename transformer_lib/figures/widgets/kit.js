@@ -119,7 +119,7 @@ export function slider({ label, last, read, find, show, onInput }) {
     input.value = clamp(Math.round(find(value)), 0, last);
     set(input, { "aria-valuetext": show(value) });
     if (shown.textContent !== show(value)) shown.textContent = show(value);
-  }, enable(on) { input.disabled = !on; element.classList.toggle("lf-off", !on); } };
+  }, enable(on) { input.disabled = !on; set(element, { "data-off": !on }); } };
 }
 
 /** One of several: radio buttons drawn as one row. options: list of [value, label]. */
@@ -151,8 +151,7 @@ export const button = (label, onclick) => html("button", { type: "button", class
 /** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
 export function tint(element, weight) {
   element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
-  element.classList.toggle("lf-strong", Math.abs(weight) > 0.65); // kit.css: why
-  element.classList.toggle("lf-negative", weight < 0);
+  set(element, { "data-strong": Math.abs(weight) > 0.65, "data-negative": weight < 0 }); // kit.css says why 0.65
 }
 
 /** A table of tinted numbers. rows, columns: words; onRow(index): the pointer comes to a row. `heads`: its row labels. */
@@ -169,7 +168,7 @@ export function heatMap({ caption, rows, columns, onRow = null }) {
       set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) });
       tint(cell, (values[i][j] ?? 0) / size);
     }));
-    lines.forEach((line, i) => line.classList.toggle("lf-row", i === row));
+    lines.forEach((line, i) => set(line, { "data-row": i === row }));
   } };
 }
 
@@ -179,6 +178,7 @@ export function draggable(handle, { at, to, point, step, leap }) {
   let grip = null;
   const stop = () => { grip = null; };
   return set(handle, { tabindex: 0, role: "slider", class: "lf-handle", onpointerup: stop, onpointercancel: stop,
+    ontouchstart: (event) => event.preventDefault(), // or the page would scroll; touch-action does nothing on SVG groups
     onpointerdown(event) {
       event.preventDefault();
       handle.setPointerCapture(event.pointerId);

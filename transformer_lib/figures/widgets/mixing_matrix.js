@@ -21,7 +21,7 @@ export const mix = (weights, vectors) => weights.map((row) =>
 
 // ---- picture
 
-const short = (x) => fixed(x, 2).replace(/^(−?)0/, "$1"); // .57: a cell is narrow
+const short = (x) => (Math.abs(x) < 0.995 ? fixed(x, 2).replace(/^(−?)0/, "$1") : fixed(x, 1)); // .57, 1.0: a cell is narrow
 
 function build({ get, change }) {
   const [words, features, vectors] = [get("words"), get("features"), get("vectors")];
@@ -36,7 +36,8 @@ function build({ get, change }) {
   const weightMap = heatMap({ caption: "weights: row takes from column", rows: words, columns: words, onRow: select });
   const vectorMap = heatMap({ caption: "the words’ vectors", rows: words, columns: features });
   const mixedMap = heatMap({ caption: "mixed vectors", rows: words, columns: features, onRow: select });
-  vectorMap.update(vectors, { show: short });
+  const size = Math.max(1, ...vectors.flat().map(Math.abs)); // the darkest colour
+  vectorMap.update(vectors, { show: short, size });
   mixedMap.element.classList.add("mm-bare"); // its rows are those of the table beside it
   const sign = (text) => html("span", { "aria-hidden": "true", text });
   const picture = html("div", { class: "mm-product lf-wide" },
@@ -52,7 +53,7 @@ function build({ get, change }) {
     strip.update(row);
     strip.shade(weights[row]);
     weightMap.update(weights, { row, show: short });
-    mixedMap.update(mix(weights, vectors), { row, show: short });
+    mixedMap.update(mix(weights, vectors), { row, show: short, size });
     vectorMap.heads.forEach((head, j) => tint(head, weights[row][j] ?? 0)); // the row, laid along the vectors it weighs
     return sentence(state, row, weights[row]);
   }

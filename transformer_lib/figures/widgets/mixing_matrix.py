@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, same_length
@@ -24,8 +26,8 @@ class MixingMatrix(LiveFigure):
 
     Args:
         words: the sentence, 2 to 10 words.
-        vectors: ``(T, d)``, from -1 to 1, what each word is; keys and values at once.
-        queries: ``(T, d)``, from -1 to 1, what each word asks for.
+        vectors: ``(T, d)``, from -10 to 10, what each word is; keys and values at once.
+        queries: ``(T, d)``, from -10 to 10, what each word asks for.
         features: ``d`` names.
         mode: ``"uniform"``, ``"causal"``, ``"content"`` or ``"content-causal"``.
         sharpness: 0 to 10; content scores are sharpness · query · vector / √d.
@@ -50,14 +52,14 @@ class MixingMatrix(LiveFigure):
     vectors = Numbers(
         [[0, 0, 0, 0], [0, 0.5, 0, 1], [1, 1, 0, 0], [0, 0.5, 1, 0], [0, 0, 0, 0], [1, 0.3, 0, 0]],
         depth=2,
-        low=-1,
-        high=1,
+        low=-10,
+        high=10,
     )
     queries = Numbers(
         [[1, 0, 0, 0], [0.5, 1, 0, 0], [0, 0, 0.5, 1], [1, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]],
         depth=2,
-        low=-1,
-        high=1,
+        low=-10,
+        high=10,
     )
     mode = OneOf(*MODES)
     sharpness = Number(4.0, low=0, high=10)
@@ -98,12 +100,13 @@ class MixingMatrix(LiveFigure):
         from ..plots import attention_map
 
         output, weights = (numbers.numpy() for numbers in self.mixed())
+        size = max(1.0, abs(np.array(self.vectors)).max())
         figure = Figure(figsize=(6.4, 3.6), dpi=110)
         left, right = figure.subplots(1, 2, width_ratios=(len(self.words) + 1, len(self.features)))
         attention_map(
             weights, queries=self.words, keys=self.words, ax=left, title=f"weights: {self.mode}"
         )
-        right.imshow(output, cmap="RdBu", vmin=-1.6, vmax=1.6, aspect="equal")
+        right.imshow(output, cmap="RdBu", vmin=-1.6 * size, vmax=1.6 * size, aspect="equal")
         right.grid(False)
         right.spines[:].set_visible(False)
         right.xaxis.tick_top()
@@ -118,7 +121,7 @@ class MixingMatrix(LiveFigure):
                 right.text(
                     j,
                     i,
-                    f"{number:.2f}".replace("0.", ".", 1),
+                    re.sub(r"^(-?)0\.", r"\1.", f"{number:.2f}"),
                     ha="center",
                     va="center",
                     fontsize=8,

@@ -92,13 +92,12 @@ function build({ get, change }) {
     set(area, { d: `M${LEFT} ${BOTTOM}${counts.map((n, i) => `V${fixed(y(n / top), 1)}H${fixed(bin(i + 1), 1)}`).join("")}V${BOTTOM}Z` });
     bars.forEach((bar, k) => set(bar, { y: y(now.weights[0][k]), height: BOTTOM - y(now.weights[0][k]) }));
     rows.forEach(([name, , digits], i) => both.forEach((one, j) => {
-      set(cells[i][j], { text: fixed(one[name], digits) });
-      cells[i][j].classList.toggle("sm-now", j === Number(divide));
+      set(cells[i][j], { text: fixed(one[name], digits), "data-now": j === Number(divide) });
     }));
-    heads.forEach((head, j) => head.classList.toggle("sm-now", j === Number(divide)));
-    const how = divide ? "divided by √d_k" : "no scaling";
+    heads.forEach((head, j) => set(head, { "data-now": j === Number(divide) }));
+    const how = divide ? "scaled" : "unscaled";
     const left = divide ? `the gradient left is ${fixed(now.gradient)}` : `${percent(now.gradient / both[1].gradient)} of the scaled scores’ gradient is left`;
-    return `d_k = ${d}, ${how}: scores spread by ${fixed(now.spread, 1)}, the best of 16 keys takes ${percent(now.largest)} of the weight, and ${left}.`;
+    return `d_k = ${d}, ${how}: scores spread by ${fixed(now.spread, 1)}, the best key takes ${percent(now.largest)} of the weight, ${left}.`;
   }
 
   return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw };

@@ -88,10 +88,10 @@ function build({ get, change }) {
     const [wide, step, here] = [get("logarithmic"), get("step"), curves.paper(get("step"))];
     height.update(state.height);
     model.update(state.d_model);
-    set(model.element, { hidden: state.height === "d_model" ? null : "" });
+    set(model.element, { hidden: state.height !== "d_model" });
     warmup.update(state.warmup);
     peak.update(shape.top);
-    set(peak.element, { hidden: state.height === "peak" ? null : "" });
+    set(peak.element, { hidden: state.height !== "peak" });
     others.forEach((other, i) => other.update(get(["constant", "cosine"][i])));
     log.update(wide);
 
@@ -118,8 +118,9 @@ function build({ get, change }) {
       .forEach(([nx, ny, on], i) => set(names[i], { x: nx, y: ny, visibility: on ? "visible" : "hidden" }));
     const place = (element, s) => set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
     place(top, shape.warmup);
-    const late = x(shape.warmup) > width - 210;
-    set(top.lastChild, { text: `peak ${rate(shape.top)} at step ${round(shape.warmup)}`, "text-anchor": late ? "end" : "start", x: late ? -8 : 8 });
+    const late = x(shape.warmup) > (LEFT + right) / 2;
+    const at = width > 420 ? ` at step ${round(shape.warmup)}` : "";
+    set(top.lastChild, { text: `peak ${rate(shape.top)}${at}`, "text-anchor": late ? "end" : "start", x: late ? -8 : 8 });
     let [px, py] = [-99, -99]; // the last mark with words: words that would cover it are left out
     milestones(run).forEach(([s], i) => {
       const [mx, my] = [x(clamp(s, 1, last)), up(curves.paper(clamp(s, 1, last)))];

@@ -56,7 +56,7 @@ function build({ get, change }) {
   const arrows = words.map((_, i) => svg("line", { stroke: colours[i], "stroke-linecap": "round" }));
   const aim = svg("line", { class: "sl-aim", x1: x(0), y1: y(0) });
   const handle = (label, at, to, ...parts) => draggable(
-    svg("g", { "aria-label": label }, svg("circle", { r: 18, class: "lf-touch" }), ...parts),
+    svg("g", { "aria-label": label }, svg("circle", { r: 21, class: "lf-touch" }), ...parts),
     { at, to: (...vector) => to(onGrid(vector)), point, step: 0.1, leap: 0.5 });
   const keys = words.map((word, i) => handle(`key ${word}`, () => get("key_vectors")[i],
     (vector) => change({ key_vectors: get("key_vectors").map((key, j) => (j === i ? vector : key)) }),
@@ -122,7 +122,7 @@ function build({ get, change }) {
       set(weight[i], { text: fixed(weights[i]) });
       set(bar[i], { "--size": `${100 * weights[i]}%` });
       set(terms[i].firstChild, { text: `${fixed(weights[i])}×${state.values[i]}` });
-      terms[i].classList.toggle("sl-none", weights[i] < 0.005);
+      set(terms[i], { "data-none": weights[i] < 0.005 });
     });
     set(aim, { x2: x(state.query[0]), y2: y(state.query[1]), visibility: state.likeness === "distance" ? "hidden" : "visible" });
     place(query, state.query);

@@ -1,0 +1,279 @@
+"""Live figures in a real browser: what must hold wherever a figure is shown.
+
+The built site has its own tests, in tests/site. Here a figure stands alone, on a page with a model
+that writes down what it is told, as a kernel would.
+"""
+
+import json
+import os
+import re
+import shutil
+
+import pytest
+
+from transformer_lib.figures.widgets import (
+    MixingMatrix,
+    ScaleMeter,
+    ScheduleExplorer,
+    SoftLookup,
+)
+
+pytestmark = pytest.mark.browser
+
+PAGE = """<!doctype html><html lang="en" ATTRIBUTES><meta charset="utf-8"><title>Figures</title>
+<meta name="viewport" content="width=device-width"><style>CSS</style><body><h1 id="top">Top</h1>
+<main></main><script type="module">
+window.models = [];
+for (const state of STATES) {
+  const listeners = {};
+  const model = { state, sent: [], get: (name) => state[name],
+    set(name, value) { state[name] = value; listeners["change:" + name]?.forEach((f) => f()); },
+    on(event, f) { (listeners[event] ??= new Set()).add(f); },
+    off(event, f) { listeners[event].delete(f); },
+    listening: () => Object.values(listeners).reduce((n, set) => n + set.size, 0),
+    save_changes() { model.sent.push(structuredClone({ ...state, _esm: 0, _css: 0 })); } };
+  const el = document.body.querySelector("main").appendChild(document.createElement("div"));
+  const source = new Blob([state._esm], { type: "text/javascript" });
+  const module = await import(URL.createObjectURL(source));
+  model.leave = module.default.render({ model, el });
+  window.models.push(model);
+}
+document.body.dataset.ready = "";
+</script></html>"""
+RUN = [[step, 1.5 + 5 * 2.718 ** (-step / 3000)] for step in range(100, 20_000, 400)]
+FIGURES = {
+    "SoftLookup": SoftLookup,
+    "MixingMatrix": MixingMatrix,
+    "ScaleMeter": ScaleMeter,
+    "ScheduleExplorer": lambda: ScheduleExplorer(run=RUN),
+}
+# States that are far from each other, for what must not change with the state.
+STATES = {
+    "SoftLookup": [
+        {"temperature": 0},
+        {"temperature": 10, "query": [-3, -2]},
+        {"likeness": "cosine", "query": [0, 0]},
+        {"likeness": "distance", "temperature": 0.01, "query": [3, 2]},
+    ],
+    "MixingMatrix": [
+        {"mode": mode, "row": row}
+        for mode in ("uniform", "causal", "content", "content-causal")
+        for row in (0, 3, 5)
+    ],
+    "ScaleMeter": [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],
+    "ScheduleExplorer": [
+        {"d_model": 2048, "warmup": 10},
+        {"logarithmic": True, "constant": True},
+        {"height": "peak", "peak": 1e-5, "step": 20_000},
+        {"cosine": False, "step": 1},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
+    executable = next((path for n in names if n and (path := shutil.which(n))), None)
+    reason = "no browser: CHROME_PATH, chromium, chromium-browser, google-chrome"
+    if executable is None and os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    if executable is None:
+        pytest.skip(reason)
+    api = pytest.importorskip("playwright.sync_api")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """show(figures, html attributes, address's fragment, **context options) -> page."""
+    contexts, errors, asked = [], [], []
+
+    def show(*figures, attributes="", fragment="", **options):
+        states = [dict(figure.get_state()) for figure in figures]
+        text = PAGE.replace("CSS", states[0]["_css"]).replace("ATTRIBUTES", attributes)
+        path = tmp_path / "page.html"
+        path.write_text(text.replace("STATES", json.dumps(states).replace("</", "<\\/")))
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri() + fragment)
+        page.wait_for_selector("body[data-ready]", state="attached")
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert [url for url in asked if not url.startswith(("file:", "blob:"))] == []
+
+
+PUBLISHED = 'data-content_root="./"'
+SETTLE = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
+
+
+def status(page):
+    return page.locator(".lf-status").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 760])
+def test_nothing_jumps_and_nothing_sticks_out(show, width):
+    page = show(*(make() for make in FIGURES.values()), viewport={"width": width, "height": 800})
+    page.evaluate(SETTLE)
+    for i, name in enumerate(FIGURES):
+        heights = []
+        for state in STATES[name]:
+            page.evaluate(
+                "([i, state]) => Object.entries(state).forEach(([k, v]) => models[i].set(k, v))",
+                [i, state],
+            )
+            page.evaluate(SETTLE)
+            figure = page.locator("figure").nth(i)
+            heights.append(figure.evaluate("(f) => f.getBoundingClientRect().height"))
+        assert max(heights) - min(heights) < 1, name
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_the_reader_does_reaches_the_kernel(show):
+    page = show(SoftLookup())
+    page.get_by_role("slider", name="query fruit").press("Shift+ArrowLeft")
+    page.get_by_role("slider", name="key chair").press("ArrowUp")
+    page.get_by_role("radio", name="distance").check()
+    page.get_by_role("slider", name="temperature").press("Home")
+    sent = page.evaluate("models[0].sent.at(-1)")
+    assert sent["query"] == [1.5, 0.2]
+    assert sent["key_vectors"] == [[2, 1], [2, -1], [-2, 0.1]]
+    assert (sent["likeness"], sent["temperature"]) == ("distance", 0)
+    assert "dictionary is back" in status(page)
+    SoftLookup().set_state({name: sent[name] for name in ("query", "key_vectors", "temperature")})
+
+
+def test_what_the_kernel_says_is_shown(show):
+    page = show(SoftLookup())
+    page.evaluate("models[0].set('query', [-2, 0])")
+    assert "from chair" in status(page)
+    assert page.evaluate("models[0].sent.length") == 0, "what came from the kernel is not sent back"
+
+
+def test_a_figure_that_goes_away_stops_listening(show):
+    page = show(SoftLookup())
+    assert page.evaluate("models[0].listening()") > 0
+    page.evaluate("models[0].leave()")
+    assert page.evaluate("models[0].listening()") == 0
+
+
+def test_a_finger_drags_the_query_and_the_page_stays(show):
+    page = show(SoftLookup(), viewport={"width": 390, "height": 500}, has_touch=True)
+    handle = page.get_by_role("slider", name="query fruit")
+    handle.scroll_into_view_if_needed()
+    scroll = page.evaluate("scrollY")
+    box = handle.locator(".lf-touch").bounding_box()
+    assert min(box["width"], box["height"]) >= 32
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    client = page.context.new_cdp_session(page)
+    for kind, dy in (("Start", 0), ("Move", 10), ("Move", 30), ("Move", 60)):
+        point = {"x": x - 2 * dy, "y": y + dy}
+        client.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": [point]})
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.evaluate(SETTLE)
+    query = page.evaluate("models[0].get('query')")
+    assert query[0] < 0.5
+    assert query[1] < -0.5
+    assert page.evaluate("scrollY") == scroll
+
+
+def test_a_notebooks_address_is_left_alone(show):
+    page = show(SoftLookup(), fragment="#top")
+    page.get_by_role("slider", name="query fruit").press("ArrowLeft")
+    page.wait_for_timeout(300)
+    assert page.evaluate("location.hash") == "#top"
+
+
+def test_each_figure_has_its_own_place_in_the_address(show):
+    two = (SoftLookup(), SoftLookup(anchor="Second"))
+    page = show(*two, attributes=PUBLISHED)
+    first, second = page.locator("figure").all()
+    first.get_by_role("slider", name="query fruit").press("ArrowLeft")
+    second.get_by_role("slider", name="query fruit").press("ArrowDown")
+    page.wait_for_function("location.hash.includes('Second=')")
+    fragment = page.evaluate("location.hash")
+    assert fragment == "#SoftLookup=query:1.9,0.2&Second=query:2,0.1"
+
+    again = show(*two, attributes=PUBLISHED, fragment=fragment)
+    assert again.evaluate("models.map((m) => m.get('query'))") == [[1.9, 0.2], [2, 0.1]]
+    again.locator("figure").nth(1).get_by_role("button", name="Reset").click()
+    again.wait_for_function("location.hash === '#SoftLookup=query:1.9,0.2'")
+
+
+def test_other_addresses_do_no_harm(show):
+    page = show(SoftLookup(), attributes=PUBLISHED)
+    for fragment in ["#top", "#", "#SoftLookup", "#SoftLookup=%E0%A4%A;query:9&x", "#=;&=:,"]:
+        page.evaluate("(fragment) => { location.hash = fragment; }", fragment)
+        page.reload()
+        page.wait_for_selector("body[data-ready]", state="attached")
+        assert page.evaluate("models[0].get('query')") == [2, 0.2]
+        assert "8.0" in status(page)
+
+
+def test_words_are_text(show):
+    word = "<img src=x onerror=alert(1)>"
+    page = show(SoftLookup(words=[word, "b", "c"], query_word=word), MixingMatrix())
+    assert page.locator("figure img").count() == 0
+    assert page.locator("figure").first.get_by_role("rowheader", name=word).count() == 1
+
+
+def test_the_theme_is_the_pages_and_else_the_systems(show):
+    page = show(SoftLookup())
+    for element, attribute, value, system, dark in [
+        ("html", "data-theme", "dark", "light", True),
+        ("html", "data-theme", "light", "dark", False),
+        ("html", "theme", "dark", "light", True),
+        ("html", "theme", "light", "dark", False),
+        ("body", "data-jp-theme-light", "false", "light", True),
+        ("body", "data-jp-theme-light", "true", "dark", False),
+        ("html", "data-nothing", "", "dark", True),
+        ("html", "data-nothing", "", "light", False),
+    ]:
+        page.emulate_media(color_scheme=system)
+        page.locator(element).evaluate("(e, [k, v]) => e.setAttribute(k, v)", [attribute, value])
+        ground = page.locator("figure").evaluate("(e) => getComputedStyle(e).backgroundColor")
+        assert (luminance(ground) < 0.1) is dark, (attribute, value, system)
+        page.locator(element).evaluate("(e, k) => e.removeAttribute(k)", attribute)
+
+
+def luminance(colour):
+    """Relative luminance of a computed colour: `rgb(0, 0, 0)` or `color(srgb 0 0 0)`."""
+    size = 1 if colour.startswith("color(srgb") else 255
+    channels = [float(x) / size for x in re.findall(r"\d[\d.e-]*", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_number_in_a_cell_can_be_read_at_every_weight(show):
+    size = 10  # the vectors' table shows -1 to 1 in steps of 0.034
+    figure = MixingMatrix(
+        words=[f"w{i}" for i in range(size)],
+        features=list("abcdef"),
+        vectors=[[round(-1 + 0.034 * (6 * i + j), 3) for j in range(6)] for i in range(size)],
+        queries=[[0] * 6] * size,
+    )
+    page = show(figure)
+    for theme in ("light", "dark"):
+        pairs = page.evaluate(
+            """(theme) => {
+              document.documentElement.dataset.theme = theme;
+              return [...document.querySelectorAll(".lf-heat tbody td, .lf-tokens label")].map(
+                (e) => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor]);
+            }""",
+            theme,
+        )
+        assert len(pairs) > 200
+        for ink, ground in pairs:
+            low, high = sorted((luminance(ink), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (theme, ink, ground)
