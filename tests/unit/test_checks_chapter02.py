@@ -224,11 +224,33 @@ def attend_returning_weights(q, k, v, causal=False):
     return attend()(q, k, torch.eye(k.size(-2)).expand(*k.shape[:-2], -1, -1), causal)
 
 
+def attend_with(weigh):
+    def function(q, k, v, causal=False):
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+        if causal:
+            scores += torch.full(scores.shape, float("-inf")).triu(1)
+        return weigh(scores) @ v
+
+    return function
+
+
+def attend_with_queries_and_keys_swapped(q, k, v, causal=False):
+    scores = k @ q.mT / math.sqrt(q.size(-1))
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def attend_without_transpose(q, k, v, causal=False):
+    return F.softmax(q @ k / math.sqrt(q.size(-1)), dim=-1) @ v
+
+
 @pytest.mark.filterwarnings("ignore:The use of `x.T`")
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
         (attend(lambda q, k, v: 1), "are not divided by anything"),
+        (lambda q, k, v, causal=False: F.softmax(q @ k.mT, -1) @ v, "answer to chapter 1's"),
         (attend(lambda q, k, v: q.size(-1)), "by d_k and not by its root"),
         (attend(lambda q, k, v: 1 / math.sqrt(q.size(-1))), "multiplied by the root"),
         (attend(lambda q, k, v: 8), "64 is the paper's d_k"),
@@ -248,6 +270,10 @@ def attend_returning_weights(q, k, v, causal=False):
         (attend(dim=-2), "over the queries and not over the keys"),
         (attend(dim=1), "a fixed axis, counted from the front"),
         (attend(dim=0), "a fixed axis, counted from the front"),
+        (attend_with(lambda s: s.flatten().softmax(0).view_as(s)), "over the whole table"),
+        (attend_with(torch.exp), "are not divided by their sum"),
+        (attend_with_queries_and_keys_swapped, "have changed places"),
+        (attend_without_transpose, "the keys are not transposed"),
         (attend_with_big_t, "takes all axes (.T)"),
         (attend_without_softmax, "there is no softmax"),
         (attend_returning_weights, "the weights are returned"),

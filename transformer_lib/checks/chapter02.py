@@ -196,6 +196,8 @@ _SCALED_ATTENTION = Exercise(
     ],
     mistakes={
         "the scores are not divided by anything": _but(scale=lambda q, k, v: 1.0),
+        "the scores are not divided by anything and `causal` is not used: this is the answer to "
+        "chapter 1's last build exercise": _but(scale=lambda q, k, v: 1.0, mask=_same),
         "the scores are divided by d_k and not by its root: they are now too much alike": [
             _but(scale=lambda q, k, v: 1 / q.shape[-1]),
         ],
