@@ -48,6 +48,7 @@ def files() -> list[Path]:
 # An import points to a lower layer. Within a package (data, training, figures, checks) modules may
 # import one another as long as no circle arises.
 LAYERS = {
+    "dropout": -1,  # attention drops weights
     "attention": 0,
     "masks": 0,
     "positions": 0,

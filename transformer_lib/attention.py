@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_lib.dropout import drop
+
 __all__ = ["Attention", "attention", "fused_attention"]
 
 
@@ -75,7 +77,7 @@ def attention(
         # The second fill empties what a row without any key has spread evenly.
         weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
         weights = weights.masked_fill(~mask, 0.0)
-    return Attention(F.dropout(weights, dropout) @ value, weights)
+    return Attention(drop(weights, dropout) @ value, weights)
 
 
 def fused_attention(
@@ -106,6 +108,11 @@ def fused_attention(
         >>> fused = fused_attention(query, key, key)
         >>> torch.testing.assert_close(fused, attention(query, key, key).output)
     """
+    if dropout and query.device.type == "cpu":
+        # No fused kernel of PyTorch drops weights on a CPU; its replacement is slower than ours.
+        return attention(
+            query, key, value, mask, bias=bias, scale=scale, dropout=dropout
+        ).output
     _check(query, key, value, mask, bias)
     empty = None
     if mask is not None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transformer_lib.cache import LayerCache
 from transformer_lib.config import ModelConfig
+from transformer_lib.dropout import Dropout
 from transformer_lib.multihead import MultiHeadAttention
 
 __all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "LayerNorm", "Residual", "layer_norm"]
@@ -84,7 +85,7 @@ class FeedForward(nn.Module):
         self.up = nn.Linear(config.d_model, config.d_ff)
         self.down = nn.Linear(config.d_ff, config.d_model)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         for linear in (self.up, self.down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -111,7 +112,7 @@ class Residual(nn.Module):
         super().__init__()
         self.pre_norm = config.pre_norm
         self.norm = LayerNorm(config.d_model, config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``(B, T, d_model)`` to ``(B, T, d_model)``."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformer_lib.blocks import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
+from transformer_lib.dropout import Dropout
 from transformer_lib.masks import causal_mask, padding_mask
 from transformer_lib.positions import SinusoidalPositions
 
@@ -156,7 +157,7 @@ class Transformer(EncoderDecoder):
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.positions = SinusoidalPositions(d_model=config.d_model, max_len=config.max_len)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         # Wider embeddings would make huge logits, whose softmax is slow as well as wrong:
         # its tails are subnormal numbers, and a CPU takes many times as long over those.
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)

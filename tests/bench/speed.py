@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 import transformer_lib
 from transformer_lib import ModelConfig, SinusoidalPositions, Transformer, greedy
-from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training import cross_entropy
 
 BATCH, LENGTH = 32, 32  # training: 32 pairs of 32 + 32 tokens, the longest of them
 GREEDY_BATCH, NEW_TOKENS = 16, 48
@@ -108,6 +108,12 @@ def marian(config: ModelConfig) -> transformers.MarianMTModel:
     return model
 
 
+def torch_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), label_smoothing=0.1, ignore_index=CONFIG.pad_id
+    )
+
+
 class Contender:
     """A model, how it makes logits, how it generates, and its own optimiser."""
 
@@ -116,16 +122,16 @@ class Contender:
         model: nn.Module,
         logits: Callable[[Tensor, Tensor], Tensor],
         generate: Callable[[Tensor], Tensor],
+        loss: Callable[[Tensor, Tensor], Tensor] = torch_loss,
     ) -> None:
-        self.model, self.logits, self.generate = model, logits, generate
+        self.model, self.logits, self.generate, self.loss = model, logits, generate, loss
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
 
     def train_step(self, source: Tensor, target: Tensor) -> None:
         self.model.train()
-        loss = cross_entropy(self.logits(source, target[:, :-1]), target[:, 1:],
-                             label_smoothing=0.1).mean  # fmt: skip
+        loss = self.loss(self.logits(source, target[:, :-1]), target[:, 1:])
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
@@ -145,6 +151,7 @@ def contenders() -> dict[str, Contender]:
             ours,
             # an id that no token has: nothing ends early
             lambda source: greedy(ours, source, max_len=NEW_TOKENS, eos_id=-1).ids,
+            lambda logits, labels: cross_entropy(logits, labels, label_smoothing=0.1).mean,
         ),
         "nn.Transformer": Contender(
             theirs, theirs, lambda source: theirs.generate(source, NEW_TOKENS)

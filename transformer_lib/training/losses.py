@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 __all__ = ["Loss", "cross_entropy"]
 
@@ -75,11 +75,36 @@ def cross_entropy(
         outside = labels[keep & ((labels < 0) | (labels >= vocab_size))]
         if outside.numel():
             raise ValueError(f"labels must be in [0, {vocab_size}), got {outside[0].item()}")
-    total = F.cross_entropy(
+    each = _CrossEntropy.apply(
         logits.reshape(-1, vocab_size),
-        labels.reshape(-1).long(),
-        ignore_index=pad_id,
-        label_smoothing=label_smoothing,
-        reduction="sum",
+        labels.masked_fill(~keep, 0).reshape(-1).long(),  # pad_id need not be in the vocabulary
+        label_smoothing,
     )
-    return Loss(total, keep.sum())
+    return Loss(each.masked_fill(~keep.reshape(-1), 0.0).sum(), keep.sum())
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Loss per token; its gradient is softmax minus smoothed target.
+
+    ``F.cross_entropy`` with smoothing goes through up to six tensors of the logits' size, the
+    largest tensors there are in training. This makes do with three: logits,
+    log-probabilities, gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        exact = torch.promote_types(logits.dtype, torch.float32)  # a half would lose small terms
+        log_p = logits.log_softmax(-1, dtype=exact)  # (N, V)
+        ctx.save_for_backward(log_p, labels)
+        ctx.smoothing, ctx.dtype = smoothing, logits.dtype
+        true = log_p.gather(-1, labels[:, None])[:, 0]  # (N,)
+        return -(1 - smoothing) * true - smoothing * log_p.mean(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        log_p, labels = ctx.saved_tensors
+        difference = log_p.exp().sub_(ctx.smoothing / log_p.size(-1))  # (N, V)
+        true = difference.new_full((len(labels), 1), ctx.smoothing - 1)
+        difference.scatter_add_(-1, labels[:, None], true)
+        return difference.mul_(gradient[:, None]).to(ctx.dtype), None, None

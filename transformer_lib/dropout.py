@@ -1,0 +1,71 @@
+"""Dropout, with a generator that a processor does not wait for."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["Dropout", "drop"]
+
+
+def drop(x: Tensor, p: float) -> Tensor:
+    r"""Zero each number with probability ``p``; divide the others by ``1 - p``.
+
+    The sum keeps its expected value, so that nothing need change when dropout is off.
+
+    ``F.dropout`` on a CPU draws its numbers one by one, which takes a fifth of a small
+    model's training step. Here one draw of 64 bits decides over four numbers; ``p``
+    is thereby rounded down to a multiple of :math:`2^{-16}`.
+
+    Args:
+        x: any shape, floating point.
+        p: probability in [0, 1); 0 gives ``x`` itself.
+
+    Returns:
+        as ``x``.
+
+    Raises:
+        ValueError: ``p`` out of its range.
+
+    Source:
+        Srivastava et al. (2014), *Dropout*.
+
+    Example:
+        >>> drop(torch.ones(1, 8), 0.5).unique().tolist()
+        [0.0, 2.0]
+    """
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {p}")
+    if p == 0:
+        return x
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(x, p)
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(torch.int16)[: x.numel()].view(x.shape)  # each from -2^15 to 2^15 - 1
+    keep = bits.ge_(int(p * 2**16) - 2**15).to(x.dtype)  # 1 or 0
+    return x * keep.div_(1 - p)
+
+
+class Dropout(nn.Module):
+    """:func:`drop` while training, nothing in evaluation.
+
+    Args:
+        p: probability of dropping a number, in [0, 1).
+
+    Example:
+        >>> x = torch.randn(3, 5)
+        >>> Dropout(0.5).eval()(x) is x
+        True
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape to the same shape."""
+        return drop(x, self.p) if self.training else x
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
