@@ -122,7 +122,7 @@ def train(
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
         model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, over those of
             preset and task. None stands for theirs.
-        vocab_size, max_tokens: likewise, over the task's.
+        vocab_size, max_tokens: size of the vocabulary, and of a batch per side, over the task's.
         device: ``"auto"`` is the GPU if there is one.
         score_every: epochs between two scores of the validation split, which take longer than
             its loss; None never scores.
@@ -156,6 +156,7 @@ def train(
         "preset": preset,
         "vocab_size": vocab_size,
         "max_tokens": max_tokens or recipe.max_tokens,
+        "batch_size": None if max_tokens else recipe.batch_size,
         "model": asdict(model_config),
         "train": asdict(config),
     }
@@ -165,8 +166,8 @@ def train(
 
     def batches(pairs: Pairs, shuffle: bool) -> Batches:
         ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
-        size = settings["max_tokens"]
-        return Batches(ids, max_tokens=size, seed=config.seed, shuffle=shuffle)
+        sizes = {name: settings[name] for name in ("max_tokens", "batch_size")}
+        return Batches(ids, **sizes, seed=config.seed, shuffle=shuffle)
 
     train_batches, val_batches = batches(train_pairs, True), batches(val_pairs, False)
     torch.manual_seed(config.seed)
@@ -210,8 +211,8 @@ def _given(settings: dict[str, Any] | None) -> dict[str, Any]:
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
-    names = ("task", "preset", "vocab_size", "max_tokens")
-    flat = {name: settings[name] for name in names}
+    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size")
+    flat = {name: settings.get(name) for name in names}
     flat |= {f"model.{name}": value for name, value in settings["model"].items()}
     flat |= TrainConfig(**settings["train"]).arithmetic()
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
