@@ -6,7 +6,6 @@ PORT   ?= 8000
 VENV   := .venv
 PY     := $(VENV)/bin/python
 SITE   := _build/html
-TOUCH  := touch
 
 # A cold run downloads; a warm one only looks at these stamps.
 MADE      := $(VENV)/.made
@@ -82,22 +81,22 @@ $(MADE):
 		|| { rm -rf $(VENV) \
 		&& $(PYTHON) -m pip install --quiet --target .cache/virtualenv virtualenv \
 		&& PYTHONPATH=.cache/virtualenv $(PYTHON) -m virtualenv --quiet $(VENV); }
-	@$(TOUCH) $@
+	@touch $@
 
 # --no-deps: the lock is complete, so there is nothing to resolve.
 $(WITH_SITE): $(MADE) requirements-site.txt
 	@echo "Installing what builds the site"
 	@$(PIP) --no-deps -r requirements-site.txt
-	@$(TOUCH) $@
+	@touch $@
 
 # Here pip does resolve: which packages torch needs depends on the build of torch that is at hand.
 $(WITH_ALL): $(WITH_SITE) requirements.txt pyproject.toml
 	@echo "Installing what the library and its tests need"
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
-	@$(TOUCH) $@
+	@touch $@
 
 $(ASSETS): package.json package-lock.json | $(WITH_SITE)
 	@echo "Fetching fonts and style sheets"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --omit=dev --loglevel=error > /dev/null
-	@$(TOUCH) $@
+	@touch $@

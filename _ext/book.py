@@ -73,6 +73,17 @@ def copy_fonts(app):
             write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
 
 
+def drop_preloads(app, exception):
+    """Take font preloads out: opened as a file, a page may not preload a font, and says so loudly.
+
+    Only the theme that Python 3.10 gets asks for them; the fonts load when they are needed.
+    """
+    if app.builder.format == "html" and exception is None:
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_bytes()
+            write(page, re.sub(rb'<link rel="preload" as="font"[^>]*>\s*', b"", text))
+
+
 def write(path, content):
     """Write a file unless it says the same already: it then keeps its date, and caches hold."""
     if not path.is_file() or path.read_bytes() != content:
@@ -105,6 +116,7 @@ def setup(app):
     app.add_config_value("comments_config", {}, "")
     app.connect("config-inited", configure)
     app.connect("builder-inited", copy_fonts)
+    app.connect("build-finished", drop_preloads)
     # Before Sphinx collects the titles, which it does at the usual priority.
     app.connect("doctree-read", number_title, priority=100)
     # Pages built by an earlier version of this file are built again.
