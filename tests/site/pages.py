@@ -51,7 +51,7 @@ def live_figures() -> list[tuple[str, str]]:
     return [
         (page, figure["data-model"])
         for page in pages()
-        for figure in parsed(page).select(".live-figure[data-model]")
+        for figure in parsed(page).select("[data-model]")
     ]
 
 
@@ -130,10 +130,9 @@ def open_page(context, url: str):
     """A page with all its live figures awake: they wake when they near the viewport."""
     page = context.new_page()
     page.goto(url, wait_until="load")
-    for figure in page.locator(".live-figure[data-model]").all():
+    for figure in page.locator("[data-model]").all():
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=20_000)
     page.evaluate("window.scrollTo(0, 0)")
     page.evaluate("document.fonts.ready.then(() => true)")
-    page.wait_for_load_state("networkidle")
     return page
