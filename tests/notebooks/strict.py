@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from execute import ROOT, notebooks
 
 # Never --nbval-lax: it compares marked cells only, and lets altered outputs pass.
 OPTIONS = [
@@ -36,13 +35,15 @@ OPTIONS = [
 
 
 def main(arguments: list[str]) -> int:
-    notebooks = [argument for argument in arguments if argument.endswith(".ipynb")]
-    options = [argument for argument in arguments if argument not in notebooks]
+    paths = [argument for argument in arguments if argument.endswith(".ipynb")]
+    options = [argument for argument in arguments if argument not in paths]
+    # The last chapters train and take longest: first in, so that nothing waits for them.
+    paths = paths or [str(path) for path in notebooks()[::-1]]
     # The kernels import the library from this checkout, whatever is installed.
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    return pytest.main([*OPTIONS, *options, *(notebooks or [str(ROOT / "chapters")])])
+    return pytest.main([*OPTIONS, *options, *paths])
 
 
 if __name__ == "__main__":
