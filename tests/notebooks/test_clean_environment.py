@@ -121,7 +121,7 @@ class Environment:
         """What git does not ignore: the wheel must not live on what an earlier build left."""
         copy = self.folder / "sources"
         for name in run("git", "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).split("\0"):
-            if name.startswith(("transformer_lib/", "pyproject", "README", "LICENSE")):
+            if name.startswith(("transformer_lib/", "results/", "pyproject", "README", "LICENSE")):
                 target = copy / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes((ROOT / name).read_bytes())
