@@ -116,8 +116,55 @@ def test_agreement_on_some_cases_only_is_no_diagnosis(capsys):
 
     text = report(capsys, weigh)
     assert "No mistake that this checker knows gives these outputs." in text
-    assert "The smallest input that fails (case 1):\n    scores = tensor([1.0, 2.0])" in text
+    assert "This is the smallest input that fails:\n    scores = tensor([1.0, 2.0])" in text
     assert text.endswith("No other case passes yet.\n")
+
+
+def test_errors_of_one_type_are_no_diagnosis_unless_they_say_the_same(capsys):
+    message = "shapes do not fit"
+
+    def fail(x, message=message):
+        raise RuntimeError(message)
+
+    def identity(x):
+        if x.numel() > 2:
+            fail(x)
+        return x
+
+    identity_check = Checker(
+        Exercise(
+            name="identity",
+            reference=lambda x: x,
+            cases=[Case("two", torch.ones(2)), Case("four", torch.ones(4))],
+            mistakes={
+                "the lengths are mixed up": lambda x: x if x.numel() == 2 else fail(x, message)
+            },
+            section="Itself",
+        )
+    )
+    assert "the lengths are mixed up" in identity_check(identity).report
+    message = "no such axis"
+    assert "the lengths are mixed up" not in identity_check(identity).report
+
+
+def test_without_a_diagnosis_evidence_and_input_are_of_one_case(capsys):
+    def double(x):
+        raise RuntimeError(f"{len(x)} numbers")
+
+    double_check = Checker(
+        Exercise(
+            name="double",
+            reference=lambda x: 2 * x,
+            cases=[Case("four", torch.ones(4)), Case("three", torch.ones(3))],
+            mistakes={},
+            section="Twice as much",
+        )
+    )
+    report = double_check(double).report
+    assert report.startswith(
+        "✗ double, case 2 of 2: three\n  Your function raised RuntimeError: 3 n"
+    )
+    assert "x = tensor([1.0, 1.0, 1.0])\n" in report
 
 
 def test_the_smallest_failing_input_is_shown(capsys):

@@ -45,6 +45,14 @@ def test_right_softmaxes_pass(capsys, function):
     assert verdict(capsys, lambda x: function(x), "my_softmax")
 
 
+def shifted(x, largest=lambda s: s.amax(-1, keepdim=True)):
+    return torch.exp(x - largest(x))
+
+
+def normalized(powers):
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
 def softmax_global_max_no_keepdim(x):
     e = torch.exp(x - torch.max(x))
     return e / torch.sum(e, dim=-1)
@@ -67,6 +75,15 @@ def softmax_global_max_no_keepdim(x):
         (lambda x: x - torch.logsumexp(x, -1, keepdim=True), "the logarithm of the weights"),
         (lambda x: (x == x.amax(-1, keepdim=True)).float(), "all the weight goes to the largest"),
         (lambda x: F.softmax(x, dim=1), "dim=1 is the last axis only of a tensor with two"),
+        (lambda x: F.normalize(x.abs(), p=1, dim=-1), "negative scores are made positive, or 0"),
+        (lambda x: torch.exp(x) / torch.sum(x, -1, True), "by the sum of the scores"),
+        (lambda x: shifted(x) / torch.exp(x).sum(-1, True), "above the line but not below"),
+        (lambda x: 2**x / torch.sum(2**x, -1, True), "another number than e"),
+        (lambda x: F.normalize(torch.exp(x - x.min()), p=1, dim=-1), "not the largest score"),
+        (lambda x: F.normalize(torch.exp(x - x.mean(-1, True)), p=1, dim=-1), "not the largest sc"),
+        (lambda x: normalized(torch.exp(x.clamp(max=80))), "large scores are cut off"),
+        (lambda x: shifted(x, lambda s: s.max(dim=-1, keepdim=True)), "returns two things"),
+        (lambda x: normalized(shifted(x, lambda s: s.amax(-1))), "maximum has lost its axis"),
     ],
 )
 def test_wrong_softmaxes_are_named(capsys, function, diagnosis):
@@ -143,6 +160,14 @@ def distances_unstable(query, keys, values, temperature=1.0):
         (lookup(minus_squared, mix=lambda w, v: w), "the weights are returned"),
         (lambda q, k, v, temperature=1: v[torch.cdist(q[None], k).argmin()], "takes all"),
         (lambda q, k, v, temperature=1: minus_squared(q, k) / temperature @ v, "before any soft"),
+        (lookup(lambda q, k: -squared(q, k) / 2), "the squares are halved"),
+        (lookup(minus_squared, heat=lambda s, t: s / t**2), "squared with the differences"),
+        (lookup(lambda q, k: -torch.cdist(q[None], k, p=1)[0]), "without their sign"),
+        (lookup(lambda q, k: F.normalize(k, dim=-1) @ F.normalize(q, dim=0)), "are cosines"),
+        (
+            lambda q, k, v, temperature=1: torch.exp(minus_squared(q, k) / temperature) @ v,
+            "not divided by their sum",
+        ),
     ],
 )
 def test_wrong_distance_lookups_are_named(capsys, function, diagnosis):
@@ -198,8 +223,15 @@ def test_right_attentions_pass(capsys, function):
     ("function", "diagnosis"),
     [
         (lambda q, k, v: F.softmax(q @ k.mT, dim=-2) @ v, "each answer depends on who else asks"),
-        (lambda q, k, v: F.softmax(q @ k.mT, dim=0) @ v, "a fixed axis, counted from the front"),
-        (lambda q, k, v: F.softmax(q @ k.mT, dim=1) @ v, "a fixed axis, counted from the front"),
+        (lambda q, k, v: F.softmax(q @ k.mT, dim=0) @ v, "runs down the first axis: over the quer"),
+        (lambda q, k, v: F.softmax(q @ k.mT, dim=1) @ v, "the axes are counted from the front"),
+        (lambda q, k, v: F.softmax(q @ k.mT, dim=2) @ v, "the axes are counted from the front"),
+        (lambda q, k, v: F.softmax(q @ k.transpose(1, 2), -1) @ v, "axes are counted from the fro"),
+        (lambda q, k, v: torch.stack([F.softmax(k @ x, 0) @ v for x in q]), "taken one by one"),
+        (lambda q, k, v: F.normalize(q @ k.mT, p=1, dim=-1) @ v, None),
+        (lambda q, k, v: normalized(q @ k.mT) @ v, "divided by their sum, without exp"),
+        (lambda q, k, v: normalized(torch.exp(q @ k.mT) + 1) @ v, None),
+        (lambda q, k, v: torch.einsum("td,sd->ts", q, k).softmax(-1) @ v, None),
         (lambda q, k, v: F.softmax(q @ k.T, dim=-1) @ v, "takes all axes (.T)"),
         (lambda q, k, v: F.softmax(q @ k, dim=-1) @ v, "the keys are not transposed"),
         (lambda q, k, v: (q @ k.mT) @ v, "there is no softmax"),
@@ -216,4 +248,5 @@ def test_right_attentions_pass(capsys, function):
 )
 def test_wrong_attentions_are_named(capsys, function, diagnosis):
     report = verdict(capsys, lambda q, k, v: function(q, k, v), "attend").report
-    assert diagnosis in report
+    assert ("That is what happens when" in report) == (diagnosis is not None)
+    assert (diagnosis or "This is the smallest input that fails") in report

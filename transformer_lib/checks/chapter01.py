@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -30,6 +32,10 @@ def _shifted(scores: Tensor) -> Tensor:
     return (scores - scores.amax(dim=-1, keepdim=True)).exp()
 
 
+def _normalized(powers: Tensor) -> Tensor:
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
 _MY_SOFTMAX = Exercise(
     name="my_softmax",
     reference=_softmax,
@@ -39,19 +45,54 @@ _MY_SOFTMAX = Exercise(
         Case("two rows of scores", _random(2, 3)),
         Case("as many rows as columns", _random(3, 3)),
         Case("a batch of two", _random(2, 3, 5)),
-        Case("scores near 1000", torch.tensor([1000.0, 999.0])),
+        Case("scores from 0 to 1000", torch.tensor([1000.0, 999.0, 0.0])),
         Case("one row near 1000, one near -1000", torch.tensor([[1e3, 999.0], [-1e3, -999.0]])),
     ],
     mistakes={
         "the scores are divided by their sum, without exp: a negative score becomes a negative "
-        "weight": lambda s: s / s.sum(-1, keepdim=True),
+        "weight": _normalized,
+        "negative scores are made positive, or 0, without exp: then the order of the keys is lost, "
+        "or it is not the differences that count": [
+            lambda s: _normalized(s.abs()),
+            lambda s: _normalized(s.relu()),
+            lambda s: _normalized(s.square()),
+        ],
         "the exponentials are not divided by their sum": [lambda s: s.exp(), _shifted],
+        "the exponentials are divided by the sum of the scores, and not by their own": [
+            lambda s: s.exp() / s.sum(-1, keepdim=True),
+            lambda s: _shifted(s) / s.sum(-1, keepdim=True),
+        ],
+        "the largest score is subtracted above the line but not below it": [
+            lambda s: _shifted(s) / s.exp().sum(-1, keepdim=True),
+        ],
+        "the scores are divided by the largest, instead of the largest being subtracted": [
+            lambda s: (s / s.amax(-1, keepdim=True)).softmax(-1),
+        ],
+        "another number than e is raised to the power of the scores": [
+            lambda s: _normalized(2**s),
+            lambda s: (s * math.log(2)).softmax(-1),
+            lambda s: _normalized(10**s),
+            lambda s: (s * math.log(10)).softmax(-1),
+        ],
         "exp overflows: in float32 e^89 is already inf, and inf / inf is not a number": [
-            lambda s: s.exp() / s.exp().sum(-1, keepdim=True),
+            lambda s: _normalized(s.exp()),
+        ],
+        "what is subtracted is not the largest score: one that lies far above it still overflows": [
+            lambda s: _normalized((s - s.amin(-1, keepdim=True)).exp()),
+            lambda s: _normalized((s - s.mean(-1, keepdim=True)).exp()),
+            lambda s: _normalized((s - s.min()).exp()),
+        ],
+        "large scores are cut off: the difference between two of them is lost": [
+            lambda s: _normalized(s.clamp(max=80).exp()),
         ],
         "one number is subtracted from the whole tensor: in a row far below it every exp is 0, "
-        "and 0 / 0 is not a number": [
-            lambda s: (s - s.max()).exp() / (s - s.max()).exp().sum(-1, keepdim=True),
+        "and 0 / 0 is not a number": lambda s: _normalized((s - s.max()).exp()),
+        "max(dim=…) returns two things, the largest values and their places: take .values, or "
+        "use amax": lambda s: _normalized((s - s.max(-1, keepdim=True)).exp()),
+        "the maximum has lost its axis: without keepdim=True it is subtracted from the wrong rows, "
+        "where the shapes fit at all": [
+            lambda s: _normalized((s - s.amax(-1)).exp()),
+            lambda s: (s - s.amax(-1)).exp() / (s - s.amax(-1)).exp().sum(-1),
         ],
         "the sum is taken over the whole tensor and not over each row": [
             lambda s: s.exp() / s.exp().sum(),
@@ -139,6 +180,30 @@ _DISTANCE_LOOKUP = Exercise(
         "the scores are still dot products": [
             lambda q, k, v, temperature=1.0: (k @ q / temperature).softmax(-1) @ v,
         ],
+        "the squares are halved, as in the formula of the normal distribution": [
+            lambda q, k, v, temperature=1.0: _distance_lookup(q, k, v, 2 * temperature),
+            lambda q, k, v, temperature=1.0: _distance_lookup(q, k, v, 2 * temperature**2),
+        ],
+        "the temperature is squared with the differences: divide the scores by it": [
+            lambda q, k, v, temperature=1.0: _distance_lookup(q, k, v, temperature**2),
+        ],
+        "the differences are added up without their sign, and not squared": [
+            lambda q, k, v, temperature=1.0: (-(q - k).abs().sum(-1) / temperature).softmax(-1) @ v,
+        ],
+        "the scores are cosines": [
+            lambda q, k, v, temperature=1.0: (
+                (torch.cosine_similarity(k, q, dim=-1) / temperature).softmax(-1) @ v
+            ),
+        ],
+        "the exponentials are not divided by their sum": [
+            lambda q, k, v, temperature=1.0: (-_squared(q, k) / temperature).exp() @ v,
+        ],
+        "the squares are not added up over the features: each key needs one score": [
+            lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(-1).mT @ v,
+            lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(0).mT @ v,
+            lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(-1) @ v,
+            lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(0) @ v,
+        ],
         "the squares are averaged over the features instead of added up": [
             lambda q, k, v, temperature=1.0: (
                 (-(q - k).square().mean(-1) / temperature).softmax(-1) @ v
@@ -165,7 +230,7 @@ _DISTANCE_LOOKUP = Exercise(
             lambda q, k, v, temperature=1.0: v[_squared(q, k).argmin()],
         ],
     },
-    section="How strict should the lookup be?",
+    section="Move the question",
 )
 
 
@@ -218,9 +283,19 @@ _ATTEND = Exercise(
     mistakes={
         "the softmax runs over the queries and not over the keys: each column sums to 1, and "
         "each answer depends on who else asks": lambda q, k, v: _scores(q, k).softmax(-2) @ v,
-        "the softmax has a fixed axis, counted from the front: with a batch that is another axis": [
+        "the softmax runs down the first axis: over the queries, and in a batch over the batch. "
+        "Each answer then depends on who else asks": lambda q, k, v: _scores(q, k).softmax(0) @ v,
+        "the axes are counted from the front: with a batch, or without one, the same number means "
+        "another axis": [
             lambda q, k, v: _scores(q, k).softmax(1) @ v,
-            lambda q, k, v: _scores(q, k).softmax(0) @ v,
+            lambda q, k, v: _scores(q, k).softmax(2) @ v,
+            lambda q, k, v: (q @ k.transpose(1, 2)).softmax(-1) @ v,
+            lambda q, k, v: (q @ k.permute(0, 2, 1)).softmax(-1) @ v,
+            lambda q, k, v: torch.bmm(torch.bmm(q, k.transpose(1, 2)).softmax(-1), v),
+        ],
+        "the queries are taken one by one along the first axis, which in a batch holds sentences": [
+            lambda q, k, v: torch.stack([(k @ one).softmax(-1) @ v for one in q]),
+            lambda q, k, v: torch.stack([(one @ k.mT).softmax(-1) @ v for one in q]),
         ],
         "the softmax runs over the whole table of scores and not over each row": [
             lambda q, k, v: _scores(q, k).flatten(-2).softmax(-1).reshape(_scores(q, k).shape) @ v,
@@ -228,6 +303,14 @@ _ATTEND = Exercise(
         ],
         "there is no softmax: the scores themselves mix the values": [
             lambda q, k, v: _scores(q, k) @ v,
+        ],
+        "the scores are divided by their sum, without exp": [
+            lambda q, k, v: _normalized(_scores(q, k)) @ v,
+        ],
+        "the exponentials are not divided by their sum": lambda q, k, v: _scores(q, k).exp() @ v,
+        "the scores are distances, and not dot products": [
+            lambda q, k, v: (-torch.cdist(q, k).square()).softmax(-1) @ v,
+            lambda q, k, v: (-torch.cdist(q, k)).softmax(-1) @ v,
         ],
         "the scores are divided by the root of d_k: that is right in chapter 2, but not asked "
         "for here": lambda q, k, v: (_scores(q, k) * q.shape[-1] ** -0.5).softmax(-1) @ v,

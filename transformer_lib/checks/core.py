@@ -169,17 +169,18 @@ def _examine(exercise: Exercise, function: Callable[..., Any]) -> Result:
         passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
         return Result(True, f"✓ {name}: {passed}.")
 
-    first, (evidence, speaks_for_itself) = next(iter(failed.items()))
-    lines = [f"✗ {name}, case {first + 1} of {len(cases)}: {cases[first].label}", evidence]
-    mistake = _diagnose(exercise, outcomes)
+    mistake = _diagnose(exercise, outcomes, list(failed))
+    # Without a diagnosis the learner has to look alone, at the smallest case that shows it.
+    shown = next(iter(failed)) if mistake else min(failed, key=lambda i: cases[i].size)
+    evidence, speaks_for_itself = failed[shown]
+    lines = [f"✗ {name}, case {shown + 1} of {len(cases)}: {cases[shown].label}", evidence]
     if mistake:
         lines.append(f"That is what happens when {mistake}.")
     else:
         if not speaks_for_itself:
             lines.append("No mistake that this checker knows gives these outputs.")
-        smallest = min(failed, key=lambda i: cases[i].size)
-        lines.append(f"The smallest input that fails (case {smallest + 1}):")
-        lines += [f"  {k} = {show(v)}" for k, v in exercise.inputs(cases[smallest]).items()]
+        lines.append("This is the smallest input that fails:")
+        lines += [f"  {k} = {show(v)}" for k, v in exercise.inputs(cases[shown]).items()]
     others = _others(len(cases), len(failed))
     lines.append(f'Look again at the section "{exercise.section}". {others}')
     return Result(False, "\n  ".join(lines))
@@ -247,24 +248,28 @@ def _line_of(function: Callable[..., Any], error: Exception) -> str | None:
 # ------------------------------------------------------------------------------ known mistakes
 
 
-def _diagnose(exercise: Exercise, outcomes: Sequence[_Outcome]) -> str | None:
+def _diagnose(
+    exercise: Exercise, outcomes: Sequence[_Outcome], failed: Sequence[int]
+) -> str | None:
     """The first known mistake whose outcome agrees with the learner's on every case."""
-    if all(outcome.error is not None for outcome in outcomes):
-        return None  # one exception is much like another: no ground for a diagnosis
+    # Many mistakes end in a RuntimeError about shapes. Where no wrong number tells them apart,
+    # the messages must.
+    only_errors = all(outcomes[i].error is not None for i in failed)
     for description, wrong in exercise.mistakes.items():
         for variant in wrong if isinstance(wrong, Sequence) else [wrong]:
             if all(
-                _agree(outcome, _run(exercise, variant, case))
+                _agree(outcome, _run(exercise, variant, case), messages=only_errors)
                 for case, outcome in zip(exercise.cases, outcomes, strict=True)
             ):
                 return description
     return None
 
 
-def _agree(one: _Outcome, other: _Outcome) -> bool:
-    if one.error is not None or other.error is not None:
-        return type(one.error) is type(other.error)
-    return difference(one.value, other.value) is None
+def _agree(one: _Outcome, other: _Outcome, *, messages: bool) -> bool:
+    if one.error is None or other.error is None:
+        return one.error is other.error and difference(one.value, other.value) is None
+    same = type(one.error) is type(other.error)
+    return same and not (messages and str(one.error) != str(other.error))
 
 
 def _wrapped(line: str) -> str:
