@@ -70,9 +70,8 @@ def greedy(
         generated: list[Tensor] = []
         while len(generated) < max_len and not ended.all():
             logits, state = model.step(tokens, state)
-            best = logits.max(dim=-1)
-            gain = best.values.float() - logits.float().logsumexp(dim=-1)
-            scores = scores + gain.masked_fill(ended, 0.0)
+            best = logits.float().log_softmax(dim=-1).max(dim=-1)
+            scores = scores + best.values.masked_fill(ended, 0.0)
             tokens = best.indices.masked_fill(ended, pad_id)
             ended = ended | (tokens == eos_id)
             generated.append(tokens)

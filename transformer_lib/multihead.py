@@ -112,8 +112,8 @@ class MultiHeadAttention(nn.Module):
 
     def _heads(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
         b, t, _ = projected.shape
-        split = projected.view(b, t, parts, self.n_heads, self.d_head)
-        return split.permute(2, 0, 3, 1, 4).unbind(0)  # parts x (B, H, T, d_head)
+        split = projected.view(b, t, parts, self.n_heads, self.d_head).unbind(2)
+        return tuple(part.transpose(1, 2) for part in split)  # parts x (B, H, T, d_head)
 
     def _check(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.size(-1) != self.d_model:
