@@ -174,3 +174,31 @@ def test_wrong_arguments():
             read([5, 290])
         with pytest.raises(ValueError, match="got -1"):
             read([-1])
+
+
+def test_a_word_is_one_piece_only_where_it_stands_alone():
+    tokenizer = Tokenizer.characters(["two-one tone", "zwei"], words={"two", "one"})
+    assert tokenizer.tokens(tokenizer.encode("one-two")) == ["one", "-", "two"]
+    assert tokenizer.tokens(tokenizer.encode("tone two")) == [*"tone▁", "two"]
+    assert tokenizer.decode(tokenizer.encode("one-two tone")) == "one-two tone"
+
+
+def test_words_are_pieces_after_saving(tmp_path):
+    tokenizer = Tokenizer.characters(["forty-two"], words=["forty", "two"])
+    tokenizer.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again.encode("forty-two") == tokenizer.encode("forty-two")
+    assert again.vocab_size == tokenizer.vocab_size == 4 + len(set("forty-two")) + 2
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("two", TypeError, "words must be several strings"),
+        ([2], TypeError, "words must hold strings; got a int"),
+        (["two", ""], ValueError, "words must not be empty"),
+    ],
+)
+def test_words_that_are_none(words, error, message):
+    with pytest.raises(error, match=message):
+        Tokenizer.characters(["two"], words=words)

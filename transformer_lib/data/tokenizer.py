@@ -94,24 +94,37 @@ class Tokenizer:
         return cls(tokenizer)
 
     @classmethod
-    def characters(cls, texts: Iterable[str]) -> "Tokenizer":
+    def characters(cls, texts: Iterable[str], *, words: Iterable[str] = ()) -> "Tokenizer":
         """Make every character of `texts` a piece; any other character is `<unk>`.
 
         Args:
             texts: training text, and no other text. Any number of strings.
+            words: words that are one piece each, wherever they stand by themselves; inside a
+                longer word they are characters like the rest.
 
         Raises:
-            ValueError: `texts` is empty.
-            TypeError: `texts` is one string, or holds something that is not a string.
+            ValueError: `texts` is empty, or a word is.
+            TypeError: `texts` or `words` is one string, or holds something that is not a string.
+
+        Example:
+            >>> tokenizer = Tokenizer.characters(["two-one", "zwei"], words=["two", "one"])
+            (['one', '-', 'two'], ['-', 't'])
+            (['one', '-', 'two'], ['-', 'o'])
         """
+        from tokenizers import AddedToken, decoders, models
         from tokenizers import Tokenizer as HFTokenizer
-        from tokenizers import decoders, models
 
         pieces = SPECIAL_PIECES + sorted(set().union(*_checked(texts)))
         ids = {piece: i for i, piece in enumerate(pieces)}
         # A byte-pair encoding with nothing merged is a tokenizer of characters.
         tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
         tokenizer.decoder = decoders.Fuse()
+        whole = _checked(words, "words", least=0)
+        if "" in whole:
+            raise ValueError("words must not be empty; got ''")
+        tokenizer.add_tokens(
+            [AddedToken(word, single_word=True, normalized=False) for word in sorted(set(whole))]
+        )
         return cls(tokenizer)
 
     @property
@@ -180,13 +193,13 @@ class Tokenizer:
         return ids
 
 
-def _checked(texts: Iterable[str]) -> list[str]:
+def _checked(texts: Iterable[str], name: str = "texts", least: int = 1) -> list[str]:
     if isinstance(texts, str):
-        raise TypeError("texts must be several strings, such as a list; got one str")
+        raise TypeError(f"{name} must be several strings, such as a list; got one str")
     texts = list(texts)
-    if not texts:
-        raise ValueError("texts must hold at least one string; got none")
+    if len(texts) < least:
+        raise ValueError(f"{name} must hold at least one string; got none")
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"texts must hold strings; got a {type(text).__name__}")
+            raise TypeError(f"{name} must hold strings; got a {type(text).__name__}")
     return texts
