@@ -21,6 +21,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from execute import ROOT, notebooks
+from gate import ANSI
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
@@ -133,7 +134,8 @@ class Environment:
         folder.mkdir(parents=True)
         specs = self.folder / "kernels"
         (specs / "clean").mkdir(parents=True, exist_ok=True)
-        command = [str(self.python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        command = [str(self.python), "-m", "ipykernel_launcher", "--log-level=ERROR"]
+        command += ["-f", "{connection_file}"]
         (specs / "clean" / "kernel.json").write_text(
             json.dumps({"argv": command, "display_name": "clean", "language": "python"})
         )
@@ -149,7 +151,7 @@ class Environment:
         try:
             await client.async_execute(env=self.variables)
         except CellExecutionError as error:
-            return str(error)
+            return ANSI.sub("", str(error))
         return ""
 
     async def execute_all(self, paths: list[Path]) -> dict[Path, str]:
