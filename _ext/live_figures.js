@@ -136,8 +136,8 @@
 
   /** #SoftLookup=… is a link to one state of one figure, which scrolls to itself once it is there. */
   const isNamed = ({ dataset }) => {
-    const name = stored[dataset.model]?.state._anywidget_id?.split(".").at(-1);
-    return name && location.hash.includes(`${name}=`);
+    const name = stored[dataset.model]?.state.anchor;
+    return name && location.hash.slice(1).split("&").some((part) => part.startsWith(`${name}=`));
   };
 
   const figures = document.querySelectorAll(".live-host");
@@ -145,9 +145,11 @@
     figures.forEach(mount);
     return;
   }
+  const awake = new Set(); // one batch of entries may hold a figure twice
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting && !isNamed(target)) continue;
+      if (awake.has(target) || (!isIntersecting && !isNamed(target))) continue;
+      awake.add(target);
       near.unobserve(target);
       mount(target);
     }
