@@ -108,8 +108,10 @@ class Tokenizer:
 
         Example:
             >>> tokenizer = Tokenizer.characters(["two-one", "zwei"], words=["two", "one"])
-            (['one', '-', 'two'], ['-', 't'])
-            (['one', '-', 'two'], ['-', 'o'])
+            >>> tokenizer.tokens(tokenizer.encode("two-one"))
+            ['two', '-', 'one']
+            >>> tokenizer.tokens(tokenizer.encode("zwei"))
+            ['z', 'w', 'e', 'i']
         """
         from tokenizers import AddedToken, decoders, models
         from tokenizers import Tokenizer as HFTokenizer
