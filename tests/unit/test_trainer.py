@@ -57,6 +57,9 @@ def data(seed: int = 0, n: int = 36) -> Batches:
     return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)  # 8 batches
 
 
+os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+
+
 def run(folder: Path | None, model: Toy | None = None, config: TrainConfig = CONFIG, **arguments):
     torch.set_num_threads(1)
     model = model or toy()
@@ -64,6 +67,14 @@ def run(folder: Path | None, model: Toy | None = None, config: TrainConfig = CON
     arguments = {"validate": lambda model, epoch: evaluate(model, held_out)} | arguments
     history = fit(model, data(), config, directory=folder, progress=False, **arguments)
     return model, history
+
+
+@pytest.fixture(autouse=True)
+def heed_ctrl_c():
+    """A shell lets its background jobs ignore Ctrl-C; these tests send it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

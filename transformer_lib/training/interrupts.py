@@ -19,6 +19,7 @@ class Interrupts:
     thread, and where Ctrl-C is ignored (``nohup``, a job in the background), nothing is changed.
 
     Example:
+        >>> _ = signal.signal(signal.SIGINT, signal.default_int_handler)
         >>> try:
         ...     with Interrupts():
         ...         signal.raise_signal(signal.SIGINT)  # Ctrl-C
