@@ -82,6 +82,12 @@ def link(distribution: metadata.Distribution, site_packages: Path) -> None:
             target.symlink_to(source / entry)
 
 
+def git_files() -> list[str]:
+    """What git tracks or would. In a container the checkout may belong to another user."""
+    git = ["git", "-c", "safe.directory=*"]
+    return run(*git, "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).split("\0")
+
+
 class Environment:
     """The new virtual environment, and what it was made of."""
 
@@ -121,7 +127,7 @@ class Environment:
     def copy_of_the_sources(self) -> Path:
         """What git does not ignore: the wheel must not live on what an earlier build left."""
         copy = self.folder / "sources"
-        for name in run("git", "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).split("\0"):
+        for name in git_files():
             if name.startswith(("transformer_lib/", "results/", "pyproject", "README", "LICENSE")):
                 target = copy / name
                 target.parent.mkdir(parents=True, exist_ok=True)
