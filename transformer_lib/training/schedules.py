@@ -46,6 +46,5 @@ def inverse_sqrt_schedule(
     for name, value in (("d_model", d_model), ("peak", peak)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be above 0, got {value}")
-    if d_model is not None:
-        return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-    return peak * min((warmup / step) ** 0.5, step / warmup)  # type: ignore[operator]
+    scale = d_model**-0.5 if d_model is not None else peak * warmup**0.5
+    return scale * min(step**-0.5, step * warmup**-1.5)
