@@ -6,6 +6,7 @@ length), ``S`` keys (source length).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -66,10 +67,11 @@ def attention(
         (torch.Size([3, 7]), torch.Size([3, 5]))
     """
     _check(query, key, value, mask, bias)
-    scale = query.size(-1) ** -0.5 if scale is None else scale
+    if scale is None:
+        scale = 1 / math.sqrt(query.size(-1))
     scores = scale * query @ key.transpose(-2, -1)  # (..., T, S)
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(scores.dtype)
     if mask is None:
         weights = scores.softmax(dim=-1)
     else:
@@ -110,9 +112,7 @@ def fused_attention(
     """
     if dropout and query.device.type == "cpu":
         # No fused kernel of PyTorch drops weights on a CPU; its replacement is slower than ours.
-        return attention(
-            query, key, value, mask, bias=bias, scale=scale, dropout=dropout
-        ).output
+        return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
     _check(query, key, value, mask, bias)
     empty = None
     if mask is not None:
@@ -151,7 +151,16 @@ def _check(
         raise TypeError(f"mask must be bool, True = may attend; got {mask.dtype}")
     if bias is not None and not bias.is_floating_point():
         raise TypeError(f"bias must be floating point, got {bias.dtype}")
-    scores = (*query.shape[:-1], key.size(-2))
+    batch = query.shape[:-2]
+    if not batch == key.shape[:-2] == value.shape[:-2]:
+        try:
+            batch = torch.broadcast_shapes(batch, key.shape[:-2], value.shape[:-2])
+        except RuntimeError:
+            raise ValueError(
+                "query, key and value must have the same batch dimensions, "
+                f"got shapes {_shape(query)}, {_shape(key)} and {_shape(value)}"
+            ) from None
+    scores = (*batch, query.size(-2), key.size(-2))
     for name, tensor in (("mask", mask), ("bias", bias)):
         if tensor is not None and not _broadcasts(tensor.shape, scores):
             raise ValueError(

@@ -80,11 +80,13 @@ def greedy(
 
 @contextmanager
 def _evaluating(model: object) -> Iterator[None]:
-    training = isinstance(model, nn.Module) and model.training
-    if training:
-        model.eval()
+    # Each module by itself: one may be frozen in evaluation mode while the rest is training.
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    modes = {module: module.training for module in modules}
+    for module in modes:
+        module.training = False
     try:
         yield
     finally:
-        if training:
-            model.train()
+        for module, training in modes.items():
+            module.training = training

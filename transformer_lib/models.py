@@ -83,8 +83,13 @@ class Decoder(nn.Module):
             ``(B, T, d_model)``.
         """
         t = x.size(1)
+        s = t + (cache.length if cache else 0)
+        if mask is not None and mask.dtype is not torch.bool:
+            raise TypeError(f"mask must be bool, True = may attend; got {mask.dtype}")
+        if mask is not None and mask.size(-1) not in (1, s):
+            raise ValueError(f"mask must be over {s} target keys, got shape {tuple(mask.shape)}")
         if t > 1 or mask is not None:  # one new position may see all there is
-            causal = causal_mask(t, t + (cache.length if cache else 0), device=x.device)
+            causal = causal_mask(t, s, device=x.device)
             mask = causal if mask is None else mask & causal
         for i, layer in enumerate(self.layers):
             own = cache.layers[i] if cache else None
@@ -114,6 +119,7 @@ class EncoderDecoder(nn.Module):
         target_mask: Tensor | None = None,
     ) -> Tensor:
         """``(B, S, d_model)`` and ``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        _check_batch("source", source, "target", target)
         memory = self.encoder(source, source_mask)
         return self.decoder(target, memory, mask=target_mask, memory_mask=source_mask)
 
@@ -179,12 +185,8 @@ class Transformer(EncoderDecoder):
             ValueError: an empty sequence, one over ``max_len``, an id outside the
                 vocabulary, batches of different size.
         """
+        _check_batch("source", source, "target", target)
         memory = self.encode(source)
-        if target.size(0) != source.size(0):
-            raise ValueError(
-                f"source and target must have the same batch size, "
-                f"got {source.size(0)} and {target.size(0)}"
-            )
         x = self.decoder(
             self._embed("target", target),
             memory,
@@ -215,6 +217,7 @@ class Transformer(EncoderDecoder):
         """
         if tokens.dim() != 1:
             raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
+        _check_batch("tokens", tokens, "state", state.memory)
         x = self._embed("tokens", tokens[:, None], offset=state.cache.length)  # (B, 1, d_model)
         x = self.decoder(x, state.memory, memory_mask=state.memory_mask, cache=state.cache)
         return self.logits(x[:, 0]), state
@@ -239,6 +242,14 @@ class Transformer(EncoderDecoder):
             raise ValueError(
                 f"{name} holds id {wrong}, the vocabulary is 0 to {self.config.vocab_size - 1}"
             )
+
+
+def _check_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
+    if x.shape[:1] != y.shape[:1]:
+        raise ValueError(
+            f"{name} and {other} must have the same batch size, "
+            f"got shapes {tuple(x.shape)} and {tuple(y.shape)}"
+        )
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:

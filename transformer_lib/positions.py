@@ -48,17 +48,17 @@ class SinusoidalPositions(nn.Module):
         self.d_model, self.max_len, self.base = d_model, max_len, base
         self.register_buffer("table", self._waves(), persistent=False)
 
-    def _waves(self, device: torch.device | None = None) -> Tensor:
-        position = torch.arange(self.max_len, dtype=torch.float64, device=device)  # (max_len,)
-        even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device=device)
+    def _waves(self) -> Tensor:
+        # On the CPU: other devices may know no float64, and then the last bits differ.
+        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
+        even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device="cpu")
         angle = position[:, None] / self.base ** (even / self.d_model)  # (max_len, d_model / 2)
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
 
     def _apply(self, fn, recurse: bool = True):
-        # model.half() and model.to(torch.bfloat16) cast buffers too; this one stays float32.
+        # model.half() casts buffers and model.to_empty() empties them; this one stays as it is.
         super()._apply(fn, recurse)
-        if self.table.dtype is not torch.float32:
-            self.table = self._waves(self.table.device)
+        self.table = self._waves().to(self.table.device)
         return self
 
     def forward(self, x: Tensor, offset: int = 0) -> Tensor:
@@ -81,4 +81,4 @@ class SinusoidalPositions(nn.Module):
         end = offset + x.size(1)
         if end > self.max_len:
             raise ValueError(f"sequence of length {end} is longer than max_len ({self.max_len})")
-        return x + self.table[offset:end].to(x.dtype)
+        return x + self.table[offset:end].to(x)

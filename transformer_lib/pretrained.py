@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer_lib.blocks import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import EncoderDecoder
 from transformer_lib.multihead import MultiHeadAttention
@@ -47,6 +46,8 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     layer: Any = peer.encoder.layers[0]
     if layer.linear1.bias is None:
         raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")
+    if (peer.encoder.norm is None) != (peer.decoder.norm is None):
+        raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
     config = ModelConfig(
         vocab_size=3,  # the stacks have no words; this is the least a config accepts
         d_model=peer.d_model,
@@ -71,7 +72,7 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     return ours.train(peer.training)
 
 
-def _encoder_layer(mine: EncoderLayer, theirs: Any) -> None:
+def _encoder_layer(mine: Any, theirs: Any) -> None:
     _attention(mine.self_attention, theirs.self_attn)
     _copy(mine.attention_residual.norm, theirs.norm1)
     _copy(mine.feed_forward_residual.norm, theirs.norm2)
@@ -79,7 +80,7 @@ def _encoder_layer(mine: EncoderLayer, theirs: Any) -> None:
     _copy(mine.feed_forward.down, theirs.linear2)
 
 
-def _decoder_layer(mine: DecoderLayer, theirs: Any) -> None:
+def _decoder_layer(mine: Any, theirs: Any) -> None:
     _attention(mine.self_attention, theirs.self_attn)
     _attention(mine.cross_attention, theirs.multihead_attn)
     _copy(mine.self_residual.norm, theirs.norm1)
@@ -97,7 +98,7 @@ def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
 
 
 @torch.no_grad()
-def _copy(mine: nn.Linear | LayerNorm | nn.Module, theirs: Any) -> None:
+def _copy(mine: Any, theirs: Any) -> None:
     mine.weight.copy_(theirs.weight)
     mine.bias.copy_(theirs.bias)
 
@@ -105,6 +106,7 @@ def _copy(mine: nn.Linear | LayerNorm | nn.Module, theirs: Any) -> None:
 def _activation(function: Any) -> str:
     for name, module in (("relu", nn.ReLU), ("gelu", nn.GELU)):
         # torch.relu and F.relu are two objects of one name; a module is a third way.
-        if getattr(function, "__name__", None) == name or isinstance(function, module):
+        same = getattr(function, "__name__", None) == name or isinstance(function, module)
+        if same and getattr(function, "approximate", "none") == "none":
             return name
     raise ValueError(f"peer's activation must be ReLU or GELU, got {function!r}")

@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is downloaded
 if "cpu" in sys.argv:  # threads that wait for work must sleep, or their waiting is counted
@@ -37,6 +38,7 @@ GREEDY_BATCH, NEW_TOKENS = 16, 48
 CONFIG = ModelConfig(
     vocab_size=8000, d_model=256, n_heads=8, n_layers=3, d_ff=1024, dropout=0.1, max_len=128
 )
+NO_TOKEN = CONFIG.vocab_size  # as the id that ends a text: looked for, never found
 GOALS = {  # speed of ours in units of the peer's
     "training": {"nn.Transformer": 1.3, "MarianMTModel": 1.1},
     "greedy": {"MarianMTModel": 1.5},
@@ -88,9 +90,9 @@ class TorchTransformer(nn.Module):
         return ids[:, 1:]
 
 
-def marian(config: ModelConfig) -> transformers.MarianMTModel:
+def marian(config: ModelConfig) -> Any:
     """A Marian of the same size, on its fastest attention, with nothing extra in `generate`."""
-    model = transformers.MarianMTModel(
+    model: Any = transformers.MarianMTModel(
         transformers.MarianConfig(
             vocab_size=config.vocab_size, decoder_vocab_size=config.vocab_size,
             d_model=config.d_model, max_position_embeddings=config.max_len,
@@ -102,11 +104,11 @@ def marian(config: ModelConfig) -> transformers.MarianMTModel:
             init_std=config.d_model**-0.5, scale_embedding=True,
             pad_token_id=config.pad_id, bos_token_id=config.bos_id, eos_token_id=config.eos_id,
             decoder_start_token_id=config.bos_id, forced_eos_token_id=None,
-            attn_implementation="sdpa",
         )
     )  # fmt: skip
+    model.set_attn_implementation("sdpa")
     model.generation_config = transformers.GenerationConfig(
-        pad_token_id=config.pad_id, decoder_start_token_id=config.bos_id, eos_token_id=None
+        pad_token_id=config.pad_id, decoder_start_token_id=config.bos_id, eos_token_id=NO_TOKEN
     )
     return model
 
@@ -152,8 +154,7 @@ def contenders() -> dict[str, Contender]:
         "ours": Contender(
             ours,
             ours,
-            # an id that no token has: nothing ends early
-            lambda source: greedy(ours, source, max_len=NEW_TOKENS, eos_id=-1).ids,
+            lambda source: greedy(ours, source, max_len=NEW_TOKENS, eos_id=NO_TOKEN).ids,
             lambda logits, labels: cross_entropy(logits, labels, label_smoothing=0.1).mean,
         ),
         "nn.Transformer": Contender(
