@@ -1,0 +1,76 @@
+"""Records of real training runs: small files beside the code, with all it takes to repeat them.
+
+``results/NAME/`` holds three files of a run's folder: ``config.json`` (settings, command, commit,
+versions, hardware), ``log.jsonl`` (what was measured while it trained) and ``scores.json`` (what
+``evaluate`` found). An installed library carries them along, so that a chapter can plot them from
+any folder.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer_lib.training import History
+
+__all__ = ["Record", "recorded"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of a run that is over.
+
+    Attributes:
+        name: its folder in ``results/``.
+        settings: as ``config.json``: ``task model train sessions …``; each session, from a start
+            to a stop, with ``command started commit hardware versions``.
+        history: as ``log.jsonl``.
+        scores: as ``scores.json``: for each split its metric, value and signature.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    history: History
+    scores: dict[str, dict[str, Any]]
+
+    def where(self) -> str:
+        """Hardware, time and date, in a line: what a reader needs beside any curve."""
+        first, last = self.settings["sessions"][0], self.history[-1]
+        return (
+            f"{first['hardware']}; torch {first['versions']['torch']}; "
+            f"{last['seconds'] / 60:.0f} minutes; {first['started'][:10]}"
+        )
+
+
+def recorded(name: str) -> Record:
+    """Read the record of a run.
+
+    Args:
+        name: its folder in ``results/``, such as ``"multi30k-tiny"``.
+
+    Raises:
+        ValueError: there is no such record; the message lists those there are.
+
+    Example:
+        >>> recorded("multi30k-tiny").settings["task"]
+        'multi30k'
+    """
+    folder = _folder() / name
+    if not (folder / "config.json").is_file():
+        known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/config.json")))
+        raise ValueError(f"name must be one of {known}; got {name!r}")
+    scores = folder / "scores.json"
+    return Record(
+        name=name,
+        settings=json.loads((folder / "config.json").read_text(encoding="utf-8")),
+        history=History.read(folder / "log.jsonl"),
+        scores=json.loads(scores.read_text(encoding="utf-8")) if scores.exists() else {},
+    )
+
+
+def _folder() -> Path:
+    # In a wheel the records lie inside the package, in a checkout beside it.
+    inside = Path(__file__).with_name("recorded")
+    return inside if inside.is_dir() else inside.parents[1] / "results"
