@@ -118,10 +118,11 @@ def fused_attention(
     if mask is not None:
         # What a kernel does with a row that has no key differs between devices and
         # versions. Show it every key, then throw the result away, gradient included.
+        mask = torch.atleast_2d(mask)
         empty = ~mask.any(dim=-1, keepdim=True)
         mask = mask | empty
     if bias is not None:
-        bias = bias.to(query.dtype)
+        bias = torch.atleast_2d(bias.to(query.dtype))
         if mask is not None:
             bias = bias.masked_fill(~mask, torch.finfo(query.dtype).min)
         mask = bias

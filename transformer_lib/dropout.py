@@ -35,8 +35,7 @@ def drop(x: Tensor, p: float) -> Tensor:
         >>> drop(torch.ones(1, 8), 0.5).unique().tolist()
         [0.0, 2.0]
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {p}")
+    _check(p)
     if p == 0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -53,6 +52,9 @@ class Dropout(nn.Module):
     Args:
         p: probability of dropping a number, in [0, 1).
 
+    Raises:
+        ValueError: ``p`` out of its range.
+
     Example:
         >>> x = torch.randn(3, 5)
         >>> Dropout(0.5).eval()(x) is x
@@ -61,6 +63,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
+        _check(p)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,3 +72,8 @@ class Dropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+def _check(p: float) -> None:
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {p}")

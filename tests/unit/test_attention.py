@@ -1,0 +1,195 @@
+"""Two paths, one result: the attention to read and the one to run."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_lib import attention, fused_attention
+
+B, H, T, S, D, DV = 2, 3, 5, 7, 11, 13
+INPUTS = ("query", "key", "value")
+
+
+def inputs(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    return {
+        "query": torch.randn(B, H, T, D, dtype=dtype, requires_grad=True),
+        "key": torch.randn(B, H, S, D, dtype=dtype, requires_grad=True),
+        "value": torch.randn(B, H, S, DV, dtype=dtype, requires_grad=True),
+    }
+
+
+def random_mask(*shape: int) -> Tensor:
+    """About half of it True, with a row that is empty and one that is full."""
+    torch.manual_seed(1)
+    mask = torch.rand(shape) < 0.5
+    mask[..., 0, :] = False
+    mask[..., -1, :] = True
+    return mask
+
+
+MASKS = {
+    "none": None,
+    "full": random_mask(B, H, T, S),
+    "keys": random_mask(B, 1, 1, S).logical_or(torch.arange(S) == 2),
+    "queries and keys": random_mask(T, S),
+    "one batch row hidden": torch.tensor([True, False])[:, None, None, None].expand(B, 1, 1, S),
+    "nothing to see": torch.zeros(1, dtype=torch.bool),
+}
+BIASES = {
+    "none": None,
+    "per head": torch.linspace(-3, 3, H * T * S).view(H, T, S),
+    "per key": torch.linspace(-40, 40, S),
+}
+
+
+def results(
+    path: str, given: dict[str, Tensor], weight: Tensor, **options: object
+) -> tuple[Tensor, ...]:
+    """Output and gradients of one path."""
+    if path == "explicit":
+        output = attention(**given, **options).output  # type: ignore[arg-type]
+    else:
+        output = fused_attention(**given, **options)  # type: ignore[arg-type]
+    return output, *torch.autograd.grad((output * weight).sum(), [given[n] for n in INPUTS])
+
+
+def test_by_hand() -> None:
+    # scores 0 and log 3, so weights 1/4 and 3/4
+    query, key = torch.tensor([[1.0]]), torch.tensor([[1.0], [3.0]]).log()
+    output, weights = attention(query, key, torch.tensor([[4.0, 0.0], [8.0, 1.0]]))
+    torch.testing.assert_close(weights, torch.tensor([[0.25, 0.75]]))
+    torch.testing.assert_close(output, torch.tensor([[7.0, 0.75]]))
+
+
+def test_the_scale_is_one_over_the_root_of_the_width() -> None:
+    given = inputs()
+    expected = (given["query"] @ given["key"].transpose(-2, -1) / D**0.5).softmax(-1)
+    torch.testing.assert_close(attention(**given).weights, expected)
+    unscaled = (given["query"] @ given["key"].transpose(-2, -1)).softmax(-1)
+    torch.testing.assert_close(attention(**given, scale=1.0).weights, unscaled)
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 0.0])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("mask", MASKS)
+def test_both_paths_agree_forward_and_backward(mask: str, bias: str, scale: float | None) -> None:
+    given, weight = inputs(), torch.randn(B, H, T, DV, dtype=torch.float64)
+    options = {"mask": MASKS[mask], "bias": BIASES[bias], "scale": scale}
+    explicit = results("explicit", given, weight, **options)
+    fused = results("fused", given, weight, **options)
+    assert explicit[0].shape == (B, H, T, DV)
+    for one, other in zip(explicit, fused, strict=True):
+        assert one.isfinite().all()
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mask", ["none", "full", "keys"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_both_paths_agree_in_lower_precision(dtype: torch.dtype, mask: str) -> None:
+    given, weight = inputs(dtype), torch.ones((), dtype=dtype)
+    options = {"mask": MASKS[mask], "bias": BIASES["per head"]}  # the bias is float32 throughout
+    explicit = results("explicit", given, weight, **options)
+    fused = results("fused", given, weight, **options)
+    tolerance = {torch.float16: 2e-2, torch.bfloat16: 1e-1, torch.float32: 1e-5}[dtype]
+    for one, other in zip(explicit, fused, strict=True):
+        assert one.dtype is other.dtype is dtype
+        assert one.isfinite().all()
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_a_query_without_a_key_gets_zeros_and_gives_no_gradient(path: str) -> None:
+    given = inputs()
+    mask = torch.ones(B, 1, T, S, dtype=torch.bool)
+    mask[:, :, 3] = False
+    output, d_query, d_key, d_value = results(path, given, torch.ones(()), mask=mask)
+    assert output[:, :, 3].eq(0).all()
+    assert output[:, :, 2].ne(0).all()
+    assert d_query[:, :, 3].eq(0).all()
+    assert d_key.isfinite().all()
+    # every other query gives its whole weight of 1 to the values
+    torch.testing.assert_close(d_value.sum(-2), torch.full((B, H, DV), T - 1.0).double())
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_no_keys_at_all(path: str) -> None:
+    given = inputs() | {"key": torch.zeros(B, H, 0, D), "value": torch.zeros(B, H, 0, DV)}
+    given = {name: x.detach().float() for name, x in given.items()}
+    function = attention if path == "explicit" else fused_attention
+    result = function(**given, mask=torch.ones(B, 1, 1, 0, dtype=torch.bool))
+    output = result if isinstance(result, Tensor) else result.output
+    assert output.shape == (B, H, T, DV)
+    assert output.eq(0).all()
+
+
+def test_weights_sum_to_one_or_to_nothing() -> None:
+    mask = MASKS["full"]
+    assert mask is not None
+    weights = attention(**inputs(), mask=mask).weights
+    assert weights.shape == (B, H, T, S)
+    assert weights[~mask].eq(0).all()
+    torch.testing.assert_close(weights.sum(-1), mask.any(-1).double())
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_what_is_hidden_cannot_be_felt(path: str) -> None:
+    given, mask = inputs(), MASKS["keys"]
+    assert mask is not None
+    before = results(path, given, torch.ones(()), mask=mask)[0]
+    hidden = ~mask.transpose(-2, -1)  # (B, 1, S, 1)
+    changed = given | {n: given[n].masked_fill(hidden, 1e4) for n in ("key", "value")}
+    after = results(path, changed, torch.ones(()), mask=mask)[0]
+    torch.testing.assert_close(before, after)
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_batch_dimensions_may_be_many_or_none_and_broadcast(path: str) -> None:
+    function = attention if path == "explicit" else fused_attention
+    query, key, value = torch.randn(T, D), torch.randn(B, H, S, D), torch.randn(H, S, DV)
+    result = function(query, key, value, random_mask(B, 1, T, S))
+    output = result if isinstance(result, Tensor) else result.output
+    assert output.shape == (B, H, T, DV)
+    one = attention(query, key[1, 2], value[2], random_mask(B, 1, T, S)[1, 0]).output
+    torch.testing.assert_close(output[1, 2], one)
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_dropout_drops_that_share_of_the_weights(path: str) -> None:
+    torch.manual_seed(0)
+    # equal weights over values of 1: the output is the share kept, divided by 1 - p
+    zeros, ones = torch.zeros(1, 1, 997, 1), torch.ones(1, 1, 997, 1)
+    function = attention if path == "explicit" else fused_attention
+    result = function(zeros, zeros, ones, dropout=0.25)
+    output = result if isinstance(result, Tensor) else result.output
+    assert output.std() > 1e-3
+    assert output.mean().item() == pytest.approx(1, abs=2e-3)
+    weights = attention(zeros, zeros, ones, dropout=0.25).weights
+    torch.testing.assert_close(weights, torch.full_like(weights, 1 / 997))  # those before dropout
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"mask": torch.ones(T, S)}, TypeError, "mask must be bool.*got torch.float32"),
+        ({"mask": torch.ones(T, S).long()}, TypeError, "mask must be bool.*got torch.int64"),
+        ({"mask": torch.ones(S, T, dtype=torch.bool)}, ValueError, r"mask.*\(2, 3, 5, 7\).*\(7, 5"),
+        ({"mask": torch.ones(1, B, H, T, S) > 0}, ValueError, r"mask.*got shape \(1, 2, 3, 5, 7\)"),
+        ({"bias": torch.zeros(T + 1, S)}, ValueError, r"bias.*got shape \(6, 7\)"),
+        ({"bias": torch.zeros(T, S).long()}, TypeError, "bias.*int64"),
+        ({"query": torch.zeros(B, H, T, D + 1)}, ValueError, "same width, got 12 and 11"),
+        ({"value": torch.zeros(B, H, S + 1, DV)}, ValueError, "same length, got 7 and 8"),
+        ({"key": torch.zeros(B + 1, H, S, D)}, ValueError, r"same batch.*\(3, 3, 7, 11\)"),
+        ({"query": torch.zeros(B, H, T, D).long()}, TypeError, "query.*int64"),
+        ({"value": torch.zeros(DV)}, ValueError, r"value.*\(13,\)"),
+        ({"dropout": 1.5}, ValueError, "dropout.*1.5"),
+        ({"dropout": -0.5}, ValueError, "dropout.*-0.5"),
+    ],
+)
+@pytest.mark.parametrize("function", [attention, fused_attention])
+def test_errors_name_the_argument(
+    function, change: dict, error: type[Exception], message: str
+) -> None:
+    given = {name: x.detach().float() for name, x in inputs().items()}
+    with pytest.raises(error, match=message):
+        function(**given | change)
