@@ -333,6 +333,19 @@ def test_fit_accumulates_within_an_epoch() -> None:
     assert seen[2] == tokens and seen[5] == 2 * tokens
 
 
+def test_each_epoch_is_asked_for_in_turn() -> None:
+    class Asked(Batches):
+        def epoch(self, epoch: int):
+            asked.append(epoch)
+            return super().epoch(epoch)
+
+    asked: list[int] = []
+    batches = Asked(data().pairs, batch_size=5)
+    asked.clear()
+    fit(toy(), batches, TrainConfig(epochs=3, warmup=5, peak_lr=0.02), progress=False)
+    assert asked == [0, 0, 1, 2]  # the first time for the fingerprint
+
+
 def test_the_recorded_loss_is_per_token() -> None:
     model = toy()
     first = next(data().epoch(0))
