@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from transformer_lib.recipes import TASKS, Score
+from transformer_lib.results import record_score
 from transformer_lib.runs import CHECKPOINTS, Run, train
 
 DESCRIPTION = """\
@@ -38,7 +39,8 @@ Settings that are not given are the task's own. More --epochs on a finished run 
 
 EVALUATE = """\
 Translate a split greedily and compare with the references: cased, detokenized sacreBLEU with
-its signature for multi30k, exact match in percent for the others."""
+its signature for multi30k, exact match in percent for the others. The score of a whole split
+is kept in the run's scores.json."""
 
 TRANSLATE = """\
 Translate the sentences given, or the lines of the standard input:
@@ -109,6 +111,10 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     score, texts = run.score(args.split, args.limit)
     if args.write is not None:
         args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    if args.limit is None:  # a part of a split compares with nothing: not worth a record
+        record = {"metric": score.name, "value": score.value, "signature": score.signature}
+        record |= {"sentences": len(texts), "checkpoint": args.checkpoint, "decoding": "greedy"}
+        record_score(args.run, args.split, record)
     _print_score(args.split, score, len(texts))
 
 

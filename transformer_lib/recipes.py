@@ -28,7 +28,7 @@ class Task:
     Attributes:
         load: gives the (source, target) texts of a split.
         splits: what can be measured besides ``"train"``; the first is for validation.
-        tokenizer: makes one from training text and a vocabulary size.
+        tokenizer: makes one from the training pairs and a vocabulary size.
         score: compares translations with references.
         model, train: settings that suit the task, over those of preset and ``TrainConfig``.
         max_tokens, batch_size: a batch in tokens per side, or in pairs; one of the two. Tokens
@@ -37,7 +37,7 @@ class Task:
 
     load: Callable[[str], Pairs]
     splits: tuple[str, ...]
-    tokenizer: Callable[[Iterable[str], int | None], Tokenizer]
+    tokenizer: Callable[[Pairs, int | None], Tokenizer]
     score: Callable[[Sequence[str], Sequence[str]], Score]
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
@@ -80,14 +80,25 @@ def _copy_texts() -> Pairs:
     return [(text, text) for text in texts]
 
 
-def _characters(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
+def _texts(pairs: Pairs) -> list[str]:
+    return [text for pair in pairs for text in pair]
+
+
+def _characters(pairs: Pairs, vocab_size: int | None, words: Iterable[str] = ()) -> Tokenizer:
     if vocab_size is not None:
         raise ValueError("vocab_size must be left out: this task is spelled in characters")
-    return Tokenizer.characters(texts)
+    return Tokenizer.characters(_texts(pairs), words=words)
 
 
-def _joint_bpe(texts: Iterable[str], vocab_size: int | None) -> Tokenizer:
-    return Tokenizer.train_bpe(texts, vocab_size=vocab_size or 8_000)
+def _words_to_characters(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
+    # The source is read word by word, the target spelled: cross-attention, a row per letter and a
+    # column per word, can then be read like an alignment.
+    words = {word for source, _ in pairs for word in source.replace("-", " ").split()}
+    return _characters(pairs, vocab_size, words)
+
+
+def _joint_bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
+    return Tokenizer.train_bpe(_texts(pairs), vocab_size=vocab_size or 8_000)
 
 
 _SMALL = {"n_layers": 2, "dropout": 0.0}
@@ -99,12 +110,12 @@ TASKS = {
         tokenizer=_joint_bpe,
         score=bleu,
         train={"epochs": 30, "warmup": 2000, "peak_lr": 0.005},
-        max_tokens=4096,
+        max_tokens=2048,
     ),
     "number-words": Task(
         load=holding_out(1_000, number_word_pairs),
         splits=("val",),
-        tokenizer=_characters,
+        tokenizer=_words_to_characters,
         score=exact_match,
         model=_SMALL,
         train=_QUICK,

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
-__all__ = ["Record", "recorded"]
+__all__ = ["Record", "record_score", "recorded"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Record:
         settings: as ``config.json``: ``task model train sessions …``; each session, from a start
             to a stop, with ``command started commit hardware versions``.
         history: as ``log.jsonl``.
-        scores: as ``scores.json``: for each split its metric, value and signature.
+        scores: as ``scores.json``: for each split ``metric value signature sentences checkpoint``.
     """
 
     name: str
@@ -68,6 +69,15 @@ def recorded(name: str) -> Record:
         history=History.read(folder / "log.jsonl"),
         scores=json.loads(scores.read_text(encoding="utf-8")) if scores.exists() else {},
     )
+
+
+def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
+    """Add what was measured on a split to a run's ``scores.json``; an older score is replaced."""
+    path = Path(folder) / "scores.json"
+    scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    scores[split] = score
+    with replacing(path) as file:
+        file.write(json.dumps(scores, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def _folder() -> Path:

@@ -147,7 +147,7 @@ def train(
     if going_on:
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
     else:
-        tokenizer = recipe.tokenizer((text for pair in train_pairs for text in pair), vocab_size)
+        tokenizer = recipe.tokenizer(train_pairs, vocab_size)
     model_config = getattr(ModelConfig, preset)(
         vocab_size=tokenizer.vocab_size, **recipe.model | _given(model)
     )

@@ -56,6 +56,23 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
     assert main(arguments) == 0
     assert capsys.readouterr().out == "val, 7 sentences: exact_match 0.00 (percent)\n"
     assert len(written.read_text().splitlines()) == 7
+    assert not (folder / "scores.json").exists()  # of a part
+
+
+def test_evaluate_keeps_the_score_of_a_whole_split(folder: Path) -> None:
+    assert main(["evaluate", "--run", str(folder)]) == 0
+    assert main(["evaluate", "--run", str(folder), "--checkpoint", "last"]) == 0
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores == {
+        "val": {
+            "metric": "exact_match",
+            "value": 0.0,
+            "signature": "percent",
+            "sentences": 20,
+            "checkpoint": "last",
+            "decoding": "greedy",
+        }
+    }
 
 
 def test_translate_arguments_and_lines(

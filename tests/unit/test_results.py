@@ -1,0 +1,57 @@
+"""Records of real runs: complete, readable from anywhere, honest about where they ran."""
+
+import json
+
+import pytest
+
+from transformer_lib import results
+from transformer_lib.results import record_score, recorded
+
+NAMES = sorted(path.parent.name for path in results._folder().glob("*/config.json"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_says_how_to_repeat_it(name):
+    record = recorded(name)
+    for session in record.settings["sessions"]:
+        assert session["command"].startswith("python -m transformer_lib train ")
+        assert f"--task {record.settings['task']}" in session["command"]
+        assert session["hardware"] and session["versions"]["torch"] and session["started"]
+        assert len(session["commit"]) == 40, "trained from a commit, with nothing changed since"
+    assert record.settings["train"]["seed"] == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_is_whole(name):
+    record = recorded(name)
+    steps = [entry["step"] for entry in record.history]
+    assert steps == sorted(steps)
+    assert record.history.column("loss")[0] and record.history.column("val_loss")[0]
+    assert record.scores, "evaluated"
+    for score in record.scores.values():
+        assert score["metric"] and score["signature"] and score["sentences"]
+    first = record.settings["sessions"][0]
+    assert first["hardware"] in record.where() and first["started"][:10] in record.where()
+
+
+def test_an_unknown_name_is_told_the_known_ones():
+    with pytest.raises(ValueError, match="multi30k-tiny"):
+        recorded("multi30k-huge")
+
+
+def test_a_new_score_joins_the_others(tmp_path):
+    record_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
+    record_score(tmp_path, "test", {"metric": "bleu", "value": 2.0})
+    record_score(tmp_path, "val", {"metric": "bleu", "value": 3.0})
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert {split: score["value"] for split, score in scores.items()} == {"val": 3.0, "test": 2.0}
+
+
+def test_a_wheel_finds_its_records_inside_the_package(tmp_path, monkeypatch):
+    inside = tmp_path / "site" / "recorded" / "a-run"
+    inside.mkdir(parents=True)
+    (inside / "config.json").write_text('{"task": "copy"}')
+    (inside / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+    monkeypatch.setattr(results, "__file__", str(tmp_path / "site" / "results.py"))
+    record = recorded("a-run")
+    assert (record.settings["task"], record.history.column("loss")) == ("copy", ([1], [2.0]))
