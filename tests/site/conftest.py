@@ -39,18 +39,28 @@ def browser(book):
         yield browser
 
 
-@pytest.fixture
-def visit(browser, bases):
-    """visit(page, scheme, **context options) -> (page, watch); closed when the test ends."""
+def visiting(browser, bases):
     contexts = []
 
-    def visit(page: str, scheme: str = "http", **options):
+    def visit(page: str, scheme: str = "http", figures: str = "[data-model]", **options):
         options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
         context = browser.new_context(**options)
         contexts.append(context)
         watch = pages.Watch(context, bases[scheme])
-        return pages.open_page(context, bases[scheme] + page), watch
+        return pages.open_page(context, bases[scheme] + page, figures), watch
 
     yield visit
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def visit(browser, bases):
+    """visit(page, scheme, figures, **context options) -> (page, watch), for one test."""
+    yield from visiting(browser, bases)
+
+
+@pytest.fixture(scope="module")
+def visit_once(browser, bases):
+    """The same, for pages that several tests use."""
+    yield from visiting(browser, bases)

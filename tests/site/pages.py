@@ -126,11 +126,11 @@ class Watch:
         return {kind: lines for kind, lines in found.items() if lines}
 
 
-def open_page(context, url: str):
-    """A page with all its live figures awake: they wake when they near the viewport."""
+def open_page(context, url: str, figures: str = "[data-model]"):
+    """A page with its live figures awake, all or those named: they wake near the viewport."""
     page = context.new_page()
     page.goto(url, wait_until="load")
-    for figure in page.locator("[data-model]").all():
+    for figure in page.locator(figures).all():
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=20_000)
     page.evaluate("window.scrollTo(0, 0)")
