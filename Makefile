@@ -44,7 +44,7 @@ test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, th
 	@$(PY) -m pytest --quiet tests/notebooks
 	@echo "== 4/4  the built site"
 	@$(MAKE) --no-print-directory book
-	@$(PY) -m pytest --quiet tests/site
+	@$(PY) -m pytest --quiet -n 2 tests/site
 
 lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff check .
