@@ -82,6 +82,10 @@ class Decoder(nn.Module):
         Returns:
             ``(B, T, d_model)``.
         """
+        if cache is not None and len(cache.layers) != len(self.layers):
+            raise ValueError(
+                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
+            )
         t = x.size(1)
         s = t + (cache.length if cache else 0)
         if mask is not None and mask.dtype is not torch.bool:

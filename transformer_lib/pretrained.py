@@ -35,7 +35,7 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         ValueError: a peer of a kind ours cannot be (no bias, another activation).
 
     Example:
-        >>> peer = nn.Transformer(12, 3, 2, 2, 20, batch_first=True).eval()
+        >>> peer = nn.Transformer(12, 4, 2, 2, 20, batch_first=True).eval()
         >>> source, target = torch.randn(2, 5, 12), torch.randn(2, 3, 12)
         >>> hidden = nn.Transformer.generate_square_subsequent_mask(3)
         >>> ours = from_torch(peer)(source, target)
@@ -43,9 +43,13 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     """
     if not isinstance(peer, nn.Transformer):
         raise TypeError(f"peer must be a torch.nn.Transformer, got {type(peer).__name__}")
-    layer: Any = peer.encoder.layers[0]
+    layer = _layers(peer)[0]
     if layer.linear1.bias is None:
         raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")
+    # A decoder of torch forgets an activation given as a module, and uses ReLU (2.13).
+    activations = {_activation(each.activation) for each in _layers(peer)}
+    if len(activations) > 1:
+        raise ValueError(f"peer must have one activation in all layers, got {activations}")
     if (peer.encoder.norm is None) != (peer.decoder.norm is None):
         raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
     config = ModelConfig(
@@ -59,7 +63,7 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         pre_norm=layer.norm_first,
         final_norm=peer.encoder.norm is not None,
         norm_eps=layer.norm1.eps,
-        activation=_activation(layer.activation),
+        activation=activations.pop(),
     )
     ours = EncoderDecoder(config).to(layer.linear1.weight)
     for mine, theirs in zip(ours.encoder.layers, peer.encoder.layers, strict=True):
@@ -70,6 +74,10 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         _copy(ours.encoder.norm, peer.encoder.norm)
         _copy(ours.decoder.norm, peer.decoder.norm)
     return ours.train(peer.training)
+
+
+def _layers(peer: Any) -> list[Any]:
+    return [*peer.encoder.layers, *peer.decoder.layers]
 
 
 def _encoder_layer(mine: Any, theirs: Any) -> None:

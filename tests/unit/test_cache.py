@@ -54,7 +54,7 @@ def test_errors() -> None:
         KVCache(n_layers=0)
     with pytest.raises(ValueError, match="cache is empty"):
         AttentionCache().read()
-    with pytest.raises(ValueError, match="index must be integers.*float32"):
+    with pytest.raises(ValueError, match=r"index must be integers.*float32"):
         KVCache(n_layers=1).reorder(torch.ones(2))
     with pytest.raises(ValueError, match=r"index must be integers.*\(1, 2\)"):
         KVCache(n_layers=1).reorder(torch.ones(1, 2).long())

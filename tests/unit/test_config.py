@@ -38,7 +38,7 @@ def test_errors_name_the_field_and_the_value(field: str, value: object) -> None:
 def test_errors_of_fields_that_do_not_go_together() -> None:
     with pytest.raises(ValueError, match=r"d_model \(20\) must be divisible by n_heads \(3\)"):
         ModelConfig(vocab_size=100, d_model=20, n_heads=3)
-    with pytest.raises(ValueError, match="d_model must be even.*15"):
+    with pytest.raises(ValueError, match=r"d_model must be even.*15"):
         ModelConfig(vocab_size=100, d_model=15, n_heads=3)
     with pytest.raises(ValueError, match=r"must differ, got .*'eos_id': 1"):
         ModelConfig(vocab_size=100, eos_id=1)

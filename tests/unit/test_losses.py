@@ -33,6 +33,36 @@ def test_equals_torch_per_token_and_skips_padding(smoothing: float) -> None:
     assert gradient[labels != 0].abs().min() > 0
 
 
+@pytest.mark.parametrize("pad_id", [0, -100])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_gradients_equal_torchs_however_often_they_are_asked_for(
+    smoothing: float, pad_id: int
+) -> None:
+    logits = torch.randn(B, T, V, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([[3, 6, pad_id], [1, pad_id, pad_id]])
+    loss = cross_entropy(logits, labels, label_smoothing=smoothing, pad_id=pad_id)
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), label_smoothing=smoothing, ignore_index=pad_id
+    )
+    (gradient,) = torch.autograd.grad(expected, logits)
+    for _ in range(2):
+        (found,) = torch.autograd.grad(loss.mean, logits, retain_graph=True)
+        torch.testing.assert_close(found, gradient, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
+    logits = (torch.randn(5, V) * 3).to(dtype).requires_grad_()
+    loss = cross_entropy(logits, torch.tensor([1, 2, 3, 4, 6]), label_smoothing=0.1)
+    exact = cross_entropy(logits.double(), torch.tensor([1, 2, 3, 4, 6]), label_smoothing=0.1)
+    assert loss.total.dtype is torch.float32
+    torch.testing.assert_close(loss.total.double(), exact.total)
+    (gradient,) = torch.autograd.grad(loss.total, logits)
+    assert gradient.dtype is dtype
+    (expected,) = torch.autograd.grad(exact.total, logits)
+    torch.testing.assert_close(gradient, expected, rtol=1e-2, atol=1e-3)
+
+
 def test_the_padding_id_is_the_one_given() -> None:
     logits = torch.randn(4, V)
     loss = cross_entropy(logits, torch.tensor([0, 5, 5, 5]), pad_id=5)

@@ -1,0 +1,147 @@
+"""Greedy decoding: which token, how probable, and when it is over."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib import ModelConfig, Transformer, greedy
+
+V, PAD, BOS, EOS = 11, 0, 1, 2
+CONFIG = ModelConfig(
+    vocab_size=V, d_model=12, n_heads=3, n_layers=2, d_ff=17, dropout=0.5, max_len=13
+)
+
+
+@dataclass
+class Script:
+    """The state of `Toy`: which sentences, how far."""
+
+    source: Tensor
+    position: int = 0
+
+    def reorder(self, index: Tensor) -> None:
+        self.source = self.source[index]
+
+
+class Toy:
+    """A model that is no module: it copies its source, surer and surer."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[int]] = []
+
+    def start(self, source: Tensor) -> Script:
+        return Script(source)
+
+    def step(self, tokens: Tensor, state: Script) -> tuple[Tensor, Script]:
+        self.seen.append(tokens.tolist())
+        logits = torch.zeros(len(tokens), V)
+        wanted = state.source[:, state.position]
+        logits[torch.arange(len(tokens)), wanted] = 1.0 + state.position
+        return logits, Script(state.source, state.position + 1)
+
+
+def log_probability(position: int) -> float:
+    """Of the wanted token: log-softmax of one logit 1 + position among zeros."""
+    logits = torch.tensor([1.0 + position] + [0.0] * (V - 1))
+    return logits.log_softmax(-1)[0].item()
+
+
+def test_each_row_ends_by_itself_and_pads_follow() -> None:
+    model = Toy()
+    source = torch.tensor([[5, 6, 2, 7, 8, 9], [2, 7, 7, 7, 7, 7], [4, 5, 6, 7, 2, 9]])
+    ids, scores = greedy(model, source, max_len=6)
+    assert ids.tolist() == [[5, 6, 2, 0, 0], [2, 0, 0, 0, 0], [4, 5, 6, 7, 2]]  # and no sixth step
+    assert ids.dtype is torch.int64
+    # the first input is bos, then what was chosen, pads for rows that are over
+    assert model.seen == [[1, 1, 1], [5, 2, 4], [6, 0, 5], [2, 0, 6], [0, 0, 7]]
+    for score, n_tokens in zip(scores.tolist(), (3, 1, 5), strict=True):  # eos counts, pads do not
+        assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
+
+
+def test_max_len_cuts() -> None:
+    ids, scores = greedy(Toy(), torch.tensor([[5, 6, 7, 8], [5, 2, 7, 8]]), max_len=3)
+    assert ids.tolist() == [[5, 6, 7], [5, 2, 0]]
+    assert scores[0].item() == pytest.approx(sum(map(log_probability, range(3))), abs=1e-5)
+
+
+def test_the_special_ids_are_those_given() -> None:
+    model = Toy()
+    ids, _ = greedy(model, torch.tensor([[5, 9, 2, 3]]), max_len=4, bos_id=8, eos_id=9, pad_id=7)
+    assert ids.tolist() == [[5, 9]]
+    assert model.seen == [[8], [5]]
+    source = torch.tensor([[9, 5], [5, 5]])
+    assert greedy(Toy(), source, max_len=2, eos_id=9, pad_id=7).ids.tolist() == [[9, 7], [5, 5]]
+
+
+def transformer() -> Transformer:
+    torch.manual_seed(3)
+    model = Transformer(CONFIG)
+    for parameter in model.parameters():  # peaked enough to end at different times
+        nn.init.normal_(parameter, std=0.4)
+    return model.double()
+
+
+SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8, 2, 0, 0, 0]])
+
+
+def test_scores_are_those_of_one_full_pass_and_no_token_was_better() -> None:
+    model = transformer()
+    ids, scores = greedy(model, SOURCE, max_len=10)
+    assert (
+        len({tuple(row) for row in ids.tolist()}) > 1
+    )  # a model that says one thing tests nothing
+    bos = torch.full((len(SOURCE), 1), BOS)
+    with torch.no_grad():
+        logits = model.eval()(SOURCE, torch.cat((bos, ids[:, :-1]), dim=1))
+    for row, chosen, score in zip(logits.log_softmax(-1), ids.tolist(), scores, strict=True):
+        length = chosen.index(EOS) + 1 if EOS in chosen else len(chosen)
+        assert row.argmax(-1)[:length].tolist() == chosen[:length]
+        assert score.item() == pytest.approx(row.amax(-1)[:length].sum().item(), abs=1e-4)
+
+
+def test_rows_do_not_feel_one_another() -> None:
+    model = transformer()
+    together = greedy(model, SOURCE, max_len=10).ids
+    for i in range(len(SOURCE)):
+        alone = greedy(model, SOURCE[i : i + 1], max_len=10).ids[0]
+        assert together[i, : len(alone)].equal(alone)
+        assert together[i, len(alone) :].eq(PAD).all()
+
+
+def test_dropout_is_off_meanwhile_and_every_mode_comes_back() -> None:
+    model = transformer().train()
+    model.encoder.eval()  # a frozen part
+    model.encoder.layers[0].train()
+    before = [module.training for module in model.modules()]
+    assert greedy(model, SOURCE, max_len=10).ids.equal(greedy(model, SOURCE, max_len=10).ids)
+    assert [module.training for module in model.modules()] == before
+    with pytest.raises(ValueError, match="holds id 20"):
+        greedy(model, SOURCE + V - 1, max_len=10)
+    assert [module.training for module in model.modules()] == before
+    expected = greedy(model.eval(), SOURCE, max_len=10)
+    assert greedy(model.train(), SOURCE, max_len=10).ids.equal(expected.ids)
+
+
+def test_no_graph_is_kept() -> None:
+    ids, scores = greedy(transformer(), SOURCE, max_len=10)
+    assert not scores.requires_grad
+    transformer()(SOURCE, ids).sum().backward()  # what was generated may be trained on
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scores_are_summed_in_float32(dtype: torch.dtype) -> None:
+    assert greedy(transformer().to(dtype), SOURCE, max_len=10).scores.dtype is torch.float32
+
+
+def test_errors() -> None:
+    model = transformer()
+    with pytest.raises(ValueError, match="max_len must be at least 1, got 0"):
+        greedy(model, SOURCE, max_len=0)
+    with pytest.raises(ValueError, match="source must not be empty"):
+        greedy(model, SOURCE[:, :0], max_len=5)
+    with pytest.raises(ValueError, match="source must not be empty"):
+        greedy(model, SOURCE[:0], max_len=5)
+    with pytest.raises(ValueError, match=r"length 14 is longer than max_len \(13\)"):
+        greedy(model, SOURCE, max_len=14, eos_id=V)

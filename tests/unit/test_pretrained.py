@@ -1,0 +1,122 @@
+"""Parity with torch: same weights, same numbers."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib import EncoderDecoder
+from transformer_lib.pretrained import from_torch
+
+B, T, S, H, D, FF = 2, 5, 7, 3, 12, 17
+# torch says of many models that it will not use a shortcut of its own
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+
+
+def torch_transformer(dtype: torch.dtype = torch.float64, **options: object) -> nn.Transformer:
+    torch.manual_seed(0)
+    options = {"nhead": H, "num_encoder_layers": 2, "num_decoder_layers": 3} | options
+    peer = nn.Transformer(
+        D, dim_feedforward=FF, dropout=0.1, batch_first=True, dtype=dtype, **options
+    )
+    for parameter in peer.parameters():  # biases of 0 and norms of 1 hide mistakes
+        nn.init.normal_(parameter, std=0.3)
+    return peer.eval()
+
+
+def compare(peer: nn.Transformer, dtype: torch.dtype = torch.float64) -> None:
+    """Two sentences of different length on either side; S and T differ."""
+    torch.manual_seed(1)
+    source, target = torch.randn(B, S, D, dtype=dtype), torch.randn(B, T, D, dtype=dtype)
+    source_real, target_real = torch.ones(B, S) > 0, torch.ones(B, T) > 0
+    source_real[1, 4:], target_real[1, 3:] = False, False
+    ours = from_torch(peer)
+    found = ours(
+        source, target,
+        source_mask=source_real[:, None, None], target_mask=target_real[:, None, None],
+    )  # fmt: skip
+    expected = peer(
+        source, target, tgt_mask=torch.ones(T, T).triu(1) > 0,
+        src_key_padding_mask=~source_real, tgt_key_padding_mask=~target_real,
+        memory_key_padding_mask=~source_real,
+    )  # fmt: skip
+    tolerance = 1e-10 if dtype is torch.float64 else 1e-5
+    torch.testing.assert_close(
+        found[target_real], expected[target_real], rtol=tolerance, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_outputs_equal(norm_first: bool, activation: str, dtype: torch.dtype) -> None:
+    peer = torch_transformer(dtype, norm_first=norm_first, activation=activation)
+    assert peer.encoder.norm is not None
+    compare(peer, dtype)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_outputs_equal_without_final_norms(norm_first: bool) -> None:
+    peer = torch_transformer(norm_first=norm_first)
+    peer.encoder.norm = peer.decoder.norm = None
+    compare(peer)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_encoder_layers": 1, "num_decoder_layers": 4},
+        {"num_encoder_layers": 3, "num_decoder_layers": 1},
+        {"nhead": 1},
+        {"layer_norm_eps": 0.1},
+        {"activation": torch.relu},
+        {"activation": nn.ReLU()},
+    ],
+)
+def test_outputs_equal_at_other_sizes(options: dict) -> None:
+    compare(torch_transformer(**options))
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_gradients_equal(norm_first: bool) -> None:
+    peer = torch_transformer(norm_first=norm_first)
+    ours = from_torch(peer)
+    assert isinstance(ours, EncoderDecoder)
+    source, target = torch.randn(B, S, D).double(), torch.randn(B, T, D).double()
+    source.requires_grad_()
+    ours(source, target).square().sum().backward()
+    found = source.grad
+    source.grad = None
+    peer(source, target, tgt_mask=torch.ones(T, T).triu(1) > 0).square().sum().backward()
+    torch.testing.assert_close(found, source.grad, rtol=1e-8, atol=1e-8)
+    last: Tensor = peer.decoder.layers[2].linear2.weight.grad  # type: ignore[assignment]
+    torch.testing.assert_close(
+        ours.decoder.layers[2].feed_forward.down.weight.grad, last, rtol=1e-8, atol=1e-8
+    )
+
+
+def test_weights_are_copied_and_the_mode_is_the_peers() -> None:
+    peer = torch_transformer()
+    ours = from_torch(peer)
+    assert not ours.training
+    assert from_torch(peer.train()).training
+    before = peer.encoder.layers[0].linear1.weight.clone()
+    nn.init.zeros_(ours.encoder.layers[0].feed_forward.up.weight)
+    assert peer.encoder.layers[0].linear1.weight.equal(before)
+    n_ours, n_theirs = (sum(p.numel() for p in m.parameters()) for m in (ours, peer))
+    assert n_ours == n_theirs
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match=r"peer must be a torch.nn.Transformer, got Linear"):
+        from_torch(nn.Linear(2, 2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="bias=False"):
+        from_torch(torch_transformer(bias=False))
+    for activation in (torch.tanh, nn.GELU(approximate="tanh"), nn.SiLU()):
+        with pytest.raises(ValueError, match="activation must be ReLU or GELU"):
+            from_torch(torch_transformer(activation=activation))
+    with pytest.raises(ValueError, match="one activation in all layers"):
+        from_torch(torch_transformer(activation=nn.GELU()))  # torch's decoder makes it ReLU
+    peer = torch_transformer()
+    peer.decoder.norm = None
+    with pytest.raises(ValueError, match="norm or neither"):
+        from_torch(peer)
