@@ -48,7 +48,7 @@ test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, th
 
 lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff check .
-	@$(PY) -m pyright
+	@$(PY) -m pyright --pythonpath $(PY)
 
 notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
 	@$(PY) tests/notebooks/execute.py
@@ -79,7 +79,7 @@ $(MADE):
 	@echo "Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) > /dev/null 2>&1 \
 		|| { rm -rf $(VENV) \
-		&& $(PYTHON) -m pip install --quiet --target .cache/virtualenv virtualenv \
+		&& $(PYTHON) -m pip install --quiet --quiet --target .cache/virtualenv virtualenv \
 		&& PYTHONPATH=.cache/virtualenv $(PYTHON) -m virtualenv --quiet $(VENV); }
 	@touch $@
 
