@@ -17,6 +17,7 @@ from torch import Tensor, nn
 import transformer_lib
 from transformer_lib.data import Batches
 from transformer_lib.training import History, TrainConfig, evaluate, fit, load_checkpoint
+from transformer_lib.training.records import RunLog
 from transformer_lib.training.update import Updater
 
 V = 11
@@ -181,6 +182,7 @@ def test_ctrl_c_in_validation_stops_at_once_and_validates_again(
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, validate=interrupted)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 16
     run(tmp_path)
     assert_same_run(tmp_path, unbroken)
 
@@ -429,6 +431,9 @@ def test_evaluate_counts_tokens_not_batches() -> None:
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
     assert model.training
     with torch.no_grad():
+        model.output.weight.zero_()
+        model.output.bias.zero_()
+        assert evaluate(model, batches)["loss"] == pytest.approx(math.log(V))
         model.output.bias[2] = 100.0  # says <eos> always: one token of each pair
     tokens = sum(batch.n_tokens for batch in batches.epoch(0))
     assert evaluate(model, batches)["accuracy"] == pytest.approx(36 / tokens)
@@ -438,9 +443,32 @@ def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) 
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
     assert History.read(path) == [{"step": 1, "loss": 2.0}]
-    path.write_text('{"step": 1, "lo\n{"step": 2}\n')
-    with pytest.raises(ValueError, match="line 1"):
-        History.read(path)
+    for broken, line in (('{"step": 1, "lo\n{"step": 2}\n', 1), ('{"step": 1}\n[2]\n', 2)):
+        path.write_text(broken)
+        with pytest.raises(ValueError, match=f"line {line}"):
+            History.read(path)
+
+
+def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 3}\n{"step": 6}\n{"step": 8}\n{"st')
+    log = RunLog(path, until=6)
+    log.add({"step": 7})
+    assert log.history == History.read(path) == [{"step": 3}, {"step": 6}, {"step": 7}]
+    assert RunLog(path).history == History.read(path) == []
+
+
+def test_the_best_model_is_that_of_the_lowest_loss(tmp_path: Path) -> None:
+    losses, models = iter([3.0, 1.0, 2.0, 1.5]), []
+
+    def validate(model: nn.Module, epoch: int) -> dict[str, float]:
+        models.append({name: value.clone() for name, value in model.state_dict().items()})
+        return {"loss": next(losses)}
+
+    run(tmp_path, validate=validate)
+    best = load_checkpoint(tmp_path / "best.pt")
+    assert (best["step"], best["val_loss"]) == (16, 1.0)
+    assert_same_bits(dict(best["model"]), models[1])
 
 
 def test_the_bar_goes_to_the_error_stream(capsys: pytest.CaptureFixture) -> None:
