@@ -118,11 +118,11 @@ def fused_attention(
     if mask is not None:
         # What a kernel does with a row that has no key differs between devices and
         # versions. Show it every key, then throw the result away, gradient included.
-        mask = torch.atleast_2d(mask)
+        mask = _rows(mask)
         empty = ~mask.any(dim=-1, keepdim=True)
         mask = mask | empty
     if bias is not None:
-        bias = torch.atleast_2d(bias.to(query.dtype))
+        bias = _rows(bias.to(query.dtype))
         if mask is not None:
             bias = bias.masked_fill(~mask, torch.finfo(query.dtype).min)
         mask = bias
@@ -168,6 +168,10 @@ def _check(
                 f"{name} must be broadcastable to {scores} (..., queries, keys), "
                 f"got shape {_shape(tensor)}"
             )
+
+
+def _rows(scores: Tensor) -> Tensor:
+    return scores if scores.dim() > 1 else scores.view(1, -1)  # the kernel wants two dimensions
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """Two paths, one result: the attention to read and the one to run."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ B, H, T, S, D, DV = 2, 3, 5, 7, 11, 13
 INPUTS = ("query", "key", "value")
 
 
-def inputs(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
+def inputs(dtype: torch.dtype = torch.float64) -> dict[str, Any]:
     torch.manual_seed(0)
     return {
         "query": torch.randn(B, H, T, D, dtype=dtype, requires_grad=True),
@@ -43,14 +45,12 @@ BIASES = {
 }
 
 
-def results(
-    path: str, given: dict[str, Tensor], weight: Tensor, **options: object
-) -> tuple[Tensor, ...]:
+def results(path: str, given: dict[str, Any], weight: Tensor, **options: Any) -> tuple[Tensor, ...]:
     """Output and gradients of one path."""
     if path == "explicit":
-        output = attention(**given, **options).output  # type: ignore[arg-type]
+        output = attention(**given, **options).output
     else:
-        output = fused_attention(**given, **options)  # type: ignore[arg-type]
+        output = fused_attention(**given, **options)
     return output, *torch.autograd.grad((output * weight).sum(), [given[n] for n in INPUTS])
 
 

@@ -1,5 +1,7 @@
 """The parts of a layer, against torch's and against arithmetic."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,7 +23,7 @@ CONFIG = ModelConfig(vocab_size=19, d_model=22, n_heads=2, n_layers=3, d_ff=17, 
 D = CONFIG.d_model
 
 
-def changed(**changes: object) -> ModelConfig:
+def changed(**changes: Any) -> ModelConfig:
     from dataclasses import replace
 
     return replace(CONFIG, **changes)

@@ -1,6 +1,7 @@
 """The numbers of a model: what is allowed, and who is named when one is not."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ from transformer_lib import ModelConfig
         ("eos_id", 100),
     ],
 )
-def test_errors_name_the_field_and_the_value(field: str, value: object) -> None:
+def test_errors_name_the_field_and_the_value(field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"^{field} must .*{value}"):
-        ModelConfig(**{"vocab_size": 100} | {field: value})
+        ModelConfig(**{"vocab_size": 100, field: value})
 
 
 def test_errors_of_fields_that_do_not_go_together() -> None:

@@ -1,6 +1,7 @@
 """The models: who sees whom, one step at a time as all at once, and what is saved."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ CONFIG = ModelConfig(
 )  # fmt: skip
 
 
-def transformer(**changes: object) -> Transformer:
+def transformer(**changes: Any) -> Transformer:
     torch.manual_seed(0)
     model = Transformer(replace(CONFIG, **changes)).double().eval()
     for parameter in model.parameters():  # away from zeros and ones, which hide mistakes

@@ -1,5 +1,7 @@
 """Many heads: against torch's own module, with cache, and with its weights on record."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ from transformer_lib.cache import AttentionCache
 B, T, S, H, D = 2, 5, 7, 3, 33  # d_head 11
 
 
-def layer(**changes: object) -> MultiHeadAttention:
+def layer(**changes: Any) -> MultiHeadAttention:
     torch.manual_seed(0)
     made = MultiHeadAttention(**{"d_model": D, "n_heads": H} | changes)
     nn.init.normal_(made.in_proj.bias)  # zeros would hide a bias in the wrong place
