@@ -83,6 +83,24 @@ def average_of_the_rest(x):
     return torch.stack([x[t:].mean(0) for t in range(len(x))])
 
 
+def average_with_the_past_forbidden(x):
+    scores = torch.zeros(len(x), len(x)).masked_fill(triangle(x) == 1, float("-inf"))
+    return scores.softmax(dim=-1) @ x
+
+
+def average_of_two_at_a_time(x):
+    mean, rows = x[0], []
+    for t in range(len(x)):
+        mean = x[0] if t == 0 else (mean + x[t]) / 2
+        rows.append(mean)
+    return torch.stack(rows)
+
+
+def average_of_four(x):
+    allowed = torch.ones(4, 4).tril()
+    return (allowed / allowed.sum(dim=1, keepdim=True)) @ x
+
+
 def average_counted_from_zero(x):
     return torch.cumsum(x, dim=0) / torch.arange(len(x)).unsqueeze(1)
 
@@ -103,6 +121,13 @@ def average_counted_from_zero(x):
         (average_of_the_rest, "the triangle is the upper one"),
         (lambda x: F.softmax(triangle(x), dim=-1) @ x, "since e^0 = 1"),
         (lambda x: triangle(x) / triangle(x).sum(1, keepdim=True), "the weights are returned"),
+        (lambda x: x.mean(dim=0), "those still to come included"),
+        (lambda x: torch.softmax(triangle(x), dim=0) @ x, "the columns of the weights sum to 1"),
+        (lambda x: (triangle(x) / triangle(x).sum(1, keepdim=True)).T @ x, "turned on their side"),
+        (average_with_the_past_forbidden, "the wrong way round"),
+        (average_of_two_at_a_time, "counts as one"),
+        (average_of_four, "4 by 4 whatever x is"),
+        (lambda x: x.cumsum(0) / torch.arange(1, len(x) + 1), "without keepdim=True"),
         (lambda x: averages_in_a_loop(x.T).T, "along each row, over the columns so far"),
         (
             lambda x: x @ (triangle(x) / triangle(x).sum(1, keepdim=True)),
@@ -234,6 +259,50 @@ def attend_with(weigh):
     return function
 
 
+def attend_masked(mask):
+    """Attention with a mask of the learner's own: mask(scores, triangle of 1 and 0)."""
+
+    def function(q, k, v, causal=False):
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+        if causal:
+            scores = mask(scores, torch.ones(scores.shape[-2:]).tril())
+        return F.softmax(scores, dim=-1) @ v
+
+    return function
+
+
+def attend_masking_late_with_infinity(q, k, v, causal=False):
+    weights = F.softmax(q @ k.mT / math.sqrt(q.size(-1)), dim=-1)
+    if causal:
+        banned = torch.ones(weights.shape[-2:]).tril() == 0
+        weights = weights.masked_fill(banned, -math.inf)
+    return weights @ v
+
+
+def attend_four_by_four(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if causal:
+        scores = scores.masked_fill(torch.tril(torch.ones(4, 4)) == 0, -math.inf)
+    return scores.softmax(-1) @ v
+
+
+def attend_with_the_second_axis(q, k, v, causal=False):
+    scores = q @ k.transpose(1, 2) / math.sqrt(q.size(-1))
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
+    return scores.softmax(-1) @ v
+
+
+def attend_causal_or_not(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def attend_returning_both(q, k, v, causal=False):
+    return attend()(q, k, v, causal), attend_returning_weights(q, k, v, causal)
+
+
 def attend_with_queries_and_keys_swapped(q, k, v, causal=False):
     scores = k @ q.mT / math.sqrt(q.size(-1))
     if causal:
@@ -276,7 +345,20 @@ def attend_without_transpose(q, k, v, causal=False):
         (attend_without_transpose, "the keys are not transposed"),
         (attend_with_big_t, "takes all axes (.T)"),
         (attend_without_softmax, "there is no softmax"),
-        (attend_returning_weights, "the weights are returned"),
+        (attend_returning_weights, "the weights are returned, and the values never mixed"),
+        (attend_returning_both, "the output is right, but the weights are returned with it"),
+        (attend_causal_or_not, "`causal` is not asked"),
+        (attend_masked(lambda s, t: s.masked_fill(t == 1, -math.inf)), "fill is the wrong way"),
+        (attend_masked(lambda s, t: s + (1 - t) * -math.inf), "0 · ∞ is NaN"),
+        (attend_masking_late_with_infinity, "filled in after the softmax"),
+        (attend_four_by_four, "4 by 4 for tokens of any number"),
+        (attend_with_the_second_axis, "where only the last two may change places"),
+        (attend_masked(lambda s, t: s + t), "is added to the scores"),
+        (attend(lambda q, k, v: math.sqrt(len(k))), "of the first axis"),
+        (
+            lambda q, k, v, causal=False: attend()(q, k, torch.eye(k.size(-2)), causal).mT @ v,
+            "turned on their side",
+        ),
         (lambda q, k, v, causal=False: attend()(q, k, k, causal), "the keys are mixed"),
     ],
 )
@@ -285,6 +367,15 @@ def test_wrong_attentions_are_named(capsys, function, diagnosis):
         capsys, lambda q, k, v, causal=False: function(q, k, v, causal), "scaled_attention"
     ).report
     assert diagnosis in report
+
+
+def test_mistakes_with_the_triangle_point_to_its_section(capsys):
+    report = verdict(
+        capsys,
+        lambda q, k, v, causal=False: attend(diagonal=0)(q, k, v, causal),
+        "scaled_attention",
+    ).report
+    assert "Which scores make softmax draw this triangle?" in report
 
 
 def test_an_attention_without_causal_is_told_its_signature(capsys):

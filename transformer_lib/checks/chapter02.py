@@ -17,6 +17,10 @@ def _random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+# An exercise names one section; a mistake that belongs to another one says so itself.
+_SEE = ' (see the section "Which scores make softmax draw this triangle?")'
+
+
 # ---------------------------------------------------------------------------------- past_average
 
 
@@ -32,12 +36,19 @@ def _counts(x: Tensor) -> Tensor:
     return torch.arange(1, len(x) + 1, dtype=x.dtype)[:, None]
 
 
+def _averaged_with_the_last(x: Tensor) -> Tensor:
+    rows = [x[0]]
+    for row in x[1:]:
+        rows.append((rows[-1] + row) / 2)
+    return torch.stack(rows)
+
+
 _PAST_AVERAGE = Exercise(
     name="past_average",
     reference=_past_average,
     cases=[
         Case("one row", torch.tensor([[3.0, -1.0, 4.0]])),
-        Case("four days, one temperature each", torch.tensor([[12.0], [18.0], [15.0], [11.0]])),
+        Case("four days, one temperature each", torch.tensor([[12.0], [18.0], [21.0], [5.0]])),
         Case("as many rows as columns", _random(3, 3)),
         Case("five rows of two", _random(5, 2)),
         Case("two rows of seven", _random(2, 7)),
@@ -45,7 +56,8 @@ _PAST_AVERAGE = Exercise(
     mistakes={
         "every row averages all rows, those still to come included": [
             lambda x: x.mean(0).expand_as(x),
-            lambda x: _allowed(x).mul(0).softmax(-1) @ x,
+            lambda x: x.mean(0),
+            lambda x: x.mean(0, keepdim=True),
         ],
         "row t leaves itself out: the diagonal belongs to the past": [
             lambda x: _allowed(x, -1) / _allowed(x, -1).sum(-1, keepdim=True) @ x,
@@ -61,18 +73,32 @@ _PAST_AVERAGE = Exercise(
         "the rows so far are counted from 0: the first row is divided by 0": [
             lambda x: x.cumsum(0) / (_counts(x) - 1),
         ],
+        "row t is averaged with the last average alone, which stands for many rows and counts as "
+        "one": _averaged_with_the_last,
         "the columns of the weights sum to 1 and not the rows": [
             lambda x: _allowed(x) / _allowed(x).sum(0) @ x,
             lambda x: _allowed(x).log().softmax(0) @ x,
+            lambda x: _allowed(x).softmax(0) @ x,
+        ],
+        "the weights are turned on their side: row t takes from what comes after it, and divides "
+        "by the wrong count": [
+            lambda x: (_allowed(x) / _counts(x)).mT @ x,
+        ],
+        "the fill is the wrong way round: minus infinity belongs where row t may not look" + _SEE: [
+            lambda x: (1 - _allowed(x)).log().softmax(-1) @ x,
+        ],
+        "the triangle is 4 by 4 whatever x is: it must be as long and as wide as x has rows": [
+            lambda x: torch.ones(4, 4).tril() / torch.ones(4, 4).tril().sum(-1, keepdim=True) @ x,
         ],
         "the sum has lost its axis: without keepdim=True row t's count divides column t": [
             lambda x: _allowed(x) / _allowed(x).sum(-1) @ x,
             lambda x: _allowed(x) / _counts(x)[:, 0] @ x,
+            lambda x: x.cumsum(0) / _counts(x)[:, 0],
         ],
         "row t averages itself and what comes after it: the triangle is the upper one": [
             lambda x: x.flip(0).cumsum(0).div(_counts(x)).flip(0),
         ],
-        "softmax meets a triangle of 1 and 0: a score of 0 is no ban, since e^0 = 1": [
+        "softmax meets a triangle of 1 and 0: a score of 0 is no ban, since e^0 = 1" + _SEE: [
             lambda x: _allowed(x).softmax(-1) @ x,
         ],
         "the average runs along each row, over the columns so far": [
@@ -143,6 +169,14 @@ def _all_axes_reversed(key: Tensor) -> Tensor:  # what `.T` does, without its wa
     return key.permute(*reversed(range(key.dim())))
 
 
+def _both_results(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
+    return _reference(q, k, v, causal), _scaled_attention(q, k, v, causal, mix=lambda w, k, v: w)
+
+
+def _always_masked(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    return _reference(q, k, v, causal=True)
+
+
 def _emptied(weights: Tensor) -> Tensor:
     return weights.masked_fill(_banned(weights), 0.0)
 
@@ -198,7 +232,8 @@ _SCALED_ATTENTION = Exercise(
         "the scores are not divided by anything": _but(scale=lambda q, k, v: 1.0),
         "the scores are not divided by anything and `causal` is not used: this is the answer to "
         "chapter 1's last build exercise": _but(scale=lambda q, k, v: 1.0, mask=_same),
-        "the scores are divided by d_k and not by its root: they are now too much alike": [
+        "the scores are divided by d_k and not by its root: they are now too much alike (see "
+        'the section "How large is a dot product?")': [
             _but(scale=lambda q, k, v: 1 / q.shape[-1]),
         ],
         "the scores are multiplied by the root of d_k instead of divided": [
@@ -222,8 +257,9 @@ _SCALED_ATTENTION = Exercise(
         "the root is taken of the width of the values: dot products do not meet the values": [
             _but(scale=lambda q, k, v: v.shape[-1] ** -0.5),
         ],
-        "the root is taken of the first axis: len(query) is not d_k": [
+        "the root is taken of the first axis: len(query) or len(key) is not d_k": [
             _but(scale=lambda q, k, v: len(q) ** -0.5),
+            _but(scale=lambda q, k, v: len(k) ** -0.5),
         ],
         "the weights are divided and not the scores: the rows no longer sum to 1": [
             lambda q, k, v, causal=False: (
@@ -232,19 +268,44 @@ _SCALED_ATTENTION = Exercise(
             lambda q, k, v, causal=False: _reference(q, k, v, causal) * q.shape[-1] ** -0.5,
         ],
         "`causal` is not used: every query sees the keys that come after it": _but(mask=_same),
-        "query t may not see key t: the diagonal belongs to the past": [
+        "`causal` is not asked: the triangle is there even where nobody wanted it": _always_masked,
+        "the output is right, but the weights are returned with it: the exercise wants the output "
+        "alone": _both_results,
+        "the fill is the wrong way round: minus infinity stands where looking is allowed, and the "
+        "last row has nothing else" + _SEE: [
+            _but(mask=lambda s: s.masked_fill(~_banned(s), float("-inf"))),
+            _but(mask=lambda s: s.masked_fill(~_banned(s), -1e9)),
+            _but(mask=lambda s: s.masked_fill(~_banned(s), torch.finfo(s.dtype).min)),
+        ],
+        "minus infinity is multiplied by a table of 1 and 0: 0 · ∞ is NaN, so it has to be filled "
+        "in": [
+            _but(mask=lambda s: s + (_banned(s) * float("-inf"))),
+            _but(mask=lambda s: s + (~_banned(s) * float("-inf"))),
+            _but(mask=lambda s: s * float("-inf") * _banned(s)),
+        ],
+        "the triangle of 1 and 0 is added to the scores: that forbids nothing" + _SEE: [
+            _but(mask=lambda s: s + ~_banned(s)),
+        ],
+        "query t may not see key t: the diagonal belongs to the past" + _SEE: [
             _but(mask=lambda s: s.masked_fill(_banned(s, -1), float("-inf"))),
             _but(mask=lambda s: s.masked_fill(_banned(s, -1), torch.finfo(s.dtype).min)),
             _but(mask=lambda s: s.masked_fill(_banned(s, -1), -1e9)),
         ],
-        "the triangle is the upper one: query t sees itself and what comes after it": [
+        "the triangle is the upper one: query t sees itself and what comes after it" + _SEE: [
             _but(mask=lambda s: s.masked_fill(_banned(s.mT).mT, float("-inf"))),
         ],
-        "a banned score becomes 0, and e^0 = 1 is a weight like any other": [
+        "a banned score becomes 0, and e^0 = 1 is a weight like any other" + _SEE: [
             _but(mask=lambda s: s.masked_fill(_banned(s), 0.0)),
         ],
         "the mask comes after the softmax: the removed weight is lost instead of shared out": [
             _but(mask=_same, after=_emptied),
+        ],
+        "minus infinity is filled in after the softmax, where it is a weight; before the softmax "
+        "it is a score, and becomes 0" + _SEE: [
+            _but(mask=_same, after=_before),
+        ],
+        "the triangle is 4 by 4 for tokens of any number: take its size from the scores": [
+            _but(mask=lambda s: s.masked_fill(torch.ones(4, 4).tril() == 0, float("-inf"))),
         ],
         "the softmax runs over the queries and not over the keys: each column sums to 1": [
             _but(weigh=lambda s: s.softmax(-2)),
@@ -269,14 +330,18 @@ _SCALED_ATTENTION = Exercise(
         "places": [
             _but(score=lambda q, k: q @ _all_axes_reversed(k)),
             _but(score=lambda q, k: q @ k.transpose(0, 1)),
+            _but(score=lambda q, k: q @ k.transpose(1, 2)),
         ],
         "queries and keys have changed places: that gives one row per key": [
             _but(score=lambda q, k: _scores(k, q)),
         ],
         "the weights are returned, and the values never mixed": _but(mix=lambda w, k, v: w),
+        "the weights are turned on their side before they mix: a key's column mixes the values": [
+            _but(mix=lambda w, k, v: w.mT @ v),
+        ],
         "the keys are mixed and not the values": _but(mix=lambda w, k, v: w @ k),
     },
-    section="The formula, on four keys",
+    section="Can you compute the formula by hand?",
 )
 
 check = Checker(_PAST_AVERAGE, _SCALED_ATTENTION)
