@@ -146,6 +146,37 @@ def in_bits(logits, labels, epsilon):
     return loss_by_torch(logits, labels, epsilon) / math.log(2)
 
 
+def without_pad(logits, labels, epsilon):
+    v = logits.size(-1)
+    goal = torch.full_like(logits, epsilon / (v - 2)).scatter(-1, labels[..., None], 1 - epsilon)
+    goal[..., 0] = 0
+    loss = -(goal * logits.log_softmax(-1)).sum(-1)
+    return loss[labels != 0].mean()
+
+
+def wrong_sign(logits, labels, epsilon):
+    log_p, surprise, real = parts(logits, labels)
+    return ((1 - epsilon) * surprise + epsilon * log_p.mean(-1))[real].mean()
+
+
+def one_term(logits, labels, epsilon):
+    return (1 - epsilon) * loss_by_torch(logits, labels, 0.0)
+
+
+def per_sentence(logits, labels, epsilon):
+    return not_divided(logits, labels, epsilon) / labels.shape[0]
+
+
+def not_averaged(logits, labels, epsilon):
+    log_p, surprise, real = parts(logits, labels)
+    return ((1 - epsilon) * surprise - epsilon * log_p.mean(-1)) * real
+
+
+def without_end(logits, labels, epsilon):
+    log_p, surprise, _ = parts(logits, labels)
+    return ((1 - epsilon) * surprise - epsilon * log_p.mean(-1))[labels > 2].mean()
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -165,6 +196,12 @@ def in_bits(logits, labels, epsilon):
         (log_of_softmax_plus, "a small number is added before the logarithm"),
         (over_positions, "softmax runs over the positions"),
         (in_bits, "the logarithm has base 2"),
+        (without_pad, "all ids but the right one and <pad>"),
+        (wrong_sign, "the second term has the wrong sign"),
+        (one_term, "the second term is missing"),
+        (per_sentence, "divided by the number of sentences"),
+        (not_averaged, "still to be averaged"),
+        (without_end, "<eos> is left out like padding"),
     ],
 )
 def test_wrong_losses_are_told_apart(capsys, function, diagnosis):
@@ -196,7 +233,7 @@ def test_right_rates_pass(capsys, function):
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
-        (lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5), "min, not max"),
+        (lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5), "min where you have max"),
         (lambda s, d, w: (d * s) ** -0.5, "there is no climb"),
         (lambda s, d, w: s / (d**0.5 * w**1.5), "the descent is missing"),
         (lambda s, d, w: min(s / w, 1) / (d * w) ** 0.5, "stays at its peak"),
@@ -209,6 +246,9 @@ def test_right_rates_pass(capsys, function):
         (lambda s, d, w: min(s / w, (w / s) ** 0.5) / d**0.5, "its highest value is d_model^-0.5"),
         (lambda s, d, w: rate_in_two_pieces(s + 1, d, w), "the steps are counted from 0"),
         (lambda s, d, w: d**-0.5 * min(1 / s, s * w**-1.5), "in proportion to the step"),
+        (lambda s, d, w: min((d * s) ** -0.5, s * w**-1.5), "in one of the two terms only"),
+        (lambda s, d, w: d**-0.5 * min(s**-1 / 2, s * w**-1.5), "a power binds before"),
+        (lambda s, d, w: 512**-0.5 * min(s**-0.5, s * 4000**-1.5), "numbers of the paper's base"),
     ],
 )
 def test_wrong_rates_are_told_apart(capsys, function, diagnosis):

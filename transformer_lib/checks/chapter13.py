@@ -86,6 +86,34 @@ _SMOOTHED_LOSS = Exercise(
         ],
         "epsilon is spread over the wrong ids alone: in this chapter's formula the right id gets "
         "its share too": _wrong(mix=_others_only),
+        "epsilon is spread over all ids but the right one and <pad>: in this chapter's formula it "
+        "goes to all V": [
+            _wrong(
+                mix=lambda s, log_p, e: (
+                    (1 - e) * s + e * (-log_p.sum(-1) - s + log_p[..., 0]) / (log_p.size(-1) - 2)
+                )
+            ),
+        ],
+        "the second term has the wrong sign: it is the mean of minus the logarithms": [
+            _wrong(mix=lambda s, log_p, e: (1 - e) * s + e * log_p.mean(-1)),
+        ],
+        "the second term is missing": _wrong(mix=lambda s, log_p, e: (1 - e) * s),
+        "the sum is divided by the number of sentences and not of labels": [
+            _wrong(reduce=lambda loss, real: loss[real].sum() / len(loss)),
+        ],
+        "you return a loss for each label: they are still to be averaged": [
+            _wrong(reduce=lambda loss, real: loss),
+            _wrong(reduce=lambda loss, real: loss * real),
+            _wrong(reduce=lambda loss, real: loss[real]),
+        ],
+        "<eos> is left out like padding: that the text ends is to be learned too": [
+            lambda logits, labels, epsilon: _smoothed_loss(
+                logits,
+                labels,
+                epsilon,
+                reduce=lambda loss, real: _per_label(loss, labels > 2),
+            ),
+        ],
         "the second sum is not divided by the size of the vocabulary": [
             _wrong(mix=lambda s, log_p, e: (1 - e) * s - e * log_p.sum(-1)),
         ],
@@ -141,16 +169,17 @@ _LEARNING_RATE = Exercise(
     name="learning_rate",
     reference=_learning_rate,
     cases=[
-        Case("the first step", 1, 512, 4000),
-        Case("halfway up", 2000, 512, 4000),
-        Case("the peak", 4000, 512, 4000),
-        Case("the first step after the peak", 4001, 512, 4000),
-        Case("far down", 100_000, 512, 4000),
-        Case("a narrow model with a short warm-up", 30, 128, 100),
-        Case("a warm-up of one step", 2, 64, 1),
+        # Small widths and short warm-ups make large rates, in which a small mistake shows.
+        Case("the first step", 1, 4, 10),
+        Case("halfway up", 5, 4, 10),
+        Case("the peak", 10, 4, 10),
+        Case("the first step after the peak", 11, 4, 10),
+        Case("far down", 1000, 4, 10),
+        Case("a warm-up of one step", 2, 16, 1),
+        Case("the peak of the paper's base model", 4000, 512, 4000),
     ],
     mistakes={
-        "the larger of the two terms is taken: min, not max": [
+        "the larger of the two terms is taken: the formula has min where you have max": [
             lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5),
         ],
         "there is no climb, because the warm-up is missing or its exponent has lost its minus "
@@ -180,6 +209,21 @@ _LEARNING_RATE = Exercise(
         ],
         "the steps are counted from 0: the first one is step 1": [
             lambda step, d, w: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * w**-1.5),
+        ],
+        "d_model is in one of the two terms only: brackets are missing around min": [
+            lambda step, d, w: min(d**-0.5 * step**-0.5, step * w**-1.5),
+            lambda step, d, w: min(step**-0.5, d**-0.5 * step * w**-1.5),
+        ],
+        "a power binds before a division: x**-1/2 is (1/x)/2, and the root is x**-0.5": [
+            lambda step, d, w: d**-1 / 2 * min(step**-0.5, step * w**-1.5),
+            lambda step, d, w: d**-0.5 * min(step**-1 / 2, step * w**-1.5),
+            lambda step, d, w: d**-0.5 * min(step**-0.5, step * w**-3 / 2),
+            lambda step, d, w: d**-1 / 2 * min(step**-1 / 2, step * w**-3 / 2),
+        ],
+        "numbers of the paper's base model stand where the arguments should": [
+            lambda step, d, w: 512**-0.5 * min(step**-0.5, step * w**-1.5),
+            lambda step, d, w: d**-0.5 * min(step**-0.5, step * 4000**-1.5),
+            lambda step, d, w: 512**-0.5 * min(step**-0.5, step * 4000**-1.5),
         ],
         "the rate falls in proportion to the step, and not to its root": [
             lambda step, d, w: d**-0.5 * min(step**-1.0, step * w**-1.5),
