@@ -13,8 +13,8 @@ WITH_SITE := $(VENV)/.with-site
 WITH_ALL  := $(VENV)/.with-all
 ASSETS    := node_modules/.package-lock.json
 
-# Tests and notebooks share two cores; one thread each also keeps sums in one order.
-export OMP_NUM_THREADS ?= 1
+# Tests run beside each other; one thread each also keeps sums in one order.
+test: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
