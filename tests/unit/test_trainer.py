@@ -167,6 +167,8 @@ def test_ctrl_c_in_a_step_finishes_the_step(tmp_path: Path, unbroken: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, toy(at_step=at_step))
     assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 13
+    with open(tmp_path / "log.jsonl", "a") as log:
+        log.write('{"step": 14}\n')  # as if it had gone on, and been killed
     run(tmp_path)
     assert_same_run(tmp_path, unbroken)
 
