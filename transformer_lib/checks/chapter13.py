@@ -8,12 +8,9 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.core import Case, Checker, Exercise
+from transformer_lib.checks.inputs import random_tensor
 
 __all__ = ["check"]
-
-
-def _random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 # --------------------------------------------------------------------------------- smoothed_loss
@@ -63,12 +60,19 @@ _SMOOTHED_LOSS = Exercise(
     name="smoothed_loss",
     reference=lambda logits, labels, epsilon: _smoothed_loss(logits, labels, epsilon),
     cases=[
-        Case("one label, no smoothing", _random(1, 1, 4), torch.tensor([[3]]), 0.0),
-        Case("one label, smoothing 0.1", _random(1, 1, 4), torch.tensor([[3]]), 0.1),
-        Case("two labels, none of them padding", _random(1, 2, 7), torch.tensor([[4, 2]]), 0.1),
-        Case("two rows, the second one padded", _random(2, 3, 7, seed=1), _LABELS, 0.2),
-        Case("as many labels as ids", _random(2, 3, 3), torch.tensor([[1, 2, 0], [2, 0, 0]]), 0.1),
-        Case("a model that is very sure", 300 * _random(2, 3, 7, seed=2), _LABELS, 0.1),
+        Case("one label, no smoothing", random_tensor(1, 1, 4), torch.tensor([[3]]), 0.0),
+        Case("one label, smoothing 0.1", random_tensor(1, 1, 4), torch.tensor([[3]]), 0.1),
+        Case(
+            "two labels, none of them padding", random_tensor(1, 2, 7), torch.tensor([[4, 2]]), 0.1
+        ),
+        Case("two rows, the second one padded", random_tensor(2, 3, 7, seed=1), _LABELS, 0.2),
+        Case(
+            "as many labels as ids",
+            random_tensor(2, 3, 3),
+            torch.tensor([[1, 2, 0], [2, 0, 0]]),
+            0.1,
+        ),
+        Case("a model that is very sure", 300 * random_tensor(2, 3, 7, seed=2), _LABELS, 0.1),
     ],
     mistakes={
         "padding is counted as if it were a label": [
