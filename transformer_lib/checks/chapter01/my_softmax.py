@@ -38,7 +38,7 @@ MY_SOFTMAX = Exercise(
     ],
     mistakes={
         "the scores are divided by their sum, without exp: a negative score becomes a negative "
-        "weight": _normalized,
+        "weight": normalized,
         "negative scores are made positive, or 0, without exp: then the order of the keys is lost, "
         "or it is not the differences that count": [
             lambda s: normalized(s.abs()),
