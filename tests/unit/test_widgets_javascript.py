@@ -29,6 +29,24 @@ def find_node():
     return shutil.which("node") or shutil.which("node", path=Path(sys.executable).parent)
 
 
+# Node answers line by line: {module, body, given} in, {result} or {error} out.
+SERVER = """
+const AsyncFunction = (async () => {}).constructor;
+const { createInterface } = await import("node:readline");
+for await (const line of createInterface({ input: process.stdin })) {
+  const { module, body, given } = JSON.parse(line);
+  let answer;
+  try {
+    const result = await new AsyncFunction("m", "given", body)(await import(module), given);
+    answer = { result: result ?? null };
+  } catch (error) {
+    answer = { error: String(error.stack) };
+  }
+  console.log(JSON.stringify(answer));
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def js():
     """A function that runs the body of an async function in Node and returns what it returns."""
@@ -38,20 +56,25 @@ def js():
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
+    server = subprocess.Popen(
+        [node, "--no-warnings", "--input-type=module", "--eval", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
 
     def run(module, body, **given):
-        source = (
-            f"import * as m from {json.dumps((base.FOLDER / module).as_uri())};\n"
-            f"const given = {json.dumps(given)};\n"
-            f"const result = await (async () => {{ {body} }})();\n"
-            "console.log(JSON.stringify(result));"
-        )
-        command = [node, "--no-warnings", "--input-type=module", "--eval", source]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        question = {"module": (base.FOLDER / module).as_uri(), "body": body, "given": given}
+        server.stdin.write(json.dumps(question) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer["result"]
 
-    return run
+    yield run
+    server.stdin.close()
+    assert server.wait(timeout=60) == 0
+    server.stdout.close()
 
 
 @pytest.mark.parametrize("name", widgets.__all__)

@@ -12,7 +12,7 @@ ROOM_FOR_NUMBERS = 12
 """Maps with at most this many rows and columns show each weight as a number."""
 
 
-def ink_on(colour: Sequence[float]) -> str:
+def ink_on(colour: Any) -> str:
     """Return the ink, black or white, with more contrast on a colour (red, green, blue; 0 to 1).
 
     Both have the same contrast, 4.6, at the relative luminance 0.179 (WCAG 2.2, "contrast ratio").

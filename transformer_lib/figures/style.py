@@ -18,7 +18,7 @@ CARD, INK, QUIET, LINE = "#fbfbf9", "#1d2126", "#565d66", "#d9dbd7"
 ACCENT = "#0b66a8"
 
 
-def settings() -> dict[str, Any]:
+def settings() -> dict[Any, Any]:
     """Return the style as matplotlib settings (``rcParams``).
 
     >>> settings()["figure.dpi"]

@@ -109,7 +109,7 @@ class LiveFigure(anywidget.AnyWidget):
         png = io.BytesIO()
         # 256 colours are a third of the bytes, which every notebook and every page would carry;
         # maximum coverage keeps the colour of a small dot, which the default gives away
-        few = pixels.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=0)
+        few = pixels.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
         few.save(png, "PNG", optimize=True)
         return png.getvalue()
 
@@ -133,7 +133,7 @@ class Numbers(traitlets.List):
     def validate(self, obj: Any, value: Any) -> list:
         if hasattr(value, "tolist"):
             value = value.tolist()
-        return self._check(value, self.name, self.depth)
+        return self._check(value, str(self.name), self.depth)
 
     def _check(self, value: Any, where: str, depth: int) -> Any:
         if depth:
