@@ -124,12 +124,17 @@ class ScheduleExplorer(LiveFigure):
             f"peak {top:.2g} at step {self.warmup:,}", (self.warmup, top), (8, 4),
             textcoords="offset points",
         )  # fmt: skip
+        free = None  # where the last label stands, in shares of the axes
         for step, loss in milestones(self.run):
             height = self.rates(np.array([step]))["paper"][0]
             ax.plot(step, height, "o", color=style.ACCENT, mec=style.CARD)
-            ax.annotate(
-                f"loss {loss:g}", (step, height), (6, -10), textcoords="offset points", fontsize=8
-            )
+            place = np.array([step / self.steps, height / top])
+            if free is None or np.abs(place - free).max() > 0.07:
+                ax.annotate(
+                    f"loss {loss:g}", (step, height), (6, -10),
+                    textcoords="offset points", fontsize=8,
+                )  # fmt: skip
+                free = place
         ax.plot(self.step, self.rates(np.array([self.step]))["paper"], "D", color=style.INK, ms=7)
         ax.axvline(self.step, color=style.INK, lw=0.8, ls="--")
         ax.set(xlabel="step", ylabel="learning rate")
