@@ -2,8 +2,9 @@
 
 ``results/NAME/`` holds three files of a run's folder: ``config.json`` (settings, command, commit,
 versions, hardware), ``log.jsonl`` (what was measured while it trained) and ``scores.json`` (what
-``evaluate`` found). An installed library carries them along, so that a chapter can plot them from
-any folder.
+``evaluate`` found); and, for a translator, ``translations.json``, what ``translate`` made of a few
+sentences of our own. An installed library carries them along, so that a chapter can plot them
+from any folder.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Record:
         settings: as ``config.json``: ``task model train sessions …``; each session, from a start
             to a stop, with ``command started commit hardware versions``.
         history: as ``log.jsonl``.
+        translations: as ``translations.json``: what the model wrote for each sentence.
         scores: as ``scores.json``: for each split ``metric value signature sentences checkpoint``.
     """
 
@@ -35,6 +37,7 @@ class Record:
     settings: dict[str, Any]
     history: History
     scores: dict[str, dict[str, Any]]
+    translations: dict[str, str]
 
     def where(self) -> str:
         """Hardware, time and date, in a line: what a reader needs beside any curve."""
@@ -62,12 +65,17 @@ def recorded(name: str) -> Record:
     if not (folder / "config.json").is_file():
         known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/config.json")))
         raise ValueError(f"name must be one of {known}; got {name!r}")
-    scores = folder / "scores.json"
+
+    def content(part: str) -> dict[str, Any]:
+        path = folder / f"{part}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
     return Record(
         name=name,
-        settings=json.loads((folder / "config.json").read_text(encoding="utf-8")),
+        settings=content("config"),
         history=History.read(folder / "log.jsonl"),
-        scores=json.loads(scores.read_text(encoding="utf-8")) if scores.exists() else {},
+        scores=content("scores"),
+        translations=content("translations"),
     )
 
 
