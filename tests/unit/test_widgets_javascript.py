@@ -302,6 +302,8 @@ def test_loss_of_a_recorded_run_at_a_step(js):
 
 
 def test_axes_end_on_round_numbers(js):
-    body = "return [0.00073, 0.001, 0.0011, 0.002, 0.0049, 3, 1000].map(m.roundUp);"
-    want = [0.001, 0.001, 0.002, 0.002, 0.005, 5, 1000]
-    assert js("schedule_explorer.js", body) == pytest.approx(want)
+    body = "return [0.00073, 0.001, 0.0011, 0.002, 0.0049, 3, 1000].map((x) => m.roundUp(x));"
+    ends, parts = zip(*js("schedule_explorer.js", body), strict=True)
+    assert ends == pytest.approx((0.0008, 0.001, 0.0015, 0.002, 0.005, 3, 1000))
+    assert parts == (4, 5, 3, 4, 5, 3, 5)
+    assert js("schedule_explorer.js", "return m.roundUp(2.1, [[1], [2], [5], [10]])[0];") == 5

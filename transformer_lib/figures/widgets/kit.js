@@ -43,7 +43,7 @@ export function normals(n, next) {
 
 /** A number with a fixed count of digits and a real minus sign, so that columns do not jump. */
 export const fixed = (x, digits = 2) => x.toFixed(digits).replace(/^-(0\.?0*$)?/, (_, zero) => zero ?? "−");
-export const percent = (x) => `${Math.round(100 * x)} %`;
+export const percent = (x) => `${Math.round(100 * x)}\u00a0%`;
 
 /** Maps a domain onto a range, linear or logarithmic; `.invert` maps back. */
 export function scale([low, high], [start, end], log = false) {

@@ -32,16 +32,18 @@ export function milestones(run) {
   return levels.map((level) => [run.find(([, loss]) => loss <= level)[0], level]);
 }
 
-/** The smallest of 1, 2, 5, 10, … times a power of ten that is not below x. */
-export function roundUp(x) {
+/** The end of an axis that holds x, and into how many parts of a round size it falls. */
+export function roundUp(x, ends = [[1, 5], [1.5, 3], [2, 4], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4], [10, 5]]) {
   const ten = 10 ** Math.floor(Math.log10(x));
-  return [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= x * 0.9999);
+  const [end, parts] = ends.find(([n]) => n * ten >= x * 0.9999);
+  return [end * ten, parts];
 }
 
 // ---- picture
 
 const [HEIGHT, LEFT, TOP, BOTTOM] = [300, 62, 26, 262]; // the width follows the column
 const rate = (x) => (x < 1e-5 ? x.toExponential(1).replace("-", "−") : x.toFixed(Math.max(0, 1 - Math.floor(Math.log10(x) + 1e-9))));
+const power = (x) => (x < 9e-4 ? x.toExponential(0).replace("-", "−") : String(Number(x.toPrecision(1))));
 const round = (n) => Math.round(n).toLocaleString("en-US");
 const twoDigits = (x) => Number(x.toPrecision(2));
 const SIZES = [64, 128, 256, 512, 1024, 2048];
@@ -96,16 +98,15 @@ function build({ get, change }) {
     log.update(wide);
 
     const right = width - 24;
-    const high = roundUp(shape.top * 1.05);
+    const [high, parts] = roundUp(shape.top * 1.05, wide ? [[10]] : undefined);
     const low = wide ? high / 1e4 : 0;
     x = scale([wide ? 1 : 0, last], [LEFT, right], wide);
     y = scale([low, high], [BOTTOM, TOP], wide);
-    const stride = roundUp(last / (width / 90));
-    const parts = String(high)[String(high).search(/[1-9]/)] === "2" ? 4 : 5; // so that every tick is a round number
+    const [stride] = roundUp(last / (width / 90), [[1], [2], [5], [10]]);
     const digits = Math.max(0, -Math.floor(Math.log10(high / parts) + 1e-9));
     const fresh = axes({ x, y, left: LEFT, right, top: TOP, bottom: BOTTOM, xLabel: "step", yLabel: "learning rate",
       xTicks: (wide ? steps(7).map((n) => 10 ** n) : steps(11).map((n) => n * stride)).filter((s) => s <= last).map((s) => [s, round(s)]),
-      yTicks: (wide ? steps(5).map((n) => high / 10 ** n) : steps(parts + 1).map((n) => (high * n) / parts)).map((r) => [r, wide ? rate(r) : r.toFixed(digits)]) });
+      yTicks: (wide ? steps(5).map((n) => high / 10 ** n) : steps(parts + 1).map((n) => (high * n) / parts)).map((r) => [r, wide ? power(r) : r.toFixed(digits)]) });
     frame.replaceWith(fresh);
     frame = fresh;
 
@@ -113,8 +114,8 @@ function build({ get, change }) {
     const up = (r) => y(Math.max(r, low));
     ["constant", "cosine", "paper"].forEach((name, i) => set(lines[i], { visibility: name === "paper" || get(name) ? "visible" : "hidden",
       points: grid.map((s) => `${fixed(x(s), 1)},${up(curves[name](s)).toFixed(1)}`).join(" ") }));
-    const aside = x.invert(LEFT + 0.82 * (right - LEFT)); // where the cosine's name stands
-    [[right, up(shape.top) - 7, get("constant")], [x(aside) - 8, up(curves.cosine(aside)) + 8, get("cosine")], [right, up(curves.paper(last)) + 19, true]]
+    const aside = wide ? 0.985 * last : x.invert(LEFT + 0.82 * (right - LEFT)); // where the cosine's name stands
+    [[wide ? LEFT + 70 : right, up(shape.top) - 7, get("constant")], [x(aside) - 8, up(curves.cosine(aside)) + 8, get("cosine")], [right, up(curves.paper(last)) + 19, true]]
       .forEach(([nx, ny, on], i) => set(names[i], { x: nx, y: ny, visibility: on ? "visible" : "hidden" }));
     const place = (element, s) => set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
     place(top, shape.warmup);
