@@ -102,7 +102,7 @@ def _joint_bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
 
 
 _SMALL = {"n_layers": 2, "dropout": 0.0}
-_QUICK = {"epochs": 6, "warmup": 100, "peak_lr": 0.003}
+_QUICK = {"epochs": 6, "warmup": 50, "peak_lr": 0.002}
 TASKS = {
     "multi30k": Task(
         load=multi30k.load,

@@ -1,12 +1,14 @@
 """Records of real runs: complete, readable from anywhere, honest about where they ran."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from transformer_lib import results
 from transformer_lib.results import record_score, recorded
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.parent.name for path in results._folder().glob("*/config.json"))
 
 
@@ -32,6 +34,16 @@ def test_a_record_is_whole(name):
         assert score["metric"] and score["signature"] and score["sentences"]
     first = record.settings["sessions"][0]
     assert first["hardware"] in record.where() and first["started"][:10] in record.where()
+
+
+def test_the_caption_of_the_recorded_run_says_where_it_ran():
+    chapter = json.loads((ROOT / "chapters" / "13_training.ipynb").read_text(encoding="utf-8"))
+    (cell,) = [cell for cell in chapter["cells"] if cell["id"] == "draw-the-record"]
+    caption = cell["metadata"]["mystnb"]["figure"]["caption"]
+    record = recorded("multi30k-tiny")
+    first, seconds = record.settings["sessions"][0], record.history[-1]["seconds"]
+    for fact in (first["hardware"], f"{seconds / 60:.0f} minutes", first["started"][:10]):
+        assert fact in caption
 
 
 def test_an_unknown_name_is_told_the_known_ones():
