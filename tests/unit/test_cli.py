@@ -106,7 +106,7 @@ def test_the_same_command_goes_on(small_numbers, tmp_path: Path, capsys) -> None
         (["--task", "copy"], "is of another run: its task is 'number-words', now it is 'copy'"),
         (["--max-tokens", "601"], "its max_tokens is 600, now it is 601"),
         (["--dropout", "0.2"], "its model.dropout is 0.0, now it is 0.2"),
-        (["--lr", "0.1"], "its peak_lr is 0.003, now it is 0.1"),
+        (["--lr", "0.1"], "its peak_lr is 0.002, now it is 0.1"),
         (["--seed", "1"], "its seed is 0, now it is 1"),
     ],
 )
