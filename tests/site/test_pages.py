@@ -157,10 +157,18 @@ def test_raw_tex_is_found():
     assert raw_tex(BeautifulSoup(page, "html.parser")) == [r"As $x^2$ and \frac{1}{2}."]
 
 
+# What reaches beyond the right edge, where nothing around it scrolls by itself.
 TOO_WIDE = """
 () => [...document.querySelectorAll("main *")]
-    .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
-    .map((element) => `${element.tagName}.${element.className}`)
+    .filter((element) => {
+      if (element.getBoundingClientRect().right <= innerWidth) return false;
+      for (let around = element.parentElement; around; around = around.parentElement) {
+        if (around !== document.body && around !== document.documentElement
+            && getComputedStyle(around).overflowX !== "visible") return false;
+      }
+      return true;
+    })
+    .map((element) => `${element.tagName}.${element.getAttribute("class") ?? ""}`)
 """
 
 
