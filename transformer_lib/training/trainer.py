@@ -66,7 +66,8 @@ def fit(
         >>> model = Transformer(ModelConfig.tiny(vocab_size=24, d_model=32, n_layers=1))
         >>> config = TrainConfig(epochs=2, warmup=10, peak_lr=0.003, log_every=3)
         >>> history = fit(model, Batches(copy_pairs(60), batch_size=20), config, progress=False)
-        >>> history.column("lr")
+        >>> steps, rates = history.column("lr")
+        >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
     directory = None if directory is None else Path(directory)
