@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformer_lib.cache import LayerCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
+from transformer_lib.linear import Linear
 from transformer_lib.multihead import MultiHeadAttention
 
 __all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "LayerNorm", "Residual", "layer_norm"]
@@ -82,8 +83,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff)
-        self.down = nn.Linear(config.d_ff, config.d_model)
+        self.up = Linear(config.d_model, config.d_ff)
+        self.down = Linear(config.d_ff, config.d_model)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
         self.dropout = Dropout(config.dropout)
         for linear in (self.up, self.down):

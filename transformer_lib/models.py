@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.blocks import DecoderLayer, EncoderLayer, LayerNorm
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
+from transformer_lib.linear import Linear, linear
 from transformer_lib.masks import causal_mask, padding_mask
 from transformer_lib.positions import SinusoidalPositions
 
@@ -206,7 +206,7 @@ class Transformer(EncoderDecoder):
 
     def logits(self, x: Tensor) -> Tensor:
         """Vectors ``(..., d_model)`` to logits ``(..., vocab_size)``."""
-        return F.linear(x, self.embedding.weight) if self.output is None else self.output(x)
+        return linear(x, self.embedding.weight) if self.output is None else self.output(x)
 
     def start(self, source: Tensor) -> DecoderState:
         """Encode source ids ``(B, S)`` once; the state from which decoding steps on."""
@@ -262,7 +262,7 @@ def _final_norm(config: ModelConfig) -> nn.Module:
     return LayerNorm(config.d_model, config.norm_eps) if wanted else nn.Identity()
 
 
-def _output(config: ModelConfig) -> nn.Linear:
-    output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+def _output(config: ModelConfig) -> Linear:
+    output = Linear(config.d_model, config.vocab_size, bias=False)
     nn.init.normal_(output.weight, std=config.d_model**-0.5)
     return output

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.attention import attention, fused_attention
 from transformer_lib.cache import AttentionCache
+from transformer_lib.linear import Linear, linear
 
 __all__ = ["MultiHeadAttention", "record_attention"]
 
@@ -50,8 +50,8 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_model // n_heads
         self.dropout = dropout
-        self.in_proj = nn.Linear(d_model, 3 * d_model)  # rows: W^Q, then W^K, then W^V
-        self.out_proj = nn.Linear(d_model, d_model)
+        self.in_proj = Linear(d_model, 3 * d_model)  # rows: W^Q, then W^K, then W^V
+        self.out_proj = Linear(d_model, d_model)
         self.recorder: Callable[[Tensor], None] | None = None
         self.reset_parameters()
 
@@ -93,11 +93,11 @@ class MultiHeadAttention(nn.Module):
         else:
             self._check("memory", memory)
             weight, bias = self.in_proj.weight, self.in_proj.bias
-            (query,) = self._heads(F.linear(x, weight[: self.d_model], bias[: self.d_model]), 1)
+            (query,) = self._heads(linear(x, weight[: self.d_model], bias[: self.d_model]), 1)
             if cache is not None and cache.length:
                 key, value = cache.read()
             else:
-                both = F.linear(memory, weight[self.d_model :], bias[self.d_model :])
+                both = linear(memory, weight[self.d_model :], bias[self.d_model :])
                 key, value = self._heads(both, 2)  # each (B, H, S, d_head)
                 if cache is not None:
                     key, value = cache.append(key, value)

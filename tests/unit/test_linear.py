@@ -1,0 +1,97 @@
+"""The linear map: both libraries give the same, whatever the input looks like."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lib import ModelConfig, Transformer
+from transformer_lib.linear import Linear, _suits_onednn, linear
+
+T, D, OUT = 131, 129, 257  # their product is just above the size from which oneDNN is used
+
+needs_onednn = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="this build of PyTorch has no oneDNN"
+)
+
+
+def inputs(*shape: int) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(shape), torch.randn(OUT, D) / D**0.5, torch.randn(OUT)]
+
+
+@needs_onednn
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("shape", [(T, D), (1, T, D), (2, 3, T, D)])
+def test_both_libraries_agree_forward_and_backward(shape: tuple[int, ...], biased: bool) -> None:
+    arguments = inputs(*shape) if biased else inputs(*shape)[:2]
+    for tensor in arguments:
+        tensor.requires_grad_()
+    assert _suits_onednn(*arguments[:2])
+    found, expected = linear(*arguments), F.linear(*arguments)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    weight = torch.randn_like(found)
+    for one, other in zip(
+        torch.autograd.grad((found * weight).sum(), arguments),
+        torch.autograd.grad((expected * weight).sum(), arguments),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@needs_onednn
+def test_strided_inputs_and_slices_of_a_weight() -> None:
+    x, weight, bias = inputs(T, 2 * D)
+    torch.testing.assert_close(
+        linear(x[:, ::2], weight, bias), F.linear(x[:, ::2], weight, bias), rtol=1e-5, atol=1e-5
+    )
+    both = torch.randn(3 * OUT, D, requires_grad=True)
+    x = torch.randn(D, T).t()
+    (found,) = torch.autograd.grad(linear(x, both[OUT:]).square().sum(), both)
+    (expected,) = torch.autograd.grad(F.linear(x, both[OUT:]).square().sum(), both)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_what_does_not_suit_goes_the_usual_way() -> None:
+    x, weight, bias = inputs(T, D)
+    for one in ((x.double(), weight.double()), (x.bfloat16(), weight.bfloat16())):
+        assert not _suits_onednn(*one)
+    assert not _suits_onednn(x[:7], weight)  # too small
+    assert not _suits_onednn(torch.randn(D), torch.randn(2**16, D))  # one vector
+    assert not _suits_onednn(x, torch.randn(D, OUT).t())
+    assert linear(x[:0], weight, bias).shape == (0, OUT)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not _suits_onednn(x, weight)
+        assert linear(x, weight, bias).dtype is torch.bfloat16
+
+
+def test_it_is_torchs_layer() -> None:
+    x, weight, bias = inputs(T, D)
+    layer = Linear(D, OUT)
+    layer.load_state_dict({"weight": weight, "bias": bias})
+    torch.testing.assert_close(layer(x), F.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        layer(torch.randn(T, D + 1))
+
+
+@needs_onednn
+def test_a_model_gives_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large enough for oneDNN, which the other tests' models are not."""
+    torch.manual_seed(0)
+    model = Transformer(
+        ModelConfig(vocab_size=997, d_model=128, n_heads=4, n_layers=2, d_ff=256, dropout=0.0)
+    )
+    source, target = torch.randint(3, 997, (7, 31)), torch.randint(3, 997, (7, 29))
+    results = []
+    for usual in (False, True):
+        model.zero_grad()
+        if usual:
+            monkeypatch.setattr("transformer_lib.linear._suits_onednn", lambda x, weight: False)
+        logits = model(source, target)
+        logits.square().mean().backward()
+        results.append((logits.detach(), [p.grad for p in model.parameters()]))
+    (one, gradients), (other, others) = results
+    assert not one.equal(other)  # oneDNN was there
+    torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    for a, b in zip(gradients, others, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
