@@ -34,7 +34,6 @@ class Generation(NamedTuple):
     scores: Tensor  # (B,), natural log of the probability of ids, eos included
 
 
-@torch.no_grad()
 def greedy(
     model: StepModel,
     source: Tensor,
@@ -62,7 +61,7 @@ def greedy(
     """
     if max_len < 1:
         raise ValueError(f"max_len must be at least 1, got {max_len}")
-    with _evaluating(model):
+    with torch.inference_mode(), _evaluating(model):
         state = model.start(source)
         tokens = source.new_full((source.size(0),), bos_id)
         scores = torch.zeros(source.size(0), device=source.device)
@@ -75,7 +74,8 @@ def greedy(
             tokens = best.indices.masked_fill(ended, pad_id)
             ended = ended | (tokens == eos_id)
             generated.append(tokens)
-    return Generation(torch.stack(generated, dim=1), scores)
+    # Copied out here: tensors made in inference mode may never be trained on.
+    return Generation(torch.stack(generated, dim=1), scores.clone())
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.linear import Linear, _suits_onednn, linear
 
-T, D, OUT = 131, 129, 257  # their product is just above the size from which oneDNN is used
+T, D, OUT = 131, 257, 263  # their product is just above the size from which oneDNN is used
 
 needs_onednn = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this build of PyTorch has no oneDNN"
@@ -56,7 +56,7 @@ def test_what_does_not_suit_goes_the_usual_way() -> None:
     x, weight, bias = inputs(T, D)
     for one in ((x.double(), weight.double()), (x.bfloat16(), weight.bfloat16())):
         assert not _suits_onednn(*one)
-    assert not _suits_onednn(x[:7], weight)  # too small
+    assert not _suits_onednn(x[:113], weight)  # too small
     assert not _suits_onednn(torch.randn(D), torch.randn(2**16, D))  # one vector
     assert not _suits_onednn(x, torch.randn(D, OUT).t())
     assert linear(x[:0], weight, bias).shape == (0, OUT)
@@ -81,17 +81,22 @@ def test_a_model_gives_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> N
     model = Transformer(
         ModelConfig(vocab_size=997, d_model=128, n_heads=4, n_layers=2, d_ff=256, dropout=0.0)
     )
-    source, target = torch.randint(3, 997, (7, 31)), torch.randint(3, 997, (7, 29))
+    source, target = torch.randint(3, 997, (13, 41)), torch.randint(3, 997, (13, 43))
+    used: list[bool] = []
+
+    def spy(x: Tensor, weight: Tensor) -> bool:
+        used.append(_suits_onednn(x, weight))
+        return used[-1]
+
     results = []
-    for usual in (False, True):
+    for suits in (spy, lambda x, weight: False):
+        monkeypatch.setattr("transformer_lib.linear._suits_onednn", suits)
         model.zero_grad()
-        if usual:
-            monkeypatch.setattr("transformer_lib.linear._suits_onednn", lambda x, weight: False)
         logits = model(source, target)
         logits.square().mean().backward()
         results.append((logits.detach(), [p.grad for p in model.parameters()]))
     (one, gradients), (other, others) = results
-    assert not one.equal(other)  # oneDNN was there
+    assert used == [True] * (2 * 4 + 2 * 7 + 1)  # every product of both stacks, and the logits
     torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     for a, b in zip(gradients, others, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
