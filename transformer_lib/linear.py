@@ -45,11 +45,11 @@ class Linear(nn.Linear):
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
     return (
-        x.device.type == weight.device.type == "cpu"
+        x.numel() * weight.size(0) >= 2**23  # below this the change of layout costs more
+        and x.device.type == weight.device.type == "cpu"
         and x.dtype is weight.dtype is torch.float32
         and x.dim() > 1
         and x.size(-1) == weight.size(-1)  # F.linear knows what to say of others
-        and x.numel() * weight.size(0) >= 2**23  # below this the change of layout costs more
         and weight.is_contiguous()
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
