@@ -10,7 +10,6 @@ from torch import nn
 
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.interrupts import Interrupts
-from transformer_lib.training.memory import keep_freed_memory
 from transformer_lib.training.records import History
 from transformer_lib.training.session import Session, Validate
 from transformer_lib.training.state import Batches, alone_in
@@ -59,8 +58,7 @@ def fit(
         KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
 
     Note:
-        Seeds ``torch`` and ``random`` with ``config.seed``, and keeps freed memory
-        (:func:`~transformer_lib.training.memory.keep_freed_memory`).
+        Seeds ``torch`` and ``random`` with ``config.seed``.
 
     Example:
         >>> from transformer_lib import ModelConfig, Transformer
@@ -72,7 +70,6 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
-    keep_freed_memory()
     directory = None if directory is None else Path(directory)
     run = Session(model, batches, config, directory)
     was_training = model.training
