@@ -264,7 +264,9 @@ def main() -> None:
     }
     models = contenders()
     print(", ".join(f"{name} {version}" for name, version in where["versions"].items()))
-    print(f"{where['hardware']}; {options.threads} threads")
+    print(f"{where['hardware']}; {options.threads} threads; {options.clock} clock")
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 1 and options.clock == "wall":
+        print(f"The machine is busy (load {os.getloadavg()[0]:.1f}): better take --clock cpu.")
     print(
         f"{CONFIG.n_layers}+{CONFIG.n_layers} layers, d_model {CONFIG.d_model}, d_ff {CONFIG.d_ff},"
         f" {CONFIG.n_heads} heads, vocabulary {CONFIG.vocab_size} tied, dropout {CONFIG.dropout};"

@@ -80,6 +80,17 @@ def test_more_padding_changes_nothing(pre_norm: bool) -> None:
     torch.testing.assert_close(found[real], expected[real], rtol=1e-10, atol=1e-10)
 
 
+def test_padding_is_not_felt_wherever_it_stands() -> None:
+    model, source, target = transformer(), sentences(B, S), sentences(B, T)
+    source[0, 2], target[0, 1] = 0, 0  # in the middle, where causality does not hide it
+    before = model(source, target)
+    with torch.no_grad():
+        model.embedding.weight[0] += torch.randn(D)  # a constant would be gone after a norm
+    after = model(source, target)
+    real = target != 0
+    torch.testing.assert_close(after[real][:, 1:], before[real][:, 1:], rtol=1e-10, atol=1e-10)
+
+
 def test_a_row_does_not_feel_its_neighbours() -> None:
     model, source, target = transformer(), sentences(3, S), sentences(3, T)
     source[1, 4:], target[1, 2:] = 0, 0
@@ -279,7 +290,12 @@ def test_ids_may_be_int32() -> None:
     ("source", "target", "error", "message"),
     [
         (torch.full((B, S), V), None, ValueError, "source holds id 23.*0 to 22"),
-        (None, torch.full((B, T), -1), ValueError, "target holds id -1.*0 to 22"),
+        (
+            None,
+            torch.full((B, T), 3).index_fill(1, torch.tensor(2), -1),
+            ValueError,
+            "target holds id -1.*0 to 22",
+        ),
         (torch.ones(B, 30).long(), None, ValueError, r"length 30.*max_len \(29\)"),
         (None, torch.ones(B, 30).long(), ValueError, r"length 30.*max_len \(29\)"),
         (torch.ones(B, 0).long(), None, ValueError, r"source must not be empty.*\(2, 0\)"),
