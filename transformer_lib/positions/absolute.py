@@ -1,4 +1,4 @@
-"""Positions: what tells attention, which is blind to order, where a token stands."""
+"""Absolute positions: an address added to every token's vector."""
 
 from __future__ import annotations
 
