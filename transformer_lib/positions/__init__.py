@@ -1,5 +1,20 @@
-"""Positions: what tells attention, which is blind to order, where a token stands."""
+"""Positions: what tells attention, which is blind to order, where a token stands.
 
-from transformer_lib.positions.absolute import SinusoidalPositions
+An address added to each vector (sinusoidal, learned), a turn of queries and keys
+(rotary), or something that depends on how far a key is from the query: learned
+vectors (Shaw et al.), a learned number (T5), a fixed penalty (ALiBi).
+"""
 
-__all__ = ["SinusoidalPositions"]
+from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
+from transformer_lib.positions.alibi import alibi_bias
+from transformer_lib.positions.relative import RelativePositionBias, RelativePositions
+from transformer_lib.positions.rotary import RotaryPositions
+
+__all__ = [
+    "LearnedPositions",
+    "RelativePositionBias",
+    "RelativePositions",
+    "RotaryPositions",
+    "SinusoidalPositions",
+    "alibi_bias",
+]

@@ -5,19 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SinusoidalPositions"]
+from transformer_lib.arguments import check_count
+from transformer_lib.positions.common import Waves, check_span
+
+__all__ = ["LearnedPositions", "SinusoidalPositions"]
 
 
-class SinusoidalPositions(nn.Module):
+class SinusoidalPositions(Waves):
     r"""Add a fixed address, a vector of waves, to every token's vector.
 
     .. math::
         PE(pos, 2i) = \sin(pos / 10000^{2i/d}), \quad
         PE(pos, 2i+1) = \cos(pos / 10000^{2i/d})
 
-    ``2i`` and ``2i+1`` count dimensions, not tokens. The table is computed and kept
-    in float32 whatever the model's precision: bfloat16 cannot tell most positions
-    apart, so it is only cast where it is added.
+    ``2i`` and ``2i+1`` count dimensions, not tokens. The ``table`` stays float32 in a
+    model of any precision and is only cast where it is added.
 
     Args:
         d_model: width of the vectors, even.
@@ -25,7 +27,8 @@ class SinusoidalPositions(nn.Module):
         base: ratio of the longest to the shortest wave, 10000 in the paper.
 
     Raises:
-        ValueError: an odd or non-positive ``d_model``, a ``max_len`` below 1.
+        TypeError: an argument that is no number.
+        ValueError: an odd ``d_model``, a ``max_len`` or ``base`` below 1.
 
     Source:
         Vaswani et al. (2017), section 3.5.
@@ -37,29 +40,12 @@ class SinusoidalPositions(nn.Module):
                  [0.8415, 0.5403, 0.0100, 0.9999]]])
     """
 
-    table: Tensor
-
     def __init__(self, *, d_model: int, max_len: int, base: float = 10_000.0) -> None:
-        super().__init__()
-        if d_model < 2 or d_model % 2:
-            raise ValueError(f"d_model must be even and at least 2, got {d_model}")
-        if max_len < 1:
-            raise ValueError(f"max_len must be at least 1, got {max_len}")
-        self.d_model, self.max_len, self.base = d_model, max_len, base
-        self.register_buffer("table", self._waves(), persistent=False)
+        super().__init__("d_model", d_model, max_len, base)
+        self.d_model = d_model
 
-    def _waves(self) -> Tensor:
-        # On the CPU: other devices may know no float64, and then the last bits differ.
-        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
-        even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device="cpu")
-        angle = position[:, None] / self.base ** (even / self.d_model)  # (max_len, d_model / 2)
-        return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
-
-    def _apply(self, fn, recurse: bool = True):
-        # model.half() casts buffers and model.to_empty() empties them; this one stays as it is.
-        super()._apply(fn, recurse)
-        self.table = self._waves().to(self.table.device)
-        return self
+    def _arrange(self, sin: Tensor, cos: Tensor) -> Tensor:
+        return torch.stack((sin, cos), dim=-1).flatten(1)  # (max_len, d_model)
 
     def forward(self, x: Tensor, offset: int = 0) -> Tensor:
         """Add the addresses of positions ``offset`` to ``offset + T - 1``.
@@ -72,13 +58,67 @@ class SinusoidalPositions(nn.Module):
             ``(B, T, d_model)``, in ``x``'s dtype.
 
         Raises:
+            TypeError: an ``x`` that is not floating, an ``offset`` that is no integer.
             ValueError: a width other than ``d_model``, a position at or past ``max_len``.
         """
-        if x.dim() != 3 or x.size(-1) != self.d_model:
-            raise ValueError(f"x must have shape (B, T, {self.d_model}), got {tuple(x.shape)}")
-        if offset < 0:
-            raise ValueError(f"offset must be at least 0, got {offset}")
-        end = offset + x.size(1)
-        if end > self.max_len:
-            raise ValueError(f"sequence of length {end} is longer than max_len ({self.max_len})")
-        return x + self.table[offset:end].to(x)
+        return _add(x, self.table, offset)
+
+
+class LearnedPositions(nn.Module):
+    r"""Add a learned address to every token's vector, one row of a table per position.
+
+    .. math:: y_{pos} = x_{pos} + W_{pos}
+
+    There is no row, and so no address, past ``max_len``. Rows start as small as in
+    the GPT paper, N(0, 0.02): at first a vector says which word it is, and training
+    decides how loudly it says where.
+
+    Args:
+        d_model: width of the vectors.
+        max_len: longest sequence.
+
+    Raises:
+        TypeError, ValueError: a ``d_model`` or ``max_len`` that is not an integer above 0.
+
+    Source:
+        Gehring et al. (2017), *Convolutional Sequence to Sequence Learning*, section 3.1;
+        Vaswani et al. (2017), Table 3, row (E). Initial values: Radford et al. (2018),
+        *Improving Language Understanding by Generative Pre-Training*, section 4.1.
+
+    Example:
+        >>> positions = LearnedPositions(d_model=4, max_len=8)
+        >>> x = torch.zeros(2, 3, 4)
+        >>> positions(x, offset=5)[1].equal(positions.table[5:8])
+        True
+    """
+
+    def __init__(self, *, d_model: int, max_len: int) -> None:
+        super().__init__()
+        check_count("d_model", d_model)
+        check_count("max_len", max_len)
+        self.d_model, self.max_len = d_model, max_len
+        self.table = nn.Parameter(torch.empty(max_len, d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the addresses small, N(0, 0.02)."""
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Add the addresses of positions ``offset`` to ``offset + T - 1``.
+
+        Args, returns and errors: as :meth:`SinusoidalPositions.forward`.
+        """
+        return _add(x, self.table, offset)
+
+
+def _add(x: Tensor, table: Tensor, offset: int) -> Tensor:
+    max_len, d_model = table.shape
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a tensor, got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating point, got {x.dtype}")
+    if x.dim() != 3 or x.size(-1) != d_model:
+        raise ValueError(f"x must have shape (B, T, {d_model}), got {tuple(x.shape)}")
+    end = check_span(offset, x.size(1), max_len)
+    return x + table[offset:end].to(x)

@@ -1,0 +1,193 @@
+"""Relative positions: learned vectors, or a learned number, for each distance."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.arguments import check_count
+from transformer_lib.positions.common import check_heads, check_lengths, distances
+
+__all__ = ["RelativePositionBias", "RelativePositions"]
+
+
+class RelativePositions(nn.Module):
+    r"""Learned vectors per distance, added to the keys and to the values of one attention.
+
+    .. math::
+        e_{ij} = \frac{q_i \cdot (k_j + a^K_{r(i,j)})}{\sqrt d}, \quad
+        z_i = \sum_j w_{ij} (v_j + a^V_{r(i,j)}), \quad
+        r(i,j) = \min(\max(j - i, -k), k)
+
+    The two terms that hold an ``a`` are computed here, from ``2k + 1`` products per query:
+    no vector is ever written down for a pair of positions. All heads share the vectors.
+    They start small, N(0, 0.02), so that attention begins with content and learns what
+    distance adds.
+
+    Args:
+        d_head: width of one head.
+        max_distance: ``k``; keys further away count as being ``k`` away.
+
+    Raises:
+        TypeError, ValueError: an argument that is not an integer above 0.
+
+    Source:
+        Shaw et al. (2018), *Self-Attention with Relative Position Representations*,
+        sections 3.1 to 3.3.
+
+    Example:
+        >>> relative = RelativePositions(d_head=4, max_distance=2)
+        >>> query, weights = torch.randn(1, 3, 2, 4), torch.rand(1, 3, 2, 7).softmax(-1)
+        >>> relative.scores(query, 7).shape, relative.mix(weights).shape
+        (torch.Size([1, 3, 2, 7]), torch.Size([1, 3, 2, 4]))
+    """
+
+    def __init__(self, *, d_head: int, max_distance: int = 16) -> None:
+        super().__init__()
+        check_count("d_head", d_head)
+        check_count("max_distance", max_distance)
+        self.d_head, self.max_distance = d_head, max_distance
+        self.key = nn.Parameter(torch.empty(2 * max_distance + 1, d_head))
+        self.value = nn.Parameter(torch.empty(2 * max_distance + 1, d_head))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors small, N(0, 0.02)."""
+        nn.init.normal_(self.key, std=0.02)
+        nn.init.normal_(self.value, std=0.02)
+
+    def scores(self, query: Tensor, s: int) -> Tensor:
+        r"""What distance adds to the scores, before they are scaled: :math:`q_i \cdot a^K`.
+
+        Args:
+            query: ``(B, H, T, d_head)``, the last ``T`` of ``s`` positions.
+            s: number of keys.
+
+        Returns:
+            ``(B, H, T, s)``, in the query's dtype.
+
+        Raises:
+            TypeError: a query that is not floating, an ``s`` that is no integer.
+            ValueError: another shape, or fewer keys than queries.
+        """
+        check_heads("query", query, str(self.d_head), self.d_head)
+        index = self._row(query.size(2), s, query.device)
+        products = query @ self.key.to(query).T  # (B, H, T, 2k + 1)
+        return products.gather(-1, index.expand(*query.shape[:2], -1, -1))
+
+    def mix(self, weights: Tensor) -> Tensor:
+        r"""What distance adds to the output: :math:`\sum_j w_{ij} a^V`.
+
+        Args:
+            weights: ``(B, H, T, S)``, of queries that are the last ``T`` of ``S`` positions.
+
+        Returns:
+            ``(B, H, T, d_head)``, in the weights' dtype.
+
+        Raises:
+            TypeError: weights that are not floating.
+            ValueError: another number of dimensions, or fewer keys than queries.
+        """
+        check_heads("weights", weights, "S")
+        t, s = weights.shape[2:]
+        if s < t:
+            raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
+        index = self._row(t, s, weights.device)
+        # The weights of all far keys meet in one number, and half precision would lose them.
+        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))
+        sums = wide.new_zeros(*weights.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
+        sums = sums.scatter_add(-1, index.expand_as(weights), wide)
+        return sums.to(weights.dtype) @ self.value.to(weights)
+
+    def _row(self, t: int, s: int, device: torch.device) -> Tensor:
+        k = self.max_distance
+        return distances(t, s, device).clamp(-k, k) + k
+
+
+class RelativePositionBias(nn.Module):
+    r"""A learned number per head and bucket of distances, added to the scores.
+
+    .. math:: e_{ij} = q_i \cdot k_j + b_{h,\,\mathrm{bucket}(j - i)}
+
+    Half of a direction's buckets hold one distance each; the other half grow
+    logarithmically up to ``max_distance``, and the last holds all that is beyond.
+    Looking both ways, keys before and after the query have half of the buckets each;
+    otherwise keys after the query count as distance 0, for a causal mask to hide. The
+    numbers start small, N(0, 0.02), so that attention begins with content.
+
+    Args:
+        n_heads: number of heads.
+        bidirectional: tell keys after the query apart too, as an encoder must.
+        n_buckets: number of buckets; even if ``bidirectional``.
+        max_distance: from here on, all distances share the last bucket.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: fewer than two buckets per direction, an odd number of them for two
+            directions, a ``max_distance`` that the buckets of one distance each exceed.
+
+    Source:
+        Raffel et al. (2020), *Exploring the Limits of Transfer Learning with a Unified
+        Text-to-Text Transformer*, section 2.1; the rule of the buckets: the released code.
+
+    Example:
+        >>> bias = RelativePositionBias(n_heads=3, bidirectional=True)
+        >>> bias(2, 5).shape
+        torch.Size([3, 2, 5])
+        >>> bias.bucket(torch.tensor([0, -1, -7, -8, -200, 1, 200])).tolist()
+        [0, 1, 7, 8, 15, 17, 31]
+    """
+
+    def __init__(
+        self, *, n_heads: int, bidirectional: bool, n_buckets: int = 32, max_distance: int = 128
+    ) -> None:
+        super().__init__()
+        check_count("n_heads", n_heads)
+        if not isinstance(bidirectional, bool):
+            raise TypeError(f"bidirectional must be True or False, got {bidirectional!r}")
+        check_count("n_buckets", n_buckets, least=4 if bidirectional else 2)
+        if bidirectional and n_buckets % 2:
+            raise ValueError(f"n_buckets must be even for two directions, got {n_buckets}")
+        exact = n_buckets // (4 if bidirectional else 2)
+        check_count("max_distance", max_distance, least=exact + 1)
+        self.bidirectional = bidirectional
+        self.n_buckets, self.max_distance = n_buckets, max_distance
+        self.table = nn.Parameter(torch.empty(n_buckets, n_heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the numbers small, N(0, 0.02)."""
+        nn.init.normal_(self.table, std=0.02)
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """The bucket of each distance ``j - i`` from query to key, same shape, integers."""
+        n = self.n_buckets // 2 if self.bidirectional else self.n_buckets
+        after = n * (distance > 0) if self.bidirectional else 0
+        distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
+        exact = n // 2
+        # In float32 as the released models: at the edge of a bucket the last bit decides.
+        ratio = (distance.clamp(min=1).float() / exact).log() / math.log(self.max_distance / exact)
+        far = (exact + (ratio * (n - exact)).long()).clamp(max=n - 1)
+        return after + torch.where(distance < exact, distance, far)
+
+    def forward(self, t: int, s: int) -> Tensor:
+        """What to add to the scores of ``t`` queries, the last of ``s`` positions.
+
+        Args:
+            t: number of queries.
+            s: number of keys.
+
+        Returns:
+            ``(n_heads, t, s)``, float32 or wider.
+
+        Raises:
+            TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
+        """
+        check_lengths(t, s)
+        table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
+        every = torch.arange(1 - s, max(s, 1), device=table.device)  # -(s - 1) to s - 1
+        bias = table[self.bucket(every)].T  # (n_heads, 2s - 1)
+        # Row i of the matrix is the window of s distances that ends with that of the last key.
+        return bias.unfold(-1, s, 1)[:, :t].flip(1)
