@@ -49,6 +49,7 @@ def files() -> list[Path]:
 # An import points to a lower layer. Within a package (data, training, figures, checks) modules may
 # import one another as long as no circle arises.
 LAYERS = {
+    "arguments": -2,  # what every layer says of a bad argument
     "dropout": -1,  # these two stand in for functions of torch that are slow on a CPU
     "linear": -1,
     "attention": 0,
@@ -57,12 +58,14 @@ LAYERS = {
     "config": 0,
     "cache": 0,
     "decoding": 0,
+    "norms": 1,
     "multihead": 1,
     "recurrent": 1,
     "data": 1,
     "blocks": 2,
     "training": 2,
     "recipes": 2,
+    "embedding": 2,
     "models": 3,
     "pretrained": 4,
     "results": 3,

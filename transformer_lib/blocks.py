@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -13,87 +14,56 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import Linear
 from transformer_lib.multihead import MultiHeadAttention
+from transformer_lib.norms import LayerNorm, RMSNorm, layer_norm, make_norm, rms_norm
+from transformer_lib.positions import RelativePositions, RotaryPositions
 
-__all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "LayerNorm", "Residual", "layer_norm"]
-
-
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    r"""Give every token's features mean 0 and variance 1, then scale and shift them.
-
-    .. math:: \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
-
-    with the biased variance, and epsilon under the root. :class:`LayerNorm` runs the
-    fused kernel; this is what that kernel computes.
-
-    Args:
-        x: ``(..., d_model)``.
-        weight: gamma, ``(d_model,)``.
-        bias: beta, ``(d_model,)``.
-        eps: the small number under the root.
-
-    Returns:
-        ``(..., d_model)``.
-
-    Source:
-        Ba et al. (2016), *Layer Normalization*.
-
-    Example:
-        >>> layer_norm(torch.tensor([1.0, 3.0]), torch.ones(2), torch.zeros(2), 1e-9).tolist()
-        [-1.0, 1.0]
-    """
-    mean = x.mean(dim=-1, keepdim=True)
-    variance = x.var(dim=-1, unbiased=False, keepdim=True)
-    return (x - mean) / (variance + eps).sqrt() * weight + bias
-
-
-class LayerNorm(nn.Module):
-    """:func:`layer_norm` with learned scale and shift, on the fused kernel.
-
-    Args:
-        d_model: width of the vectors.
-        eps: the small number under the root.
-
-    Example:
-        >>> LayerNorm(4)(torch.randn(2, 3, 4)).shape
-        torch.Size([2, 3, 4])
-    """
-
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` to ``(..., d_model)``."""
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+__all__ = [
+    "DecoderLayer",
+    "EncoderLayer",
+    "FeedForward",
+    "LayerNorm",
+    "RMSNorm",
+    "Residual",
+    "layer_norm",
+    "rms_norm",
+]
 
 
 class FeedForward(nn.Module):
     r"""The same two-layer network at every position.
 
-    .. math:: \mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2
+    .. math:: \mathrm{FFN}(x) = f(x W_1 + b_1) W_2 + b_2
+
+    with :math:`f(x) = \max(0, x)` in the paper. SwiGLU has a third matrix, a gate that is
+    multiplied in: :math:`(\mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1)) W_2 + b_2`.
 
     Args:
         config: its ``d_model``, ``d_ff``, ``dropout`` and ``activation``.
 
     Source:
-        Vaswani et al. (2017), section 3.3, equation (2).
+        Vaswani et al. (2017), section 3.3, equation (2); Shazeer (2020), *GLU Variants Improve
+        Transformer*, equation (6), there without biases.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        gated = config.activation == "swiglu"
         self.up = Linear(config.d_model, config.d_ff)
+        self.gate = Linear(config.d_model, config.d_ff) if gated else None
         self.down = Linear(config.d_ff, config.d_model)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
+        self.activation = _ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
-        for linear in (self.up, self.down):
+        for linear in filter(None, (self.up, self.gate, self.down)):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, T, d_model)`` to ``(B, T, d_model)``."""
-        return self.down(self.dropout(self.activation(self.up(x))))  # inside: (B, T, d_ff)
+        if self.gate is None:
+            inner = self.activation(self.up(x))  # (B, T, d_ff)
+        else:
+            inner = self.activation(self.gate(x)) * self.up(x)
+        return self.down(self.dropout(inner))
 
 
 class Residual(nn.Module):
@@ -103,7 +73,7 @@ class Residual(nn.Module):
     released code and nearly everything since, ``x + sublayer(norm(x))``.
 
     Args:
-        config: its ``d_model``, ``dropout``, ``pre_norm`` and ``norm_eps``.
+        config: its ``d_model``, ``dropout``, ``pre_norm``, ``norm`` and ``norm_eps``.
 
     Source:
         Vaswani et al. (2017), section 3.1; Xiong et al. (2020) on the two orders.
@@ -112,7 +82,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.pre_norm
-        self.norm = LayerNorm(config.d_model, config.norm_eps)
+        self.norm = make_norm(config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -134,14 +104,14 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = _attention(config)
+        self.self_attention = _self_attention(config)
         self.feed_forward = FeedForward(config)
         self.attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """``(B, S, d_model)`` and a mask over its keys to ``(B, S, d_model)``."""
-        x = self.attention_residual(x, lambda x: self.self_attention(x, mask=mask))
+    def forward(self, x: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        """``(B, S, d_model)``, with a mask and a bias on the scores, to ``(B, S, d_model)``."""
+        x = self.attention_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -150,43 +120,75 @@ class DecoderLayer(nn.Module):
 
     Args:
         config: sizes and choices.
+        cross_attention: without it, the layer of a decoder-only model.
 
     Source:
         Vaswani et al. (2017), section 3.1 and figure 1, right.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *, cross_attention: bool = True) -> None:
         super().__init__()
-        self.self_attention = _attention(config)
-        self.cross_attention = _attention(config)
+        self.self_attention = _self_attention(config)
+        self.cross_attention = _attention(config) if cross_attention else None
         self.feed_forward = FeedForward(config)
         self.self_residual = Residual(config)
-        self.cross_residual = Residual(config)
+        self.cross_residual = Residual(config) if cross_attention else None
         self.feed_forward_residual = Residual(config)
 
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        bias: Tensor | None = None,
         memory_mask: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
         """``x`` ``(B, T, d_model)`` and memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
 
-        ``mask`` is over target keys and holds causality; ``memory_mask`` is over
-        source keys.
+        ``mask`` and ``bias`` are over target keys, and the mask holds causality;
+        ``memory_mask`` is over source keys.
+
+        Raises:
+            ValueError: no memory for the cross-attention, or one without a cross-attention.
         """
         own, cross = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        x = self.self_residual(x, lambda x: self.self_attention(x, mask=mask, cache=own))
-        x = self.cross_residual(
-            x, lambda x: self.cross_attention(x, memory, mask=memory_mask, cache=cross)
-        )
+        x = self.self_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias, cache=own))
+        if self.cross_attention is not None and self.cross_residual is not None:
+            if memory is None:
+                raise ValueError("memory must be given to a layer with cross-attention, got None")
+            attend = self.cross_attention
+            x = self.cross_residual(x, lambda x: attend(x, memory, mask=memory_mask, cache=cross))
+        elif memory is not None:
+            raise ValueError("memory must be None in a layer without cross-attention")
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-def _attention(config: ModelConfig) -> MultiHeadAttention:
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "swiglu": F.silu,  # of the gate
+}
+
+
+def _attention(config: ModelConfig, **positions: Any) -> MultiHeadAttention:
     return MultiHeadAttention(
-        d_model=config.d_model, n_heads=config.n_heads, dropout=config.dropout
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        n_kv_heads=config.n_kv_heads,
+        dropout=config.dropout,
+        **positions,
     )
+
+
+def _self_attention(config: ModelConfig) -> MultiHeadAttention:
+    if config.positions == "rotary":
+        return _attention(
+            config, rotary=RotaryPositions(d_head=config.d_head, max_len=config.max_len)
+        )
+    if config.positions == "relative":
+        return _attention(config, relative=RelativePositions(d_head=config.d_head))
+    return _attention(config)

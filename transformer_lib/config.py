@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from transformer_lib.arguments import check_count, check_number
+
 __all__ = ["ModelConfig"]
 
 
@@ -16,20 +18,33 @@ class ModelConfig:
         vocab_size: number of tokens, shared by source and target.
         d_model: width of the vectors that flow through the model.
         n_heads: attention heads; must divide ``d_model``.
+        n_kv_heads: heads of keys and values, each shared by a group of query heads; must divide
+            ``n_heads``, and is ``n_heads`` if None.
         n_layers: encoder layers, and decoder layers unless ``n_decoder_layers`` says otherwise.
         n_decoder_layers: decoder layers; as many as ``n_layers`` if None.
         d_ff: inner width of the feed-forward part.
         dropout: probability of dropping a number, in [0, 1).
         max_len: longest sequence, in tokens.
+        positions: how a token knows its place: ``"sinusoidal"`` or ``"learned"`` vectors added to
+            the embeddings; in every self-attention ``"rotary"`` turns, ``"relative"`` vectors,
+            the ``"t5"`` or the ``"alibi"`` bias; or ``"none"``.
         pre_norm: normalize before each sublayer (True) or after it, as the paper (False).
         final_norm: end each stack with a norm; ``pre_norm`` decides if None.
+        norm: ``"layer"`` or ``"rms"``.
         norm_eps: the small number under the root of the norm.
-        activation: of the feed-forward part, ``"relu"`` or ``"gelu"``.
+        activation: of the feed-forward part: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` (its
+            approximation), ``"silu"``, or ``"swiglu"``, which adds a third matrix.
         tie_embeddings: use the embedding matrix as output projection too.
-        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence.
+        scale_embeddings: multiply embeddings by ``d_model ** 0.5`` on the way in.
+        embedding_norm: normalize the embeddings before the first layer, as BERT does.
+        output_bias: add a learned bias to the logits.
+        n_token_types: kinds of token (BERT's two segments), each with a vector; 0 has none.
+        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence. A text may begin with
+            the id of padding (Marian) or of the end (GPT-2), but padding is not the end.
 
     Raises:
-        ValueError: any number out of its range, with its name and value.
+        TypeError: a setting of another type.
+        ValueError: a setting out of its range, with its name and value.
 
     Example:
         >>> ModelConfig.tiny(vocab_size=100).d_head
@@ -39,50 +54,84 @@ class ModelConfig:
     vocab_size: int
     d_model: int = 512
     n_heads: int = 8
+    n_kv_heads: int | None = None
     n_layers: int = 6
     n_decoder_layers: int | None = None
     d_ff: int = 2048
     dropout: float = 0.1
     max_len: int = 512
+    positions: str = "sinusoidal"
     pre_norm: bool = True
     final_norm: bool | None = None
+    norm: str = "layer"
     norm_eps: float = 1e-5
     activation: str = "relu"
     tie_embeddings: bool = True
+    scale_embeddings: bool = True
+    embedding_norm: bool = False
+    output_bias: bool = False
+    n_token_types: int = 0
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
-            _check_count(name, getattr(self, name))
-        if self.n_decoder_layers is not None:
-            _check_count("n_decoder_layers", self.n_decoder_layers)
+            check_count(name, getattr(self, name))
+        for name in ("n_kv_heads", "n_decoder_layers"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_count("n_token_types", self.n_token_types, least=0)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                wanted = ", ".join(map(repr, choices))
+                raise ValueError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.final_norm is not None and not isinstance(self.final_norm, bool):
+            raise TypeError(f"final_norm must be True, False or None, got {self.final_norm!r}")
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})"
             )
-        if self.d_model % 2:
+        if self.n_heads % self.kv_heads:
             raise ValueError(
-                f"d_model must be even, a sine and a cosine per wave; got {self.d_model}"
+                f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
             )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
-        if not self.norm_eps > 0:
-            raise ValueError(f"norm_eps must be above 0, got {self.norm_eps}")
-        if self.activation not in ("relu", "gelu"):
-            raise ValueError(f"activation must be 'relu' or 'gelu', got {self.activation!r}")
-        special = {name: getattr(self, name) for name in ("pad_id", "bos_id", "eos_id")}
-        for name, value in special.items():
-            if not 0 <= value < self.vocab_size:
-                raise ValueError(f"{name} must be in [0, {self.vocab_size}), got {value}")
-        if len(set(special.values())) < len(special):
-            raise ValueError(f"pad_id, bos_id and eos_id must differ, got {special}")
+        # A sine and a cosine per wave: a wave for two features, of the model or of a head.
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if self.positions == "rotary" and self.d_head % 2:
+            raise ValueError(
+                "d_model / n_heads must be even for rotary positions, "
+                f"got {self.d_model} / {self.n_heads}"
+            )
+        check_number("dropout", self.dropout, 0, 1)
+        check_number("norm_eps", self.norm_eps, 0, closed=False)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            check_count(name, getattr(self, name), least=0)
+            if getattr(self, name) >= self.vocab_size:
+                raise ValueError(
+                    f"{name} must be in [0, {self.vocab_size}), got {getattr(self, name)}"
+                )
+        if self.eos_id == self.pad_id:
+            raise ValueError(f"eos_id must differ from pad_id, both are {self.eos_id}")
 
     @property
     def d_head(self) -> int:
         """Width of one head."""
         return self.d_model // self.n_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values, whether or not they were given."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def decoder_layers(self) -> int:
+        """Decoder layers, whether or not they were given."""
+        return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     @classmethod
     def tiny(cls, **changes: Any) -> ModelConfig:
@@ -101,6 +150,10 @@ class ModelConfig:
         return cls(**{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3} | changes)
 
 
-def _check_count(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+_CHOICES = {
+    "positions": ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"),
+    "norm": ("layer", "rms"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
+}
+_SWITCHES = ("pre_norm", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias")
+

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.arguments import check_number
+
 __all__ = ["Dropout", "drop"]
 
 
@@ -35,7 +37,7 @@ def drop(x: Tensor, p: float) -> Tensor:
         >>> drop(torch.ones(1, 8), 0.5).unique().tolist()
         [0.0, 2.0]
     """
-    _check(p)
+    check_number("dropout", p, 0, 1)
     if p == 0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -63,7 +65,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        _check(p)
+        check_number("dropout", p, 0, 1)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
@@ -72,8 +74,3 @@ class Dropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
-
-
-def _check(p: float) -> None:
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {p}")

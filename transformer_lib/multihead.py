@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from transformer_lib.arguments import (
+    check_count,
+    check_number,
+    check_same_batch,
+    check_vectors,
+)
 from transformer_lib.attention import attention, fused_attention
 from transformer_lib.cache import AttentionCache
+from transformer_lib.dropout import drop
 from transformer_lib.linear import Linear, linear
+from transformer_lib.positions import RelativePositions, RotaryPositions
 
 __all__ = ["MultiHeadAttention", "record_attention"]
 
@@ -24,43 +34,92 @@ class MultiHeadAttention(nn.Module):
     The projections of all heads, for query, key and value, are one matrix, so that
     each distinct input is multiplied once.
 
+    With fewer heads of keys and values than of queries, ``n_heads / n_kv_heads`` query heads in
+    a row share one: a smaller cache and fewer weights (grouped-query attention).
+
     Args:
         d_model: width of inputs and output.
         n_heads: number of heads; must divide ``d_model``.
+        n_kv_heads: heads of keys and values; must divide ``n_heads``, which it is if None.
         dropout: probability of dropping an attention weight while training.
+        rotary: turns queries and keys by their positions. For self-attention only.
+        relative: adds learned vectors for distances to keys and values. Likewise.
 
     Raises:
-        ValueError: ``d_model`` not divisible by ``n_heads``; dropout out of range.
+        TypeError, ValueError: sizes that do not divide; dropout out of range.
 
     Source:
-        Vaswani et al. (2017), section 3.2.2.
+        Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023), *GQA*.
 
     Example:
-        >>> import torch
         >>> layer = MultiHeadAttention(d_model=12, n_heads=3)
         >>> layer(torch.randn(2, 5, 12), torch.randn(2, 7, 12)).shape
         torch.Size([2, 5, 12])
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        dropout: float = 0.0,
+        rotary: RotaryPositions | None = None,
+        relative: RelativePositions | None = None,
+    ) -> None:
         super().__init__()
-        if n_heads < 1 or d_model < 1 or d_model % n_heads:
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        sizes = {"d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
+        for name, size in sizes.items():
+            check_count(name, size)
+        if d_model % n_heads:
             raise ValueError(f"d_model ({d_model}) must be divisible by n_heads ({n_heads})")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_model // n_heads
-        self.dropout = dropout
-        self.in_proj = Linear(d_model, 3 * d_model)  # rows: W^Q, then W^K, then W^V
+        if n_heads % n_kv_heads:
+            raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")
+        check_number("dropout", dropout, 0, 1)
+        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
+        self.d_head = d_model // n_heads
+        self.dropout, self.rotary, self.relative = dropout, rotary, relative
+        # Rows: W^Q, then W^K, then W^V.
+        self._rows = (d_model, n_kv_heads * self.d_head, n_kv_heads * self.d_head)
+        self.in_proj = Linear(d_model, sum(self._rows))
         self.out_proj = Linear(d_model, d_model)
         self.recorder: Callable[[Tensor], None] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw every projection as the square matrix that it is; biases are 0."""
-        for weight in (*self.in_proj.weight.chunk(3), self.out_proj.weight):
+        """Draw every projection as the matrix that it is; biases are 0."""
+        for weight in (*self.in_proj.weight.split(self._rows), self.out_proj.weight):
             nn.init.xavier_uniform_(weight)
         nn.init.zeros_(self.in_proj.bias)
         nn.init.zeros_(self.out_proj.bias)
+
+    @torch.no_grad()
+    def load_projections(
+        self, query: nn.Module, key: nn.Module, value: nn.Module, output: nn.Module
+    ) -> None:
+        """Copy four separate linear maps, as most libraries keep them, into our two.
+
+        Args:
+            query, key, value, output: modules like ``nn.Linear``; a bias of None counts as 0.
+
+        Raises:
+            ValueError: a weight of another shape than ours.
+        """
+        weights, biases = self.in_proj.weight.split(self._rows), self.in_proj.bias.split(self._rows)
+        ours = [*zip(weights, biases, strict=True), (self.out_proj.weight, self.out_proj.bias)]
+        names = ("query", "key", "value", "output")
+        for name, peer, (weight, bias) in zip(
+            names, (query, key, value, output), ours, strict=True
+        ):
+            theirs: Any = peer
+            if theirs.weight.shape != weight.shape:
+                raise ValueError(
+                    f"{name}'s weight must have shape {tuple(weight.shape)}, "
+                    f"got {tuple(theirs.weight.shape)}"
+                )
+            weight.copy_(theirs.weight)
+            bias.copy_(torch.zeros_like(bias) if theirs.bias is None else theirs.bias)
 
     def forward(
         self,
@@ -68,6 +127,7 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        bias: Tensor | None = None,
         cache: AttentionCache | None = None,
     ) -> Tensor:
         """Let each position of ``x`` gather from ``memory``, or from ``x`` itself if None.
@@ -76,6 +136,7 @@ class MultiHeadAttention(nn.Module):
             x: ``(B, T, d_model)``: where the queries come from.
             memory: ``(B, S, d_model)``: where keys and values come from.
             mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend.
+            bias: float, likewise; added to the scores.
             cache: keys and values of earlier calls. Self-attention appends to it;
                 cross-attention fills it once and then no longer looks at ``memory``.
 
@@ -85,41 +146,60 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: a mask that is not bool, shapes that do not fit.
         """
-        self._check("x", x)
+        check_vectors("x", x, self.d_model, self.in_proj.weight)
         if memory is None:
-            query, key, value = self._heads(self.in_proj(x), 3)  # each (B, H, T, d_head)
+            query, key, value = self._heads(self.in_proj(x), self._rows)  # (B, H, T, d_head)
+            if self.rotary is not None:
+                offset = cache.length if cache else 0
+                query, key = self.rotary(query, offset), self.rotary(key, offset)
             if cache is not None:
                 key, value = cache.append(key, value)
         else:
-            self._check("memory", memory)
-            weight, bias = self.in_proj.weight, self.in_proj.bias
-            (query,) = self._heads(linear(x, weight[: self.d_model], bias[: self.d_model]), 1)
+            if self.rotary is not None or self.relative is not None:
+                raise ValueError("memory must be None: distances to another text have no meaning")
+            weight, shift = self.in_proj.weight, self.in_proj.bias
+            (query,) = self._heads(
+                linear(x, weight[: self.d_model], shift[: self.d_model]), self._rows[:1]
+            )
             if cache is not None and cache.length:
                 key, value = cache.read()
             else:
-                both = linear(memory, weight[self.d_model :], bias[self.d_model :])
-                key, value = self._heads(both, 2)  # each (B, H, S, d_head)
+                check_vectors("memory", memory, self.d_model, weight)
+                check_same_batch("x", x, "memory", memory)
+                both = linear(memory, weight[self.d_model :], shift[self.d_model :])
+                key, value = self._heads(both, self._rows[1:])  # each (B, H, S, d_head)
                 if cache is not None:
                     key, value = cache.append(key, value)
-        dropout = self.dropout if self.training else 0.0
-        if self.recorder is None:
-            mixed = fused_attention(query, key, value, mask, dropout=dropout)
-        else:
-            mixed, weights = attention(query, key, value, mask, dropout=dropout)
-            self.recorder(weights.detach())
+        mixed = self._mix(query, self._shared(key), self._shared(value), mask, bias)
         joined = mixed.transpose(1, 2).flatten(2)  # (B, H, T, d_head) -> (B, T, d_model)
         return self.out_proj(joined)
 
-    def _heads(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
-        b, t, _ = projected.shape
-        split = projected.view(b, t, parts, self.n_heads, self.d_head).unbind(2)
-        return tuple(part.transpose(1, 2) for part in split)  # parts x (B, H, T, d_head)
+    def _mix(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+    ) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        if self.recorder is None and self.relative is None:
+            return fused_attention(query, key, value, mask, bias=bias, dropout=dropout)
+        if self.relative is not None:
+            near = self.relative.scores(query, key.size(-2)) * self.d_head**-0.5  # (B, H, T, S)
+            bias = near if bias is None else near + bias
+        mixed, weights = attention(query, key, value, mask, bias=bias, dropout=dropout)
+        if self.relative is not None:
+            mixed = mixed + self.relative.mix(drop(weights, dropout))
+        if self.recorder is not None:
+            self.recorder(weights.detach())
+        return mixed
 
-    def _check(self, name: str, x: Tensor) -> None:
-        if x.dim() != 3 or x.size(-1) != self.d_model:
-            raise ValueError(
-                f"{name} must have shape (B, length, {self.d_model}), got {tuple(x.shape)}"
-            )
+    def _heads(self, projected: Tensor, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
+        b, t, _ = projected.shape
+        parts = projected.split(rows, dim=-1)
+        return tuple(part.view(b, t, -1, self.d_head).transpose(1, 2) for part in parts)
+
+    def _shared(self, x: Tensor) -> Tensor:
+        """Hand each head of keys or values to its group of queries: ``(B, H, S, d_head)``."""
+        if self.n_kv_heads == self.n_heads:
+            return x
+        return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
 
 @contextmanager
@@ -130,16 +210,17 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     in the model, each entry the weights of its latest call.
 
     Args:
-        model: any module that contains :class:`MultiHeadAttention`.
+        model: any module with an attention layer in it: one with a ``recorder``, such as
+            :class:`MultiHeadAttention`.
 
     Yields:
         dict of name to weights ``(B, H, T, S)``, filled while the model runs.
 
     Raises:
+        TypeError: a model that is no module.
         ValueError: a model without attention.
 
     Example:
-        >>> import torch
         >>> layer = MultiHeadAttention(d_model=12, n_heads=3)
         >>> model = nn.Sequential(layer)
         >>> with record_attention(model) as maps:
@@ -147,12 +228,13 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         >>> {name: tuple(weights.shape) for name, weights in maps.items()}
         {'0': (2, 3, 5, 5)}
     """
-    layers = {
-        name: module for name, module in model.named_modules()
-        if isinstance(module, MultiHeadAttention)
-    }  # fmt: skip
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a module, got {type(model).__name__}")
+    layers: dict[str, Any] = {
+        name: module for name, module in model.named_modules() if hasattr(module, "recorder")
+    }
     if not layers:
-        raise ValueError(f"model ({type(model).__name__}) contains no MultiHeadAttention")
+        raise ValueError(f"model ({type(model).__name__}) contains no attention layer")
     maps: dict[str, Tensor] = {}
     before = {name: layer.recorder for name, layer in layers.items()}
     for name, layer in layers.items():

@@ -25,14 +25,22 @@ from transformer_lib import ModelConfig
         ("dropout", float("nan")),
         ("max_len", 0),
         ("norm_eps", 0.0),
+        ("norm_eps", float("inf")),
         ("activation", "swish"),
+        ("positions", "sinus"),
+        ("norm", None),
+        ("n_kv_heads", 0),
+        ("n_token_types", -1),
+        ("tie_embeddings", 1),
+        ("pre_norm", None),
+        ("final_norm", "yes"),
         ("pad_id", -1),
         ("bos_id", 100),
         ("eos_id", 100),
     ],
 )
 def test_errors_name_the_field_and_the_value(field: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=rf"^{field} must .*{value}"):
+    with pytest.raises((TypeError, ValueError), match=rf"^{field} must .*{value}"):
         ModelConfig(**{"vocab_size": 100, field: value})
 
 
@@ -41,8 +49,29 @@ def test_errors_of_fields_that_do_not_go_together() -> None:
         ModelConfig(vocab_size=100, d_model=20, n_heads=3)
     with pytest.raises(ValueError, match=r"d_model must be even.*15"):
         ModelConfig(vocab_size=100, d_model=15, n_heads=3)
-    with pytest.raises(ValueError, match=r"must differ, got .*'eos_id': 1"):
-        ModelConfig(vocab_size=100, eos_id=1)
+    with pytest.raises(ValueError, match=r"eos_id must differ from pad_id, both are 0"):
+        ModelConfig(vocab_size=100, eos_id=0)
+    with pytest.raises(ValueError, match=r"n_heads \(8\) must be divisible by n_kv_heads \(3\)"):
+        ModelConfig(vocab_size=100, n_kv_heads=3)
+    with pytest.raises(ValueError, match=r"d_model / n_heads must be even.*15 / 3"):
+        ModelConfig(vocab_size=100, d_model=15, n_heads=3, positions="rotary")
+
+
+def test_odd_widths_are_refused_only_where_waves_need_pairs() -> None:
+    for positions in ("learned", "relative", "t5", "alibi", "none"):
+        assert ModelConfig(vocab_size=9, d_model=15, n_heads=3, positions=positions).d_head == 5
+
+
+def test_a_text_may_begin_with_the_id_of_padding_or_of_the_end() -> None:
+    assert ModelConfig(vocab_size=9, pad_id=0, bos_id=0, eos_id=2).bos_id == 0
+    assert ModelConfig(vocab_size=9, pad_id=0, bos_id=2, eos_id=2).eos_id == 2
+
+
+def test_what_is_not_given_is_derived() -> None:
+    config = ModelConfig(vocab_size=9, n_layers=4)
+    assert (config.kv_heads, config.decoder_layers) == (8, 4)
+    config = ModelConfig(vocab_size=9, n_layers=4, n_kv_heads=2, n_decoder_layers=3)
+    assert (config.kv_heads, config.decoder_layers) == (2, 3)
 
 
 def test_it_is_frozen_keyword_only_and_makes_the_round_trip() -> None:

@@ -198,7 +198,7 @@ def test_logits_are_the_embeddings_times_the_decoders_output() -> None:
     model, source, target = transformer(), sentences(B, S), sentences(B, T)
 
     def embed(ids: Tensor) -> Tensor:
-        waves = model.positions.table[: ids.size(1)].double()
+        waves = model.embedding.positions.table[: ids.size(1)].double()
         return model.embedding.weight[ids] * D**0.5 + waves
 
     vectors = model.decoder(embed(target), model.encoder(embed(source)))
@@ -209,12 +209,12 @@ def test_logits_are_the_embeddings_times_the_decoders_output() -> None:
 def test_what_is_saved_and_what_is_not() -> None:
     names = transformer().state_dict().keys()
     assert [name for name in names if "embedding" in name or "output" in name] == [
-        "embedding.weight"
+        "embedding.tokens.weight"
     ]
     assert not any("table" in name or "positions" in name for name in names)
     untied = transformer(tie_embeddings=False)
-    assert untied.state_dict()["output.weight"].shape == (V, D)
-    assert not untied.logits(torch.randn(D).double()).isnan().any()
+    assert untied.state_dict()["embedding.output"].shape == (V, D)
+    assert not untied.embedding.logits(torch.randn(D).double()).isnan().any()
 
 
 @pytest.mark.parametrize("assign", [False, True])
@@ -225,7 +225,8 @@ def test_tied_embeddings_survive_saving_and_loading(tmp_path, assign: bool) -> N
     other.load_state_dict(torch.load(tmp_path / "weights.pt"), assign=assign)
     assert other(source, target).equal(model(source, target))
     other.embedding.weight.data[4] += 1  # and one change is felt at both ends
-    assert not other.logits(torch.ones(D).double())[4].eq(model.logits(torch.ones(D).double())[4])
+    ones = torch.ones(D).double()
+    assert not other.embedding.logits(ones)[4].eq(model.embedding.logits(ones)[4])
     assert sum(p.numel() for p in other.parameters()) == sum(p.numel() for p in model.parameters())
 
 
@@ -275,7 +276,7 @@ def test_modules_follow_their_dtype(dtype: torch.dtype) -> None:
     logits.float().square().mean().backward()
     assert model.embedding.weight.grad is not None
     assert model.embedding.weight.grad.isfinite().all()
-    assert model.positions.table.dtype is torch.float32
+    assert model.embedding.positions.table.dtype is torch.float32
 
 
 def test_ids_may_be_int32() -> None:

@@ -1,11 +1,18 @@
 """Whole models, from the parts of a layer."""
 
-from transformer_lib.models.transformer import (
-    Decoder,
-    DecoderState,
-    Encoder,
-    EncoderDecoder,
-    Transformer,
-)
+from transformer_lib.models.decoder_only import DecoderOnly
+from transformer_lib.models.encoder_only import EncoderOnly
+from transformer_lib.models.parameters import parameter_counts
+from transformer_lib.models.stacks import Decoder, Encoder, EncoderDecoder
+from transformer_lib.models.transformer import DecoderState, Transformer
 
-__all__ = ["Decoder", "DecoderState", "Encoder", "EncoderDecoder", "Transformer"]
+__all__ = [
+    "Decoder",
+    "DecoderOnly",
+    "DecoderState",
+    "Encoder",
+    "EncoderDecoder",
+    "EncoderOnly",
+    "Transformer",
+    "parameter_counts",
+]

@@ -1,0 +1,120 @@
+"""The two ends of a model: token ids to vectors, and vectors to logits."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.arguments import check_count, check_ids
+from transformer_lib.config import ModelConfig
+from transformer_lib.dropout import Dropout
+from transformer_lib.linear import linear
+from transformer_lib.norms import make_norm
+from transformer_lib.positions import LearnedPositions, SinusoidalPositions
+
+__all__ = ["Embedding"]
+
+
+class Embedding(nn.Module):
+    r"""A vector for each token of the vocabulary, read on the way in and on the way out.
+
+    In: look the ids up, multiply by :math:`\sqrt{d_{model}}`, add positions. Out: the dot
+    product with every token's vector is that token's logit. Both ends share one matrix unless
+    ``config.tie_embeddings`` is off; tied means used twice, not stored twice.
+
+    Args:
+        config: sizes and choices. Positions that live in the attention layers are none of
+            this module's business.
+
+    Source:
+        Vaswani et al. (2017), section 3.4; Press and Wolf (2017) on the shared matrix.
+
+    Example:
+        >>> embedding = Embedding(ModelConfig(vocab_size=11, d_model=12, n_heads=3))
+        >>> x = embedding(torch.tensor([[5, 7, 2]]))
+        >>> x.shape, embedding.logits(x).shape
+        (torch.Size([1, 3, 12]), torch.Size([1, 3, 11]))
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        vocab_size, d_model, n_types = config.vocab_size, config.d_model, config.n_token_types
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.types = nn.Embedding(n_types, d_model) if n_types else None
+        self.positions = _positions(config)
+        self.norm = make_norm(config) if config.embedding_norm else None
+        self.dropout = Dropout(config.dropout)
+        tied, biased = config.tie_embeddings, config.output_bias
+        self.output = None if tied else nn.Parameter(torch.empty(vocab_size, d_model))
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if biased else None
+        # Wider embeddings would make huge logits, whose softmax is slow as well as wrong:
+        # its tails are subnormal numbers, and a CPU takes many times as long over those.
+        for weight in (self.tokens.weight, self.types and self.types.weight, self.output):
+            if weight is not None:
+                nn.init.normal_(weight, std=d_model**-0.5)
+
+    @property
+    def weight(self) -> Tensor:
+        """The tokens' vectors, ``(vocab_size, d_model)``."""
+        return self.tokens.weight
+
+    def forward(
+        self, ids: Tensor, types: Tensor | None = None, *, offset: int = 0, name: str = "ids"
+    ) -> Tensor:
+        """Token ids to vectors.
+
+        Args:
+            ids: integers ``(B, T)``.
+            types: integers ``(B, T)``, the kind of each token; all of kind 0 if None.
+            offset: position of the first token; with a cache, how many came before.
+            name: what the ids are called in an error.
+
+        Returns:
+            ``(B, T, d_model)``.
+
+        Raises:
+            TypeError: ids that are not integers.
+            ValueError: an empty sequence, one past ``max_len``, an id or type that there is
+                not, types for a model without.
+        """
+        check_ids(name, ids, self.config.vocab_size)
+        self._check_types(ids, types)
+        check_count("offset", offset, least=0)
+        end = offset + ids.size(1)
+        if end > self.config.max_len:
+            raise ValueError(
+                f"{name} of length {end} is longer than max_len ({self.config.max_len})"
+            )
+        x = self.tokens(ids)  # (B, T, d_model)
+        if self.config.scale_embeddings:
+            x = x * self.config.d_model**0.5
+        if self.types is not None:
+            x = x + self.types(torch.zeros_like(ids) if types is None else types)
+        if self.positions is not None:
+            x = self.positions(x, offset)
+        if self.norm is not None:
+            x = self.norm(x)
+        return self.dropout(x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Vectors ``(..., d_model)`` to logits ``(..., vocab_size)``."""
+        return linear(x, self.weight if self.output is None else self.output, self.bias)
+
+    def _check_types(self, ids: Tensor, types: Tensor | None) -> None:
+        if types is None:
+            return
+        if self.types is None:
+            raise ValueError("types must be None: the model has no token types")
+        check_ids("types", types, self.config.n_token_types)
+        if types.shape != ids.shape:
+            raise ValueError(
+                f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}"
+            )
+
+
+def _positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | None:
+    kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+    if config.positions not in kinds:
+        return None
+    return kinds[config.positions](d_model=config.d_model, max_len=config.max_len)

@@ -1,0 +1,77 @@
+"""An encoder alone, for what is read and not written: BERT's shape."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.embedding import Embedding
+from transformer_lib.linear import Linear
+from transformer_lib.masks import padding_mask
+from transformer_lib.models.stacks import Encoder
+from transformer_lib.norms import make_norm
+
+__all__ = ["EncoderOnly"]
+
+
+class EncoderOnly(nn.Module):
+    r"""Every token sees every other; hidden words are guessed from both sides.
+
+    A head for masked words, ``norm(gelu(x W + b))`` against the embeddings, and a pooled vector
+    for the whole text, ``tanh(x_0 W + b)``, from the first token.
+
+    Args:
+        config: sizes and choices. BERT's are ``positions="learned"``, ``pre_norm=False``,
+            ``embedding_norm=True``, ``scale_embeddings=False``, ``activation="gelu"``,
+            ``output_bias=True`` and ``n_token_types=2``.
+
+    Source:
+        Devlin et al. (2019), *BERT*, section 3.
+
+    Example:
+        >>> import torch
+        >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
+        >>> model, ids = EncoderOnly(config), torch.randint(3, 11, (2, 5))
+        >>> model(ids).shape, model.pooled(ids).shape
+        (torch.Size([2, 5, 11]), torch.Size([2, 12]))
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        self.encoder = Encoder(config)
+        self.pooler = Linear(config.d_model, config.d_model)
+        self.head_dense = Linear(config.d_model, config.d_model)
+        self.head_norm = make_norm(config)
+        for layer in (self.pooler, self.head_dense):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
+        """Guess the token at each position.
+
+        Args:
+            ids: integers ``(B, S)``, padded with ``pad_id``.
+            types: integers ``(B, S)``, which part of the text a token is of; 0 if None.
+
+        Returns:
+            logits ``(B, S, vocab_size)``.
+
+        Raises:
+            TypeError: ids or types that are not integers.
+            ValueError: an empty sequence, one over ``max_len``, an id or type that there is
+                not, types for a model without.
+        """
+        x = self.head_norm(F.gelu(self.head_dense(self.encode(ids, types))))
+        return self.embedding.logits(x)
+
+    def encode(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
+        """The tokens in their context, ``(B, S, d_model)``; arguments as :meth:`forward`."""
+        x = self.embedding(ids, types)
+        return self.encoder(x, padding_mask(ids, self.config.pad_id))
+
+    def pooled(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
+        """The text in one vector, ``(B, d_model)``; arguments as :meth:`forward`."""
+        return self.pooler(self.encode(ids, types)[:, 0]).tanh()

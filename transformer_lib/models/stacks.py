@@ -1,0 +1,183 @@
+"""Stacks of layers: vectors in, vectors out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.arguments import check_same_batch, check_vectors
+from transformer_lib.blocks import DecoderLayer, EncoderLayer
+from transformer_lib.cache import KVCache
+from transformer_lib.config import ModelConfig
+from transformer_lib.masks import causal_mask
+from transformer_lib.norms import make_norm
+from transformer_lib.positions import RelativePositionBias, alibi_bias
+
+__all__ = ["Decoder", "Encoder", "EncoderDecoder"]
+
+
+class ScoreBias(nn.Module):
+    """What a stack adds to the scores of all its self-attentions to tell distances, if anything.
+
+    T5's bias is learned, one number per head and distance; ALiBi's is fixed. Both are the same
+    in every layer, so a stack has one.
+
+    Args:
+        config: its ``positions`` and ``n_heads``.
+        bidirectional: whether what comes after counts as another distance than what came before.
+    """
+
+    def __init__(self, config: ModelConfig, *, bidirectional: bool) -> None:
+        super().__init__()
+        self.n_heads, self.kind = config.n_heads, config.positions
+        self.learned = None
+        if config.positions == "t5":
+            self.learned = RelativePositionBias(n_heads=config.n_heads, bidirectional=bidirectional)
+
+    def forward(self, x: Tensor, s: int) -> Tensor | None:
+        """For queries ``x`` ``(B, T, d_model)``, the last of ``s`` keys: ``(H, T, s)`` or None."""
+        if self.learned is not None:
+            return self.learned(x.size(1), s).to(x.dtype)
+        if self.kind == "alibi":
+            return alibi_bias(self.n_heads, x.size(1), s, device=x.device).to(x.dtype)
+        return None
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers, vectors in, vectors out.
+
+    Args:
+        config: sizes and choices.
+
+    Example:
+        >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
+        >>> Encoder(config)(torch.randn(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_layers))
+        self.bias = ScoreBias(config, bidirectional=True)
+        self.norm = _final_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """``(B, S, d_model)`` and a mask over its keys to ``(B, S, d_model)``."""
+        check_vectors("x", x, self.config.d_model, next(self.parameters()))
+        bias = self.bias(x, x.size(1))
+        for layer in self.layers:
+            x = layer(x, mask, bias)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers, vectors in, vectors out. It is always causal.
+
+    Args:
+        config: sizes and choices.
+        cross_attention: without it, the stack of a decoder-only model.
+
+    Example:
+        >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
+        >>> Decoder(config)(torch.randn(2, 5, 12), torch.randn(2, 7, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, config: ModelConfig, *, cross_attention: bool = True) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(
+            DecoderLayer(config, cross_attention=cross_attention)
+            for _ in range(config.decoder_layers)
+        )
+        self.bias = ScoreBias(config, bidirectional=False)
+        self.norm = _final_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """Decode target vectors, against a memory if the layers have a cross-attention.
+
+        Args:
+            x: ``(B, T, d_model)``; with a cache, only the positions not yet decoded.
+            memory: ``(B, S, d_model)``, the encoder's output; None without cross-attention.
+            mask: over target keys, broadcastable to ``(B, H, T, cached + T)``; padding,
+                say. Causality is added to it here, in training and evaluation alike.
+            memory_mask: over source keys, broadcastable to ``(B, H, T, S)``.
+            cache: keys and values of the positions before; grows by ``T``.
+
+        Returns:
+            ``(B, T, d_model)``.
+
+        Raises:
+            TypeError, ValueError: a mask that is not bool, shapes that do not fit, a cache of
+                another number of layers, a memory that is missing or of no use.
+        """
+        check_vectors("x", x, self.config.d_model, next(self.parameters()))
+        if cache is not None and len(cache.layers) != len(self.layers):
+            raise ValueError(
+                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
+            )
+        t = x.size(1)
+        s = t + (cache.length if cache else 0)
+        if t > 1 or mask is not None:  # one new position may see all there is
+            mask = _and_causal(mask, t, s, x.device)
+        bias = self.bias(x, s)
+        for i, layer in enumerate(self.layers):
+            own = cache.layers[i] if cache else None
+            x = layer(x, memory, mask=mask, bias=bias, memory_mask=memory_mask, cache=own)
+        return self.norm(x)
+
+
+class EncoderDecoder(nn.Module):
+    """Both stacks, on vectors: what ``torch.nn.Transformer`` covers.
+
+    Args:
+        config: sizes and choices.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """``(B, S, d_model)`` and ``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        check_same_batch("source", source, "target", target)
+        memory = self.encoder(source, source_mask)
+        return self.decoder(target, memory, mask=target_mask, memory_mask=source_mask)
+
+
+def _and_causal(mask: Tensor | None, t: int, s: int, device: torch.device) -> Tensor:
+    causal = causal_mask(t, s, device=device)
+    if mask is None:
+        return causal
+    if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
+        got = getattr(mask, "dtype", type(mask).__name__)
+        raise TypeError(f"mask must be bool, True = may attend; got {got}")
+    if mask.dim() > 4 or mask.shape[-1:] not in ((), (1,), (s,)):
+        raise ValueError(f"mask must be over {s} target keys, got shape {tuple(mask.shape)}")
+    if mask.dim() > 1 and mask.size(-2) not in (1, t):
+        raise ValueError(f"mask must be over {t} queries or 1, got shape {tuple(mask.shape)}")
+    return mask & causal
+
+
+def _final_norm(config: ModelConfig) -> nn.Module:
+    # The last pre-norm layer leaves its sum unnormalized; a post-norm layer does not.
+    wanted = config.pre_norm if config.final_norm is None else config.final_norm
+    return make_norm(config) if wanted else nn.Identity()
