@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_number
+from transformer_lib.arguments import check_count, check_number
 from transformer_lib.config import ModelConfig
 
 __all__ = ["LayerNorm", "RMSNorm", "layer_norm", "make_norm", "rms_norm"]
@@ -40,7 +40,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         >>> layer_norm(torch.tensor([1.0, 3.0]), torch.ones(2), torch.zeros(2), 1e-9).tolist()
         [-1.0, 1.0]
     """
-    _check_features(x, weight, eps)
+    _check_features(x, eps, weight=weight, bias=bias)
     mean = x.mean(dim=-1, keepdim=True)
     variance = x.var(dim=-1, unbiased=False, keepdim=True)
     return (x - mean) / (variance + eps).sqrt() * weight + bias
@@ -71,7 +71,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
         >>> rms_norm(torch.tensor([1.0, 7.0]), torch.ones(2), 1e-9)  # 7 over the root of 25
         tensor([0.2000, 1.4000])
     """
-    _check_features(x, weight, eps)
+    _check_features(x, eps, weight=weight)
     return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * weight
 
 
@@ -89,6 +89,8 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
+        check_count("d_model", d_model)
+        check_number("eps", eps, 0, closed=False)
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
@@ -112,6 +114,8 @@ class RMSNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
+        check_count("d_model", d_model)
+        check_number("eps", eps, 0, closed=False)
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
 
@@ -126,12 +130,15 @@ def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
     return kind(config.d_model, config.norm_eps)
 
 
-def _check_features(x: Tensor, weight: Tensor, eps: float) -> None:
+def _check_features(x: Tensor, eps: float, **parameters: Tensor) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"x must be a floating point tensor, got {getattr(x, 'dtype', type(x))}")
-    if not isinstance(weight, Tensor) or weight.dim() != 1 or x.shape[-1:] != weight.shape:
-        raise ValueError(
-            "weight must have shape (d_model,), the last dimension of x; "
-            f"got {tuple(getattr(weight, 'shape', ()))} and x of shape {tuple(x.shape)}"
-        )
+    for name, parameter in parameters.items():
+        if not isinstance(parameter, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(parameter).__name__}")
+        if parameter.dim() != 1 or x.shape[-1:] != parameter.shape:
+            raise ValueError(
+                f"{name} must have shape (d_model,), the last dimension of x; "
+                f"got {tuple(parameter.shape)} and x of shape {tuple(x.shape)}"
+            )
     check_number("eps", eps, 0, closed=False)

@@ -14,7 +14,9 @@ from transformer_lib.blocks import (
     FeedForward,
     LayerNorm,
     Residual,
+    RMSNorm,
     layer_norm,
+    rms_norm,
 )
 from transformer_lib.dropout import Dropout
 
@@ -48,7 +50,68 @@ def test_layer_norm_divides_by_the_biased_deviation_with_eps_under_the_root() ->
         torch.testing.assert_close(found, torch.tensor([-0.5, 0.5]))
 
 
-@pytest.mark.parametrize(("activation", "function"), [("relu", F.relu), ("gelu", F.gelu)])
+@pytest.mark.parametrize("eps", [1e-5, 0.5])
+def test_rms_norm_by_hand_is_the_kernel_is_torchs(eps: float) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(B, T, D, dtype=torch.float64) * 3 + 2
+    ours, theirs = RMSNorm(D, eps).double(), nn.RMSNorm(D, eps).double()
+    nn.init.normal_(ours.weight)
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x), theirs(x))
+    torch.testing.assert_close(rms_norm(x, ours.weight, eps), theirs(x))
+
+
+def test_rms_norm_keeps_the_mean_and_has_eps_under_the_root() -> None:
+    # 1 and 7: mean square 25; with eps 11 the divisor is 6
+    for function in (rms_norm, lambda x, w, eps: RMSNorm(2, eps)(x)):
+        found = function(torch.tensor([1.0, 7.0]), torch.ones(2), 11.0)
+        torch.testing.assert_close(found, torch.tensor([1 / 6, 7 / 6]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: layer_norm(x, torch.ones(3), torch.zeros(3), 1e-5), ValueError, "weight must"),
+        (lambda x: layer_norm(x, torch.ones(D), torch.zeros(D), 0.0), ValueError, "eps must"),
+        (lambda x: layer_norm(x, torch.ones(D), torch.zeros(3), 1e-5), ValueError, "bias must"),
+        (lambda x: rms_norm(x.long(), torch.ones(D), 1e-5), TypeError, "x must be a float"),
+        (lambda x: rms_norm([1.0], torch.ones(1), 1e-5), TypeError, "x must be a float"),
+        (lambda x: rms_norm(x, torch.ones(D), float("nan")), ValueError, "eps must"),
+        (lambda x: LayerNorm(0), ValueError, "d_model must"),
+        (lambda x: RMSNorm(3, -1.0), ValueError, "eps must"),
+    ],
+)
+def test_norms_name_the_argument(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(torch.randn(B, T, D))
+
+
+def test_a_config_decides_on_the_norm() -> None:
+    norms = {type(m) for m in EncoderLayer(changed(norm="rms")).modules() if "Norm" in repr(m)[:9]}
+    assert norms == {RMSNorm}
+
+
+def test_swiglu_multiplies_by_a_gate() -> None:
+    torch.manual_seed(0)
+    block, x = FeedForward(changed(activation="swiglu")), torch.randn(B, T, D)
+    for linear in (block.up, block.gate, block.down):
+        nn.init.normal_(linear.bias)
+    up, gate, down = block.up, block.gate, block.down
+    opened = x @ gate.weight.T + gate.bias
+    opened = opened * opened.sigmoid()  # SiLU
+    expected = (opened * (x @ up.weight.T + up.bias)) @ down.weight.T + down.bias
+    torch.testing.assert_close(block(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("relu", F.relu),
+        ("gelu", F.gelu),
+        ("silu", lambda x: x * x.sigmoid()),
+        ("gelu_tanh", lambda x: x / 2 * (1 + (0.7978845608 * (x + 0.044715 * x**3)).tanh())),
+    ],
+)
 def test_feed_forward(activation: str, function) -> None:
     torch.manual_seed(0)
     block, x = FeedForward(changed(activation=activation)), torch.randn(B, T, D)

@@ -8,6 +8,7 @@ from torch import nn
 
 from transformer_lib import MultiHeadAttention, attention, causal_mask, record_attention
 from transformer_lib.cache import AttentionCache
+from transformer_lib.positions import RelativePositions, RotaryPositions
 
 B, T, S, H, D = 2, 5, 7, 3, 33  # d_head 11
 
@@ -176,3 +177,79 @@ def test_record_keeps_the_latest_call() -> None:
 def test_errors_name_the_argument(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(torch.randn(B, T, D).double())
+
+
+# --- heads that share, biases, other libraries' projections ---------------------------------------
+
+
+def test_shared_heads_are_heads_with_equal_keys_and_values() -> None:
+    """Two groups of two query heads; the wide layer's keys are the narrow layer's, twice each."""
+    torch.manual_seed(0)
+    narrow = MultiHeadAttention(d_model=20, n_heads=4, n_kv_heads=2).double()
+    wide = MultiHeadAttention(d_model=20, n_heads=4).double()
+    nn.init.normal_(narrow.in_proj.bias)
+    query, key, value = narrow.in_proj.weight.split((20, 10, 10))
+    twice = lambda w: w.view(2, 1, 5, -1).expand(2, 2, 5, -1).reshape(20, -1)  # noqa: E731
+    bias = narrow.in_proj.bias.split((20, 10, 10))
+    with torch.no_grad():
+        wide.in_proj.weight.copy_(torch.cat((query, twice(key), twice(value))))
+        spread = (bias[0], *(twice(b[:, None])[:, 0] for b in bias[1:]))
+        wide.in_proj.bias.copy_(torch.cat(spread))
+        wide.out_proj.load_state_dict(narrow.out_proj.state_dict())
+    x, memory = torch.randn(2, 5, 20).double(), torch.randn(2, 7, 20).double()
+    torch.testing.assert_close(narrow(x), wide(x))
+    torch.testing.assert_close(narrow(x, memory), wide(x, memory))
+    with record_attention(narrow) as maps:
+        narrow(x)
+    assert maps[""].shape == (2, 4, 5, 5)
+
+
+def test_a_bias_is_added_to_the_scores_on_both_paths() -> None:
+    torch.manual_seed(0)
+    block, x = MultiHeadAttention(d_model=12, n_heads=3), torch.randn(2, 5, 12)
+    distances = (torch.arange(5)[:, None] - torch.arange(5)).abs()
+    bias = torch.where(distances == 0, 1e4, 0.0).expand(3, 5, 5)  # each sees itself alone
+    alone = torch.cat([block(x[:, i : i + 1]) for i in range(5)], dim=1)
+    torch.testing.assert_close(block(x, bias=bias), alone)
+    with record_attention(block):
+        torch.testing.assert_close(block(x, bias=bias), alone)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_separate_projections_can_be_loaded(biased: bool) -> None:
+    torch.manual_seed(0)
+    block = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1)
+    wide, small = (lambda: nn.Linear(12, 12, bias=biased)), (lambda: nn.Linear(12, 4, bias=biased))
+    query, key, value, output = wide(), small(), small(), wide()
+    nn.init.normal_(block.in_proj.bias)  # to be replaced, by zeros if there is no bias
+    block.load_projections(query, key, value, output)
+    x = torch.randn(2, 5, 12)
+    heads = [attention(part, key(x), value(x)).output for part in query(x).split(4, dim=-1)]
+    torch.testing.assert_close(block(x), output(torch.cat(heads, dim=-1)))
+    with pytest.raises(ValueError, match=r"key's weight must have shape \(4, 12\), got \(12, 12\)"):
+        block.load_projections(query, wide(), value, output)
+
+
+def test_distances_have_no_meaning_between_two_texts() -> None:
+    turned = MultiHeadAttention(d_model=12, n_heads=3, rotary=RotaryPositions(d_head=4, max_len=9))
+    with pytest.raises(ValueError, match="memory must be None"):
+        turned(torch.randn(2, 5, 12), torch.randn(2, 5, 12))
+
+
+def test_relative_positions_are_added_to_keys_and_values() -> None:
+    """Shaw et al. (2018), equations (3) and (4), pair by pair."""
+    torch.manual_seed(0)
+    relative = RelativePositions(d_head=4, max_distance=2)
+    block = MultiHeadAttention(d_model=12, n_heads=3, relative=relative)
+    for parameter in relative.parameters():
+        nn.init.normal_(parameter)
+    x = torch.randn(1, 5, 12)
+    query, key, value = (part.view(5, 3, 4) for part in block.in_proj(x)[0].split(12, dim=-1))
+    far_key, far_value = relative.key, relative.value  # (distances from -2 to 2, d_head)
+    mixed = torch.empty(5, 3, 4)
+    for i in range(5):
+        distances = (torch.arange(5) - i).clamp(-2, 2) + 2
+        for h in range(3):
+            scores = (key[:, h] + far_key[distances]) @ query[i, h] / 4**0.5
+            mixed[i, h] = scores.softmax(-1) @ (value[:, h] + far_value[distances])
+    torch.testing.assert_close(block(x)[0], block.out_proj(mixed.flatten(1)))
