@@ -164,7 +164,7 @@ def test_batches_in_the_order_given():
     [
         ({}, "max_tokens or batch_size, one of the two"),
         ({"max_tokens": 9, "batch_size": 9}, "max_tokens or batch_size, one of the two"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
     ],
 )
 def test_wrong_sizes(wrong, message):

@@ -56,14 +56,14 @@ def test_each_number_has_words_of_its_own():
 
 @pytest.mark.parametrize("n", [-1, 1_000_000])
 def test_numbers_out_of_range(n):
-    with pytest.raises(ValueError, match=r"n must be from 0 to 999,999; got"):
+    with pytest.raises(ValueError, match="n must be .*, got|n must be .*; got"):
         number_words(n)
 
 
 def test_wrong_arguments_of_number_words():
-    with pytest.raises(TypeError, match="n must be an int; got float"):
+    with pytest.raises(TypeError, match="n must be an integer of at least 0, got 4.0"):
         number_words(4.0)
-    with pytest.raises(TypeError, match="n must be an int; got bool"):
+    with pytest.raises(TypeError, match="n must be an integer of at least 0, got True"):
         number_words(True)
     with pytest.raises(ValueError, match='language must be "en" or "de"; got \'fr\''):
         number_words(4, "fr")
@@ -89,7 +89,7 @@ def test_copy_pairs_of_all_there_are():
 
 @pytest.mark.parametrize("wrong", [{"n": 0}, {"n": 2, "vocab_size": 4}, {"n": 2, "max_length": 0}])
 def test_wrong_arguments_of_copy_pairs(wrong):
-    with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be at least"):
+    with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be an integer of at least"):
         copy_pairs(**wrong)
 
 
@@ -105,7 +105,7 @@ def test_split_pairs():
 
 @pytest.mark.parametrize("held_out", [-1, 0, 10])
 def test_a_split_leaves_something_on_both_sides(held_out):
-    with pytest.raises(ValueError, match=f"held_out must be from 1 to 9.*got {held_out}"):
+    with pytest.raises(ValueError, match=f"held_out must be .*got {held_out}"):
         split_pairs(number_word_pairs(0, 9), held_out=held_out)
 
 

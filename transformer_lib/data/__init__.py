@@ -5,8 +5,17 @@ package needs torch alone.
 """
 
 from transformer_lib.data import multi30k, tasks
-from transformer_lib.data.batching import Batch, Batches, TokenBatchSampler, collate, pad
+from transformer_lib.data.batching import (
+    Batch,
+    Batches,
+    TextBatch,
+    TextBatches,
+    collate,
+    collate_texts,
+    pad,
+)
 from transformer_lib.data.download import DownloadError, fetch
+from transformer_lib.data.sampler import TokenBatchSampler
 from transformer_lib.data.tasks import copy_pairs, number_word_pairs, number_words, split_pairs
 from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
@@ -18,9 +27,12 @@ __all__ = [
     "Batch",
     "Batches",
     "DownloadError",
+    "TextBatch",
+    "TextBatches",
     "TokenBatchSampler",
     "Tokenizer",
     "collate",
+    "collate_texts",
     "copy_pairs",
     "fetch",
     "multi30k",

@@ -1,12 +1,13 @@
-"""Pairs of id lists to padded batches, in an order that is a function of seed and epoch."""
+"""Id lists to padded batches: pairs for a translator, texts for a language model."""
 
-import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from transformer_lib.data.checking import id_list, items, pair
+from transformer_lib.data.sampler import Order
 from transformer_lib.data.tokenizer import BOS, EOS, PAD
 
 Ids = Sequence[int]
@@ -35,23 +36,46 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
-        device = torch.device(device)
-        if device.type == "cuda" and not self.source.is_cuda:
-            # Only from pinned memory can a GPU copy by itself.
-            return Batch(*(t.pin_memory().to(device, non_blocking=True) for t in self))
-        return Batch(*(t.to(device) for t in self))
+        return _moved(self, device)
+
+
+class TextBatch(NamedTuple):
+    """The same for a language model: it reads `input` and must say `labels`, one token on.
+
+    Attributes:
+        input: (B, T) `<bos>`, then the text.
+        labels: (B, T) the text, then `<eos>`.
+    """
+
+    input: Tensor
+    labels: Tensor
+
+    @property
+    def n_tokens(self) -> int:
+        """Labels that are not padding."""
+        return int((self.labels != PAD).sum())
+
+    def to(self, device: torch.device | str) -> "TextBatch":
+        """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
+        return _moved(self, device)
+
+
+AnyBatch = TypeVar("AnyBatch", Batch, TextBatch)
 
 
 def pad(rows: Sequence[Ids]) -> Tensor:
     """Id lists of unequal length as one (B, longest) int64 tensor, `<pad>` on the right.
+
+    Raises:
+        ValueError: there are no rows, or an id is below 0.
+        TypeError: a row is not a list of ints.
 
     Example:
         >>> pad([[5, 6, 7], [8]])
         tensor([[5, 6, 7],
                 [8, 0, 0]])
     """
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
+    return _padded([id_list(f"row {i} of rows", row) for i, row in enumerate(_rows(rows))])
 
 
 def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
@@ -64,6 +88,7 @@ def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
 
     Raises:
         ValueError: there are no pairs, or a source holds nothing but special ids.
+        TypeError: something that is no pair, or no list of ints.
 
     Example:
         >>> batch = collate([([11, 12, 13], [21]), ([14], [22, 23])])
@@ -76,87 +101,26 @@ def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
         tensor([[21,  2,  0],
                 [22, 23,  2]])
     """
-    if not pairs:
-        raise ValueError("pairs must hold at least one pair; got none")
-    for i, (source, _) in enumerate(pairs):
-        if all(id_ in (PAD, BOS, EOS) for id_ in source):
-            raise ValueError(f"source of pair {i} must not be empty; got {list(source)}")
-    return Batch(
-        pad([source for source, _ in pairs]),
-        pad([[BOS, *target] for _, target in pairs]),
-        pad([[*target, EOS] for _, target in pairs]),
-    )
+    return _pair_batch(_checked_pairs(pairs))
 
 
-class TokenBatchSampler:
-    """Batches of about equal cost: many short examples, or few long ones.
-
-    As in section 5.1 of *Attention Is All You Need* the budget is for each side alone: a batch
-    holds at most `max_tokens` source and at most `max_tokens` target tokens. Padding counts, for
-    padding is computed too: examples × the longest of them ≤ `max_tokens`.
-
-    Examples of like length come together, so there is little padding (3 % of Multi30k at 4096
-    tokens, against 57 % in random batches of 128). The order among equals, and that of the
-    batches, is drawn anew each epoch. It depends on `seed` and the epoch alone: a run that was
-    stopped goes on from (epoch, index of the batch), with no state to save.
+def collate_texts(texts: Sequence[Ids]) -> TextBatch:
+    """Make one batch of texts, as id lists, for a language model.
 
     Args:
-        lengths: for each example its length, or the lengths of its two sides, (source, target).
-        max_tokens: the budget.
-        seed: of the order.
-        shuffle: False gives the same batches in each epoch, the shortest examples first.
+        texts: at least one. They come bare, and may be empty.
 
     Raises:
-        ValueError: an example is longer than `max_tokens`, or `lengths` is empty.
+        ValueError: there are no texts.
+        TypeError: a text is not a list of ints.
 
     Example:
-        >>> sampler = TokenBatchSampler([2, 9, 3, 2, 8], max_tokens=18, shuffle=False)
-        >>> sampler.epoch(0)
-        [[0, 3, 2], [4, 1]]
+        >>> collate_texts([[11, 12], [13]])
+        TextBatch(input=tensor([[ 1, 11, 12],
+                [ 1, 13,  0]]), labels=tensor([[11, 12,  2],
+                [13,  2,  0]]))
     """
-
-    def __init__(
-        self,
-        lengths: Sequence[int | tuple[int, int]],
-        *,
-        max_tokens: int,
-        seed: int = 0,
-        shuffle: bool = True,
-    ):
-        if not lengths:
-            raise ValueError("lengths must hold at least one length; got none")
-        sides = [(n, n) if isinstance(n, int) else n for n in lengths]
-        self._longest = [max(pair) for pair in sides]
-        self._difference = [source - target for source, target in sides]
-        self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
-        for i, longest in enumerate(self._longest):
-            if longest > max_tokens:
-                raise ValueError(
-                    f"max_tokens ({max_tokens}) must be at least the length of each example; "
-                    f"example {i} has {longest} tokens"
-                )
-
-    def epoch(self, epoch: int) -> list[list[int]]:
-        """The batches of an epoch, as indices into `lengths`: each index once."""
-        draw = _random(self.seed, epoch)
-        order = list(range(len(self._longest)))
-        if self.shuffle:
-            draw.shuffle(order)
-        order.sort(key=self._place)  # stable: equals stay shuffled
-        batches: list[list[int]] = [[]]
-        for i in order:  # the longest so far is always the last
-            if self._longest[i] * (len(batches[-1]) + 1) > self.max_tokens:
-                batches.append([])
-            batches[-1].append(i)
-        if self.shuffle:
-            draw.shuffle(batches)
-        return batches
-
-    def _place(self, i: int) -> tuple[int, int]:
-        # By the longer side, then by how much shorter the other is: up for one length, down for
-        # the next, so that a batch on the border of two lengths holds neighbors too.
-        longest, difference = self._longest[i], self._difference[i]
-        return longest, difference if longest % 2 else -difference
+    return _text_batch(_checked_texts(texts))
 
 
 class Batches:
@@ -170,7 +134,9 @@ class Batches:
         shuffle: False gives the same batches in each epoch; with `batch_size`, in the order given.
 
     Raises:
-        ValueError: there are no pairs, a pair is too long, or not exactly one size was given.
+        ValueError: there are no pairs, a pair is too long, or not exactly one size was given; and
+            as `collate`.
+        TypeError: as `collate`; or a number is no int.
 
     Example:
         >>> batches = Batches([([4], [5])] * 10, batch_size=4)
@@ -187,41 +153,100 @@ class Batches:
         seed: int = 0,
         shuffle: bool = True,
     ):
-        if (max_tokens is None) == (batch_size is None):
-            raise ValueError(
-                "give max_tokens or batch_size, one of the two; "
-                f"got max_tokens={max_tokens}, batch_size={batch_size}"
-            )
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1; got {batch_size}")
-        if not pairs:
-            raise ValueError("pairs must hold at least one pair; got none")
-        self.pairs = pairs
-        self.batch_size, self.seed, self.shuffle = batch_size, seed, shuffle
-        self._order = self._by_number
-        if max_tokens is not None:
-            # + 1: <bos> in front of the target, or <eos> behind it.
-            lengths = [(len(source), len(target) + 1) for source, target in pairs]
-            sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
-            self._order = sampler.epoch
-        self._n_batches = len(self._order(0))
+        self.pairs = _checked_pairs(pairs)
+        # + 1: <bos> in front of the target, or <eos> behind it.
+        lengths = [(len(source), len(target) + 1) for source, target in self.pairs]
+        self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
 
     def __len__(self) -> int:
         """Batches in an epoch, which is the same number in each."""
-        return self._n_batches
+        return len(self._order)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from number `start` on, to go on where a run was stopped."""
-        for batch in self._order(epoch)[start:]:
-            yield collate([self.pairs[i] for i in batch])
-
-    def _by_number(self, epoch: int) -> list[list[int]]:
-        order = list(range(len(self.pairs)))
-        if self.shuffle:
-            _random(self.seed, epoch).shuffle(order)
-        return [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+        order = self._order.epoch(epoch, start)
+        return (_pair_batch([self.pairs[i] for i in batch]) for batch in order)
 
 
-def _random(seed: int, epoch: int) -> random.Random:
-    # A text as seed is hashed whole, so that (0, 1) and (1, 0) have nothing in common.
-    return random.Random(f"seed {seed}, epoch {epoch}")
+class TextBatches:
+    """Texts as id lists, as the batches that a language model is trained on.
+
+    Args:
+        texts: id lists, as for `collate_texts`.
+        max_tokens, batch_size, seed, shuffle: as of `Batches`.
+
+    Raises:
+        ValueError, TypeError: as `Batches`.
+
+    Example:
+        >>> batches = TextBatches([[4, 5, 6], [7]] * 3, max_tokens=8, shuffle=False)
+        >>> [tuple(batch.input.shape) for batch in batches.epoch(0)]
+        [(3, 2), (2, 4), (1, 4)]
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[Ids],
+        *,
+        max_tokens: int | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
+        self.texts = _checked_texts(texts)
+        lengths = [len(text) + 1 for text in self.texts]
+        self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
+
+    def __len__(self) -> int:
+        """Batches in an epoch, which is the same number in each."""
+        return len(self._order)
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
+        """The batches of an epoch from number `start` on."""
+        order = self._order.epoch(epoch, start)
+        return (_text_batch([self.texts[i] for i in batch]) for batch in order)
+
+
+def _rows(rows: Any, name: str = "rows") -> list[Any]:
+    return items(name, rows, "list of ids")
+
+
+def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:
+    checked = []
+    for i, example in enumerate(items("pairs", pairs, "pair")):
+        source, target = pair(f"pair {i} of pairs", example)
+        source = id_list(f"source of pair {i}", source)
+        if all(id_ in (PAD, BOS, EOS) for id_ in source):
+            raise ValueError(f"source of pair {i} must not be empty; got {source}")
+        checked.append((source, id_list(f"target of pair {i}", target)))
+    return checked
+
+
+def _checked_texts(texts: Any) -> list[list[int]]:
+    return [id_list(f"text {i} of texts", text) for i, text in enumerate(_rows(texts, "texts"))]
+
+
+def _padded(rows: list[list[int]]) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows], dtype=torch.long)
+
+
+def _pair_batch(pairs: list[tuple[list[int], list[int]]]) -> Batch:
+    return Batch(_padded([source for source, _ in pairs]), *_text_batch([t for _, t in pairs]))
+
+
+def _text_batch(texts: list[list[int]]) -> TextBatch:
+    return TextBatch(
+        _padded([[BOS, *text] for text in texts]), _padded([[*text, EOS] for text in texts])
+    )
+
+
+def _moved(batch: AnyBatch, device: torch.device | str) -> AnyBatch:
+    try:
+        device = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device must be one that torch knows; got {device!r}") from error
+    if device.type == "cuda" and not batch.labels.is_cuda:
+        # Only from pinned memory can a GPU copy by itself.
+        return type(batch)(*(t.pin_memory().to(device, non_blocking=True) for t in batch))
+    return type(batch)(*(t.to(device) for t in batch))

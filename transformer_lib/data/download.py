@@ -3,10 +3,12 @@
 import hashlib
 import http.client
 import os
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+from transformer_lib.data.checking import file_path
 from transformer_lib.data.files import replacing
 
 _CHUNK = 1 << 16
@@ -41,8 +43,15 @@ def fetch(
 
     Raises:
         DownloadError: no network, no such page, cut off, another file than expected, disk full.
+        ValueError, TypeError: an argument of another kind.
     """
-    path = Path(path)
+    if not isinstance(url, str) or not re.fullmatch(r"(https?|file)://\S+", url):
+        raise ValueError(f"url must begin with http://, https:// or file://; got {url!r}")
+    if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
+        raise ValueError(f"sha256 must be 64 hexadecimal digits in lower case; got {sha256!r}")
+    if not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
+        raise ValueError(f"timeout must be above 0 and below 1e6 seconds; got {timeout!r}")
+    path = file_path("path", path)
     if path.exists() and has_hash(path, sha256):
         return path
     try:

@@ -45,7 +45,7 @@ def load(split: str, *, progress: bool = False) -> list[tuple[str, str]]:
         FileNotFoundError: `TRANSFORMER_LIB_DATA` is set, and a file is not there.
         DownloadError: a file could not be fetched.
     """
-    if split not in SPLITS:
+    if not isinstance(split, str) or split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
     english, german = (
         _lines(_file(f"{split}.{language}.gz", progress)) for language in ("en", "de")

@@ -4,6 +4,9 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
+from transformer_lib.arguments import check_count
+from transformer_lib.data.checking import id_list, items, pair
+
 Pair = TypeVar("Pair", bound=tuple)
 
 # 0 to 19, then the tens from 20 to 90.
@@ -39,11 +42,10 @@ def number_words(n: int, language: str = "en") -> str:
         >>> number_words(42), number_words(42, "de")
         ('forty-two', 'zweiundvierzig')
     """
-    if not isinstance(n, int) or isinstance(n, bool):
-        raise TypeError(f"n must be an int; got {type(n).__name__}")
-    if not 0 <= n <= 999_999:
-        raise ValueError(f"n must be from 0 to 999,999; got {n:,}")
-    if language not in _WORDS:
+    check_count("n", n, least=0)
+    if n > 999_999:
+        raise ValueError(f"n must be at most 999,999; got {n:,}")
+    if not isinstance(language, str) or language not in _WORDS:
         raise ValueError(f'language must be "en" or "de"; got {language!r}')
     return _english(n) if language == "en" else _german(n)
 
@@ -82,8 +84,12 @@ def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
         >>> number_word_pairs(20, 21)
         [('twenty', 'zwanzig'), ('twenty-one', 'einundzwanzig')]
     """
+    check_count("low", low, least=0)
+    check_count("high", high, least=0)
     if low > high:
         raise ValueError(f"low ({low}) must not be above high ({high})")
+    if high > 999_999:
+        raise ValueError(f"high must be at most 999,999; got {high:,}")
     return [(number_words(n, "en"), number_words(n, "de")) for n in range(low, high + 1)]
 
 
@@ -105,15 +111,16 @@ def copy_pairs(
         >>> copy_pairs(2, vocab_size=10, max_length=3)
         [([8, 6], [8, 6]), ([9, 6], [9, 6])]
     """
-    for name, value, least in (
-        ("n", n, 1),
-        ("vocab_size", vocab_size, 5),
-        ("max_length", max_length, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}")
-    possible = sum((vocab_size - 4) ** length for length in range(1, max_length + 1))
-    if n > possible:
+    check_count("n", n)
+    check_count("vocab_size", vocab_size, least=5)
+    check_count("max_length", max_length)
+    check_count("seed", seed, least=0)
+    possible = 0
+    for length in range(1, max_length + 1):
+        possible += (vocab_size - 4) ** length
+        if possible >= n:
+            break
+    else:
         raise ValueError(f"n must be at most {possible}, there are no more such lists; got {n}")
     draw = random.Random(seed)
     found: dict[tuple[int, ...], None] = {}  # a set that keeps its order
@@ -139,22 +146,28 @@ def split_pairs(
     Raises:
         ValueError: `held_out` leaves nothing on one side, or a source stands there twice and
             could be on both.
+        TypeError: a source is neither a text nor a list of ints; a number is no int.
 
     Example:
         >>> train, test = split_pairs(number_word_pairs(0, 9), held_out=2)
         >>> len(train), test
         (8, [('six', 'sechs'), ('nine', 'neun')])
     """
-    if not 0 < held_out < len(pairs):
+    found: list[Pair] = items("pairs", pairs, "pair")
+    sources = [pair(f"pair {i} of pairs", both)[0] for i, both in enumerate(found)]
+    check_count("held_out", held_out)
+    check_count("seed", seed, least=0)
+    if held_out >= len(found):
         raise ValueError(
-            f"held_out must be from 1 to {len(pairs) - 1}, one below the number of pairs; "
+            f"held_out must be from 1 to {len(found) - 1}, one below the number of pairs; "
             f"got {held_out}"
         )
     seen = set()
-    for source, _ in pairs:
-        if (key := source if isinstance(source, str) else tuple(source)) in seen:
+    for source in sources:
+        key = source if isinstance(source, str) else tuple(id_list("source of pairs", source))
+        if key in seen:
             raise ValueError(f"pairs must hold each source once; got {source!r} twice")
         seen.add(key)
-    chosen = set(random.Random(seed).sample(range(len(pairs)), held_out))
-    train = [pair for i, pair in enumerate(pairs) if i not in chosen]
-    return train, [pairs[i] for i in sorted(chosen)]
+    chosen = set(random.Random(seed).sample(range(len(found)), held_out))
+    train = [both for i, both in enumerate(found) if i not in chosen]
+    return train, [found[i] for i in sorted(chosen)]

@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
+from transformer_lib.arguments import check_count
+from transformer_lib.data.checking import file_path, id_list, items
 from transformer_lib.data.files import replacing
 
 PAD, BOS, EOS, UNK = range(4)
@@ -31,8 +32,13 @@ class Tokenizer:
 
     def __init__(self, tokenizer):
         """Wrap a `tokenizers.Tokenizer` whose ids 0 to 3 are the special pieces."""
+        from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders
 
+        if not isinstance(tokenizer, HFTokenizer):
+            raise TypeError(
+                f"tokenizer must be a tokenizers.Tokenizer; got {type(tokenizer).__name__}"
+            )
         specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
         if specials != SPECIAL_PIECES:
             raise ValueError(f"ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
@@ -72,12 +78,8 @@ class Tokenizer:
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-        smallest = len(SPECIAL_PIECES) + 256
-        if vocab_size < smallest:
-            raise ValueError(
-                f"vocab_size must be at least {smallest} (4 special pieces, 256 bytes); "
-                f"got {vocab_size}"
-            )
+        smallest = len(SPECIAL_PIECES) + 256  # the bytes
+        check_count("vocab_size", vocab_size, least=smallest)
         tokenizer = HFTokenizer(models.BPE())
         # A space in front makes the first word the same piece as that word inside a sentence.
         tokenizer.normalizer = normalizers.Prepend(" ")
@@ -138,7 +140,7 @@ class Tokenizer:
         """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a str; got {type(text).__name__}")
-        return self._tokenizer.encode(text).ids + [EOS] * add_eos
+        return self._tokenizer.encode(text).ids + [EOS] * bool(add_eos)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
@@ -159,12 +161,12 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
-        pieces = (self._tokenizer.id_to_token(i) for i in self._known(ids))
+        pieces = (self._tokenizer.id_to_token(i) or "" for i in self._known(ids))
         return [self._piece_decoder.decode([piece]).replace(" ", "▁") for piece in pieces]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
-        with replacing(path) as file:
+        with replacing(file_path("path", path)) as file:
             file.write(self._tokenizer.to_str(pretty=True).encode())
 
     @classmethod
@@ -177,7 +179,7 @@ class Tokenizer:
         """
         from tokenizers import Tokenizer as HFTokenizer
 
-        content = Path(path).read_bytes()
+        content = file_path("path", path).read_bytes()
         try:
             # json first: its message says at which character the file breaks off.
             json.loads(content)
@@ -188,20 +190,15 @@ class Tokenizer:
             ) from error
 
     def _known(self, ids: Iterable[int]) -> list[int]:
-        ids = [int(i) for i in ids]
-        for i in ids:
-            if not 0 <= i < self.vocab_size:
-                raise ValueError(f"ids must be from 0 to {self.vocab_size - 1}; got {i}")
-        return ids
+        found, size = id_list("ids", ids), self.vocab_size
+        if max(found, default=0) >= size:
+            raise ValueError(f"ids must be from 0 to {size - 1}; got {max(found)}")
+        return found
 
 
 def _checked(texts: Iterable[str], name: str = "texts", least: int = 1) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError(f"{name} must be several strings, such as a list; got one str")
-    texts = list(texts)
-    if len(texts) < least:
-        raise ValueError(f"{name} must hold at least one string; got none")
-    for text in texts:
+    found = items(name, texts, "string", least)
+    for text in found:
         if not isinstance(text, str):
             raise TypeError(f"{name} must hold strings; got a {type(text).__name__}")
-    return texts
+    return found

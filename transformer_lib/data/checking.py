@@ -1,0 +1,51 @@
+"""What functions on text and ids refuse, by name; numbers are `transformer_lib.arguments`'."""
+
+import operator
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def id_list(name: str, ids: Any) -> list[int]:
+    """The ids as a list of ints: a list, a range, a vector of integers are all welcome."""
+    try:
+        found = [operator.index(i) for i in ids]
+    except (TypeError, ValueError, RuntimeError):  # of a tensor that holds no single integers
+        raise TypeError(f"{name} must be a sequence of integers; got {_shown(ids)}") from None
+    for i in found:
+        if not 0 <= i < 2**63:
+            raise ValueError(f"{name} must hold integers from 0 to 2⁶³ − 1; got {i}")
+    return found
+
+
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """The two parts of `value`, if two is what it has."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair (source, target); got {_shown(value)}")
+    return value[0], value[1]
+
+
+def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
+    """`values` as a list of at least `least`; one string or a mapping is no list of anything."""
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be several {what}s, such as a list; got {_shown(values)}")
+    try:
+        found = list(values)
+    except TypeError:  # a tensor of no dimensions says that it can be iterated over
+        raise TypeError(f"{name} must be several {what}s; got {_shown(values)}") from None
+    if len(found) < least:
+        raise ValueError(f"{name} must hold at least one {what}; got none")
+    return found
+
+
+def file_path(name: str, path: Any) -> Path:
+    """`path` as a `Path`."""
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise TypeError(f"{name} must be a str or a Path; got {_shown(path)}")
+    return Path(path)
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '…'}"
