@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from transformer_lib.arguments import check_count
+
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 
 
@@ -31,8 +33,19 @@ class AttentionCache:
         self._key: Tensor | None = None  # (B, H, capacity, d_head)
         self._value: Tensor | None = None
 
+    @property
+    def rows(self) -> int | None:
+        """Size of the batch; None while the cache is empty."""
+        return None if self._key is None else self._key.size(0)
+
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add ``(B, H, T, d_head)`` keys and values; return all, the new ones last."""
+        """Add ``(B, H, T, d_head)`` keys and values; return all, the new ones last.
+
+        Raises:
+            TypeError: keys or values that are no tensors, or of another dtype than those before.
+            ValueError: shapes that differ, or do not fit those before.
+        """
+        self._check(key, value)
         end = self.length + key.size(-2)
         self._key = self._fit(self._key, key, end)
         self._value = self._fit(self._value, value, end)
@@ -42,7 +55,11 @@ class AttentionCache:
         return self.read()
 
     def read(self) -> tuple[Tensor, Tensor]:
-        """All keys and values, two views of ``(B, H, length, d_head)``."""
+        """All keys and values, two views of ``(B, H, length, d_head)``.
+
+        Raises:
+            ValueError: nothing was appended yet.
+        """
         if self._key is None or self._value is None:
             raise ValueError("cache is empty: append keys and values before reading them")
         return self._key[..., : self.length, :], self._value[..., : self.length, :]
@@ -52,6 +69,28 @@ class AttentionCache:
         if self._key is not None and self._value is not None:
             self._key = self._key.index_select(0, index)
             self._value = self._value.index_select(0, index)
+
+    def _check(self, key: Tensor, value: Tensor) -> None:
+        for name, new in (("key", key), ("value", value)):
+            if not isinstance(new, Tensor):
+                raise TypeError(f"{name} must be a tensor, got {type(new).__name__}")
+        if key.dim() != 4 or value.shape != key.shape:
+            raise ValueError(
+                "key and value must have one shape (B, H, T, d_head), "
+                f"got key {tuple(key.shape)} and value {tuple(value.shape)}"
+            )
+        if self._key is None:
+            return
+        if key.dtype is not self._key.dtype or value.dtype is not self._key.dtype:
+            raise TypeError(
+                f"key and value must be {self._key.dtype} as those before, "
+                f"got {key.dtype} and {value.dtype}"
+            )
+        b, h, _, d = self._key.shape
+        if (*key.shape[:2], key.size(3)) != (b, h, d):
+            raise ValueError(
+                f"key must have shape ({b}, {h}, T, {d}) as those before, got {tuple(key.shape)}"
+            )
 
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is not None and end <= buffer.size(-2):
@@ -85,8 +124,7 @@ class KVCache:
     """
 
     def __init__(self, n_layers: int) -> None:
-        if n_layers < 1:
-            raise ValueError(f"n_layers must be at least 1, got {n_layers}")
+        check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
 
     @property
@@ -95,11 +133,23 @@ class KVCache:
         return self.layers[0].self_attention.length
 
     def reorder(self, index: Tensor) -> None:
-        """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order."""
-        if index.dim() != 1 or index.dtype not in (torch.int64, torch.int32):
-            raise ValueError(
-                f"index must be integers of shape (B,), got {index.dtype} {tuple(index.shape)}"
-            )
+        """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order.
+
+        Raises:
+            TypeError: an index that is no tensor of integers.
+            ValueError: an index of another shape, or a row that there is not (seen on a CPU only).
+        """
+        if not isinstance(index, Tensor) or index.dtype not in (torch.int64, torch.int32):
+            got = getattr(index, "dtype", type(index).__name__)
+            raise TypeError(f"index must be a tensor of integers, got {got}")
+        if index.dim() != 1:
+            raise ValueError(f"index must have shape (B,), got {tuple(index.shape)}")
+        rows = self.layers[0].self_attention.rows
+        if rows is not None and index.numel() and index.device.type == "cpu":
+            low, high = (int(row) for row in index.aminmax())
+            if low < 0 or high >= rows:
+                wrong = low if low < 0 else high
+                raise ValueError(f"index must be in [0, {rows}), the rows there are; got {wrong}")
         for layer in self.layers:
             layer.self_attention.reorder(index)
             layer.cross_attention.reorder(index)
