@@ -1,11 +1,11 @@
-"""Sinusoidal positions, against the paper's formula and by hand."""
+"""Positions added to the vectors: sinusoidal, against the paper's formula, and learned."""
 
 import math
 
 import pytest
 import torch
 
-from transformer_lib import SinusoidalPositions
+from transformer_lib.positions import LearnedPositions, SinusoidalPositions
 
 D, LENGTH = 14, 23
 
@@ -62,25 +62,55 @@ def test_the_table_is_not_saved() -> None:
     assert SinusoidalPositions(d_model=D, max_len=LENGTH).state_dict() == {}
 
 
+def test_learned_positions_add_their_rows() -> None:
+    positions, x = LearnedPositions(d_model=D, max_len=LENGTH), torch.randn(2, 5, D)
+    found = positions(x, offset=11)
+    for i in range(5):
+        torch.testing.assert_close(found[:, i], x[:, i] + positions.table[11 + i])
+    assert positions(x.bfloat16()).dtype is torch.bfloat16
+    assert set(positions.state_dict()) == {"table"}
+
+
+def test_learned_positions_are_learned_and_start_small() -> None:
+    positions = LearnedPositions(d_model=128, max_len=512)
+    assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
+    positions(torch.zeros(3, 2, 128), offset=7).sum().backward()
+    assert positions.table.grad is not None
+    expected = torch.zeros(512, 128)
+    expected[7:9] = 3  # once per row of the batch
+    torch.testing.assert_close(positions.table.grad, expected)
+
+
+SCHEMES = [SinusoidalPositions, LearnedPositions]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "error", "message"),
     [
-        (lambda: SinusoidalPositions(d_model=7, max_len=5), "d_model must be even.*got 7"),
-        (lambda: SinusoidalPositions(d_model=0, max_len=5), "d_model.*got 0"),
-        (lambda: SinusoidalPositions(d_model=4, max_len=0), "max_len.*got 0"),
-        (lambda: SinusoidalPositions(d_model=4, max_len=5)(torch.zeros(1, 3, 6)), r"\(1, 3, 6\)"),
-        (lambda: SinusoidalPositions(d_model=4, max_len=5)(torch.zeros(3, 4)), r"x.*\(3, 4\)"),
-        (lambda: SinusoidalPositions(d_model=4, max_len=5)(torch.zeros(1, 6, 4)), r"6.*max_len"),
-        (
-            lambda: SinusoidalPositions(d_model=4, max_len=5)(torch.zeros(1, 1, 4), offset=5),
-            r"6 is longer than max_len \(5\)",
-        ),
-        (
-            lambda: SinusoidalPositions(d_model=4, max_len=5)(torch.zeros(1, 1, 4), offset=-1),
-            "offset.*got -1",
-        ),
+        (lambda new: new(d_model=0, max_len=5), ValueError, "d_model.*got 0"),
+        (lambda new: new(d_model=4.0, max_len=5), TypeError, "d_model.*got 4.0"),
+        (lambda new: new(d_model=4, max_len=0), ValueError, "max_len.*got 0"),
+        (lambda new: new(d_model=4, max_len="5"), TypeError, "max_len.*got '5'"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 3, 6)), ValueError, r"\(1, 3, 6\)"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(3, 4)), ValueError, r"x.*\(3, 4\)"),
+        (lambda new: new(d_model=4, max_len=5)([[[0.0] * 4]]), TypeError, "x.*list"),
+        (lambda new: new(d_model=4, max_len=5)(torch.ones(1, 3, 4).long()), TypeError, "x.*int64"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 6, 4)), ValueError, "6.*max_len"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 1, 4), 5), ValueError,
+         r"6 is longer than max_len \(5\)"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 1, 4), -1), ValueError, "offset.*-1"),
+        (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 1, 4), 1.0), TypeError, "offset.*1"),
     ],
-)
-def test_errors_name_the_argument(call, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
+)  # fmt: skip
+def test_errors_name_the_argument(scheme, call, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(scheme)
+
+
+@pytest.mark.parametrize("base", [0.5, -1.0, math.nan, math.inf])
+def test_a_base_that_is_no_ratio(base: float) -> None:
+    with pytest.raises(ValueError, match="base"):
+        SinusoidalPositions(d_model=4, max_len=5, base=base)
+    with pytest.raises(ValueError, match=r"d_model must be even.*got 7"):
+        SinusoidalPositions(d_model=7, max_len=5)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_number
 
-__all__ = ["Waves", "check_heads", "check_span", "distances"]
+__all__ = ["Waves", "check_heads", "check_lengths", "check_span", "distances"]
 
 
 class Waves(nn.Module):

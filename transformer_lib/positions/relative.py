@@ -74,8 +74,8 @@ class RelativePositions(nn.Module):
         """
         check_heads("query", query, str(self.d_head), self.d_head)
         index = self._row(query.size(2), s, query.device)
-        products = query @ self.key.to(query).T  # (B, H, T, 2k + 1)
-        return products.gather(-1, index.expand(*query.shape[:2], -1, -1))
+        products = _wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
+        return products.gather(-1, index.expand(*query.shape[:2], -1, -1)).to(query.dtype)
 
     def mix(self, weights: Tensor) -> Tensor:
         r"""What distance adds to the output: :math:`\sum_j w_{ij} a^V`.
@@ -95,10 +95,8 @@ class RelativePositions(nn.Module):
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
         index = self._row(t, s, weights.device)
-        # The weights of all far keys meet in one number, and half precision would lose them.
-        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))
-        sums = wide.new_zeros(*weights.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
-        sums = sums.scatter_add(-1, index.expand_as(weights), wide)
+        sums = _wide(weights.new_zeros(*weights.shape[:3], self.value.size(0)))  # (B, H, T, 2k + 1)
+        sums = sums.scatter_add(-1, index.expand_as(weights), _wide(weights))
         return sums.to(weights.dtype) @ self.value.to(weights)
 
     def _row(self, t: int, s: int, device: torch.device) -> Tensor:
@@ -162,12 +160,25 @@ class RelativePositionBias(nn.Module):
         nn.init.normal_(self.table, std=0.02)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of each distance ``j - i`` from query to key, same shape, integers."""
+        """The bucket of each distance ``j - i`` from query to key.
+
+        Args:
+            distance: integers of any shape.
+
+        Returns:
+            integers in ``[0, n_buckets)``, same shape.
+
+        Raises:
+            TypeError: distances that are no tensor of integers.
+        """
+        if not isinstance(distance, Tensor) or distance.dtype not in (torch.int64, torch.int32):
+            found = distance.dtype if isinstance(distance, Tensor) else type(distance).__name__
+            raise TypeError(f"distance must be a tensor of int64 or int32, got {found}")
         n = self.n_buckets // 2 if self.bidirectional else self.n_buckets
         after = n * (distance > 0) if self.bidirectional else 0
         distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
         exact = n // 2
-        # In float32 as the released models: at the edge of a bucket the last bit decides.
+        # In float32, as the released models compute it.
         ratio = (distance.clamp(min=1).float() / exact).log() / math.log(self.max_distance / exact)
         far = (exact + (ratio * (n - exact)).long()).clamp(max=n - 1)
         return after + torch.where(distance < exact, distance, far)
@@ -186,8 +197,12 @@ class RelativePositionBias(nn.Module):
             TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
         """
         check_lengths(t, s)
-        table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
-        every = torch.arange(1 - s, max(s, 1), device=table.device)  # -(s - 1) to s - 1
-        bias = table[self.bucket(every)].T  # (n_heads, 2s - 1)
+        every = torch.arange(1 - s, max(s, 1), device=self.table.device)  # -(s - 1) to s - 1
+        bias = _wide(self.table)[self.bucket(every)].T  # (n_heads, 2s - 1)
         # Row i of the matrix is the window of s distances that ends with that of the last key.
         return bias.unfold(-1, s, 1)[:, :t].flip(1)
+
+
+def _wide(x: Tensor) -> Tensor:
+    # Far keys meet in one number, here or in the gradient: half precision would lose count.
+    return x.to(torch.promote_types(x.dtype, torch.float32))

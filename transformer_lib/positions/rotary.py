@@ -42,7 +42,7 @@ class RotaryPositions(Waves):
         ValueError: an odd ``d_head``, a ``max_len`` or ``base`` below 1.
 
     Source:
-        Su et al. (2021), *RoFormer*, section 3.2.2 and equation (34).
+        Su et al. (2021), *RoFormer*, sections 3.2.2 and 3.4.2.
 
     Example:
         >>> rotary = RotaryPositions(d_head=4, max_len=100)
