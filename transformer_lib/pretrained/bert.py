@@ -1,0 +1,115 @@
+"""BERT: an encoder alone."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.models import EncoderOnly
+from transformer_lib.pretrained.peers import (
+    activation,
+    check_class,
+    copy,
+    copy_tensor,
+    require,
+    token_id,
+)
+
+__all__ = ["from_bert"]
+
+_log = logging.getLogger(__name__)
+
+
+def from_bert(peer: Any) -> EncoderOnly:
+    """Our encoder with the weights of a BERT, copied.
+
+    Give it no ``attention_mask``: it hides the tokens that are ``pad_id``. What the peer lacks
+    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is drawn afresh
+    in ours, to be trained, and a warning is logged. The head for the next sentence is left out.
+
+    An encoder begins and ends nothing, and BERT's config does not name its [CLS] and [SEP]:
+    ``bos_id`` and ``eos_id`` of ours are numbers that nobody reads. Ours has one dropout where
+    BERT has two, that of the residual stream.
+
+    Args:
+        peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.
+
+    Returns:
+        an :class:`EncoderOnly` in the peer's dtype, device and mode.
+
+    Raises:
+        TypeError: a peer of another class.
+        ValueError: a BERT of a kind ours cannot be (a decoder, another activation, no padding).
+
+    Source:
+        Devlin et al. (2019), *BERT*, section 3.
+
+    Example:
+        >>> import torch
+        >>> from transformers import BertConfig, BertForPreTraining
+        >>> sizes = dict(vocab_size=11, hidden_size=12, num_hidden_layers=2, intermediate_size=20)
+        >>> peer = BertForPreTraining(BertConfig(**sizes, num_attention_heads=3)).eval()
+        >>> ids, types = torch.randint(1, 11, (2, 5)), torch.randint(2, (2, 5))
+        >>> expected = peer(ids, token_type_ids=types).prediction_logits
+        >>> torch.testing.assert_close(from_bert(peer)(ids, types), expected)
+    """
+    check_class(peer, "BertModel", "BertForMaskedLM", "BertForPreTraining")
+    theirs, body = peer.config, getattr(peer, "bert", peer)
+    head = peer.cls.predictions if hasattr(peer, "cls") else None
+    require(theirs, is_decoder=False, add_cross_attention=False)
+    if head is not None:  # which has the activation of the layers; ours has BERT's own
+        require(theirs, hidden_act="gelu")
+    pad_id, words = token_id(theirs, "pad_token_id"), body.embeddings.word_embeddings.weight
+    config = ModelConfig(
+        vocab_size=theirs.vocab_size,
+        d_model=theirs.hidden_size,
+        n_heads=theirs.num_attention_heads,
+        n_layers=theirs.num_hidden_layers,
+        d_ff=theirs.intermediate_size,
+        dropout=theirs.hidden_dropout_prob,
+        max_len=theirs.max_position_embeddings,
+        positions="learned",
+        pre_norm=False,
+        norm_eps=theirs.layer_norm_eps,
+        activation=activation(theirs, "hidden_act"),
+        tie_embeddings=head is None or head.decoder.weight is words,
+        scale_embeddings=False,
+        embedding_norm=True,
+        output_bias=True,
+        n_token_types=theirs.type_vocab_size,
+        pad_id=pad_id,
+        bos_id=pad_id,
+        eos_id=(pad_id + 1) % theirs.vocab_size,
+    )
+    ours: Any = EncoderOnly(config).to(words)
+    copy_tensor(ours.embedding.weight, words)
+    copy_tensor(ours.embedding.types.weight, body.embeddings.token_type_embeddings.weight)
+    copy_tensor(ours.embedding.positions.table, body.embeddings.position_embeddings.weight)
+    copy(ours.embedding.norm, body.embeddings.LayerNorm)
+    for mine, layer in zip(ours.encoder.layers, body.encoder.layer, strict=True):
+        own = layer.attention.self
+        mine.self_attention.load_projections(
+            own.query, own.key, own.value, layer.attention.output.dense
+        )
+        copy(mine.attention_residual.norm, layer.attention.output.LayerNorm)
+        copy(mine.feed_forward.up, layer.intermediate.dense)
+        copy(mine.feed_forward.down, layer.output.dense)
+        copy(mine.feed_forward_residual.norm, layer.output.LayerNorm)
+    _heads(ours, body.pooler, head)
+    return ours.train(peer.training)
+
+
+def _heads(ours: Any, pooler: Any, head: Any) -> None:
+    if pooler is None:
+        _log.warning("peer has no pooler: that of the new model is drawn afresh")
+    else:
+        copy(ours.pooler, pooler.dense)
+    if head is None:
+        _log.warning("peer has no head for masked words: that of the new model is drawn afresh")
+        return
+    copy(ours.head_dense, head.transform.dense)
+    copy(ours.head_norm, head.transform.LayerNorm)
+    copy_tensor(ours.embedding.bias, head.decoder.bias)
+    if ours.embedding.output is not None:
+        copy_tensor(ours.embedding.output, head.decoder.weight)

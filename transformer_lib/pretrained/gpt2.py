@@ -1,0 +1,103 @@
+"""GPT-2: a decoder alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.models import DecoderOnly
+from transformer_lib.pretrained.peers import (
+    activation,
+    check_class,
+    copy,
+    copy_tensor,
+    require,
+    token_id,
+)
+
+__all__ = ["from_gpt2"]
+
+
+def from_gpt2(peer: Any) -> DecoderOnly:
+    """Our decoder with the weights of a GPT-2, copied.
+
+    GPT-2 keeps its matrices the other way round, inputs in rows; they are transposed here.
+
+    It begins and ends a text with one and the same token, and has none for padding. Ours
+    needs a number to fill up short rows with: the peer's, if it has one of its own, else 0 (1
+    where a text ends with 0). That token stays a word like any other: a decoder masks nothing.
+    But leave rows that were filled with it out of a loss by their lengths, not by their ids.
+
+    Ours has one dropout where GPT-2 has three, that of the residual stream.
+
+    Args:
+        peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then reads its
+            logits off the embeddings, as GPT-2 does.
+
+    Returns:
+        a :class:`DecoderOnly` in the peer's dtype, device and mode.
+
+    Raises:
+        TypeError: a peer of another class.
+        ValueError: a GPT-2 of a kind ours cannot be (with cross-attention, another scale of the
+            scores, another activation, no token for the end).
+
+    Source:
+        Radford et al. (2019), *Language Models are Unsupervised Multitask Learners*.
+
+    Example:
+        >>> import torch
+        >>> from transformers import GPT2Config, GPT2LMHeadModel
+        >>> sizes = dict(vocab_size=11, n_embd=12, n_head=3, n_layer=2, n_positions=7)
+        >>> peer = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=10, eos_token_id=10)).eval()
+        >>> ids = torch.randint(11, (2, 5))
+        >>> torch.testing.assert_close(from_gpt2(peer)(ids), peer(ids).logits)
+    """
+    check_class(peer, "GPT2LMHeadModel", "GPT2Model")
+    theirs, body = peer.config, getattr(peer, "transformer", peer)
+    require(
+        theirs,
+        add_cross_attention=False,
+        scale_attn_weights=True,
+        scale_attn_by_inverse_layer_idx=False,
+    )
+    eos_id, pad_id = token_id(theirs, "eos_token_id"), theirs.pad_token_id
+    if pad_id is None or pad_id == eos_id:
+        pad_id = 1 if eos_id == 0 else 0
+    words, head = body.wte.weight, getattr(peer, "lm_head", body.wte).weight
+    config = ModelConfig(
+        vocab_size=theirs.vocab_size,
+        d_model=theirs.n_embd,
+        n_heads=theirs.n_head,
+        n_layers=theirs.n_layer,
+        d_ff=theirs.n_inner or 4 * theirs.n_embd,
+        dropout=theirs.resid_pdrop,
+        max_len=theirs.n_positions,
+        positions="learned",
+        norm_eps=theirs.layer_norm_epsilon,
+        activation=activation(theirs, "activation_function"),
+        tie_embeddings=head is words,
+        scale_embeddings=False,
+        pad_id=pad_id,
+        bos_id=token_id(theirs, "bos_token_id"),
+        eos_id=eos_id,
+    )
+    ours: Any = DecoderOnly(config).to(words)
+    copy_tensor(ours.embedding.weight, words)
+    copy_tensor(ours.embedding.positions.table, body.wpe.weight)
+    if not config.tie_embeddings:
+        copy_tensor(ours.embedding.output, head)
+    for mine, layer in zip(ours.decoder.layers, body.h, strict=True):
+        _transposed(mine.self_attention.in_proj, layer.attn.c_attn)
+        _transposed(mine.self_attention.out_proj, layer.attn.c_proj)
+        _transposed(mine.feed_forward.up, layer.mlp.c_fc)
+        _transposed(mine.feed_forward.down, layer.mlp.c_proj)
+        copy(mine.self_residual.norm, layer.ln_1)
+        copy(mine.feed_forward_residual.norm, layer.ln_2)
+    copy(ours.decoder.norm, body.ln_f)
+    return ours.train(peer.training)
+
+
+def _transposed(mine: Any, theirs: Any) -> None:
+    copy_tensor(mine.weight, theirs.weight.T)
+    copy_tensor(mine.bias, theirs.bias)

@@ -1,0 +1,155 @@
+"""Marian: the paper's Transformer as thousands of published translation models have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.blocks import FeedForward
+from transformer_lib.config import ModelConfig
+from transformer_lib.models import Transformer
+from transformer_lib.multihead import MultiHeadAttention
+from transformer_lib.norms import LayerNorm
+from transformer_lib.pretrained.peers import (
+    activation,
+    check_class,
+    copy,
+    copy_tensor,
+    require,
+    token_id,
+)
+
+__all__ = ["from_marian"]
+
+
+def from_marian(peer: Any) -> Transformer:
+    r"""Our Transformer with the weights of a Marian model, copied.
+
+    Both add the same waves to their embeddings, in another order: Marian all sines and then
+    all cosines, ours each sine beside its cosine. Nothing has to be computed differently for
+    that. Where a feature stands in the vector is a name, and to a model all names are alike:
+    let a permutation :math:`P` rename the features of what flows through the model, from
+    :math:`x` to :math:`P x`. A matrix that reads the stream then becomes :math:`W P^\top`, one
+    that writes to it :math:`P W`, and a norm, whose mean and variance know no order, has its
+    scale and shift renamed. Since :math:`P^\top P = I`, all that is computed inside the layers,
+    and every logit, stays what it was.
+
+    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. Its
+    published settings for generation also force an end at the greatest length and ban that
+    token from the output, which are no part of its weights, nor of ours. Ours has one dropout
+    where Marian has three, that of the residual stream.
+
+    Args:
+        peer: a ``MarianMTModel``, source and target sharing one vocabulary and its embeddings.
+
+    Returns:
+        a :class:`Transformer` in the peer's dtype, device and mode.
+
+    Raises:
+        TypeError: a peer of another class.
+        ValueError: a Marian of a kind ours cannot be (embeddings not shared, encoder and decoder
+            of different width inside, another activation, a table of positions of its own).
+
+    Source:
+        Junczys-Dowmunt et al. (2018), *Marian: Fast Neural Machine Translation in C++*.
+
+    Example:
+        >>> from transformers import MarianConfig, MarianMTModel
+        >>> sizes = dict(vocab_size=11, d_model=12, encoder_layers=2, decoder_layers=2)
+        >>> heads = dict(encoder_attention_heads=3, decoder_attention_heads=3)
+        >>> ids = dict(pad_token_id=10, decoder_start_token_id=10, eos_token_id=0)
+        >>> peer = MarianMTModel(MarianConfig(**sizes, **heads, **ids)).eval()
+        >>> source, target = torch.randint(10, (2, 7)), torch.randint(10, (2, 5))
+        >>> expected = peer(source, decoder_input_ids=target).logits
+        >>> torch.testing.assert_close(from_marian(peer)(source, target), expected)
+    """
+    check_class(peer, "MarianMTModel")
+    theirs, encoder, decoder = peer.config, peer.model.encoder, peer.model.decoder
+    require(
+        theirs,
+        share_encoder_decoder_embeddings=True,
+        decoder_vocab_size=theirs.vocab_size,
+        decoder_attention_heads=theirs.encoder_attention_heads,
+        decoder_ffn_dim=theirs.encoder_ffn_dim,
+    )
+    words = encoder.embed_tokens.weight
+    for name, other in (("decoder.embed_tokens", decoder.embed_tokens), ("lm_head", peer.lm_head)):
+        if other.weight is not words:
+            raise ValueError(f"peer's {name} must share the encoder's embeddings, got its own")
+    config = ModelConfig(
+        vocab_size=theirs.vocab_size,
+        d_model=theirs.d_model,
+        n_heads=theirs.encoder_attention_heads,
+        n_layers=theirs.encoder_layers,
+        n_decoder_layers=theirs.decoder_layers,
+        d_ff=theirs.encoder_ffn_dim,
+        dropout=theirs.dropout,
+        max_len=theirs.max_position_embeddings,
+        pre_norm=False,
+        norm_eps=encoder.layers[0].final_layer_norm.eps,
+        activation=activation(theirs, "activation_function"),
+        scale_embeddings=theirs.scale_embedding,
+        output_bias=True,
+        pad_id=token_id(theirs, "pad_token_id"),
+        bos_id=token_id(theirs, "decoder_start_token_id"),
+        eos_id=token_id(theirs, "eos_token_id"),
+    )
+    ours: Any = Transformer(config).to(words)
+    copy_tensor(ours.embedding.weight, words)
+    copy_tensor(ours.embedding.bias, peer.final_logits_bias[0])
+    for mine, layer in zip(ours.encoder.layers, encoder.layers, strict=True):
+        _attention(mine.self_attention, layer.self_attn)
+        copy(mine.attention_residual.norm, layer.self_attn_layer_norm)
+        _feed_forward(mine, layer)
+    for mine, layer in zip(ours.decoder.layers, decoder.layers, strict=True):
+        _attention(mine.self_attention, layer.self_attn)
+        copy(mine.self_residual.norm, layer.self_attn_layer_norm)
+        _attention(mine.cross_attention, layer.encoder_attn)
+        copy(mine.cross_residual.norm, layer.encoder_attn_layer_norm)
+        _feed_forward(mine, layer)
+    order = torch.arange(config.d_model, device=words.device).view(2, -1).T.flatten()
+    for stack in (encoder, decoder):
+        _check_positions(ours.embedding.positions.table, stack.embed_positions.weight[:, order])
+    _rename_features(ours, order)
+    return ours.train(peer.training)
+
+
+def _attention(mine: MultiHeadAttention, theirs: Any) -> None:
+    mine.load_projections(theirs.q_proj, theirs.k_proj, theirs.v_proj, theirs.out_proj)
+
+
+def _feed_forward(mine: Any, theirs: Any) -> None:
+    copy(mine.feed_forward.up, theirs.fc1)
+    copy(mine.feed_forward.down, theirs.fc2)
+    copy(mine.feed_forward_residual.norm, theirs.final_layer_norm)
+
+
+def _check_positions(mine: Tensor, theirs: Tensor) -> None:
+    rounding = max(1e-6, torch.finfo(theirs.dtype).eps)
+    if mine.shape != theirs.shape or not torch.allclose(
+        mine, theirs.float(), rtol=0.0, atol=rounding
+    ):
+        raise ValueError("peer's positions must be Marian's sines and cosines, got another table")
+
+
+@torch.no_grad()
+def _rename_features(model: Transformer, order: Tensor) -> None:
+    """Let feature ``order[i]`` of the stream be feature ``i``, wherever it is read or written."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            _renamed(reads=module.in_proj, writes=module.out_proj, order=order)
+        elif isinstance(module, FeedForward):
+            _renamed(reads=module.up, writes=module.down, order=order)
+        elif isinstance(module, LayerNorm):
+            module.weight.copy_(module.weight[order])
+            module.bias.copy_(module.bias[order])
+    words = model.embedding.weight
+    words.copy_(words[:, order])
+
+
+def _renamed(*, reads: Any, writes: Any, order: Tensor) -> None:
+    reads.weight.copy_(reads.weight[:, order])
+    writes.weight.copy_(writes.weight[order])
+    writes.bias.copy_(writes.bias[order])

@@ -1,0 +1,74 @@
+"""What the three mappings from Hugging Face share: is this the peer, and does a tensor fit?
+
+A peer is known by the names of its classes, so that ``transformers`` is never imported here:
+whoever has such a model has imported it already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["activation", "check_class", "copy", "copy_tensor", "require", "token_id"]
+
+# The peers' names on the left; "gelu_new" is the approximation by tanh, written out.
+_ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+def check_class(peer: Any, *names: str) -> None:
+    """Raise a TypeError unless ``peer`` is of a class of ``transformers`` by one of these names."""
+    for base in type(peer).__mro__:
+        if base.__name__ in names and base.__module__.startswith("transformers."):
+            return
+    wanted = " or ".join(names)
+    raise TypeError(f"peer must be a {wanted} of transformers, got {type(peer).__name__}")
+
+
+def require(config: Any, **wanted: Any) -> None:
+    """Raise a ValueError unless the peer's config has these values."""
+    for name, value in wanted.items():
+        if getattr(config, name) != value:
+            raise ValueError(f"peer's {name} must be {value!r}, got {getattr(config, name)!r}")
+
+
+def activation(config: Any, name: str) -> str:
+    """Our name for the peer's activation function, the entry ``name`` of its config."""
+    theirs = getattr(config, name)
+    if theirs not in _ACTIVATIONS:
+        wanted = ", ".join(map(repr, _ACTIVATIONS))
+        raise ValueError(f"peer's {name} must be one of {wanted}; got {theirs!r}")
+    return _ACTIVATIONS[theirs]
+
+
+def token_id(config: Any, name: str) -> int:
+    """The id that the peer's config has under ``name``, checked: there may be none, or several."""
+    value = getattr(config, name)
+    if not isinstance(value, int) or not 0 <= value < config.vocab_size:
+        raise ValueError(f"peer's {name} must be in [0, {config.vocab_size}), got {value!r}")
+    return value
+
+
+def copy(mine: Any, theirs: Any) -> None:
+    """Copy weight and bias of one module into another of the same shape."""
+    copy_tensor(mine.weight, theirs.weight)
+    copy_tensor(mine.bias, theirs.bias)
+
+
+@torch.no_grad()
+def copy_tensor(mine: Tensor, theirs: Tensor) -> None:
+    """Copy numbers. ``copy_`` alone would stretch a smaller tensor over a larger one."""
+    if mine.shape != theirs.shape:
+        raise ValueError(
+            f"peer's weights must have the shapes that its config says: one must be "
+            f"{tuple(mine.shape)}, got {tuple(theirs.shape)}"
+        )
+    mine.copy_(theirs)

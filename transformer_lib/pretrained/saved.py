@@ -1,0 +1,153 @@
+"""Our own models in a folder: ``model.safetensors`` and ``config.json``.
+
+The format of the weights is plain numbers with names and shapes, and that of the config is JSON:
+to load them runs no code that they bring along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.data.files import replacing
+from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
+
+__all__ = ["from_pretrained", "save_pretrained"]
+
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_CLASSES = {each.__name__: each for each in (Transformer, EncoderOnly, DecoderOnly, EncoderDecoder)}
+
+
+def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
+    """Save a model of this library, so that :func:`from_pretrained` gives it back.
+
+    Both files are on the disk before either takes its name, and ``config.json`` holds the
+    checksum of its weights: no reader takes half of an older save for a whole one.
+
+    Args:
+        model: a model of this library, bare: the ``module`` in a ``DistributedDataParallel``.
+        folder: where to; made if there is none. What is saved there already is replaced.
+
+    Raises:
+        TypeError: a model of another class; a folder that is no path.
+        OSError: the files could not be written.
+
+    Example:
+        >>> import tempfile, torch
+        >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
+        >>> model, ids = EncoderOnly(config).eval(), torch.randint(3, 11, (2, 5))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_pretrained(model, folder)
+        ...     from_pretrained(folder)(ids).equal(model(ids))
+        True
+    """
+    from safetensors.torch import save
+
+    if type(model) not in _CLASSES.values():
+        wanted = ", ".join(_CLASSES)
+        raise TypeError(f"model must be one of {wanted}; got {type(model).__name__}")
+    folder = _path(folder)
+    config: Any = model.config
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    weights = save(tensors, metadata={"format": "pt"})  # other tools ask for that entry
+    settings = {
+        "class": type(model).__name__,
+        "config": asdict(config),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+        "version": sys.modules["transformer_lib"].__version__,
+    }
+    text = json.dumps(settings, indent=2) + "\n"
+    with replacing(folder / _CONFIG) as first, replacing(folder / _WEIGHTS) as second:
+        for file, content in ((first, text.encode()), (second, weights)):
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk must show before one of the two is replaced
+
+
+def from_pretrained(folder: str | os.PathLike) -> nn.Module:
+    """Load what :func:`save_pretrained` saved.
+
+    Args:
+        folder: where it was saved.
+
+    Returns:
+        a model of the class that was saved, its weights in the dtype that they had, on the CPU
+        and in evaluation mode.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or a file is missing in it.
+        ValueError: a file is truncated or damaged or not of this format; the class or an entry
+            of the config is unknown; a tensor is missing, superfluous or of another shape.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    folder = _path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"folder {folder}: no such folder")
+    settings = _read_settings(folder / _CONFIG)
+    model = _build(folder / _CONFIG, settings)
+    path = folder / _WEIGHTS
+    weights = path.read_bytes()
+    if hashlib.sha256(weights).hexdigest() != settings["sha256"]:
+        raise ValueError(
+            f"{path} is truncated, damaged or of another save: its checksum is not the one in "
+            f"{_CONFIG}"
+        )
+    try:
+        tensors = load(weights)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no file of safetensors ({error})") from error
+    _check_tensors(path, tensors, model.state_dict())
+    model.load_state_dict(tensors, assign=True)  # assigned, they keep their dtype
+    return model.eval()
+
+
+def _path(folder: Any) -> Path:
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder must be a path, got {folder!r}")
+    return Path(folder)
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON: truncated or damaged ({error})") from error
+    for name, kind in (("class", str), ("config", dict), ("sha256", str)):
+        if not isinstance(settings, dict) or not isinstance(settings.get(name), kind):
+            raise ValueError(f"{path} must hold an entry {name!r} of type {kind.__name__}")
+    return settings
+
+
+def _build(path: Path, settings: dict[str, Any]) -> nn.Module:
+    if settings["class"] not in _CLASSES:
+        wanted = ", ".join(_CLASSES)
+        raise ValueError(f"{path}: class must be one of {wanted}; got {settings['class']!r}")
+    unknown = settings["config"].keys() - {field.name for field in fields(ModelConfig)}
+    if unknown:
+        raise ValueError(f"{path}: config has unknown entries: {', '.join(sorted(unknown))}")
+    try:
+        return _CLASSES[settings["class"]](ModelConfig(**settings["config"]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _check_tensors(path: Path, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    for what, names in (("lacks", wanted.keys() - found), ("holds unknown", found.keys() - wanted)):
+        if names:
+            raise ValueError(f"{path} {what} {len(names)} tensors: {', '.join(sorted(names)[:3])}")
+    for name, tensor in wanted.items():
+        if found[name].shape != tensor.shape or not found[name].is_floating_point():
+            raise ValueError(
+                f"{path}: {name} must be floating point of shape {tuple(tensor.shape)}, "
+                f"got {found[name].dtype} {tuple(found[name].shape)}"
+            )
