@@ -52,6 +52,7 @@ LAYERS = {
     "arguments": -2,  # what every layer says of a bad argument
     "dropout": -1,  # these two stand in for functions of torch that are slow on a CPU
     "linear": -1,
+    "tensors": -1,
     "attention": 0,
     "masks": 0,
     "positions": 0,
@@ -69,7 +70,9 @@ LAYERS = {
     "models": 3,
     "pretrained": 4,
     "results": 3,
+    "texts": 4,
     "runs": 5,
+    "cli": 5,
     "figures": 5,
     "checks": 5,
     "__main__": 6,

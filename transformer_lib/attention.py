@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, twice: once to read, once to run fast.
+"""Scaled dot-product attention, twice: once to read, once to run fast. And two older scores.
 
 Shapes throughout the library: ``B`` batch, ``H`` heads, ``T`` queries (target
 length), ``S`` keys (source length).
@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from transformer_lib.arguments import check_count
 from transformer_lib.dropout import drop
+from transformer_lib.tensors import check_broadcasts, check_floats, kind, numbers_checked
 
-__all__ = ["Attention", "attention", "fused_attention"]
+__all__ = ["AdditiveScore", "Attention", "LuongScore", "attention", "fused_attention"]
 
 
 class Attention(NamedTuple):
@@ -25,6 +27,7 @@ class Attention(NamedTuple):
     weights: Tensor  # (..., T, S), each row sums to 1, or to 0 where no key may be seen
 
 
+@numbers_checked
 def attention(
     query: Tensor,
     key: Tensor,
@@ -44,7 +47,8 @@ def attention(
         key: ``(..., S, d_k)``.
         value: ``(..., S, d_v)``; ``d_v`` need not equal ``d_k``.
         mask: bool, broadcastable to ``(..., T, S)``. True = this query may attend
-            to this key. A query that may attend to no key gets zeros.
+            to this key. A query that may attend to no key gets zeros. ``nn.Transformer``
+            means the opposite by True: hand over ``~mask`` from there.
         bias: float, finite, broadcastable to ``(..., T, S)``; added to the scores.
         scale: what the dot products are multiplied by; ``d_k ** -0.5`` if None.
         dropout: probability of dropping a weight. The returned weights are those
@@ -54,8 +58,9 @@ def attention(
         ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``.
 
     Raises:
-        TypeError: a mask that is not bool, a bias or query that is not float.
-        ValueError: shapes that do not fit together.
+        TypeError: a mask that is not bool, a bias or query that is not float, tensors of
+            different dtypes (under autocast they may differ).
+        ValueError: shapes or devices that do not fit together; a number out of its range.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, section 3.2.1, equation (1).
@@ -82,6 +87,7 @@ def attention(
     return Attention(drop(weights, dropout) @ value, weights)
 
 
+@numbers_checked
 def fused_attention(
     query: Tensor,
     key: Tensor,
@@ -132,53 +138,147 @@ def fused_attention(
     return output if empty is None else output.masked_fill(empty, 0.0)
 
 
+class AdditiveScore(nn.Module):
+    r"""How well a key fits a query, as a small network says.
+
+    .. math:: v^\top \tanh(W q + U k)
+
+    Args:
+        d_query: width of queries.
+        d_key: width of keys.
+        d_hidden: width of the hidden layer.
+
+    Raises:
+        TypeError, ValueError: a width that is no integer of at least 1.
+
+    Source:
+        Bahdanau, Cho and Bengio (2015), section 3.1 and appendix A.1.2: the alignment model.
+
+    Example:
+        >>> score = AdditiveScore(d_query=4, d_key=6, d_hidden=8)
+        >>> score(torch.randn(2, 3, 4), torch.randn(2, 5, 6)).shape
+        torch.Size([2, 3, 5])
+    """
+
+    def __init__(self, *, d_query: int, d_key: int, d_hidden: int) -> None:
+        super().__init__()
+        for name, width in (("d_query", d_query), ("d_key", d_key), ("d_hidden", d_hidden)):
+            check_count(name, width)
+        self.query = nn.Linear(d_query, d_hidden, bias=False)  # W
+        self.key = nn.Linear(d_key, d_hidden, bias=False)  # U
+        self.v = nn.Linear(d_hidden, 1, bias=False)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
+        weight = self.query.weight
+        _check_pair(query, key, self.query.in_features, self.key.in_features, weight)
+        return self.compare(query, self.prepare(key))
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """What :meth:`compare` needs of the keys and no query changes, ``(..., S, d_hidden)``."""
+        return self.key(key)
+
+    def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
+        both = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., T, S, d_hidden)
+        return self.v(both.tanh()).squeeze(-1)
+
+
+class LuongScore(nn.Module):
+    r"""How well a key fits a query, in one of three ways.
+
+    .. math::
+        \text{dot: } q^\top k, \qquad \text{general: } q^\top W k, \qquad
+        \text{concat: } v^\top \tanh(W [q; k])
+
+    ``concat`` is :class:`AdditiveScore`: the halves of its W are that one's W and U.
+
+    Args:
+        kind: ``"dot"``, ``"general"`` or ``"concat"``.
+        d_query: width of queries.
+        d_key: width of keys; for ``"dot"`` that of the queries.
+        d_hidden: width of the hidden layer. Only ``"concat"`` has one.
+
+    Raises:
+        TypeError, ValueError: another kind; a width that is no integer of at least 1.
+
+    Source:
+        Luong, Pham and Manning (2015), section 3.1, equation (8).
+
+    Example:
+        >>> score = LuongScore(kind="general", d_query=4, d_key=6)
+        >>> score(torch.randn(2, 3, 4), torch.randn(2, 5, 6)).shape
+        torch.Size([2, 3, 5])
+    """
+
+    def __init__(self, *, kind: str, d_query: int, d_key: int, d_hidden: int | None = None) -> None:
+        super().__init__()
+        if kind not in ("dot", "general", "concat"):
+            raise ValueError(f"kind must be 'dot', 'general' or 'concat', got {kind!r}")
+        check_count("d_query", d_query)
+        check_count("d_key", d_key)
+        if kind == "dot" and d_query != d_key:
+            raise ValueError(f"d_key must be d_query ({d_query}) for a dot product, got {d_key}")
+        self.d_query, self.d_key = d_query, d_key
+        self.general = nn.Linear(d_key, d_query, bias=False) if kind == "general" else None
+        self.concat = None
+        if kind == "concat":
+            if d_hidden is None:
+                raise ValueError("d_hidden must be given for 'concat', got None")
+            self.concat = AdditiveScore(d_query=d_query, d_key=d_key, d_hidden=d_hidden)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
+        _check_pair(query, key, self.d_query, self.d_key, next(self.parameters(), query))
+        return self.compare(query, self.prepare(key))
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """What :meth:`compare` needs of the keys and no query changes, ``(..., S, width)``."""
+        if self.concat is not None:
+            return self.concat.prepare(key)
+        return key if self.general is None else self.general(key)
+
+    def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
+        if self.concat is not None:
+            return self.concat.compare(query, prepared)
+        return query @ prepared.transpose(-2, -1)
+
+
 def _check(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
 ) -> None:
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if not tensor.is_floating_point():
-            raise TypeError(f"{name} must be floating point, got {tensor.dtype}")
-        if tensor.dim() < 2:
-            raise ValueError(f"{name} must be (..., length, width), got shape {_shape(tensor)}")
-    if query.size(-1) != key.size(-1):
+    batch = check_floats(query=query, key=key, value=value)
+    if query.size(-1) != key.size(-1) or query.size(-1) == 0:
         raise ValueError(
-            f"query and key must have the same width, got {query.size(-1)} and {key.size(-1)}"
+            "query and key must have the same width, at least 1, "
+            f"got {query.size(-1)} and {key.size(-1)}"
         )
     if key.size(-2) != value.size(-2):
         raise ValueError(
             f"key and value must have the same length, got {key.size(-2)} and {value.size(-2)}"
         )
-    if mask is not None and mask.dtype is not torch.bool:
-        raise TypeError(f"mask must be bool, True = may attend; got {mask.dtype}")
-    if bias is not None and not bias.is_floating_point():
-        raise TypeError(f"bias must be floating point, got {bias.dtype}")
-    batch = query.shape[:-2]
-    if not batch == key.shape[:-2] == value.shape[:-2]:
-        try:
-            batch = torch.broadcast_shapes(batch, key.shape[:-2], value.shape[:-2])
-        except RuntimeError:
-            raise ValueError(
-                "query, key and value must have the same batch dimensions, "
-                f"got shapes {_shape(query)}, {_shape(key)} and {_shape(value)}"
-            ) from None
     scores = (*batch, query.size(-2), key.size(-2))
-    for name, tensor in (("mask", mask), ("bias", bias)):
-        if tensor is not None and not _broadcasts(tensor.shape, scores):
-            raise ValueError(
-                f"{name} must be broadcastable to {scores} (..., queries, keys), "
-                f"got shape {_shape(tensor)}"
+    if mask is not None:
+        if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
+            raise TypeError(
+                f"mask must be bool, True = may attend; got {kind(mask)}: 0 and 1 become that "
+                "by .bool(), numbers to add to the scores are a bias"
             )
+        check_broadcasts("mask", mask, scores, query)
+    if bias is not None:
+        if not isinstance(bias, Tensor) or not bias.is_floating_point():
+            raise TypeError(f"bias must be a floating point tensor, got {kind(bias)}")
+        check_broadcasts("bias", bias, scores, query)
+
+
+def _check_pair(query: Tensor, key: Tensor, d_query: int, d_key: int, weight: Tensor) -> None:
+    check_floats(query=query, key=key)
+    check_floats(query=query, weights=weight)
+    for name, tensor, width in (("query", query, d_query), ("key", key, d_key)):
+        if tensor.size(-1) != width:
+            raise ValueError(f"{name} must have width {width}, got shape {tuple(tensor.shape)}")
 
 
 def _rows(scores: Tensor) -> Tensor:
     return scores if scores.dim() > 1 else scores.view(1, -1)  # the kernel wants two dimensions
-
-
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(tensor.shape)
-
-
-def _broadcasts(shape: torch.Size, target: tuple[int, ...]) -> bool:
-    return len(shape) <= len(target) and all(
-        size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(target), strict=False)
-    )

@@ -2,7 +2,15 @@
 
 A mask hides *keys*. Queries are never hidden: what a padded query computes is
 dropped by the loss. ``nn.MultiheadAttention`` and ``nn.Transformer`` mean the
-opposite by their bool masks (True = hidden).
+opposite by their bool masks (True = hidden): turn theirs round with ``~``. No one can
+tell from a mask that it is the wrong way round.
+
+Masks compose: a key must be allowed by each of them.
+
+>>> ids = torch.tensor([[5, 6, 7, 0]])
+>>> mask = padding_mask(ids) & causal_mask(4) & local_mask(4, window=1)  # (1, 1, 4, 4)
+>>> mask[0, 0].int().tolist()
+[[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
 """
 
 from __future__ import annotations
@@ -10,7 +18,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["causal_mask", "padding_mask"]
+from transformer_lib.arguments import check_count
+
+__all__ = ["causal_mask", "local_mask", "padding_mask"]
 
 
 def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
@@ -24,17 +34,22 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
         bool ``(B, 1, 1, S)``, True at real tokens.
 
     Raises:
-        TypeError: ids that are not integers.
-        ValueError: ids that are not ``(B, S)``.
+        TypeError: ids or ``pad_id`` that are not integers.
+        ValueError: ids that are not ``(B, S)``, a negative ``pad_id``.
 
     Example:
         >>> padding_mask(torch.tensor([[5, 6, 0]])).tolist()
         [[[[True, True, False]]]]
     """
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype is torch.bool:
+    if not isinstance(ids, Tensor):
+        raise TypeError(f"ids must be a tensor of integers, got {type(ids).__name__}")
+    if ids.dtype not in _INTEGERS:
         raise TypeError(f"ids must be integers, got {ids.dtype}")
     if ids.dim() != 2:
         raise ValueError(f"ids must have shape (B, S), got {tuple(ids.shape)}")
+    check_count("pad_id", pad_id, least=0)
+    if pad_id > 2**63 - 1:
+        raise ValueError(f"pad_id must be an id, below 2**63, got {pad_id}")
     return (ids != pad_id)[:, None, None, :]
 
 
@@ -53,6 +68,7 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
         bool ``(t, s)``, True on and below the diagonal that ends at the last corner.
 
     Raises:
+        TypeError: sizes that are not integers.
         ValueError: negative sizes, or fewer keys than queries.
 
     Source:
@@ -63,8 +79,51 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
         [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
     s = t if s is None else s
-    if t < 0:
-        raise ValueError(f"t must be at least 0, got {t}")
+    _check_sizes(t, s)
+    return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)
+
+
+def local_mask(
+    t: int, s: int | None = None, *, window: int, device: torch.device | None = None
+) -> Tensor:
+    """Let query ``i`` see the keys at most ``window`` positions away, to either side.
+
+    As in :func:`causal_mask` the ``t`` queries are the *last* of ``s`` positions. Both
+    together, joined by ``&``, let a query see itself and the ``window`` keys before it.
+
+    Args:
+        t: number of queries.
+        s: number of keys; as many as queries if None.
+        window: how far a query sees; 0 is to itself.
+        device: where to make the mask.
+
+    Returns:
+        bool ``(t, s)``, True within ``window`` of the diagonal that ends at the last corner.
+
+    Raises:
+        TypeError: sizes that are not integers.
+        ValueError: negative sizes, or fewer keys than queries.
+
+    Source:
+        Vaswani et al. (2017), section 4: self-attention restricted to a neighborhood of size r,
+        there for 2 ``window`` + 1.
+
+    Example:
+        >>> local_mask(4, window=1).int().tolist()
+        [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    """
+    s = t if s is None else s
+    _check_sizes(t, s)
+    check_count("window", window, least=0)
+    positions = torch.arange(s, device=device)
+    return (positions[s - t :, None] - positions).abs() <= min(window, s)
+
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def _check_sizes(t: int, s: int) -> None:
+    check_count("t", t, least=0)
+    check_count("s", s, least=0)
     if s < t:
         raise ValueError(f"s ({s}) must be at least t ({t}): the queries are the last keys")
-    return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib import attention, fused_attention
+from transformer_lib.attention import AdditiveScore, LuongScore
 
 B, H, T, S, D, DV = 2, 3, 5, 7, 11, 13
 INPUTS = ("query", "key", "value")
@@ -114,15 +115,47 @@ def test_a_query_without_a_key_gets_zeros_and_gives_no_gradient(path: str) -> No
     torch.testing.assert_close(d_value.sum(-2), torch.full((B, H, DV), T - 1.0).double())
 
 
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("path", ["explicit", "fused"])
-def test_no_keys_at_all(path: str) -> None:
-    empty = inputs() | {"key": torch.zeros(B, H, 0, D), "value": torch.zeros(B, H, 0, DV)}
-    given: dict[str, Any] = {name: x.detach().float() for name, x in empty.items()}
-    function = attention if path == "explicit" else fused_attention
-    result = function(**given, mask=torch.ones(B, 1, 1, 0, dtype=torch.bool))
-    output = result if isinstance(result, Tensor) else result.output
+def test_no_keys_at_all(path: str, masked: bool, biased: bool) -> None:
+    given = inputs()
+    for name, width in (("key", D), ("value", DV)):
+        given[name] = torch.zeros(B, H, 0, width, dtype=torch.float64, requires_grad=True)
+    mask = torch.ones(B, 1, 1, 0, dtype=torch.bool) if masked else None
+    bias = torch.zeros(T, 0) if biased else None
+    output, *gradients = results(path, given, torch.ones(()), mask=mask, bias=bias)
     assert output.shape == (B, H, T, DV)
     assert output.eq(0).all()
+    assert [gradient.shape for gradient in gradients] == [given[name].shape for name in INPUTS]
+    assert gradients[0].eq(0).all()
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+@pytest.mark.parametrize("empty", ["batch", "queries", "width of values"])
+def test_nothing_in_nothing_out(path: str, empty: str) -> None:
+    b, t = 0 if empty == "batch" else B, 0 if empty == "queries" else T
+    dv = 0 if empty == "width of values" else DV
+    given = {"query": torch.zeros(b, H, t, D), "key": torch.zeros(b, H, S, D)}
+    given["value"] = torch.zeros(b, H, S, dv)
+    function: Any = attention if path == "explicit" else fused_attention
+    for mask in (None, torch.ones(t, S, dtype=torch.bool)):
+        result = function(**given, mask=mask)
+        output = result if isinstance(result, Tensor) else result.output
+        assert output.shape == (b, H, t, dv)
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_autocast_brings_dtypes_together(path: str) -> None:
+    given = inputs(torch.float32)
+    mixed = given | {"key": given["key"].detach().bfloat16().requires_grad_()}
+    with torch.autocast("cpu", torch.bfloat16):
+        output = results(path, mixed, torch.ones(()), mask=MASKS["full"], bias=BIASES["per head"])
+    plain = results(path, given, torch.ones(()), mask=MASKS["full"], bias=BIASES["per head"])
+    for one, other in zip(output, plain, strict=True):
+        torch.testing.assert_close(one.float(), other, rtol=0.1, atol=0.1)
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(TypeError, match="same dtype"):
+        results(path, given | {"key": inputs()["key"]}, torch.ones(()))
 
 
 def test_weights_sum_to_one_or_to_nothing() -> None:
@@ -170,6 +203,94 @@ def test_dropout_drops_that_share_of_the_weights(path: str) -> None:
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / 997))  # those before dropout
 
 
+def test_the_additive_score_is_a_small_network() -> None:
+    torch.manual_seed(0)
+    score = AdditiveScore(d_query=D, d_key=DV, d_hidden=H)
+    query, key = torch.randn(B, T, D), torch.randn(B, S, DV)
+    scores = score(query, key)
+    assert scores.shape == (B, T, S)
+    w, u, v = score.query.weight, score.key.weight, score.v.weight[0]
+    for b in range(B):
+        for t in range(T):
+            for s in range(S):
+                expected = v.dot((w @ query[b, t] + u @ key[b, s]).tanh())
+                torch.testing.assert_close(scores[b, t, s], expected)
+
+
+def test_luong_s_three_scores() -> None:
+    torch.manual_seed(0)
+    query, key, same = torch.randn(B, T, D), torch.randn(B, S, DV), torch.randn(B, S, D)
+    dot: Any = LuongScore(kind="dot", d_query=D, d_key=D)
+    general: Any = LuongScore(kind="general", d_query=D, d_key=DV)
+    concat: Any = LuongScore(kind="concat", d_query=D, d_key=DV, d_hidden=H)
+    assert not list(dot.parameters())
+    joined = torch.cat((concat.concat.query.weight, concat.concat.key.weight), dim=1)  # W
+    for b in range(B):
+        for t in range(T):
+            for s in range(S):
+                q, k = query[b, t], key[b, s]
+                torch.testing.assert_close(dot(query, same)[b, t, s], q.dot(same[b, s]))
+                expected = q @ general.general.weight @ k
+                torch.testing.assert_close(general(query, key)[b, t, s], expected)
+                expected = concat.concat.v.weight[0].dot((joined @ torch.cat((q, k))).tanh())
+                torch.testing.assert_close(concat(query, key)[b, t, s], expected)
+
+
+@pytest.mark.parametrize("kind", ["additive", "dot", "general", "concat"])
+def test_scores_broadcast_over_the_batch(kind: str) -> None:
+    torch.manual_seed(0)
+    if kind == "additive":
+        score = AdditiveScore(d_query=D, d_key=D, d_hidden=H)
+    else:
+        score = LuongScore(kind=kind, d_query=D, d_key=D, d_hidden=H)
+    query, key = torch.randn(T, D), torch.randn(B, H, S, D)
+    scores = score(query, key)
+    assert scores.shape == (B, H, T, S)
+    torch.testing.assert_close(scores[1, 2], score(query, key[1, 2]))
+
+
+def additive(**change: Any) -> Any:
+    widths: Any = {"d_query": D, "d_key": DV, "d_hidden": H} | change
+    return AdditiveScore(**widths)
+
+
+def luong(kind: Any = "general", **change: Any) -> Any:
+    widths: Any = {"d_query": D, "d_key": DV} | change
+    return LuongScore(kind=kind, **widths)
+
+
+QUERY, KEY = torch.zeros(B, T, D), torch.zeros(B, S, DV)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: additive(d_query=0), ValueError, "d_query.*0"),
+        (lambda: additive(d_key=2.5), TypeError, r"d_key.*2\.5"),
+        (lambda: additive(d_hidden=True), TypeError, "d_hidden.*True"),
+        (lambda: luong("additive"), ValueError, "kind must be 'dot'.*'additive'"),
+        (lambda: luong("dot"), ValueError, r"d_key must be d_query \(11\).*13"),
+        (lambda: luong("concat"), ValueError, "d_hidden.*None"),
+        (lambda: luong(d_query="3"), TypeError, "d_query.*'3'"),
+        (
+            lambda: additive()(QUERY, KEY[..., 1:]),
+            ValueError,
+            r"key must have width 13.*\(2, 7, 12",
+        ),
+        (lambda: luong()(QUERY[..., 1:], KEY), ValueError, r"query must have width 11.*\(2, 5, 10"),
+        (lambda: luong()(QUERY, [KEY]), TypeError, "key.*list"),
+        (lambda: luong()(QUERY, KEY.double()), TypeError, "query and key.*dtype.*float64"),
+        (lambda: additive()(QUERY.double(), KEY.double()), TypeError, "query and weights.*dtype"),
+        (lambda: additive()(QUERY, KEY.expand(B + 1, B, S, DV)[:, 0]), ValueError, "same batch"),
+    ],
+)
+def test_errors_of_scores_name_the_argument(
+    call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -179,10 +300,28 @@ def test_dropout_drops_that_share_of_the_weights(path: str) -> None:
         ({"mask": torch.ones(1, B, H, T, S) > 0}, ValueError, r"mask.*got shape \(1, 2, 3, 5, 7\)"),
         ({"bias": torch.zeros(T + 1, S)}, ValueError, r"bias.*got shape \(6, 7\)"),
         ({"bias": torch.zeros(T, S).long()}, TypeError, "bias.*int64"),
-        ({"query": torch.zeros(B, H, T, D + 1)}, ValueError, "same width, got 12 and 11"),
+        ({"query": torch.zeros(B, H, T, D + 1)}, ValueError, "same width.*got 12 and 11"),
         ({"value": torch.zeros(B, H, S + 1, DV)}, ValueError, "same length, got 7 and 8"),
         ({"key": torch.zeros(B + 1, H, S, D)}, ValueError, r"same batch.*\(3, 3, 7, 11\)"),
+        ({"mask": torch.ones(T, S)}, TypeError, r"\.bool\(\).*are a bias"),
+        ({"mask": [[True] * S] * T}, TypeError, "mask must be bool.*got list"),
+        ({"mask": torch.ones(T, S + 1) > 0}, ValueError, "mask.*its last dimension.*7 keys"),
+        ({"mask": torch.ones(B, S) > 0}, ValueError, "mask.*a row for each of the batch"),
+        ({"mask": torch.ones(T, S, device="meta") > 0}, ValueError, "mask must be on cpu.*meta"),
+        ({"bias": 1.0}, TypeError, "bias.*float"),
         ({"query": torch.zeros(B, H, T, D).long()}, TypeError, "query.*int64"),
+        ({"query": [1.0]}, TypeError, "query.*list"),
+        ({"value": None}, TypeError, "value.*NoneType"),
+        ({"key": torch.zeros(B, H, S, D).double()}, TypeError, "query, key and value.*float64"),
+        ({"key": torch.zeros(B, H, S, D, device="meta")}, ValueError, "same device.*meta"),
+        ({"query": torch.zeros(B, H, T, 0), "key": torch.zeros(B, H, S, 0)}, ValueError, "query"),
+        ({"scale": float("nan")}, ValueError, "scale.*nan"),
+        ({"scale": float("-inf")}, ValueError, "scale.*-inf"),
+        ({"scale": "1"}, TypeError, "scale.*'1'"),
+        ({"scale": True}, TypeError, "scale.*True"),
+        ({"dropout": float("nan")}, ValueError, "dropout.*nan"),
+        ({"dropout": "0.1"}, TypeError, "dropout.*'0.1'"),
+        ({"dropout": None}, TypeError, "dropout.*None"),
         ({"value": torch.zeros(DV)}, ValueError, r"value.*\(13,\)"),
         ({"dropout": 1.5}, ValueError, "dropout.*1.5"),
         ({"dropout": -0.5}, ValueError, "dropout.*-0.5"),

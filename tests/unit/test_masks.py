@@ -1,9 +1,12 @@
 """Masks: True = may attend."""
 
+from typing import Any
+
 import pytest
 import torch
 
-from transformer_lib import causal_mask, padding_mask
+from transformer_lib import attention, causal_mask, padding_mask
+from transformer_lib.masks import local_mask
 
 B, T, S = 2, 3, 5
 
@@ -36,14 +39,54 @@ def test_masks_compose() -> None:
     assert both[1, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
 
 
+@pytest.mark.parametrize("window", [0, 1, 2, 4, 9, 2**70])
+def test_local_mask_sees_its_neighborhood(window: int) -> None:
+    mask = local_mask(T, S, window=window)
+    assert mask.dtype is torch.bool
+    assert mask.shape == (T, S)
+    for i in range(T):
+        for j in range(S):
+            assert mask[i, j] == (abs(S - T + i - j) <= window)
+    assert local_mask(S, window=window)[S - T :].equal(mask)
+    assert local_mask(0, window=window).shape == (0, 0)
+
+
+def test_three_masks_compose() -> None:
+    ids = torch.tensor([[7, 8, 9, 7, 0], [7, 8, 9, 0, 0]])
+    mask = padding_mask(ids) & causal_mask(T, S) & local_mask(T, S, window=1)
+    assert mask.shape == (B, 1, T, S)
+    for b in range(B):
+        for i in range(T):
+            place = S - T + i
+            seen = {j for j in (place - 1, place) if ids[b, j]}
+            assert set(mask[b, 0, i].nonzero()[:, 0].tolist()) == seen
+    weights = attention(*torch.randn(3, B, 7, S, 2), mask=local_mask(S, window=1)).weights
+    assert (weights > 0).equal(local_mask(S, window=1).expand(B, 7, S, S))
+
+
+padding: Any = padding_mask  # Any: what follows is wrong on purpose
+causal: Any = causal_mask
+local: Any = local_mask
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: padding_mask(torch.ones(B, S)), TypeError, "ids.*float32"),
-        (lambda: padding_mask(torch.ones(B, S) > 0), TypeError, "ids.*bool"),
-        (lambda: padding_mask(torch.ones(S).long()), ValueError, r"ids.*\(B, S\).*\(5,\)"),
-        (lambda: causal_mask(-1), ValueError, "t must be at least 0, got -1"),
-        (lambda: causal_mask(5, 3), ValueError, r"s \(3\) must be at least t \(5\)"),
+        (lambda: padding(torch.ones(B, S)), TypeError, "ids.*float32"),
+        (lambda: padding(torch.ones(B, S) > 0), TypeError, "ids.*bool"),
+        (lambda: padding(torch.ones(S).long()), ValueError, r"ids.*\(B, S\).*\(5,\)"),
+        (lambda: padding([[1]]), TypeError, "ids.*list"),
+        (lambda: padding(torch.ones(B, S).long(), pad_id="0"), TypeError, "pad_id.*'0'"),
+        (lambda: padding(torch.ones(B, S).long(), pad_id=2**64), ValueError, "pad_id"),
+        (lambda: causal(-1), ValueError, "t must be an integer of at least 0, got -1"),
+        (lambda: causal(2.5), TypeError, "t must be an integer.*2.5"),
+        (lambda: causal("3"), TypeError, "t must be an integer.*'3'"),
+        (lambda: causal(2, True), TypeError, "s must be an integer.*True"),
+        (lambda: causal(2, float("nan")), TypeError, "s must be an integer.*nan"),
+        (lambda: local(2, window=-1), ValueError, "window.*-1"),
+        (lambda: local(2, window=1.0), TypeError, "window.*1.0"),
+        (lambda: local(5, 3, window=1), ValueError, r"s \(3\) must be at least t \(5\)"),
+        (lambda: causal(5, 3), ValueError, r"s \(3\) must be at least t \(5\)"),
     ],
 )
 def test_errors_name_the_argument(call, error: type[Exception], message: str) -> None:

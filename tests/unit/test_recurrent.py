@@ -1,0 +1,287 @@
+"""The recurrent translators: each against its paper's equations, and all as a StepModel."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from transformer_lib import greedy, record_attention
+from transformer_lib.recurrent import RNNSeq2Seq
+from transformer_lib.training import cross_entropy
+
+KINDS = [None, "additive", "dot", "general", "concat"]
+B, S, T, D, V = 3, 7, 5, 11, 13
+
+
+def make(kind: str | None, **settings: Any) -> Any:  # Any: tests look at the parts
+    torch.manual_seed(0)
+    return RNNSeq2Seq(vocab_size=V, d_model=D, attention=kind, **settings).double().eval()
+
+
+def texts(b: int = B, s: int = S, t: int = T) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(1)
+    return torch.randint(3, V, (b, s)), torch.randint(3, V, (b, t))
+
+
+def gru(cell: nn.GRU, x: Tensor, h: Tensor) -> Tensor:
+    """One step, written out: (width,) and (D,) to (D,)."""
+    weights: Any = cell
+    from_x = weights.weight_ih_l0 @ x + weights.bias_ih_l0
+    from_h = weights.weight_hh_l0 @ h + weights.bias_hh_l0
+    r, z = (from_x[: 2 * D] + from_h[: 2 * D]).sigmoid().split(D)
+    candidate = (from_x[2 * D :] + r * from_h[2 * D :]).tanh()
+    return (1 - z) * candidate + z * h
+
+
+def read(cell: nn.GRU, x: Tensor) -> list[Tensor]:
+    states = [torch.zeros(D).double()]
+    for each in x:
+        states.append(gru(cell, each, states[-1]))
+    return states[1:]
+
+
+def by_hand(model: Any, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (T, V) and alignments (T, S) of one unpadded pair, by the equations, with loops."""
+    kind, x = model.config.attention, model.source_embedding.weight[source]
+    h, o = read(model.encoder, x), torch.zeros(D).double()
+    state = h[-1]
+    summary = None
+    if kind is None:
+        summary = (model.summary.weight @ h[-1] + model.summary.bias).tanh()
+        state = (model.first.weight @ summary + model.first.bias).tanh()
+    if kind == "additive":
+        backward = read(model.backward_encoder, x.flip(0))[::-1]
+        h = [torch.cat(both) for both in zip(h, backward, strict=True)]
+        state = (model.first.weight @ backward[0] + model.first.bias).tanh()
+
+    def look(s: Tensor) -> tuple[Tensor, Tensor]:
+        score, e = model.alignment.score, []
+        for key in h:
+            if kind == "dot":
+                e.append(s.dot(key))
+            elif kind == "general":
+                e.append(s @ score.general.weight @ key)
+            else:
+                a = score if kind == "additive" else score.concat
+                e.append(a.v.weight[0] @ (a.query.weight @ s + a.key.weight @ key).tanh())
+        alpha = torch.stack(e).softmax(0)
+        return sum((w * key for w, key in zip(alpha, h, strict=True)), torch.zeros(())), alpha
+
+    logits, alignments = [], []
+    for y in model.target_embedding.weight[target]:
+        alpha = torch.zeros(len(h)).double()
+        if kind in (None, "additive"):
+            c = summary
+            if kind == "additive":
+                c, alpha = look(state)
+            assert c is not None
+            state = gru(model.decoder, torch.cat([y, c]), state)
+            pairs = model.maxout.weight @ torch.cat([state, y, c]) + model.maxout.bias
+            o = torch.stack([pairs[2 * i : 2 * i + 2].max() for i in range(D)])
+        else:
+            state = gru(model.decoder, torch.cat([y, o]), state)
+            c, alpha = look(state)
+            o = (model.join.weight @ torch.cat([c, state])).tanh()
+        logits.append(model.output.weight @ o + model.output.bias)
+        alignments.append(alpha)
+    return torch.stack(logits), torch.stack(alignments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_is_its_paper_s_equations(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    logits = model(source, target)
+    assert logits.shape == (B, T, V)
+    for row in range(B):
+        torch.testing.assert_close(logits[row], by_hand(model, source[row], target[row])[0])
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_alignments_are_recorded(kind: str) -> None:
+    model, (source, target) = make(kind), texts()
+    source[1, -2:] = 0
+    with record_attention(model) as maps:
+        model(source, target)
+        whole = maps["alignment"]
+        state = model.start(source)
+        for t in range(T):
+            _, state = model.step(target[:, t], state)
+            torch.testing.assert_close(maps["alignment"], whole[:, :, t : t + 1])
+    assert whole.shape == (B, 1, T, S)
+    assert not whole.requires_grad
+    torch.testing.assert_close(whole.sum(-1), torch.ones(B, 1, T).double())
+    assert whole[1, :, :, -2:].eq(0).all()
+    torch.testing.assert_close(whole[0, 0], by_hand(model, source[0], target[0])[1])
+    assert model.alignment.recorder is None
+
+
+def test_no_attention_no_alignments() -> None:
+    with (
+        pytest.raises(ValueError, match=r"model .* contains no attention"),
+        record_attention(make(None)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=15, deadline=None)
+@given(
+    b=st.integers(1, 5), s=st.integers(1, 8), t=st.integers(1, 6),
+    pads=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 7)), max_size=9),
+    dtype=st.sampled_from([torch.int64, torch.int32]),
+)  # fmt: skip
+def test_step_by_step_is_all_at_once(
+    kind: str | None, b: int, s: int, t: int, pads: list[tuple[int, int]], dtype: torch.dtype
+) -> None:
+    model, (source, target) = make(kind), texts(b, s, t)
+    for row, column in pads:
+        source[row % b, column % s] = 0  # anywhere, and whole rows too
+    source, target = source.to(dtype), target.to(dtype)
+    whole, state = model(source, target), model.start(source)
+    assert whole.shape == (b, t, V)
+    for i in range(t):
+        logits, state = model.step(target[:, i], state)
+        torch.testing.assert_close(logits, whole[:, i])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neither_padding_nor_neighbors_change_anything(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    padded = torch.zeros(B, S + 4).long()
+    padded[0, :S] = source[0]  # behind
+    padded[1, 4:] = source[1]  # before
+    padded[2, [0, 2, 3, 5, 6, 9, 10]] = source[2]  # in between
+    longer = torch.cat((target, torch.zeros(B, 2).long()), dim=1)
+    logits = model(padded, longer)[:, :T]
+    torch.testing.assert_close(logits, model(source, target))
+    for row in range(B):
+        alone = model(source[row : row + 1], target[row : row + 1])
+        torch.testing.assert_close(logits[row : row + 1], alone)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_future_is_unknown(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    changed = target.clone()
+    changed[:, 3] = (target[:, 3] + 1 - 3) % (V - 3) + 3
+    before, after = model(source, target), model(source, changed)
+    torch.testing.assert_close(before[:, :3], after[:, :3])
+    assert (before[:, 3:] != after[:, 3:]).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_of_padding_alone_gives_numbers(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    source[1] = 0
+    logits = model(source, target)
+    logits.sum().backward()
+    assert logits.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    torch.testing.assert_close(logits[1], model(source[1:2, :1], target[1:2])[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_are_reordered(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    source[0, 4:] = 0
+    index = torch.tensor([2, 0, 0, 1])
+    state = model.start(source)
+    _, state = model.step(target[:, 0], state)
+    state.reorder(index)
+    for t in (1, 2):
+        logits, state = model.step(target[index, t], state)
+    torch.testing.assert_close(logits, model(source, target)[index, 2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_decodes_it(kind: str | None) -> None:
+    model, (source, _) = make(kind), texts()
+    ids, scores = greedy(model, source, max_len=4)
+    target = torch.cat((torch.ones(B, 1).long(), ids[:, :-1]), dim=1)
+    log_p = model(source, target).log_softmax(-1)
+    lives = ids != 0
+    assert ids[lives].equal(log_p.argmax(-1)[lives])
+    expected = (log_p.gather(-1, ids[..., None])[..., 0] * lives).sum(-1)
+    torch.testing.assert_close(scores.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_learns(kind: str | None) -> None:
+    model, (source, target) = make(kind), texts()
+    model(source, target).log_softmax(-1)[..., 3].sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.ne(0).any(), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_only_in_training(kind: str | None) -> None:
+    model, (source, target) = make(kind, dropout=0.5), texts()
+    torch.testing.assert_close(model(source, target), model(source, target))
+    model.train()
+    assert not model(source, target).equal(model(source, target))
+
+
+@pytest.mark.parametrize("kind", [None, "additive", "general"])
+def test_it_runs_under_autocast(kind: str | None) -> None:
+    model, (source, target) = make(kind).float(), texts()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(source, target)
+        logits.float().sum().backward()
+    torch.testing.assert_close(logits.float(), model(source, target), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["additive", "general"])
+def test_attention_learns_to_reverse(kind: str) -> None:
+    torch.manual_seed(0)
+    model = RNNSeq2Seq(vocab_size=V, d_model=48, attention=kind)
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+    bos = torch.ones(64, 1).long()
+    for _ in range(150):
+        source = torch.randint(3, V, (64, 5))
+        labels = source.flip(1)
+        logits = model(source, torch.cat((bos, labels[:, :-1]), dim=1))
+        adam.zero_grad()
+        cross_entropy(logits, labels).mean.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+    source = torch.randint(3, V, (64, 5))
+    with record_attention(model) as maps:
+        right = greedy(model, source, max_len=5, eos_id=V).ids == source.flip(1)
+        model(source, torch.cat((bos, source.flip(1)[:, :-1]), dim=1))
+    assert right.float().mean() > 0.95
+    assert maps["alignment"].shape == (64, 1, 5, 5)
+
+
+def step(tokens: Any) -> Any:
+    model = make("additive")
+    return lambda: model.step(tokens, model.start(texts()[0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: make("luong"), ValueError, "attention must be None, .*'luong'"),
+        (lambda: make(None, dropout=1.0), ValueError, "dropout.*1.0"),
+        (lambda: make(None, pad_id=V), ValueError, r"pad_id must be in \[0, 13\), got 13"),
+        (lambda: make(None, eos_id=-1), ValueError, "eos_id.*-1"),
+        (lambda: RNNSeq2Seq(vocab_size=0), ValueError, "vocab_size.*0"),
+        (lambda: RNNSeq2Seq(vocab_size=V, d_model=True), TypeError, "d_model.*True"),
+        (lambda: make(None)(texts()[0].double(), texts()[1]), TypeError, "source.*float64"),
+        (lambda: make(None)(texts()[0], texts()[1] + V), ValueError, "target holds id"),
+        (lambda: make(None)(texts()[0], texts()[1][:2]), ValueError, "source and target.*batch"),
+        (lambda: make("dot")(texts()[0], texts()[1][:, :0]), ValueError, "target.*empty"),
+        (lambda: make("dot").start(texts()[0][0]), ValueError, r"source.*\(7,\)"),
+        (step([1, 1, 1]), TypeError, "tokens.*list"),
+        (step(torch.ones(B, 1).long()), ValueError, r"tokens must have shape \(B,\), got \(3, 1\)"),
+        (step(torch.ones(B)), TypeError, "tokens.*float32"),
+        (step(torch.tensor([V] * B)), ValueError, "tokens holds id 13"),
+        (step(torch.ones(B - 1).long()), ValueError, "tokens and state.*batch"),
+    ],
+)
+def test_errors_name_the_argument(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,299 @@
+r"""Sequence to sequence before the Transformer: one recurrent network reads, another one writes.
+
+Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks an embedding up,
+:math:`[\,;]` joins vectors, and :math:`c_t = \sum_j \alpha_{tj} h_j` with
+:math:`\alpha_t = \mathrm{softmax}(e_t)` over the real tokens of the source.
+
+``None``, Cho et al. (2014), appendix A.1. One vector c is all the decoder gets of the source:
+
+.. math::
+    h_j &= f(E x_j, h_{j-1}), \quad c = \tanh(V h_S), \quad s_0 = \tanh(V' c) \\
+    s_t &= f([E y_{t-1}; c], s_{t-1}), \quad
+    o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c])
+
+``"additive"``, Bahdanau et al. (2015), section 3 and appendix A. The *previous* state looks:
+
+.. math::
+    h_j &= [\overrightarrow{h}_j; \overleftarrow{h}_j], \quad
+    s_0 = \tanh(W_s \overleftarrow{h}_1), \quad e_{tj} = v^\top \tanh(W s_{t-1} + U h_j) \\
+    s_t &= f([E y_{t-1}; c_t], s_{t-1}), \quad
+    o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c_t])
+
+``"dot"``, ``"general"``, ``"concat"``, Luong et al. (2015), sections 3.1 and 3.3. The *current*
+state looks, and what comes of it is fed to the next step:
+
+.. math::
+    h_j &= f(E x_j, h_{j-1}), \quad s_0 = h_S, \quad o_0 = 0 \\
+    s_t &= f([E y_{t-1}; o_{t-1}], s_{t-1}), \quad e_{tj} = \mathrm{score}(s_t, h_j), \quad
+    o_t = \tanh(W_c [c_t; s_t])
+
+All predict with :math:`\mathrm{softmax}(W_o o_t)`. Where they differ from the papers:
+
+- PyTorch's GRU resets after multiplying, :math:`\tanh(W x + r \odot U h)`; Cho's encoder and
+  Bahdanau reset before it, :math:`\tanh(W x + U (r \odot h))`.
+- Bahdanau's appendix A.2.2 has :math:`s_{t-1}` in the output. Equation (4) of the same paper has
+  :math:`s_t`, and so has this.
+- Luong has LSTMs, four layers of them, a source in reverse order, and local attention besides.
+  Here is one layer of GRU for everybody, so that attention makes the difference.
+- Embeddings, states, the hidden layer of the scores and maxout have one width, ``d_model``;
+  weights start as PyTorch draws them; ``dropout`` falls on embeddings and on :math:`o_t` before
+  :math:`W_o`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.arguments import check_count, check_ids, check_number, check_same_batch
+from transformer_lib.attention import AdditiveScore, LuongScore
+from transformer_lib.dropout import Dropout
+from transformer_lib.linear import Linear
+
+__all__ = ["Alignment", "RNNConfig", "RNNSeq2Seq", "RNNState"]
+
+_LUONG = ("dot", "general", "concat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig:
+    """The settings of a :class:`RNNSeq2Seq`, which documents them."""
+
+    vocab_size: int
+    d_model: int
+    attention: str | None
+    dropout: float
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+    def __post_init__(self) -> None:
+        check_count("vocab_size", self.vocab_size)
+        check_count("d_model", self.d_model)
+        if self.attention not in (None, "additive", *_LUONG):
+            raise ValueError(
+                "attention must be None, 'additive', 'dot', 'general' or 'concat', "
+                f"got {self.attention!r}"
+            )
+        check_number("dropout", self.dropout, 0, 1)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            check_count(name, getattr(self, name), least=0)
+            if getattr(self, name) >= self.vocab_size:
+                raise ValueError(
+                    f"{name} must be in [0, {self.vocab_size}), got {getattr(self, name)}"
+                )
+
+
+@dataclass
+class RNNState:
+    """What the decoder remembers between two steps."""
+
+    hidden: Tensor  # (B, d_model), s of the latest step
+    fed: Any = None  # (B, d_model), goes into the next step: c of Cho, o of Luong
+    memory: Any = None  # (B, S, width), the encoder's states
+    keys: Any = None  # (B, S, width), what the score makes of them once and for all
+    mask: Any = None  # bool (B, 1, S), True at real tokens
+
+    def reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
+        for field in fields(self):
+            tensor = getattr(self, field.name)
+            if tensor is not None:
+                setattr(self, field.name, tensor.index_select(0, index))
+
+
+class Alignment(nn.Module):
+    """Which of the encoder's states a state of the decoder looks at, and the mix of them."""
+
+    def __init__(self, score: AdditiveScore | LuongScore) -> None:
+        super().__init__()
+        self.score = score
+        self.recorder: Callable[[Tensor], None] | None = None  # of record_attention
+
+    def forward(self, hidden: Tensor, state: RNNState) -> tuple[Tensor, Tensor]:
+        """A decoder state ``(B, d_model)`` to a context ``(B, width)`` and weights ``(B, 1, S)``.
+
+        A source of nothing but padding has a context of zeros.
+        """
+        scores = self.score.compare(hidden[:, None], state.keys)  # (B, 1, S)
+        scores = scores.masked_fill(~state.mask, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1).masked_fill(~state.mask, 0.0)
+        return (weights @ state.memory)[:, 0], weights
+
+
+class RNNSeq2Seq(nn.Module):
+    """A recurrent translator: token ids in, logits over the vocabulary out.
+
+    The module's docstring has its equations. Padding of the source is skipped wherever it
+    stands; the target's must come last, where nothing reads it. With attention,
+    :func:`~transformer_lib.multihead.record_attention` finds the weights, ``(B, 1, T, S)``,
+    under the name ``"alignment"``.
+
+    Args:
+        vocab_size: number of tokens, those of the source and those of the target.
+        d_model: width of embeddings and states.
+        attention: None, ``"additive"``, ``"dot"``, ``"general"`` or ``"concat"``.
+        dropout: probability of dropping a number while training.
+        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence.
+
+    Raises:
+        TypeError, ValueError: a setting of another type or out of its range.
+
+    Source:
+        Cho et al. (2014), *Learning Phrase Representations using RNN Encoder–Decoder*; Bahdanau
+        et al. (2015), *Neural Machine Translation by Jointly Learning to Align and Translate*;
+        Luong et al. (2015), *Effective Approaches to Attention-based Neural Machine Translation*.
+
+    Example:
+        >>> model = RNNSeq2Seq(vocab_size=11, d_model=8, attention="additive")
+        >>> source, target = torch.randint(3, 11, (2, 7)), torch.randint(3, 11, (2, 5))
+        >>> model(source, target).shape
+        torch.Size([2, 5, 11])
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        d_model: int = 256,
+        attention: str | None = None,
+        dropout: float = 0.0,
+        pad_id: int = 0,
+        bos_id: int = 1,
+        eos_id: int = 2,
+    ) -> None:
+        super().__init__()
+        self.config = RNNConfig(
+            vocab_size=vocab_size, d_model=d_model, attention=attention, dropout=dropout,
+            pad_id=pad_id, bos_id=bos_id, eos_id=eos_id,
+        )  # fmt: skip
+        self.source_embedding = nn.Embedding(vocab_size, d_model)
+        self.target_embedding = nn.Embedding(vocab_size, d_model)
+        self.dropout = Dropout(dropout)
+        self.encoder = nn.GRU(d_model, d_model, batch_first=True)
+        width = d_model  # of a context
+        if attention is None:
+            self.summary = Linear(d_model, d_model)  # V
+        elif attention == "additive":
+            self.backward_encoder = nn.GRU(d_model, d_model, batch_first=True)
+            width = 2 * d_model
+            score = AdditiveScore(d_query=d_model, d_key=width, d_hidden=d_model)
+            self.alignment = Alignment(score)
+        else:
+            score = LuongScore(kind=attention, d_query=d_model, d_key=width, d_hidden=d_model)
+            self.alignment = Alignment(score)
+        self.decoder = nn.GRU(d_model + width, d_model, batch_first=True)
+        if attention in _LUONG:
+            self.join = Linear(width + d_model, d_model, bias=False)  # W_c
+        else:
+            self.first = Linear(d_model, d_model)  # V', or W_s
+            self.maxout = Linear(2 * d_model + width, 2 * d_model)  # O
+        self.output = Linear(d_model, vocab_size)  # W_o
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Predict, at every position of the target, the token that comes next.
+
+        Args:
+            source: ids, integer, ``(B, S)``, padded with ``pad_id``.
+            target: ids, integer, ``(B, T)``, beginning with ``bos_id``: the target
+                shifted right.
+
+        Returns:
+            logits ``(B, T, vocab_size)``.
+
+        Raises:
+            TypeError: ids that are not integers.
+            ValueError: an empty sequence, an id outside the vocabulary, batches of different size.
+        """
+        check_ids("target", target, self.config.vocab_size)
+        state = self.start(source)
+        check_same_batch("source", source, "target", target)
+        x = self.dropout(self.target_embedding(target))  # (B, T, d_model)
+        if self.config.attention is None:  # nothing to look up in between: all steps in one call
+            fed = state.fed[:, None].expand_as(x)
+            hidden, _ = self.decoder(torch.cat((x, fed), dim=-1), state.hidden[None])
+            return self._logits(torch.cat((hidden, x, fed), dim=-1))
+        vectors, weights = zip(*(self._advance(each, state) for each in x.unbind(1)), strict=True)
+        self._record(torch.cat(weights, dim=1))
+        return self._logits(torch.stack(vectors, dim=1))
+
+    def start(self, source: Tensor) -> RNNState:
+        """Encode source ids ``(B, S)`` once; the state from which decoding steps on.
+
+        Raises:
+            TypeError, ValueError: as :meth:`forward`.
+        """
+        check_ids("source", source, self.config.vocab_size)
+        memory, last = self._read(self.encoder, source)
+        if self.config.attention is None:
+            fed = self.summary(last).tanh()
+            return RNNState(self.first(fed).tanh(), fed)
+        if self.config.attention == "additive":
+            backward, last = self._read(self.backward_encoder, source.flip(1))
+            memory = torch.cat((memory, backward.flip(1)), dim=-1)
+            state = RNNState(self.first(last).tanh())
+        else:
+            state = RNNState(last, torch.zeros_like(last))
+        state.memory, state.keys = memory, self.alignment.score.prepare(memory)
+        state.mask = (source != self.config.pad_id)[:, None]
+        return state
+
+    def step(self, tokens: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        """Read one more token per row, ``(B,)``; predict the next: logits ``(B, vocab_size)``.
+
+        The state is brought up to date and handed back.
+
+        Raises:
+            TypeError, ValueError: tokens that are not ids ``(B,)``, as many as the state has rows.
+        """
+        if not isinstance(tokens, Tensor):
+            raise TypeError(f"tokens must be a tensor of token ids, got {type(tokens).__name__}")
+        if tokens.dim() != 1:
+            raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
+        check_ids("tokens", tokens[:, None], self.config.vocab_size)
+        check_same_batch("tokens", tokens, "state", state.hidden)
+        vector, weights = self._advance(self.dropout(self.target_embedding(tokens)), state)
+        if weights is not None:
+            self._record(weights)
+        return self._logits(vector), state
+
+    def _read(self, gru: nn.GRU, source: Tensor) -> tuple[Tensor, Tensor]:
+        """States ``(B, S, d_model)`` after each token; the one after the last, ``(B, d_model)``.
+
+        Padding is put behind the real tokens, where they cannot feel it, and its states back.
+        """
+        real = source != self.config.pad_id
+        order = real.int().argsort(dim=1, descending=True, stable=True)
+        states, _ = gru(self.dropout(self.source_embedding(source.gather(1, order))))
+        count = real.sum(dim=1)
+        last = states[torch.arange(len(states), device=states.device), count.clamp(min=1) - 1]
+        back = order.argsort(dim=1)[..., None].expand_as(states)
+        return states.gather(1, back), last.masked_fill(count[:, None] == 0, 0.0)
+
+    def _advance(self, x: Tensor, state: RNNState) -> tuple[Tensor, Any]:
+        """One step: an embedding ``(B, d_model)`` to what the output is made of, and weights."""
+        weights, fed = None, state.fed
+        if self.config.attention == "additive":
+            fed, weights = self.alignment(state.hidden, state)
+        state.hidden = torch.gru_cell(
+            torch.cat((x, fed), dim=-1), state.hidden, *self.decoder.all_weights[0]
+        )
+        if self.config.attention not in _LUONG:
+            return torch.cat((state.hidden, x, fed), dim=-1), weights
+        context, weights = self.alignment(state.hidden, state)
+        state.fed = self.join(torch.cat((context, state.hidden), dim=-1)).tanh()
+        return state.fed, weights
+
+    def _logits(self, vectors: Tensor) -> Tensor:
+        """What :meth:`_advance` gives, ``(..., width)``, to logits ``(..., vocab_size)``."""
+        if self.config.attention not in _LUONG:
+            vectors = self.maxout(vectors).unflatten(-1, (-1, 2)).amax(dim=-1)
+        return self.output(self.dropout(vectors))
+
+    def _record(self, weights: Tensor) -> None:
+        if self.alignment.recorder is not None:
+            self.alignment.recorder(weights.detach()[:, None])  # (B, 1, T, S): one head
