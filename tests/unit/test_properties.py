@@ -1,0 +1,479 @@
+"""What holds of every model, whatever its sizes and choices: hypothesis looks for exceptions.
+
+The examples are the same at every run. To look elsewhere, for longer:
+``HYPOTHESIS_PROFILE=explore python -m pytest tests/unit/test_properties.py``.
+"""
+
+import itertools
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from transformer_lib import (
+    Decoder,
+    DecoderOnly,
+    EncoderOnly,
+    KVCache,
+    ModelConfig,
+    MultiHeadAttention,
+    Transformer,
+    attention,
+    fused_attention,
+    greedy,
+    record_attention,
+)
+from transformer_lib.decoding import beam_search, sample
+
+common = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+settings.register_profile("steady", derandomize=True, database=None, max_examples=60, **common)
+settings.register_profile("explore", max_examples=2000, **common)
+PROFILE = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+PRIMES = (2, 3, 5, 7, 11)
+POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none")
+SAME = {"rtol": 1e-9, "atol": 1e-9}  # of float64, through a few layers
+V, MAX_LEN, PAD, BOS, EOS = 13, 29, 0, 1, 2
+booleans = st.booleans()
+seeds = st.integers(0, 2**16)
+lengths = st.permutations(PRIMES)  # every axis has another
+
+
+@st.composite
+def configs(draw: Any, **fixed: Any) -> ModelConfig:
+    """Any config there can be, small."""
+    positions = fixed.get("positions") or draw(st.sampled_from(POSITIONS))
+    n_heads = draw(st.sampled_from((1, 2, 3, 4, 6)))
+    # Waves come in pairs, of the model's features or of a head's.
+    even = positions in ("rotary", "sinusoidal")
+    settings = {
+        "vocab_size": V,
+        "n_heads": n_heads,
+        "d_model": n_heads * draw(st.sampled_from((4, 6) if even else (3, 5))),
+        "n_kv_heads": draw(st.sampled_from([None, *_divisors(n_heads)])),
+        "n_layers": draw(st.integers(1, 2)),
+        "n_decoder_layers": draw(st.sampled_from((None, 1, 2))),
+        "d_ff": draw(st.sampled_from((1, 7, 17))),
+        "dropout": draw(st.sampled_from((0.0, 0.4))),  # which evaluation must not notice
+        "max_len": MAX_LEN,
+        "positions": positions,
+        "pre_norm": draw(booleans),
+        "final_norm": draw(st.sampled_from((None, True, False))),
+        "norm": draw(st.sampled_from(("layer", "rms"))),
+        "activation": draw(st.sampled_from(("relu", "gelu", "gelu_tanh", "silu", "swiglu"))),
+        "tie_embeddings": draw(booleans),
+        "scale_embeddings": draw(booleans),
+        "embedding_norm": draw(booleans),
+        "output_bias": draw(booleans),
+        "n_token_types": draw(st.sampled_from((0, 2))),
+        "bos_id": draw(st.sampled_from((BOS, PAD))),  # Marian's targets begin with padding
+    }
+    return ModelConfig(**settings | fixed)
+
+
+def _divisors(n: int) -> list[int]:
+    return [i for i in range(1, n + 1) if n % i == 0]
+
+
+def made(kind: Any, config: ModelConfig, seed: int, **arguments: Any) -> Any:
+    """A model in float64, its parameters away from the zeros and ones that hide mistakes."""
+    torch.manual_seed(seed)
+    model = kind(config, **arguments).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def words(rows: int, length: int) -> Tensor:
+    """Ids of real words, ``(rows, length)``."""
+    return torch.randint(3, V, (rows, length))
+
+
+def padded(ids: Tensor, n: int) -> Tensor:
+    return torch.cat((ids, ids.new_full((len(ids), n), PAD)), dim=1)
+
+
+def ragged(rows: int, length: int) -> Tensor:
+    """Rows of every length, padded on the right."""
+    ids = words(rows, length)
+    for row, kept in zip(ids, torch.randint(1, length + 1, (rows,)).tolist(), strict=True):
+        row[kept:] = PAD
+    return ids
+
+
+def targets(config: ModelConfig, rows: int, length: int) -> Tensor:
+    ids = words(rows, length)
+    ids[:, 0] = config.bos_id
+    return ids
+
+
+# --- the past, the padding and the neighbors ------------------------------------------------------
+
+
+@PROFILE
+@given(configs(), lengths, seeds, st.data())
+def test_what_comes_later_leaves_the_past_unmoved(config, sizes, seed, data) -> None:
+    b, s, t = sizes[:3]
+    model, alone = made(Transformer, config, seed), made(DecoderOnly, config, seed)
+    source, target = ragged(b, s), targets(config, b, t)
+    k = data.draw(st.integers(1, t - 1))
+    changed = target.clone()
+    changed[:, k:] = (target[:, k:] - 3 + 1) % (V - 3) + 3  # other words
+    for run in (lambda ids: model(source, ids), alone):
+        before, after = run(target), run(changed)
+        torch.testing.assert_close(after[:, :k], before[:, :k], **SAME)
+        assert not torch.allclose(after[:, k], before[:, k], **SAME)
+
+
+@PROFILE
+@given(configs(), lengths, seeds, st.data())
+def test_a_stack_of_decoder_layers_is_causal_under_any_mask(config, sizes, seed, data) -> None:
+    b, s, t = sizes[:3]
+    crossing = data.draw(booleans)
+    decoder = made(Decoder, config, seed, cross_attention=crossing)
+    x, memory = torch.randn(b, t, config.d_model).double(), torch.randn(b, s, config.d_model)
+    rest = {
+        "memory": memory.double() if crossing else None,
+        "memory_mask": torch.rand(b, 1, t, s) < 0.7 if crossing else None,
+        "mask": torch.rand(b, config.n_heads, t, t) < 0.7 if data.draw(booleans) else None,
+    }
+    k = data.draw(st.integers(1, t - 1))
+    changed = x.clone()
+    changed[:, k:] += 1 + torch.randn(b, t - k, config.d_model)
+    torch.testing.assert_close(decoder(changed, **rest)[:, :k], decoder(x, **rest)[:, :k], **SAME)
+
+
+@PROFILE
+@given(configs(), lengths, seeds)
+def test_padding_changes_nothing(config, sizes, seed) -> None:
+    b, s, t, more, yet_more = sizes
+    source, target = ragged(b, s), targets(config, b, t)
+    model = made(Transformer, config, seed)
+    with_pads = model(padded(source, more), padded(target, yet_more))
+    torch.testing.assert_close(with_pads[:, :t], model(source, target), **SAME)
+    alone = made(DecoderOnly, config, seed)
+    torch.testing.assert_close(alone(padded(target, more))[:, :t], alone(target), **SAME)
+    reader = made(EncoderOnly, config, seed)
+    types = torch.randint(2, (b, s)) if config.n_token_types else None
+    more_types = types if types is None else padded(types, more)
+    longer = padded(source, more)
+    for method in (reader.encode, reader):
+        torch.testing.assert_close(method(longer, more_types)[:, :s], method(source, types), **SAME)
+    torch.testing.assert_close(
+        reader.pooled(longer, more_types), reader.pooled(source, types), **SAME
+    )
+
+
+@PROFILE
+@given(configs(), lengths, seeds, st.data())
+def test_a_row_alone_is_the_row_in_its_batch(config, sizes, seed, data) -> None:
+    b, s, t = sizes[:3]
+    source, target = ragged(b, s), targets(config, b, t)
+    row = slice(i := data.draw(st.integers(0, b - 1)), i + 1)
+    model, alone = made(Transformer, config, seed), made(DecoderOnly, config, seed)
+    torch.testing.assert_close(model(source[row], target[row]), model(source, target)[row], **SAME)
+    torch.testing.assert_close(alone(target[row]), alone(target)[row], **SAME)
+    reader = made(EncoderOnly, config, seed)
+    torch.testing.assert_close(reader(source[row]), reader(source)[row], **SAME)
+    for decode in (greedy, beam_search):
+        together = decode(model, source, max_len=t)
+        only = decode(model, source[row], max_len=t)
+        length = only.ids.size(-1)  # the others may have gone on
+        assert only.ids.equal(together.ids[row][..., :length])
+        assert together.ids[row][..., length:].eq(PAD).all()
+        torch.testing.assert_close(only.scores, together.scores[row])
+
+
+@PROFILE
+@given(configs(), lengths, seeds)
+def test_padding_of_the_source_changes_no_text(config, sizes, seed) -> None:
+    b, s, more = sizes[:3]
+    model, source = made(Transformer, config, seed), ragged(b, s)
+    for decode in (greedy, beam_search):
+        short = decode(model, source, max_len=5)
+        long = decode(model, padded(source, more), max_len=5)
+        assert long.ids.equal(short.ids)
+        torch.testing.assert_close(long.scores, short.scores)
+
+
+# --- with a cache and without ---------------------------------------------------------------------
+
+
+@dataclass
+class Everything:
+    """The state of `Uncached`: all that was read so far, and where rows came from."""
+
+    source: Tensor
+    ids: Tensor  # (B, length)
+    moves: list[Tensor]
+
+    def reorder(self, index: Tensor) -> None:
+        self.moves.append(index)
+        self.source, self.ids = self.source[index], self.ids[index]
+
+
+class Uncached:
+    """A model that reads its whole text anew at each step."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.moves: list[Tensor] = []
+
+    def start(self, source: Tensor) -> Everything:
+        prefix = source if isinstance(self.model, DecoderOnly) else source[:, :0]
+        return Everything(source, prefix, self.moves)
+
+    def step(self, tokens: Tensor, state: Everything) -> tuple[Tensor, Everything]:
+        model, ids = self.model, torch.cat((state.ids, tokens[:, None]), dim=1)
+        state.ids = ids
+        if isinstance(model, DecoderOnly):
+            return model(ids)[:, -1], state
+        # Not through model(source, ids): what a row says after its end is no padding to a cache.
+        x = model.decoder(
+            model.embedding(ids),
+            model.encode(state.source),
+            memory_mask=(state.source != PAD)[:, None, None, :],
+        )
+        return model.embedding.logits(x[:, -1]), state
+
+
+def sources(config: ModelConfig, kind: Any, rows: int, length: int) -> tuple[Tensor, Any]:
+    """What decoding starts from: a source, or a prompt whose last token begins the text."""
+    if kind is Transformer:
+        return ragged(rows, length), config.bos_id
+    prompt = words(rows, length)
+    return prompt[:, :-1], prompt[:, -1]
+
+
+@pytest.mark.parametrize("kind", [Transformer, DecoderOnly])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_decoding_with_a_cache_is_decoding_without(kind, positions) -> None:
+    swapped = 0
+
+    @settings(PROFILE, max_examples=max(4, PROFILE.max_examples // 8))
+    @given(configs(positions=positions), lengths, seeds)
+    def check(config, sizes, seed) -> None:
+        nonlocal swapped
+        b, s, t = sizes[:3]
+        model = made(kind, config, seed)
+        source, begin = sources(config, kind, b, s)
+        rest = {"max_len": t + 2, "bos_id": begin}
+        for cached, whole in (
+            (greedy(model, source, **rest), greedy(Uncached(model), source, **rest)),
+            (
+                beam_search(model, source, beam_size=3, **rest),
+                beam_search(reference := Uncached(model), source, beam_size=3, **rest),
+            ),
+        ):
+            assert cached.ids.equal(whole.ids)
+            torch.testing.assert_close(cached.scores, whole.scores)
+        swapped += sum(move.tolist() != sorted(set(move.tolist())) for move in reference.moves[1:])
+
+    check()
+    assert swapped > 5, "beams that keep their parents test no cache"
+
+
+@PROFILE
+@given(configs(), lengths, seeds, st.data())
+def test_a_cache_may_be_filled_in_any_portions(config, sizes, seed, data) -> None:
+    b, s, t = sizes[0], sizes[1], sizes[2] + sizes[3]
+    crossing = data.draw(booleans)
+    decoder = made(Decoder, config, seed, cross_attention=crossing)
+    x, memory = torch.randn(2, b, max(s, t), config.d_model).double()
+    x, rest = x[:, :t], {"memory": memory[:, :s]} if crossing else {}
+    cuts = sorted(data.draw(st.sets(st.integers(1, t - 1), max_size=4)))
+    cache = KVCache(config.decoder_layers)
+    parts = [
+        decoder(x[:, start:end], cache=cache, **rest)
+        for start, end in itertools.pairwise([0, *cuts, t])
+    ]
+    torch.testing.assert_close(torch.cat(parts, dim=1), decoder(x, **rest), **SAME)
+
+
+# --- two paths, one result ------------------------------------------------------------------------
+
+
+@PROFILE
+@given(lengths, seeds, st.data())
+def test_the_explicit_attention_is_the_fused_one(sizes, seed, data) -> None:
+    """With masks and biases of any shape that broadcasts, rows without a key, and gradients."""
+    torch.manual_seed(seed)
+    b, h, t, s, d = sizes
+    d_v = data.draw(st.sampled_from((1, 4, d)))
+    batch = data.draw(st.sampled_from(((), (h,), (b, h))))
+    inputs = [
+        torch.randn(*batch, *shape, dtype=torch.float64, requires_grad=True)
+        for shape in ((t, d), (s, d), (s, d_v))
+    ]
+
+    def broadcast() -> tuple[int, ...] | None:
+        if not data.draw(booleans):
+            return None
+        shape = [size if data.draw(booleans) else 1 for size in (*batch, t, s)]
+        return tuple(shape[data.draw(st.integers(0, len(shape))) :])
+
+    mask, bias, shape = None, None, broadcast()
+    if shape is not None:
+        mask = torch.rand(shape) < data.draw(st.sampled_from((0.0, 0.2, 0.8)))
+    if (shape := broadcast()) is not None:
+        bias = 3 * torch.randn(shape, dtype=torch.float64)
+    scale = data.draw(st.sampled_from((None, 0.3)))
+    explicit, weights = attention(*inputs, mask, bias=bias, scale=scale)
+    fused = fused_attention(*inputs, mask, bias=bias, scale=scale)
+    torch.testing.assert_close(fused, explicit, **SAME)
+    torch.testing.assert_close(weights.sum(-1).round(), weights.sum(-1), **SAME)  # 1 or 0
+    direction = torch.randn_like(explicit)
+    for one, other in zip(
+        torch.autograd.grad(explicit, inputs, direction),
+        torch.autograd.grad(fused, inputs, direction),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, **SAME)
+
+
+@PROFILE
+@given(lengths, seeds, st.data())
+def test_recording_weights_changes_no_result(sizes, seed, data) -> None:
+    """Through a whole layer, whose heads may share keys and values."""
+    b, h, t, s, d = sizes
+    n_kv_heads = data.draw(st.sampled_from((None, *_divisors(h))))
+    torch.manual_seed(seed)
+    layer = MultiHeadAttention(d_model=h * d, n_heads=h, n_kv_heads=n_kv_heads).double()
+    x, memory = torch.randn(b, t, h * d).double(), torch.randn(b, s, h * d).double()
+    mask = torch.rand(b, data.draw(st.sampled_from((1, h))), t, s) < 0.5
+    bias = torch.randn(h, t, s).double() if data.draw(booleans) else None
+    fused = layer(x, memory, mask=mask, bias=bias)
+    with record_attention(layer) as maps:
+        torch.testing.assert_close(layer(x, memory, mask=mask, bias=bias), fused, **SAME)
+    (weights,) = maps.values()
+    assert weights.shape == (b, h, t, s)
+    assert weights.masked_select(~mask.expand_as(weights)).eq(0).all()
+
+
+@PROFILE
+@given(configs(), lengths, seeds)
+def test_recording_a_model_changes_no_result(config, sizes, seed) -> None:
+    b, s, t = sizes[:3]
+    model, source, target = made(Transformer, config, seed), ragged(b, s), targets(config, b, t)
+    fused = model(source, target)
+    with record_attention(model) as maps:
+        torch.testing.assert_close(model(source, target), fused, **SAME)
+    assert len(maps) == config.n_layers + 2 * config.decoder_layers
+
+
+# --- what a beam is worth -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Transformer, DecoderOnly])
+def test_a_beam_of_one_is_greedy_and_so_is_a_draw_from_one_token(kind) -> None:
+    @PROFILE
+    @given(configs(), lengths, seeds, st.sampled_from((0.0, 0.6, 1.3)))
+    def check(config, sizes, seed, penalty) -> None:
+        b, s, t = sizes[:3]
+        model = made(kind, config, seed)
+        source, begin = sources(config, kind, b, s)
+        rest = {"max_len": t, "bos_id": begin}
+        ids, scores = greedy(model, source, **rest)
+        beams = beam_search(model, source, beam_size=1, length_penalty=penalty, **rest)
+        assert beams.ids[:, 0].equal(ids)
+        torch.testing.assert_close(beams.scores[:, 0], scores)
+        drawn = sample(model, source, top_k=1, **rest)
+        assert drawn.ids.equal(ids)
+        torch.testing.assert_close(drawn.scores, scores)
+
+    check()
+
+
+@dataclass
+class Said:
+    """The state of `Table`: what each row has said."""
+
+    ids: Tensor
+
+    def reorder(self, index: Tensor) -> None:
+        self.ids = self.ids[index]
+
+
+class Table:
+    """A model of a few tokens whose every beginning has probabilities of its own."""
+
+    def __init__(self, vocab_size: int, length: int, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.size = vocab_size
+        self.logits = 2 * torch.randn(vocab_size**length, vocab_size, generator=generator)
+
+    def start(self, source: Tensor) -> Said:
+        return Said(source[:, :0])
+
+    def step(self, tokens: Tensor, state: Said) -> tuple[Tensor, Said]:
+        ids = torch.cat((state.ids, tokens[:, None]), dim=1)
+        place = torch.zeros(len(ids), dtype=torch.long)
+        for token in ids.T:
+            place = place * self.size + token
+        return self.logits[place % len(self.logits)], Said(ids)
+
+    def texts(self, max_len: int) -> dict[tuple[int, ...], float]:
+        """Every text there can be, cut at ``max_len``, with its log-probability."""
+        found, open_texts = {}, {(): 0.0}
+        for length in range(1, max_len + 1):
+            longer = {}
+            for text, score in open_texts.items():
+                state = Said(torch.tensor([[BOS, *text[:-1]]])[:, : len(text)])
+                last = torch.tensor([text[-1] if text else BOS])
+                log_probs = self.step(last, state)[0][0].log_softmax(-1).tolist()
+                for token, log_prob in enumerate(log_probs):
+                    ends = token == EOS or length == max_len
+                    (found if ends else longer)[(*text, token)] = score + log_prob
+            open_texts = longer
+        return found
+
+
+@PROFILE
+@given(st.sampled_from((3, 4, 5)), st.sampled_from((1, 2, 3)), st.sampled_from((0, 0.6)), seeds)
+def test_a_beam_wide_enough_for_all_finds_the_best(vocab_size, max_len, penalty, seed) -> None:
+    model, source = Table(vocab_size, max_len, seed), torch.ones(1, 2, dtype=torch.long)
+    texts = model.texts(max_len)
+    beams = beam_search(
+        model, source, max_len=max_len, beam_size=vocab_size**max_len, length_penalty=penalty,
+        early_stopping=False, n_best=len(texts),
+    )  # fmt: skip
+
+    def rank(text: tuple[int, ...]) -> float:
+        return texts[text] / ((5 + len(text)) / 6) ** penalty
+
+    wanted = sorted(texts, key=rank, reverse=True)
+    assert [_until_end(row) for row in beams.ids[0].tolist()] == wanted
+    torch.testing.assert_close(beams.ranks[0], torch.tensor([rank(text) for text in wanted]))
+    chosen = greedy(model, source, max_len=max_len)
+    assert beams.ranks[0, 0] >= rank(_until_end(chosen.ids[0].tolist())) - 1e-6
+
+
+def _until_end(text: list[int]) -> tuple[int, ...]:
+    return tuple(text[: text.index(EOS) + 1] if EOS in text else text)
+
+
+def test_a_narrow_beam_is_seldom_worse_than_greedy_and_often_better() -> None:
+    """No theorem: what greedy says may leave the beam early and come out ahead in the end.
+
+    It can, if at all, only by having left: a text that stays in the beam is ranked with the others.
+    """
+    better = worse = 0
+    for seed in range(100):
+        model, source = Table(5, 5, seed), torch.ones(1, 1, dtype=torch.long)
+        ids, score = greedy(model, source, max_len=5)
+        beams = beam_search(
+            model, source, max_len=5, beam_size=3, length_penalty=0.0, early_stopping=False
+        )
+        better += int((beams.best.scores > score + 1e-5).item())
+        if beams.best.scores < score - 1e-5:
+            worse += 1
+            kept = [_until_end(row) for row in beams.ids[0].tolist()]
+            assert _until_end(ids[0].tolist()) not in kept
+    assert better > 20
+    assert worse < 5
