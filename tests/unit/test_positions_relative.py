@@ -5,7 +5,12 @@ import math
 import pytest
 import torch
 
-from transformer_lib.positions import RelativePositionBias, RelativePositions, alibi_bias
+from transformer_lib.positions import (
+    RelativePositionBias,
+    RelativePositions,
+    RotaryPositions,
+    alibi_bias,
+)
 
 B, H, T, S, D, K = 2, 3, 5, 13, 7, 4
 
@@ -50,15 +55,18 @@ def test_gradients_reach_the_vectors_and_what_meets_them() -> None:
     assert torch.autograd.gradcheck(lambda w, _: relative.mix(w), (weights, relative.value))
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_does_not_lose_far_keys(dtype: torch.dtype) -> None:
-    relative = RelativePositions(d_head=1, max_distance=1).to(dtype)
+def test_half_precision_does_not_lose_far_keys(dtype: torch.dtype, device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")  # whose atomic additions round each time; a CPU's do not
+    relative = RelativePositions(d_head=1, max_distance=1).to(device, dtype)
     torch.nn.init.ones_(relative.value)
     # 4096 weights of 1/4096, all but two from far keys: a sum that bfloat16 cannot count to.
-    weights = torch.full((1, 1, 1, 4096), 1 / 4096, dtype=dtype)
+    weights = torch.full((1, 1, 1, 4096), 1 / 4096, dtype=dtype, device=device)
     assert relative.mix(weights).item() == 1
     assert relative.mix(weights).dtype is dtype
-    query = torch.ones(1, 1, 1, 1, dtype=dtype)
+    query = torch.ones(1, 1, 1, 1, dtype=dtype, device=device)
     scores = relative.scores(query, 4096)
     assert scores.dtype is dtype
     scores.sum().backward()
@@ -177,6 +185,25 @@ def test_a_penalty_grows_with_the_distance() -> None:
                 assert found[h, i, j].item() == -slope * abs(distance(i, j))
     assert found.equal(alibi_bias(H, S)[:, -T:])
     assert alibi_bias(H, 0).shape == (H, 0, 0)
+
+
+# --- all, compiled -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_lengths_may_change_in_a_compiled_model() -> None:
+    rotary, relative = RotaryPositions(d_head=14, max_len=97), RelativePositions(d_head=14)
+    bias = RelativePositionBias(n_heads=H, bidirectional=True)
+
+    def everything(x: torch.Tensor, s: int) -> torch.Tensor:
+        t = x.size(2)
+        scores = relative.scores(rotary(x, s - t), s) + bias(t, s) + alibi_bias(H, t, s)
+        return relative.mix(scores)
+
+    compiled = torch.compile(everything, backend="eager", fullgraph=True, dynamic=True)
+    for t, s in ((5, 11), (7, 13), (11, 83)):
+        x = torch.randn(B, H, t, 14)
+        torch.testing.assert_close(compiled(x, s), everything(x, s))
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
         raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"{name} must be floating point, got {x.dtype}")
-    if x.dim() != 4 or width not in (None, x.size(-1)):
+    if x.dim() != 4 or (width is not None and x.size(-1) != width):
         raise ValueError(f"{name} must have shape (B, H, T, {last}), got {tuple(x.shape)}")
 
 
