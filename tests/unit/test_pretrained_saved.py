@@ -15,6 +15,7 @@ import transformer_lib
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
 from transformer_lib.pretrained import from_pretrained, save_pretrained, saved
+from transformer_lib.recurrent import RNNSeq2Seq
 
 SIZES: dict[str, Any] = {"vocab_size": 37, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 17}
 
@@ -23,7 +24,7 @@ def run(model: nn.Module) -> Tensor:
     """The model's output for an input that depends on nothing."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(3, 37, (2, 11), generator=generator)
-    if isinstance(model, Transformer):
+    if isinstance(model, Transformer | RNNSeq2Seq):
         return model(ids, ids[:, :7])
     if isinstance(model, EncoderDecoder):
         x = torch.randn(2, 11, 12, generator=generator).to(next(model.parameters()).dtype)
@@ -75,6 +76,16 @@ def test_every_choice_comes_back(options: dict, tmp_path: Path) -> None:
         nn.init.normal_(parameter)
     save_pretrained(model, tmp_path)
     same(from_pretrained(str(tmp_path)), model)
+
+
+@pytest.mark.parametrize("attention", [None, "additive", "general", "concat"])
+def test_a_recurrent_model_comes_back(attention: str | None, tmp_path: Path) -> None:
+    model = RNNSeq2Seq(vocab_size=37, d_model=5, attention=attention, dropout=0.3).double()
+    save_pretrained(model, tmp_path)
+    same(from_pretrained(tmp_path), model)
+    edit(tmp_path, lambda s: s["config"].update(n_heads=3))
+    with pytest.raises(ValueError, match="unknown entries: n_heads"):
+        from_pretrained(tmp_path)
 
 
 def test_a_second_save_replaces_the_first(folder: Path) -> None:

@@ -36,10 +36,11 @@ def from_marian(peer: Any) -> Transformer:
     scale and shift renamed. Since :math:`P^\top P = I`, all that is computed inside the layers,
     and every logit, stays what it was.
 
-    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. Its
-    published settings for generation also force an end at the greatest length and ban that
-    token from the output, which are no part of its weights, nor of ours. Ours has one dropout
-    where Marian has three, that of the residual stream.
+    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. That
+    token has no business in the output, and the peer's settings for generation may ban it (and
+    force an end at the greatest length). Such settings are not copied; a bias of minus infinity,
+    ``model.embedding.bias[model.config.pad_id] = -torch.inf`` under ``torch.no_grad()``, bans a
+    token. Ours has one dropout where Marian has three, that of the residual stream.
 
     Args:
         peer: a ``MarianMTModel``, source and target sharing one vocabulary and its embeddings.

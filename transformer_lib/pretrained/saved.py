@@ -19,11 +19,15 @@ from torch import Tensor, nn
 from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
 from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
+from transformer_lib.recurrent import RNNConfig, RNNSeq2Seq
 
 __all__ = ["from_pretrained", "save_pretrained"]
 
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
-_CLASSES = {each.__name__: each for each in (Transformer, EncoderOnly, DecoderOnly, EncoderDecoder)}
+_CLASSES: dict[str, Any] = {
+    each.__name__: each
+    for each in (Transformer, EncoderOnly, DecoderOnly, EncoderDecoder, RNNSeq2Seq)
+}
 
 
 def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
@@ -132,11 +136,13 @@ def _build(path: Path, settings: dict[str, Any]) -> nn.Module:
     if settings["class"] not in _CLASSES:
         wanted = ", ".join(_CLASSES)
         raise ValueError(f"{path}: class must be one of {wanted}; got {settings['class']!r}")
-    unknown = settings["config"].keys() - {field.name for field in fields(ModelConfig)}
-    if unknown:
+    kind, config = _CLASSES[settings["class"]], settings["config"]
+    recurrent = kind is RNNSeq2Seq  # which takes its settings one by one
+    known = {field.name for field in fields(RNNConfig if recurrent else ModelConfig)}
+    if unknown := config.keys() - known:
         raise ValueError(f"{path}: config has unknown entries: {', '.join(sorted(unknown))}")
     try:
-        return _CLASSES[settings["class"]](ModelConfig(**settings["config"]))
+        return kind(**config) if recurrent else kind(ModelConfig(**config))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
