@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 # Loose enough for another order of summation in float32, tight enough to tell any mistake that
 # the cases are built to show.
@@ -24,23 +24,46 @@ class _Mismatch(Exception):
 
 
 def _leaves(result: Any, expected: Any, what: str) -> Iterator[tuple[str, Any, Any]]:
-    """Pairs to compare, as `(what it is, result, expected)`; tensors in float64 or bool."""
+    """Pairs to compare, as `(what it is, result, expected)`."""
     if isinstance(expected, Tensor | int | float):
         yield (what, *_tensors(result, expected, what))
+    elif isinstance(expected, list) and expected and not isinstance(expected[0], Tensor):
+        yield from _items(result, expected, what)
     elif isinstance(expected, tuple | list):
         fields = getattr(expected, "_fields", None)
         if not isinstance(result, tuple | list) or len(result) != len(expected):
             names = f" ({', '.join(fields)})" if fields else ""
             raise _Mismatch(f"{what} must be {len(expected)} things{names}; it is {_kind(result)}.")
         for i, (r, e) in enumerate(zip(result, expected, strict=True)):
-            yield from _leaves(r, e, f"Your {fields[i]}" if fields else f"Item {i} of your result")
+            yield from _leaves(r, e, f"Your {fields[i]}" if fields else f"Item {i} of {_in(what)}")
     elif isinstance(expected, Mapping):
-        if not isinstance(result, Mapping) or set(result) != set(expected):
-            raise _Mismatch(f"{what} must be a dict with other keys; it is {_kind(result)}.")
+        if not isinstance(result, Mapping):
+            raise _Mismatch(f"{what} must be a dict; it is {_kind(result)}.")
+        for key in result:
+            if key not in expected:
+                raise _Mismatch(f"{what} has the key {key!r}, which does not belong there.")
+        if len(result) < len(expected):
+            some = "one more" if len(expected) - len(result) == 1 else "more"
+            raise _Mismatch(f"{what} has {len(result)} keys; it must have {some}.")
         for key in expected:
-            yield from _leaves(result[key], expected[key], f"Your result for {key!r}")
+            yield from _leaves(result[key], expected[key], f"{what} for {key!r}")
     else:
         yield what, result, expected
+
+
+def _items(result: Any, expected: list, what: str) -> Iterator[tuple[str, Any, Any]]:
+    """A list of data, such as merges or tokens: its length is part of the answer."""
+    if not isinstance(result, tuple | list):
+        raise _Mismatch(f"{what} must be a list; it is {_kind(result)}.")
+    for i, (r, e) in enumerate(zip(result, expected, strict=False)):
+        words = isinstance(e, tuple) and all(isinstance(part, str) for part in e)
+        # A pair of strings is one thing to look at, and as good in a list.
+        pair = (tuple(r) if isinstance(r, list) else r, e) if words else None
+        item = f"Item {i} of {_in(what)}"
+        yield from [(item, *pair)] if pair else _leaves(r, e, item)
+    if len(result) != len(expected):
+        some = "fewer" if len(result) > len(expected) else "more"
+        raise _Mismatch(f"{what} has {len(result)} items; it must have {some}.")
 
 
 def _tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
@@ -56,10 +79,7 @@ def _tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
         raise _Mismatch(f"{what} has shape {_shape(result)}; it must {wanted}.")
     if expected.dtype is torch.bool and result.dtype is not torch.bool:
         raise _Mismatch(f"{what} has dtype {_dtype(result)}; it must be bool.")
-    result, expected = (
-        t.detach() if t.dtype is torch.bool else t.detach().to("cpu", torch.float64)
-        for t in (result, expected)
-    )
+    result, expected = result.detach().cpu(), expected.detach().cpu()
     lost = result.isnan() & ~expected.isnan()
     if lost.any():
         where = _at(lost)
@@ -76,23 +96,36 @@ def mismatch(result: Any, expected: Any) -> str | None:
     return None
 
 
-def difference(result: Any, expected: Any) -> str | None:
-    """None where both are the same up to rounding, else the evidence."""
+def difference(
+    result: Any, expected: Any, what: str = "Your result", *, atol: float = ATOL
+) -> str | None:
+    """None where both are the same up to rounding, else the evidence on `what`."""
     try:
-        for what, r, e in _leaves(result, expected, "Your result"):
+        for part, r, e in _leaves(result, expected, what):
             if not isinstance(e, Tensor):
-                if r != e:
-                    return f"{what} is {show(r)}, and that is not right."
+                if not _equal(r, e):
+                    return f"{part} is {show(r)}, and that is not right."
                 continue
             if r.dtype is torch.bool or e.dtype is torch.bool:
                 wrong = r != e
             else:
-                wrong = ~torch.isclose(r, e, rtol=RTOL, atol=ATOL, equal_nan=True)
+                # Coarse numbers, such as bfloat16, are as close as they can be told apart.
+                grain = 4 * torch.finfo(e.dtype).eps if e.is_floating_point() else 0.0
+                rtol, least = max(RTOL, grain), max(atol, grain)
+                close = torch.isclose(r.double(), e.double(), rtol, least, equal_nan=True)
+                wrong = ~close
             if wrong.any():
-                return _wrong_entries(what, r, wrong)
+                return _wrong_entries(part, r, wrong)
     except _Mismatch as found:
         return str(found)
     return None
+
+
+def _equal(result: Any, expected: Any) -> bool:
+    try:
+        return bool(result == expected)
+    except Exception:  # an array compares entry by entry, and some things not at all
+        return False
 
 
 def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
@@ -103,9 +136,8 @@ def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
     which = f"{count} of the {total} entries"
     if count == total:
         which = "Both entries" if total == 2 else f"All {total} entries"
-    what = what[0].lower() + what[1:]
     first = f"the first{_at(wrong)}: yours is {value}"
-    return f"{which} of {what} {'is' if count == 1 else 'are'} wrong, {first}."
+    return f"{which} of {_in(what)} {'is' if count == 1 else 'are'} wrong, {first}."
 
 
 def rows_sum_to_one(result: Any, expected: Any, /, **inputs: Any) -> str | None:
@@ -144,6 +176,11 @@ def with_article(noun: str) -> str:
     return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
+def _in(what: str) -> str:
+    """`what` inside a sentence."""
+    return what[0].lower() + what[1:]
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {_shape(value)}"
@@ -169,13 +206,17 @@ def _at(flags: Tensor) -> str:
 
 
 def _number(value: Tensor) -> str:
-    value = value.item()
-    return str(value) if isinstance(value, bool) else f"{value:.3g}"
+    number = value.item()
+    return str(number) if isinstance(number, bool) else f"{number:.3g}"
 
 
 def show(value: Any) -> str:
+    if isinstance(value, nn.Module):
+        return with_article(type(value).__name__)
+    if isinstance(value, tuple | list) and any(isinstance(v, Tensor) for v in value):
+        return f"({', '.join(map(show, value))})"
     if not isinstance(value, Tensor):
-        return repr(value)
+        return getattr(value, "__name__", repr(value))
     if value.numel() > 16:
         return f"{_dtype(value)} tensor of shape {_shape(value)}"
 

@@ -1,76 +1,28 @@
-"""Exercise checkers: run a learner's function, say what is wrong with it and why.
+"""Exercise checkers: run a learner's function or class, say what is wrong with it and why.
 
 A chapter's checker is a list of exercises. Each exercise brings a reference, cases chosen to
 separate the right answer from the wrong ones, and the mistakes people are known to make, written
-as functions. The learner's function runs on every case. Where it fails, its outputs are compared
-with the outputs of each known mistake: the one that agrees on *all* cases is the diagnosis. The
-report shows evidence (an exception, a shape, a row sum, a wrong entry), never the answer.
+as functions or classes. The learner's answer runs on every case. Where it fails, its outputs are
+compared with the outputs of each known mistake: the one that agrees on *all* cases is the
+diagnosis. The report shows evidence (an exception, a shape, a row sum, a wrong entry), never the
+answer.
 """
 
 from __future__ import annotations
 
-import copy
-import inspect
-import linecache
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-
 from transformer_lib.checks.compare import difference, mismatch, show, with_article
+from transformer_lib.checks.deadline import StillRunning
+from transformer_lib.checks.exercise import Case, Exercise
+from transformer_lib.checks.explain import explain_error, wrong_change
+from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.running import Outcome, lost, run, silent
 
 __all__ = ["Case", "Checker", "Exercise", "Result"]
-
-
-class Case:
-    """One call of the learner's function: a label for the report, then the arguments.
-
-    Pass by keyword only what the exercise names as a keyword: a learner may call the other
-    parameters what they like.
-
-    >>> Case("a sharp softmax", [1.0, 2.0], temperature=0.1).kwargs
-    {'temperature': 0.1}
-    """
-
-    def __init__(self, label: str, /, *args: Any, **kwargs: Any) -> None:
-        self.label, self.args, self.kwargs = label, args, kwargs
-
-    @property
-    def size(self) -> int:
-        """How many numbers go in; the report shows the smallest failing input."""
-        values = (*self.args, *self.kwargs.values())
-        return sum(v.numel() if isinstance(v, Tensor) else 1 for v in values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exercise:
-    """What a *build* exercise asks for, and how its answers go wrong.
-
-    Args:
-        name: name of the function the learner writes; `check` finds the exercise by it.
-        reference: a right answer, called with each case's arguments. Its parameter names are
-            used in the report.
-        cases: from the smallest to the most demanding.
-        mistakes: description -> wrong function, or several that show the same mistake. The
-            description completes the sentence "That is what happens when …".
-        section: title of the section to read again.
-        properties: functions `(result, expected, /, **inputs) -> str | None` that give evidence
-            better than "entry [0, 1] is wrong": a sentence on the property that fails, or None.
-    """
-
-    name: str
-    reference: Callable[..., Any]
-    cases: Sequence[Case]
-    mistakes: Mapping[str, Callable[..., Any] | Sequence[Callable[..., Any]]]
-    section: str
-    properties: Sequence[Callable[..., str | None]] = ()
-
-    def inputs(self, case: Case) -> dict[str, Any]:
-        """The case's arguments under the names that the exercise gives them."""
-        bound = inspect.signature(self.reference).bind(*case.args, **case.kwargs)
-        return dict(bound.arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,140 +86,130 @@ class Checker:
         return result
 
 
-# ---------------------------------------------------------------- running the learner's function
+# ---------------------------------------------------------------------- examining an answer
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    value: Any = None
-    error: Exception | None = None
-    changed: str | None = None  # the argument that was altered in place
-
-
-def _run(exercise: Exercise, function: Callable[..., Any], case: Case) -> _Outcome:
-    args, kwargs = copy.deepcopy((case.args, case.kwargs))
-    try:
-        value = function(*args, **kwargs)
-    except Exception as error:  # whatever a learner's code can raise belongs in the report
-        return _Outcome(error=error)
-    after = (*args, *kwargs.values())
-    for (name, before), now in zip(exercise.inputs(case).items(), after, strict=True):
-        if difference(now, before):
-            return _Outcome(value, changed=name)
-    return _Outcome(value)
-
-
-def _examine(exercise: Exercise, function: Callable[..., Any]) -> Result:
+def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
     name, cases = exercise.name, exercise.cases
-    outcomes = [_run(exercise, function, case) for case in cases]
-    findings = [
-        _finding(exercise, function, case, outcome)
-        for case, outcome in zip(cases, outcomes, strict=True)
-    ]
-    failed = {i: finding for i, finding in enumerate(findings) if finding}
+    outcomes: list[Outcome] = []
+    for case in cases:
+        outcomes.append(run(exercise, answer, case, seconds=exercise.seconds))
+        if isinstance(outcomes[-1].error, StillRunning):  # once is enough to wait for
+            break
+    failed: dict[int, _Finding] = {}
+    for i, outcome in enumerate(outcomes):
+        finding = _finding(exercise, answer, cases[i], outcome)
+        if finding:
+            failed[i] = finding
     if not failed:
         passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
         return Result(True, f"✓ {name}: {passed}.")
 
-    mistake = _diagnose(exercise, outcomes, list(failed))
+    mistake = _diagnose(exercise, outcomes, failed)
     # Without a diagnosis the learner has to look alone, at the smallest case that shows it.
     shown = next(iter(failed)) if mistake else min(failed, key=lambda i: cases[i].size)
-    evidence, speaks_for_itself = failed[shown]
-    lines = [f"✗ {name}, case {shown + 1} of {len(cases)}: {cases[shown].label}", evidence]
+    finding = failed[shown]
+    lines = [f"✗ {name}, case {shown + 1} of {len(cases)}: {cases[shown].label}", finding.evidence]
     if mistake:
         lines.append(f"That is what happens when {mistake}.")
     else:
-        if not speaks_for_itself:
+        if not finding.speaks_for_itself:
             lines.append("No mistake that this checker knows gives these outputs.")
-        lines.append("This is the smallest input that fails:")
-        lines += [f"  {k} = {show(v)}" for k, v in exercise.inputs(cases[shown]).items()]
-    others = _others(len(cases), len(failed))
+            lines += filter(None, [outcomes[shown].note])
+        if not isinstance(outcomes[shown].error, Flaw):
+            lines.append("This is the smallest input that fails:")
+            shown_inputs = {**(cases[shown].init or {}), **exercise.inputs(cases[shown])}
+            lines += [f"  {k} = {show(v)}" for k, v in shown_inputs.items()]
+    stopped = len(outcomes) < len(cases)
+    others = "No other case was tried after it." if stopped else _others(len(cases), len(failed))
     lines.append(f'Look again at the section "{exercise.section}". {others}')
     return Result(False, "\n  ".join(lines))
 
 
+@dataclass(frozen=True)
+class _Finding:
+    """What is wrong with one outcome.
+
+    Args:
+        evidence: a sentence in the learner's terms.
+        speaks_for_itself: whether it says what is wrong, so that a diagnosis can be missing.
+        numbers_are_right: whether comparing numbers has nothing to say about it.
+    """
+
+    evidence: str
+    speaks_for_itself: bool = True
+    numbers_are_right: bool = False
+
+
 def _finding(
-    exercise: Exercise, function: Callable[..., Any], case: Case, outcome: _Outcome
-) -> tuple[str, bool] | None:
-    """What is wrong with one outcome, and whether that needs no further diagnosis."""
+    exercise: Exercise, answer: Callable[..., Any], case: Case, outcome: Outcome
+) -> _Finding | None:
     if outcome.error is not None:
-        return _explain_error(exercise, function, case, outcome.error), True
-    expected = exercise.reference(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
-    if outcome.value is None and expected is not None:
-        return "Your function returned None: is a `return` missing?", True
-    evidence = mismatch(outcome.value, expected)
+        return _Finding(explain_error(exercise, answer, case, outcome.error))
+    right = run(exercise, exercise.reference, case)
+    if right.error is not None:
+        raise right.error
+    yours = "Your function" if case.init is None else "Your module"
+    if outcome.value is None and right.value is not None:
+        return _Finding(f"{yours} returned None: is a `return` missing?")
+    evidence = mismatch(outcome.value, right.value)
     if evidence:
-        return evidence, False
-    evidence = difference(outcome.value, expected)
+        return _Finding(evidence, speaks_for_itself=False)
+    evidence = difference(outcome.value, right.value, atol=exercise.atol)
     if evidence:
         inputs = exercise.inputs(case)
-        sentences = (p(outcome.value, expected, **inputs) for p in exercise.properties)
-        return next(filter(None, sentences), evidence), False
-    if outcome.changed:
-        return (
-            f"The result is right, but your function changed its input `{outcome.changed}` in "
-            "place: whoever uses it afterwards gets other numbers.",
-            True,
-        )
-    return None
-
-
-def _explain_error(
-    exercise: Exercise, function: Callable[..., Any], case: Case, error: Exception
-) -> str:
-    names = [*exercise.inputs(case)][: len(case.args)]
-    call = ", ".join([*names, *(f"{name}=…" for name in case.kwargs)])
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        signature = None
-    if signature is not None:
-        try:
-            signature.bind(*case.args, **case.kwargs)
-        except TypeError:
-            return (
-                f"The exercise calls {exercise.name}({call}); "
-                f"yours is defined as {exercise.name}{signature}."
+        sentences = (p(outcome.value, right.value, **inputs) for p in exercise.properties)
+        evidence = next(filter(None, sentences), evidence)
+    else:
+        evidence = wrong_change(exercise, case, outcome, right, yours)
+    with silent():
+        again = run(exercise, answer, case, seed=1, seconds=exercise.seconds)
+        if again.error or difference(again.numbers, outcome.numbers, atol=exercise.atol):
+            mode = "" if case.init is None else ", although it is in eval()"
+            return _Finding(
+                f"{yours} gives another result when it runs again on the same input{mode}: it "
+                "draws random numbers, or remembers something."
             )
-    message = (str(error).strip().splitlines() or ["no message"])[0]
-    text = f"Your function raised {type(error).__name__}: {message}"
-    line = _line_of(function, error)
-    return f"{text}\n  in the line   {line}" if line else text
-
-
-def _line_of(function: Callable[..., Any], error: Exception) -> str | None:
-    """The learner's own line in which `error` came up."""
-    code, line, trace = getattr(function, "__code__", None), None, error.__traceback__
-    while code is not None and trace is not None:
-        if trace.tb_frame.f_code is code:
-            line = linecache.getline(code.co_filename, trace.tb_lineno).strip() or None
-        trace = trace.tb_next
-    return line
+        if evidence:
+            return _Finding(evidence, speaks_for_itself=False)
+        if outcome.changed:
+            return _Finding(
+                f"The result is right, but {yours[0].lower()}{yours[1:]} changed its input "
+                f"`{outcome.changed}` in place: whoever uses it afterwards gets other numbers."
+            )
+        evidence = lost(exercise, answer, case)
+    return _Finding(evidence, numbers_are_right=True) if evidence else None
 
 
 # ------------------------------------------------------------------------------ known mistakes
 
 
 def _diagnose(
-    exercise: Exercise, outcomes: Sequence[_Outcome], failed: Sequence[int]
+    exercise: Exercise, outcomes: Sequence[Outcome], failed: dict[int, _Finding]
 ) -> str | None:
     """The first known mistake whose outcome agrees with the learner's on every case."""
+    stopped = len(outcomes) < len(exercise.cases) or isinstance(outcomes[-1].error, StillRunning)
+    if stopped or all(finding.numbers_are_right for finding in failed.values()):
+        return None
     # Many mistakes end in a RuntimeError about shapes. Where no wrong number tells them apart,
     # the messages must.
     only_errors = all(outcomes[i].error is not None for i in failed)
     for description, wrong in exercise.mistakes.items():
         for variant in wrong if isinstance(wrong, Sequence) else [wrong]:
             if all(
-                _agree(outcome, _run(exercise, variant, case), messages=only_errors)
+                _agree(exercise, outcome, run(exercise, variant, case), messages=only_errors)
                 for case, outcome in zip(exercise.cases, outcomes, strict=True)
             ):
                 return description
     return None
 
 
-def _agree(one: _Outcome, other: _Outcome, *, messages: bool) -> bool:
+def _agree(exercise: Exercise, one: Outcome, other: Outcome, *, messages: bool) -> bool:
     if one.error is None or other.error is None:
-        return one.error is other.error and difference(one.value, other.value) is None
+        same = difference(one.numbers, other.numbers, atol=exercise.atol) is None
+        return one.error is other.error and same
+    if isinstance(one.error, Flaw) and isinstance(other.error, Flaw):
+        return one.error.kind == other.error.kind
     same = type(one.error) is type(other.error)
     return same and not (messages and str(one.error) != str(other.error))
 

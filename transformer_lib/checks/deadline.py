@@ -1,0 +1,61 @@
+"""Stopping an answer that never ends, without signals: works in a notebook and in any thread."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["StillRunning", "time_limit"]
+
+
+class StillRunning(BaseException):
+    """Raised in the learner's code; no `except Exception` of theirs catches it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `StillRunning` in the block once it has run for `seconds`.
+
+    The code stays in its own thread, so that gradients, printing and the debugger work as ever;
+    another thread throws the exception into it, at the next line of Python. One call into C that
+    never returns is therefore not stopped. It throws until the block is left: a bare `except:`
+    in an endless loop catches some.
+
+    >>> with time_limit(0.1):
+    ...     while True:
+    ...         pass
+    Traceback (most recent call last):
+    transformer_lib.checks.deadline.StillRunning
+    """
+    target = ctypes.c_ulong(threading.get_ident())
+    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    left, thrown = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        pause = seconds
+        while not left.wait(pause):
+            thrown.set()
+            throw(target, ctypes.py_object(StillRunning))
+            pause = 0.1
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        while True:
+            try:
+                left.set()
+                watcher.join()
+                if not thrown.is_set():
+                    break
+                # One may be on its way. Taking it back (throwing NULL) leaves the interpreter
+                # looking for it for ever; a last one takes its place, and is waited for.
+                thrown.clear()
+                throw(target, ctypes.py_object(StillRunning))
+                while True:
+                    pass
+            except StillRunning:
+                continue
