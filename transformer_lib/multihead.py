@@ -180,12 +180,14 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if self.recorder is None and self.relative is None:
             return fused_attention(query, key, value, mask, bias=bias, dropout=dropout)
-        if self.relative is not None:
+        if self.relative is None:
+            mixed, weights = attention(query, key, value, mask, bias=bias, dropout=dropout)
+        else:
             near = self.relative.scores(query, key.size(-2)) * self.d_head**-0.5  # (B, H, T, S)
             bias = near if bias is None else near + bias
-        mixed, weights = attention(query, key, value, mask, bias=bias, dropout=dropout)
-        if self.relative is not None:
-            mixed = mixed + self.relative.mix(drop(weights, dropout))
+            weights = attention(query, key, value, mask, bias=bias).weights
+            kept = drop(weights, dropout)  # one draw for both sums over the keys
+            mixed = kept @ value + self.relative.mix(kept)
         if self.recorder is not None:
             self.recorder(weights.detach())
         return mixed
