@@ -1,7 +1,7 @@
-"""What the three mappings from Hugging Face share: is this the peer, and does a tensor fit?
+"""What the mappings share: is this the peer, can ours be the same, does each tensor fit?
 
-A peer is known by the names of its classes, so that ``transformers`` is never imported here:
-whoever has such a model has imported it already.
+A peer from Hugging Face is known by the names of its classes, so that ``transformers`` is never
+imported here: whoever has such a model has imported it already.
 """
 
 from __future__ import annotations

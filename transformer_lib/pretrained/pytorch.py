@@ -1,18 +1,15 @@
-"""Take a model of another library, give ours with its weights.
-
-Parity is the test that leaves no room: same weights, same numbers.
-"""
+"""PyTorch's own Transformer: both stacks, on vectors."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import EncoderDecoder
 from transformer_lib.multihead import MultiHeadAttention
+from transformer_lib.pretrained.peers import copy, copy_tensor
 
 __all__ = ["from_torch"]
 
@@ -35,6 +32,7 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         ValueError: a peer of a kind ours cannot be (no bias, another activation).
 
     Example:
+        >>> import torch
         >>> peer = nn.Transformer(12, 4, 2, 2, 20, batch_first=True).eval()
         >>> source, target = torch.randn(2, 5, 12), torch.randn(2, 3, 12)
         >>> hidden = nn.Transformer.generate_square_subsequent_mask(3)
@@ -71,8 +69,8 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     for mine, theirs in zip(ours.decoder.layers, peer.decoder.layers, strict=True):
         _decoder_layer(mine, theirs)
     if config.final_norm:
-        _copy(ours.encoder.norm, peer.encoder.norm)
-        _copy(ours.decoder.norm, peer.decoder.norm)
+        copy(ours.encoder.norm, peer.encoder.norm)
+        copy(ours.decoder.norm, peer.decoder.norm)
     return ours.train(peer.training)
 
 
@@ -82,33 +80,26 @@ def _layers(peer: Any) -> list[Any]:
 
 def _encoder_layer(mine: Any, theirs: Any) -> None:
     _attention(mine.self_attention, theirs.self_attn)
-    _copy(mine.attention_residual.norm, theirs.norm1)
-    _copy(mine.feed_forward_residual.norm, theirs.norm2)
-    _copy(mine.feed_forward.up, theirs.linear1)
-    _copy(mine.feed_forward.down, theirs.linear2)
+    copy(mine.attention_residual.norm, theirs.norm1)
+    copy(mine.feed_forward_residual.norm, theirs.norm2)
+    copy(mine.feed_forward.up, theirs.linear1)
+    copy(mine.feed_forward.down, theirs.linear2)
 
 
 def _decoder_layer(mine: Any, theirs: Any) -> None:
     _attention(mine.self_attention, theirs.self_attn)
     _attention(mine.cross_attention, theirs.multihead_attn)
-    _copy(mine.self_residual.norm, theirs.norm1)
-    _copy(mine.cross_residual.norm, theirs.norm2)
-    _copy(mine.feed_forward_residual.norm, theirs.norm3)
-    _copy(mine.feed_forward.up, theirs.linear1)
-    _copy(mine.feed_forward.down, theirs.linear2)
+    copy(mine.self_residual.norm, theirs.norm1)
+    copy(mine.cross_residual.norm, theirs.norm2)
+    copy(mine.feed_forward_residual.norm, theirs.norm3)
+    copy(mine.feed_forward.up, theirs.linear1)
+    copy(mine.feed_forward.down, theirs.linear2)
 
 
-@torch.no_grad()
 def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    mine.in_proj.weight.copy_(theirs.in_proj_weight)
-    mine.in_proj.bias.copy_(theirs.in_proj_bias)
-    _copy(mine.out_proj, theirs.out_proj)
-
-
-@torch.no_grad()
-def _copy(mine: Any, theirs: Any) -> None:
-    mine.weight.copy_(theirs.weight)
-    mine.bias.copy_(theirs.bias)
+    copy_tensor(mine.in_proj.weight, theirs.in_proj_weight)
+    copy_tensor(mine.in_proj.bias, theirs.in_proj_bias)
+    copy(mine.out_proj, theirs.out_proj)
 
 
 def _activation(function: Any) -> str:

@@ -143,7 +143,7 @@ def _build(path: Path, settings: dict[str, Any]) -> nn.Module:
         raise ValueError(f"{path}: config has unknown entries: {', '.join(sorted(unknown))}")
     try:
         return kind(**config) if recurrent else kind(ModelConfig(**config))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of them has no such memory
         raise ValueError(f"{path}: {error}") from error
 
 
