@@ -5,7 +5,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_lib.data import Batches, TokenBatchSampler, collate, pad
+from transformer_lib.data import (
+    Batches,
+    TextBatches,
+    TokenBatchSampler,
+    collate,
+    collate_texts,
+    pad,
+)
 
 PAIRS = [(list(range(4, 5 + n % 7)), list(range(20, 20 + n % 5))) for n in range(53)]
 
@@ -175,3 +182,85 @@ def test_wrong_sizes(wrong, message):
 def test_batches_of_nothing():
     with pytest.raises(ValueError, match="pairs must hold at least one pair"):
         Batches([], batch_size=3)
+
+
+# --- texts of a language model -------------------------------------------------------------------
+
+TEXTS = [target for _, target in PAIRS]
+
+
+def test_collate_texts():
+    batch = collate_texts([[11, 12, 13], [], [14]])
+    assert batch.input.tolist() == [[1, 11, 12, 13], [1, 0, 0, 0], [1, 14, 0, 0]]
+    assert batch.labels.tolist() == [[11, 12, 13, 2], [2, 0, 0, 0], [14, 2, 0, 0]]
+    assert batch.n_tokens == 7
+    moved = batch.to("cpu")
+    assert type(moved) is type(batch)
+    assert same([moved], [batch])
+
+
+@pytest.mark.parametrize("size", [{"max_tokens": 29}, {"batch_size": 7}])
+def test_texts_come_in_the_order_of_pairs(size):
+    """One order for both kinds, so that what holds of pairs holds of texts."""
+    texts = TextBatches(TEXTS, **size, seed=3)
+    whole = list(texts.epoch(2))
+    assert len(whole) == len(texts)
+    assert sum(batch.n_tokens for batch in whole) == sum(len(text) + 1 for text in TEXTS)
+    assert same(list(texts.epoch(2, start=3)), whole[3:])
+    as_pairs = Batches([([9], text) for text in TEXTS], **size, seed=3)
+    assert same(whole, [(batch.target_input, batch.labels) for batch in as_pairs.epoch(2)])
+
+
+def test_a_text_over_the_budget_is_named():
+    with pytest.raises(ValueError, match=r"max_tokens \(6\).*example 1 has 7 tokens"):
+        TextBatches([[5], [6] * 6], max_tokens=6)  # six and <eos>
+
+
+# --- bad calls -----------------------------------------------------------------------------------
+
+NAN = float("nan")
+BAD = [
+    (lambda: pad([]), "rows must hold at least one id list; got none"),
+    (lambda: pad("ab"), "rows must be several id lists, such as a list; got str 'ab'"),
+    (lambda: pad(None), "rows must be several"),
+    (lambda: pad(torch.tensor(3)), "rows must be several"),
+    (lambda: pad([[4], None]), "row 1 of rows must be a sequence of integers; got NoneType"),
+    (lambda: pad([[4.0]]), r"row 0 of rows must be a sequence of integers; got list \[4.0\]"),
+    (lambda: pad([[-1]]), "row 0 of rows must hold integers from 0"),
+    (lambda: pad([[2**63]]), "row 0 of rows must hold integers from 0"),
+    (lambda: pad(torch.ones(2, 2, 2)), "row 0 of rows must be a sequence of integers"),
+    (lambda: collate({4: 5}), "pairs must be several pairs"),
+    (lambda: collate([4]), "pair 0 of pairs must be a pair"),
+    (lambda: collate([([4], [5], [6])]), "pair 0 of pairs must be a pair"),
+    (lambda: collate([([4], [NAN])]), "target of pair 0 must be a sequence of integers"),
+    (lambda: collate([("four", [4])]), "source of pair 0 must be a sequence of integers"),
+    (lambda: collate_texts([]), "texts must hold at least one id list"),
+    (lambda: collate_texts([[4], "b"]), "text 1 of texts must be a sequence of integers"),
+    (lambda: collate(PAIRS[:2]).to("abacus"), "device must be one that torch knows; got 'abacus'"),
+    (lambda: collate(PAIRS[:2]).to(None), "device must be one that torch knows; got None"),
+    (lambda: Batches(PAIRS, batch_size=2.0), "batch_size must be an integer"),
+    (lambda: Batches(PAIRS, max_tokens=True), "max_tokens must be an integer"),
+    (lambda: Batches(PAIRS, batch_size=2, seed=NAN), "seed must be an integer"),
+    (lambda: Batches([([4], 5)], batch_size=2), "target of pair 0 must be a sequence"),
+    (lambda: Batches(PAIRS, batch_size=2).epoch(-1), "epoch must be an integer of at least 0"),
+    (lambda: Batches(PAIRS, batch_size=2).epoch(0, "1"), "start must be an integer"),
+    (lambda: TextBatches(None, batch_size=2), "texts must be several"),
+    (lambda: TokenBatchSampler([3, 4.5], max_tokens=9), "lengths, at 1, must be a sequence"),
+    (lambda: TokenBatchSampler([(3, 4, 5)], max_tokens=9), "lengths, at 0, must be one number or"),
+    (lambda: TokenBatchSampler([-3], max_tokens=9), "lengths, at 0, must be an integer"),
+    (lambda: TokenBatchSampler(7, max_tokens=9), "lengths must be several"),
+    (lambda: TokenBatchSampler([7], max_tokens="9"), "max_tokens must be an integer"),
+    (lambda: TokenBatchSampler([7], max_tokens=9).epoch(None), "epoch must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD, ids=[message for _, message in BAD])
+def test_a_bad_call_names_its_argument(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_rows_may_be_of_any_kind_of_integers():
+    rows = [torch.tensor([5, 6]), range(7, 8), (9,)]
+    assert pad(rows).tolist() == [[5, 6], [7, 0], [9, 0]]
+    assert pad(torch.tensor([[5, 6], [7, 8]])).tolist() == [[5, 6], [7, 8]]

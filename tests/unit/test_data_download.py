@@ -122,3 +122,22 @@ def test_an_interrupt_leaves_what_was_there(path):
     with pytest.raises(KeyboardInterrupt), files.replacing(path) as file:
         file.write(b"half")
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"url": "nowhere"}, "url must begin with"),
+        ({"url": None}, "url must begin with"),
+        ({"sha256": "abc"}, "sha256 must be 64 hexadecimal digits"),
+        ({"sha256": 3}, "sha256 must be 64 hexadecimal digits"),
+        ({"path": 3}, "path must be a str or a Path"),
+        ({"timeout": float("nan")}, "timeout must be above 0"),
+        ({"timeout": "long"}, "timeout must be above 0"),
+    ],
+)
+def test_a_bad_call_names_its_argument(tmp_path, wrong, message):
+    good = {"url": "http://127.0.0.1:9/", "sha256": SHA256, "path": tmp_path / "file"}
+    with pytest.raises((ValueError, TypeError), match=message):
+        fetch(**good | wrong)
+    assert not list(tmp_path.iterdir())

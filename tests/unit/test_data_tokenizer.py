@@ -158,7 +158,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 def test_wrong_texts(make):
     with pytest.raises(TypeError, match="texts must be several strings"):
         make("one text")
-    with pytest.raises(TypeError, match="texts must hold strings; got a int"):
+    with pytest.raises(TypeError, match="number 1 of texts must be a str; got int"):
         make(["a", 3])
     with pytest.raises(ValueError, match="texts must hold at least one"):
         make([])
@@ -195,10 +195,41 @@ def test_words_are_pieces_after_saving(tmp_path):
     ("words", "error", "message"),
     [
         ("two", TypeError, "words must be several strings"),
-        ([2], TypeError, "words must hold strings; got a int"),
+        ([2], TypeError, "number 0 of words must be a str; got int"),
         (["two", ""], ValueError, "words must not be empty"),
     ],
 )
 def test_words_that_are_none(words, error, message):
     with pytest.raises(error, match=message):
         Tokenizer.characters(["two"], words=words)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Tokenizer("BPE"), "tokenizer must be a tokenizers.Tokenizer; got str"),
+        (lambda: Tokenizer.train_bpe(3, vocab_size=300), "texts must be several strings"),
+        (
+            lambda: Tokenizer.train_bpe(["a", None], vocab_size=300),
+            "number 1 of texts must be a str; got NoneType",
+        ),
+        (lambda: Tokenizer.train_bpe(["a"], vocab_size=300.0), "vocab_size must be an integer"),
+        (
+            lambda: Tokenizer.characters(["a"], words=[4]),
+            "number 0 of words must be a str; got int 4",
+        ),
+        (lambda: BPE.encode(b"bytes"), "text must be a str; got bytes"),
+        (lambda: BPE.encode("\ud800"), "text must be valid Unicode"),
+        (lambda: BPE.decode(7), "ids must be a sequence of integers; got int 7"),
+        (lambda: BPE.decode([7.5]), "ids must be a sequence of integers"),
+        (lambda: BPE.decode(["7"]), "ids must be a sequence of integers"),
+        (lambda: BPE.tokens([-1]), "ids must hold integers from 0"),
+        (lambda: BPE.tokens([290]), "ids must be from 0 to 289; got 290"),
+        (lambda: BPE.save(5), "path must be a str or a Path; got int 5"),
+        (lambda: Tokenizer.load(None), "path must be a str or a Path; got NoneType"),
+        (lambda: Tokenizer.load("a\0b"), "path must be a str or a Path"),
+    ],
+)
+def test_a_bad_call_names_its_argument(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()

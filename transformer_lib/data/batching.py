@@ -208,7 +208,7 @@ class TextBatches:
 
 
 def _rows(rows: Any, name: str = "rows") -> list[Any]:
-    return items(name, rows, "list of ids")
+    return items(name, rows, "id list")
 
 
 def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:

@@ -39,6 +39,16 @@ def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
     return found
 
 
+def check_text(name: str, text: Any) -> None:
+    """Raise unless `text` is a string that can be written as UTF-8."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a str; got {_shown(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise ValueError(f"{name} must be valid Unicode; got {_shown(text)}") from error
+
+
 def file_path(name: str, path: Any) -> Path:
     """`path` as a `Path`."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from transformer_lib.arguments import check_count
-from transformer_lib.data.checking import file_path, id_list, items
+from transformer_lib.data.checking import check_text, file_path, id_list, items
 from transformer_lib.data.files import replacing
 
 PAD, BOS, EOS, UNK = range(4)
@@ -138,8 +138,7 @@ class Tokenizer:
 
     def encode(self, text: str, add_eos: bool = False) -> list[int]:
         """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a str; got {type(text).__name__}")
+        check_text("text", text)
         return self._tokenizer.encode(text).ids + [EOS] * bool(add_eos)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -198,7 +197,6 @@ class Tokenizer:
 
 def _checked(texts: Iterable[str], name: str = "texts", least: int = 1) -> list[str]:
     found = items(name, texts, "string", least)
-    for text in found:
-        if not isinstance(text, str):
-            raise TypeError(f"{name} must hold strings; got a {type(text).__name__}")
+    for i, text in enumerate(found):
+        check_text(f"number {i} of {name}", text)
     return found
