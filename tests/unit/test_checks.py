@@ -64,6 +64,13 @@ def named(name, function):
     return function
 
 
+def as_answer(exercise, answer):
+    """`answer` as the learner would hand it in; what is a mistake keeps its name."""
+    if isinstance(answer, type):
+        return type(exercise.name, (answer,), {})
+    return named(exercise.name, lambda *a, **k: answer(*a, **k))
+
+
 def report(capsys, function, name=None):
     function = named(name or function.__name__, function)
     result = check(function)
@@ -303,7 +310,7 @@ EXERCISES = [
 
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
 def test_the_reference_passes(module, exercise, capsys):
-    assert module.check(named(exercise.name, lambda *a, **k: exercise.reference(*a, **k)))
+    assert module.check(as_answer(exercise, exercise.reference))
 
 
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
@@ -311,7 +318,7 @@ def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, capsys):
     assert len(exercise.mistakes) >= 6
     for description, wrong in exercise.mistakes.items():
         for variant in wrong if isinstance(wrong, list) else [wrong]:
-            result = module.check(named(exercise.name, lambda *a, f=variant, **k: f(*a, **k)))
+            result = module.check(as_answer(exercise, variant))
             assert f"That is what happens when {description}." in result.report
 
 

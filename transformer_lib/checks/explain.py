@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -13,7 +12,7 @@ from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning
 from transformer_lib.checks.exercise import Case, Exercise, called
 from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.running import Outcome, run
+from transformer_lib.checks.running import Outcome, contents
 
 __all__ = ["explain_error", "wrong_change"]
 
@@ -22,12 +21,12 @@ def wrong_change(
     exercise: Exercise, case: Case, outcome: Outcome, right: Outcome, yours: str
 ) -> str | None:
     """The evidence where inputs that are there to be changed hold the wrong numbers afterwards."""
-    before = run(replace(exercise, use=lambda *_, **__: None), lambda: None, case).after
+    before = exercise.inputs(case)
     for name, wanted in right.after.items():
         now = outcome.after[name]
         evidence = difference(now, wanted, f"`{name}` afterwards", atol=exercise.atol)
         if evidence:
-            unmoved = difference(now, before[name]) is None
+            unmoved = difference(now, contents(before[name])) is None
             return f"{yours} leaves `{name}` as it was." if unmoved else evidence
     return None
 

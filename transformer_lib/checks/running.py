@@ -18,7 +18,7 @@ from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning, time_limit
 from transformer_lib.checks.exercise import Case, Exercise
 
-__all__ = ["Outcome", "lost", "run", "silent"]
+__all__ = ["Outcome", "contents", "lost", "run", "silent"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def run(
         ),
         None,
     )
-    after = {name: _contents(now[name]) for name in exercise.changes if name in now}
+    after = {name: contents(now[name]) for name in exercise.changes if name in now}
     return Outcome(value, None, changed, after, built.note if built else None)
 
 
@@ -96,13 +96,13 @@ def _by_name(exercise: Exercise, case: Case, args: tuple, kwargs: Mapping) -> di
     return exercise.inputs(Case(case.label, *args, init=case.init, **kwargs))
 
 
-def _contents(value: Any) -> Any:
+def contents(value: Any) -> Any:
     """What can be compared in an input: of a model, what it has learned."""
     return dict(value.state_dict()) if isinstance(value, nn.Module) else value
 
 
 def _altered(now: Any, before: Any) -> bool:
-    now, before = _contents(now), _contents(before)
+    now, before = contents(now), contents(before)
     # A copy of a model, a function or an object of a class of one's own equals nothing else.
     comparable = Tensor | int | float | str | list | tuple | dict | set
     return isinstance(before, comparable) and bool(difference(now, before))
