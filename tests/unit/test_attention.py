@@ -313,6 +313,7 @@ def test_errors_of_scores_name_the_argument(
         ({"query": [1.0]}, TypeError, "query.*list"),
         ({"value": None}, TypeError, "value.*NoneType"),
         ({"key": torch.zeros(B, H, S, D).double()}, TypeError, "query, key and value.*float64"),
+        ({"value": torch.zeros(B, H, S, DV).half()}, TypeError, "same dtype.*float16"),
         ({"key": torch.zeros(B, H, S, D, device="meta")}, ValueError, "same device.*meta"),
         ({"query": torch.zeros(B, H, T, 0), "key": torch.zeros(B, H, S, 0)}, ValueError, "query"),
         ({"scale": float("nan")}, ValueError, "scale.*nan"),
