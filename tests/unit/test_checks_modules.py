@@ -138,6 +138,58 @@ def test_parameters_that_are_not_there_are_named():
     assert "That is what happens when there is no gain and no bias." in text
 
 
+def test_a_bias_that_is_not_used_shows_although_it_starts_at_zero():
+    forgotten = but(LayerNorm, forward=lambda self, x: self.gain * self.center(x) / self.spread(x))
+    assert "entries of your result are wrong" in NORM(forgotten).report
+
+
+def test_dropout_that_eval_turns_off_passes():
+    class Dropping(LayerNorm):
+        def __init__(self, d_model, eps):
+            super().__init__(d_model, eps)
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(super().forward(x))
+
+    assert verdict(NORM, Dropping, "LayerNorm")
+
+
+def scalar_gain(name):
+    class Scalar(nn.Module):
+        def __init__(self, d_model):
+            super().__init__()
+            setattr(self, name, nn.Parameter(torch.ones(1)))
+
+        def forward(self, x):
+            return getattr(self, name) * x
+
+    return Scalar
+
+
+def test_parameters_that_do_not_fit_are_the_same_mistake_under_any_name():
+    class Gain(nn.Module):
+        def __init__(self, d_model):
+            super().__init__()
+            self.gain = nn.Parameter(torch.ones(d_model))
+
+        def forward(self, x):
+            return self.gain * x
+
+    check = Checker(
+        Exercise(
+            name="Gain",
+            reference=Gain,
+            cases=sequence_cases(7),
+            mistakes={"one gain serves all features": scalar_gain("gain")},
+            section="Gains",
+        )
+    )
+    text = verdict(check, scalar_gain("g"), "Gain").report
+    assert "Nothing in your module can be gain (7,); it has g (1,) instead." in text
+    assert "That is what happens when one gain serves all features." in text
+
+
 def started_at(number):
     class Zero(LayerNorm):
         def __init__(self, d_model, eps):
