@@ -53,6 +53,7 @@ from transformer_lib.arguments import check_count, check_ids, check_number, chec
 from transformer_lib.attention import AdditiveScore, LuongScore
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import Linear
+from transformer_lib.tensors import check_rows
 
 __all__ = ["Alignment", "RNNConfig", "RNNSeq2Seq", "RNNState"]
 
@@ -81,11 +82,10 @@ class RNNConfig:
             )
         check_number("dropout", self.dropout, 0, 1)
         for name in ("pad_id", "bos_id", "eos_id"):
-            check_count(name, getattr(self, name), least=0)
-            if getattr(self, name) >= self.vocab_size:
-                raise ValueError(
-                    f"{name} must be in [0, {self.vocab_size}), got {getattr(self, name)}"
-                )
+            id_ = getattr(self, name)
+            check_count(name, id_, least=0)
+            if id_ >= self.vocab_size:
+                raise ValueError(f"{name} must be in [0, {self.vocab_size}), got {id_}")
 
 
 @dataclass
@@ -100,6 +100,7 @@ class RNNState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
+        check_rows(index, len(self.hidden))
         for field in fields(self):
             tensor = getattr(self, field.name)
             if tensor is not None:

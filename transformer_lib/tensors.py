@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer_lib.arguments import check_number
 
-__all__ = ["check_broadcasts", "check_floats", "kind", "numbers_checked"]
+__all__ = ["check_broadcasts", "check_floats", "check_rows", "kind", "numbers_checked"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,6 +77,25 @@ def check_broadcasts(name: str, tensor: Tensor, scores: tuple[int, ...], like: T
         f"{name} must be broadcastable to {scores} (..., queries, keys), "
         f"got shape {tuple(shape)}{hint}"
     )
+
+
+def check_rows(index: Tensor, rows: int) -> None:
+    """Raise unless ``index``, ``(B',)``, names some of the ``rows`` of a batch.
+
+    Raises:
+        TypeError: no tensor, or not of int64 or int32.
+        ValueError: another shape, or a row that there is not (seen on a CPU only).
+    """
+    if not isinstance(index, Tensor) or index.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"index must be a tensor of integers, got {kind(index)}")
+    if index.dim() != 1:
+        raise ValueError(f"index must have shape (B,), got {tuple(index.shape)}")
+    if index.numel() and index.device.type == "cpu":
+        wrong = index[(index < 0) | (index >= rows)]
+        if wrong.numel():
+            raise ValueError(
+                f"index must be in [0, {rows}), the rows there are; got {int(wrong[0])}"
+            )
 
 
 def _common_batch(tensors: dict[str, Tensor]) -> tuple[int, ...]:

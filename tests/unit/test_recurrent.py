@@ -271,6 +271,10 @@ def step(tokens: Any) -> Any:
     return lambda: model.step(tokens, model.start(texts()[0]))
 
 
+def reorder(index: Any) -> Any:
+    return lambda: make("dot").start(texts()[0]).reorder(index)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -287,6 +291,11 @@ def step(tokens: Any) -> Any:
         (lambda: make("dot").start(texts()[0][0]), ValueError, r"source.*\(7,\)"),
         (step([1, 1, 1]), TypeError, "tokens.*list"),
         (step(torch.ones(B, 1).long()), ValueError, r"tokens must have shape \(B,\), got \(3, 1\)"),
+        (reorder([0, 1]), TypeError, "index.*list"),
+        (reorder(torch.zeros(2)), TypeError, "index.*float32"),
+        (reorder(torch.zeros(2, 1).long()), ValueError, r"index.*\(2, 1\)"),
+        (reorder(torch.tensor([0, B])), ValueError, r"index must be in \[0, 3\).*got 3"),
+        (reorder(torch.tensor([0, -1])), ValueError, "index.*-1"),
         (step(torch.ones(B)), TypeError, "tokens.*float32"),
         (step(torch.tensor([V] * B)), ValueError, "tokens holds id 13"),
         (step(torch.ones(B - 1).long()), ValueError, "tokens and state.*batch"),
