@@ -126,6 +126,7 @@ class KVCache:
     def __init__(self, n_layers: int) -> None:
         check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
+        self._reads: Tensor | None = None  # (B,), which row of the first batch each row comes from
 
     @property
     def length(self) -> int:
@@ -150,6 +151,11 @@ class KVCache:
             if low < 0 or high >= rows:
                 wrong = low if low < 0 else high
                 raise ValueError(f"index must be in [0, {rows}), the rows there are; got {wrong}")
+        # Beams swap parents within their sentence: what was read from it may stay where it is.
+        reads = index if self._reads is None else self._reads[index]
+        moved = self._reads is None or not reads.equal(self._reads)
+        self._reads = reads
         for layer in self.layers:
             layer.self_attention.reorder(index)
-            layer.cross_attention.reorder(index)
+            if moved:
+                layer.cross_attention.reorder(index)

@@ -137,7 +137,7 @@ def test_scores_are_summed_in_float32(dtype: torch.dtype) -> None:
 
 def test_errors() -> None:
     model = transformer()
-    with pytest.raises(ValueError, match="max_len must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_len must be an integer of at least 1, got 0"):
         greedy(model, SOURCE, max_len=0)
     with pytest.raises(ValueError, match="source must not be empty"):
         greedy(model, SOURCE[:, :0], max_len=5)

@@ -1,5 +1,8 @@
 """From logits to text, for any model that can take one step at a time."""
 
-from transformer_lib.decoding.greedy import Generation, StepModel, greedy
+from transformer_lib.decoding.beam import beam_search
+from transformer_lib.decoding.greedy import greedy
+from transformer_lib.decoding.protocol import Beams, Generation, StepModel, evaluating
+from transformer_lib.decoding.sampling import sample
 
-__all__ = ["Generation", "StepModel", "greedy"]
+__all__ = ["Beams", "Generation", "StepModel", "beam_search", "evaluating", "greedy", "sample"]

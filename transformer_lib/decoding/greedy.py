@@ -1,37 +1,22 @@
-"""From logits to text, for any model that can take one step at a time."""
+"""Greedy decoding: always the most probable token."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-__all__ = ["Generation", "StepModel", "greedy"]
+from transformer_lib.decoding.protocol import (
+    Generation,
+    StepModel,
+    check_scores,
+    evaluating,
+    first_tokens,
+    log_probabilities,
+)
 
-
-class StepModel(Protocol):
-    """What decoding needs from a model. State belongs to the caller, not the model.
-
-    A state also has ``reorder(index)``, which keeps the rows ``index`` of its batch.
-    """
-
-    def start(self, source: Tensor) -> Any:
-        """Source ids ``(B, S)`` to a state."""
-        ...
-
-    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Newest tokens ``(B,)`` and a state to logits ``(B, vocab_size)`` and a state."""
-        ...
-
-
-class Generation(NamedTuple):
-    """What was generated, without the begin token; after ``eos`` come only pads."""
-
-    ids: Tensor  # (B, length), int64
-    scores: Tensor  # (B,), natural log of the probability of ids, eos included
+__all__ = ["greedy"]
 
 
 def greedy(
@@ -39,7 +24,7 @@ def greedy(
     source: Tensor,
     *,
     max_len: int,
-    bos_id: int = 1,
+    bos_id: int | Tensor = 1,
     eos_id: int = 2,
     pad_id: int = 0,
 ) -> Generation:
@@ -51,42 +36,52 @@ def greedy(
         model: any :class:`StepModel`.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
-        bos_id, eos_id, pad_id: ids of the special tokens.
+        bos_id: id that every row begins with, or ids ``(B,)``, one for each.
+        eos_id, pad_id: ids that end a row and fill it up; no row ends if there is no such id.
 
     Returns:
         ``Generation(ids, scores)`` of shapes ``(B, at most max_len)`` and ``(B,)``.
 
     Raises:
-        ValueError: ``max_len`` below 1; whatever the model says of the source.
+        TypeError: arguments of the wrong type.
+        ValueError: arguments out of range; logits that are not numbers; whatever the
+            model says of the source.
+
+    Example:
+        >>> from transformer_lib import ModelConfig, Transformer
+        >>> model = Transformer(ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20))
+        >>> ids, scores = greedy(model, torch.randint(3, 11, (2, 7)), max_len=5)
+        >>> ids.size(0), scores.shape
+        (2, torch.Size([2]))
     """
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, got {max_len}")
-    with torch.inference_mode(), _evaluating(model):
+    tokens = first_tokens(model, source, max_len, bos_id, eos_id, pad_id)
+    return generate(model, source, tokens, lambda x: x.argmax(-1), max_len, eos_id, pad_id)
+
+
+def generate(
+    model: StepModel,
+    source: Tensor,
+    tokens: Tensor,
+    choose: Callable[[Tensor], Tensor],
+    max_len: int,
+    eos_id: int,
+    pad_id: int,
+) -> Generation:
+    """Step on from ``tokens`` ``(B,)``, each time with what ``choose`` takes from ``(B, V)``."""
+    with evaluating(model):
         state = model.start(source)
-        tokens = source.new_full((source.size(0),), bos_id)
-        scores = torch.zeros(source.size(0), device=source.device)
+        scores = torch.zeros(tokens.shape, device=tokens.device)
         ended = torch.zeros_like(tokens, dtype=torch.bool)
         generated: list[Tensor] = []
         while len(generated) < max_len and not ended.all():
             logits, state = model.step(tokens, state)
-            best = logits.float().log_softmax(dim=-1).max(dim=-1)
-            scores = scores + best.values.masked_fill(ended, 0.0)
-            tokens = best.indices.masked_fill(ended, pad_id)
+            log_probs = log_probabilities(logits, tokens)
+            chosen = choose(log_probs)
+            gained = log_probs.gather(-1, chosen[:, None])[:, 0]
+            scores = scores + gained.masked_fill(ended, 0.0)
+            tokens = chosen.masked_fill(ended, pad_id)
             ended = ended | (tokens == eos_id)
             generated.append(tokens)
+    check_scores(scores)
     # Copied out here: tensors made in inference mode may never be trained on.
     return Generation(torch.stack(generated, dim=1), scores.clone())
-
-
-@contextmanager
-def _evaluating(model: object) -> Iterator[None]:
-    # Each module by itself: one may be frozen in evaluation mode while the rest is training.
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    modes = {module: module.training for module in modules}
-    for module in modes:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training

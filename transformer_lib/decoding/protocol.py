@@ -1,0 +1,123 @@
+"""What decoding asks of a model, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.arguments import check_count
+
+__all__ = ["Beams", "Generation", "StepModel", "evaluating"]
+
+
+class StepModel(Protocol):
+    """What decoding needs from a model. State belongs to the caller, not the model.
+
+    A state also has ``reorder(index)``, which keeps the rows ``index`` of its batch,
+    integers ``(B',)``: a row may move, go, or be there several times.
+    """
+
+    def start(self, source: Tensor) -> Any:
+        """Source ids ``(B, S)`` to a state."""
+        ...
+
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Newest tokens ``(B,)`` and a state to logits ``(B, vocab_size)`` and a state."""
+        ...
+
+
+class Generation(NamedTuple):
+    """What was generated, without the begin token; after ``eos`` come only pads."""
+
+    ids: Tensor  # (B, length), int64
+    scores: Tensor  # (B,), natural log of the probability of ids, eos included
+
+
+class Beams(NamedTuple):
+    """The ``n`` best texts that a beam search found for each row, the best first.
+
+    Where fewer than ``n`` were found, the rest are pads of score minus infinity.
+    """
+
+    ids: Tensor  # (B, n, length), int64; after eos come only pads
+    scores: Tensor  # (B, n), natural log of the probability of ids, eos included
+    ranks: Tensor  # (B, n), scores over the length penalty: what they are sorted by
+
+    @property
+    def best(self) -> Generation:
+        """The first of each row."""
+        return Generation(self.ids[:, 0], self.scores[:, 0])
+
+
+@contextmanager
+def evaluating(model: object) -> Iterator[None]:
+    """Put every module of ``model`` into evaluation mode for the while, without gradients.
+
+    Tensors made meanwhile may never be trained on; a ``clone()`` made afterwards may.
+
+    Example:
+        >>> model = nn.Dropout(0.5)
+        >>> with evaluating(model):
+        ...     model.training
+        False
+        >>> model.training
+        True
+    """
+    # Each module by itself: one may be frozen in evaluation mode while the rest is training.
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    modes = {module: module.training for module in modules}
+    for module in modes:
+        module.training = False
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def first_tokens(
+    model: Any, source: Any, max_len: Any, bos_id: Any, eos_id: Any, pad_id: Any
+) -> Tensor:
+    """Refuse what no decoder can work with; otherwise the token each row begins with, ``(B,)``."""
+    if not (callable(getattr(model, "start", None)) and callable(getattr(model, "step", None))):
+        raise TypeError(f"model must have the methods start and step, got a {type(model).__name__}")
+    if not isinstance(source, Tensor):
+        raise TypeError(f"source must be a tensor of token ids, got a {type(source).__name__}")
+    if source.dim() == 0 or source.size(0) == 0:
+        raise ValueError(f"source must not be empty, got shape {tuple(source.shape)}")
+    check_count("max_len", max_len)
+    rows = source.shape[:1]
+    for name, id_ in (("bos_id", bos_id), ("eos_id", eos_id), ("pad_id", pad_id)):
+        if name == "bos_id" and isinstance(id_, Tensor):
+            continue
+        check_count(name, id_, least=0)
+        if id_ >= 2**63:
+            raise ValueError(f"{name} must be below 2**63, got {id_}")
+    if not isinstance(bos_id, Tensor):
+        return torch.full(rows, bos_id, device=source.device)
+    if bos_id.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"bos_id must be int64 or int32, got {bos_id.dtype}")
+    if bos_id.shape != rows:
+        raise ValueError(f"bos_id must have shape {tuple(rows)}, got {tuple(bos_id.shape)}")
+    return bos_id.to(source.device, torch.int64)
+
+
+def log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Logits ``(B, vocab_size)`` of a step from ``tokens`` ``(B,)``, normalized in float32."""
+    if logits.dim() != 2 or len(logits) != len(tokens):
+        raise ValueError(
+            f"model must give logits of shape ({len(tokens)}, vocab_size), "
+            f"got {tuple(logits.shape)}"
+        )
+    return logits.float().log_softmax(dim=-1)
+
+
+def check_scores(scores: Tensor) -> None:
+    """Raise if a score is not a number. It stays so once it is, so one look at the end will do."""
+    if scores.isnan().any():
+        raise ValueError("model must give numbers as logits, got NaN or infinity")
