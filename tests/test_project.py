@@ -52,7 +52,6 @@ LAYERS = {
     "arguments": -2,  # what every layer says of a bad argument
     "dropout": -1,  # these two stand in for functions of torch that are slow on a CPU
     "linear": -1,
-    "tensors": -1,
     "attention": 0,
     "masks": 0,
     "positions": 0,

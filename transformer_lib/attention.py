@@ -13,9 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import (
+    check_bias,
+    check_count,
+    check_floats,
+    check_mask,
+    numbers_checked,
+)
 from transformer_lib.dropout import drop
-from transformer_lib.tensors import check_broadcasts, check_floats, kind, numbers_checked
 
 __all__ = ["AdditiveScore", "Attention", "LuongScore", "attention", "fused_attention"]
 
@@ -260,16 +265,9 @@ def _check(
         )
     scores = (*batch, query.size(-2), key.size(-2))
     if mask is not None:
-        if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
-            raise TypeError(
-                f"mask must be bool, True = may attend; got {kind(mask)}: 0 and 1 become that "
-                "by .bool(), numbers to add to the scores are a bias"
-            )
-        check_broadcasts("mask", mask, scores, query)
+        check_mask("mask", mask, scores, query, "query and key")
     if bias is not None:
-        if not isinstance(bias, Tensor) or not bias.is_floating_point():
-            raise TypeError(f"bias must be a floating point tensor, got {kind(bias)}")
-        check_broadcasts("bias", bias, scores, query)
+        check_bias("bias", bias, scores, query, "query and key")
 
 
 def _check_pair(query: Tensor, key: Tensor, d_query: int, d_key: int, weight: Tensor) -> None:
