@@ -1,0 +1,353 @@
+"""Parity with Hugging Face's GPT-2, BERT and Marian: same weights, same numbers, same text."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertForSequenceClassification,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Model,
+    MarianConfig,
+    MarianMTModel,
+)
+
+from transformer_lib.decoding import beam_search, greedy
+from transformer_lib.pretrained import from_bert, from_gpt2, from_marian
+
+V, D, H, FF, LONGEST = 37, 20, 5, 23, 29
+PAD, END = 36, 0  # Marian's way round: the end first, padding last
+
+
+def randomised(peer: Any, dtype: torch.dtype = torch.float64) -> Any:
+    """Every weight drawn, those that start as 0 or 1 as well, since these hide mistakes."""
+    torch.manual_seed(0)
+    for name, parameter in peer.named_parameters():
+        if "embed_positions" not in name:  # Marian's waves
+            nn.init.normal_(parameter, std=0.4)
+    if hasattr(peer, "final_logits_bias"):
+        peer.final_logits_bias.normal_()
+    return peer.to(dtype).eval()
+
+
+def gpt2(kind: Any = GPT2LMHeadModel, **options: Any) -> Any:
+    sizes = {"vocab_size": V, "n_embd": D, "n_head": H, "n_layer": 3, "n_inner": FF}
+    ids = {"n_positions": LONGEST, "bos_token_id": 7, "eos_token_id": 7}
+    return kind(GPT2Config(**(sizes | ids | options)))
+
+
+def bert(kind: Any = BertForPreTraining, **options: Any) -> Any:
+    sizes = {"vocab_size": V, "hidden_size": D, "num_attention_heads": H, "num_hidden_layers": 3}
+    more = {"intermediate_size": FF, "max_position_embeddings": LONGEST, "type_vocab_size": 3}
+    return kind(BertConfig(**(sizes | more | {"pad_token_id": 5} | options)))
+
+
+def marian(**options: Any) -> Any:
+    sizes = {"vocab_size": V, "d_model": D, "encoder_layers": 2, "decoder_layers": 3}
+    sizes |= {"encoder_attention_heads": H, "decoder_attention_heads": H}
+    sizes |= {"encoder_ffn_dim": FF, "decoder_ffn_dim": FF, "max_position_embeddings": LONGEST}
+    ids = {"pad_token_id": PAD, "decoder_start_token_id": PAD, "eos_token_id": END}
+    plain = {"forced_eos_token_id": None, "scale_embedding": True}
+    return MarianMTModel(MarianConfig(**(sizes | ids | plain | options)))
+
+
+def writer(peer: Any) -> Any:
+    """A model that has more than one word to say, and ends some texts: large weights.
+
+    Its biases are small, since those alone would decide which word comes next, ever the same.
+    """
+    torch.manual_seed(17)
+    for name, parameter in peer.named_parameters():
+        if "embed_positions" not in name:
+            # Large queries look closely at few words.
+            std = 0.1 if name.endswith("bias") else 2.0 if "q_proj" in name else 0.7
+            nn.init.normal_(parameter, std=std)
+    if hasattr(peer, "final_logits_bias"):
+        peer.final_logits_bias.normal_()[:, END] += 1
+    return peer.double().eval()
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    assert found.dtype is expected.dtype
+    bound = 1e-10 if found.dtype is torch.float64 else 1e-5
+    torch.testing.assert_close(found, expected, rtol=bound, atol=bound)
+
+
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+
+
+# --- GPT-2 ---------------------------------------------------------------------------------------
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tie_word_embeddings": False},
+        {"n_inner": None},
+        {"activation_function": "gelu"},
+        {"activation_function": "relu", "layer_norm_epsilon": 0.1},
+        {"activation_function": "silu", "eos_token_id": 0, "bos_token_id": 3},
+    ],
+)
+def test_gpt2_predicts_the_same(options: dict, dtype: torch.dtype) -> None:
+    peer = randomised(gpt2(**options), dtype)
+    ids = torch.randint(V, (3, 11))
+    ids[0] = torch.arange(11)  # whichever id counts as padding, it is a word like any other
+    close(from_gpt2(peer)(ids), peer(ids).logits)
+
+
+def test_gpt2_without_a_head_reads_logits_off_the_embeddings() -> None:
+    peer = randomised(gpt2(GPT2Model))
+    ids = torch.randint(V, (3, 11))
+    close(from_gpt2(peer)(ids), peer(ids).last_hidden_state @ peer.wte.weight.T)
+
+
+def test_gpt2_writes_the_same_text() -> None:
+    peer = writer(gpt2())
+    ours, prompt = from_gpt2(peer), torch.randint(V, (7, 3))
+    expected = peer.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=19,
+        pad_token_id=0,
+    )[:, 3:]  # fmt: skip
+    found = greedy(ours, prompt[:, :-1], bos_id=prompt[:, -1], max_len=19, eos_id=7, pad_id=0)
+    assert found.ids.equal(expected)
+    ended = (expected == 7).any(1)  # some rows end, and there is more than one word to say
+    assert ended.any() and not ended.all() and len(expected.unique()) > 7
+
+
+def test_gpt2_ids() -> None:
+    assert from_gpt2(gpt2()).config.bos_id == from_gpt2(gpt2()).config.eos_id == 7
+    assert from_gpt2(gpt2()).config.pad_id == 0
+    assert from_gpt2(gpt2(eos_token_id=0)).config.pad_id == 1
+    assert from_gpt2(gpt2(pad_token_id=7)).config.pad_id == 0
+    assert from_gpt2(gpt2(pad_token_id=9)).config.pad_id == 9
+
+
+# --- BERT ----------------------------------------------------------------------------------------
+
+
+def texts() -> tuple[Tensor, Tensor, Tensor]:
+    """Ids and types of three texts of different length, and where they are real."""
+    torch.manual_seed(1)
+    ids, types = torch.randint(6, V, (3, 11)), torch.randint(3, (3, 11))
+    ids[1, 8:] = ids[2, 2:] = 5
+    return ids, types, ids != 5
+
+
+@DTYPES
+@pytest.mark.parametrize("options", [{}, {"tie_word_embeddings": False}, {"layer_norm_eps": 0.1}])
+def test_bert_predicts_the_same(options: dict, dtype: torch.dtype) -> None:
+    peer = randomised(bert(**options), dtype)
+    ids, types, real = texts()
+    ours = from_bert(peer)
+    expected = peer(
+        ids, attention_mask=real.long(), token_type_ids=types, output_hidden_states=True
+    )
+    close(ours(ids, types)[real], expected.prediction_logits[real])
+    close(ours.encode(ids, types)[real], expected.hidden_states[-1][real])
+    close(ours(ids)[real], peer(ids, attention_mask=real.long()).prediction_logits[real])
+    pooled = peer.bert(ids, attention_mask=real.long(), token_type_ids=types).pooler_output
+    close(ours.pooled(ids, types), pooled)
+
+
+def test_bert_for_masked_words_has_no_pooler(caplog: pytest.LogCaptureFixture) -> None:
+    peer = randomised(bert(BertForMaskedLM))
+    ids, types, real = texts()
+    with caplog.at_level(logging.WARNING):
+        ours = from_bert(peer)
+    assert caplog.messages == ["peer has no pooler: that of the new model is drawn afresh"]
+    expected = peer(ids, attention_mask=real.long(), token_type_ids=types).logits
+    close(ours(ids, types)[real], expected[real])
+
+
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+def test_bert_model_has_no_head(activation: str, caplog: pytest.LogCaptureFixture) -> None:
+    peer = randomised(bert(BertModel, hidden_act=activation))
+    ids, types, real = texts()
+    with caplog.at_level(logging.WARNING):
+        ours = from_bert(peer)
+    assert "no head for masked words" in caplog.text and "pooler" not in caplog.text
+    expected = peer(ids, attention_mask=real.long(), token_type_ids=types)
+    close(ours.encode(ids, types)[real], expected.last_hidden_state[real])
+    close(ours.pooled(ids, types), expected.pooler_output)
+
+
+# --- Marian --------------------------------------------------------------------------------------
+
+
+def pairs() -> tuple[Tensor, Tensor]:
+    """Sources and targets of different length; a target begins with the id of padding."""
+    torch.manual_seed(2)
+    source, target = torch.randint(1, PAD, (3, 11)), torch.randint(1, PAD, (3, 7))
+    source[1, 8:] = source[2, 2:] = PAD
+    target[:, 0] = target[0, 5:] = target[2, 3:] = PAD
+    return source, target
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scale_embedding": False},
+        {"activation_function": "swish"},
+        {"activation_function": "relu"},
+        {"encoder_layers": 4, "decoder_layers": 1},
+    ],
+)
+def test_marian_predicts_the_same(options: dict, dtype: torch.dtype) -> None:
+    peer = randomised(marian(**options), dtype)
+    source, target = pairs()
+    real = target != PAD
+    real[:, 0] = True
+    expected = peer(
+        source, attention_mask=(source != PAD).long(),
+        decoder_input_ids=target, decoder_attention_mask=real.long(),
+    ).logits  # fmt: skip
+    close(from_marian(peer)(source, target)[real], expected[real])
+
+
+def marian_writer() -> tuple[Any, Tensor]:
+    """A model and what it translates."""
+    peer, source = writer(marian()), torch.randint(1, PAD, (7, 11))
+    source[1, 8:] = source[2, 2:] = source[5, 7:] = PAD
+    return peer, source
+
+
+def generated(peer: Any, source: Tensor, **options: Any) -> Any:
+    return peer.generate(
+        source, attention_mask=(source != PAD).long(), do_sample=False, max_new_tokens=19,
+        return_dict_in_generate=True, **options,
+    )  # fmt: skip
+
+
+def test_marian_writes_the_same_text() -> None:
+    peer, source = marian_writer()
+    expected = generated(peer, source).sequences[:, 1:]
+    found = greedy(from_marian(peer), source, max_len=19, bos_id=PAD, eos_id=END, pad_id=PAD)
+    assert found.ids.equal(expected)
+    ended = (expected == END).any(1)
+    assert ended.any() and not ended.all() and len(expected.unique()) > 5
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_marian_searches_the_same_beams(early_stopping: bool) -> None:
+    """All four of each row, in their order. The penalties for length differ, but not at 0."""
+    peer, source = marian_writer()
+    options = {"length_penalty": 0.0, "early_stopping": early_stopping}
+    expected = generated(
+        peer, source, num_beams=4, num_return_sequences=4, output_scores=True, **options
+    )
+    ids = {"bos_id": PAD, "eos_id": END, "pad_id": PAD}
+    found = beam_search(from_marian(peer), source, max_len=19, beam_size=4, **ids, **options)
+    theirs = expected.sequences[:, 1:].view(7, 4, -1)
+    width = found.ids.size(-1)  # theirs may have a column of padding more
+    assert found.ids.equal(theirs[..., :width]) and (theirs[..., width:] == PAD).all()
+    torch.testing.assert_close(found.scores.flatten(), expected.sequences_scores)
+    first = greedy(from_marian(peer), source, max_len=19, **ids).scores
+    assert (found.best.scores > first + 1e-3).sum() > 3  # a beam finds what greed does not
+    assert 7 < (theirs == END).any(-1).sum() < 28
+
+
+def test_marian_with_padding_banned_from_its_texts() -> None:
+    peer, source = marian_writer()
+    peer.final_logits_bias[:, PAD] += 30
+    assert (generated(peer, source).sequences[:, 1] == PAD).any()
+    expected = generated(peer, source, bad_words_ids=[[PAD]]).sequences[:, 1:]
+    ours = from_marian(peer)
+    with torch.no_grad():
+        assert ours.embedding.bias is not None
+        ours.embedding.bias[PAD] = -torch.inf
+    found = greedy(ours, source, max_len=19, bos_id=PAD, eos_id=END, pad_id=PAD)
+    assert found.ids.equal(expected)
+
+
+def test_marian_features_are_renamed_in_pairs() -> None:
+    peer = randomised(marian())
+    found, words = from_marian(peer).embedding.weight, peer.model.shared.weight
+    assert found[:, 0::2].equal(words[:, : D // 2]) and found[:, 1::2].equal(words[:, D // 2 :])
+
+
+# --- all three -----------------------------------------------------------------------------------
+
+ALL = pytest.mark.parametrize(
+    "convert, make", [(from_gpt2, gpt2), (from_bert, bert), (from_marian, marian)]
+)
+
+
+@ALL
+def test_weights_are_copied_and_the_mode_is_the_peers(convert: Callable, make: Callable) -> None:
+    peer = randomised(make(), torch.bfloat16)
+    ours = convert(peer)
+    assert {p.dtype for p in ours.parameters()} == {torch.bfloat16}
+    assert not any(module.training for module in ours.modules())
+    assert all(module.training for module in convert(peer.train()).modules())
+    before = {name: tensor.clone() for name, tensor in peer.state_dict().items()}
+    for parameter in ours.parameters():
+        nn.init.zeros_(parameter)
+    assert all(tensor.equal(before[name]) for name, tensor in peer.state_dict().items())
+
+
+@ALL
+def test_another_class_is_refused(convert: Callable, make: Callable) -> None:
+    namesake = type(type(make()).__name__, (nn.Module,), {})()
+    for peer in (nn.Linear(2, 2), None, "gpt2", make().config, namesake):
+        with pytest.raises(TypeError, match=r"peer must be a .* of transformers, got"):
+            convert(peer)
+
+
+@pytest.mark.parametrize(
+    "make, complaint",
+    [
+        (lambda: gpt2(add_cross_attention=True), "add_cross_attention must be False, got True"),
+        (lambda: gpt2(scale_attn_weights=False), "scale_attn_weights must be True"),
+        (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx"),
+        (lambda: gpt2(activation_function="tanh"), "activation_function must be one of .*'tanh'"),
+        (lambda: gpt2(eos_token_id=None), r"eos_token_id must be in \[0, 37\), got None"),
+        (lambda: gpt2(bos_token_id=V), r"bos_token_id must be in \[0, 37\), got 37"),
+        (lambda: gpt2(resid_pdrop=1.0), "dropout"),
+        (lambda: bert(BertModel, is_decoder=True), "is_decoder must be False"),
+        (lambda: bert(hidden_act="relu"), "hidden_act must be 'gelu', got 'relu'"),
+        (lambda: bert(BertModel, hidden_act="tanh"), "hidden_act must be one of"),
+        (lambda: bert(pad_token_id=None), r"pad_token_id must be in \[0, 37\), got None"),
+        (lambda: marian(share_encoder_decoder_embeddings=False), "share_encoder_decoder_embed"),
+        (lambda: marian(decoder_ffn_dim=19), "decoder_ffn_dim must be 23, got 19"),
+        (lambda: marian(decoder_attention_heads=2), "decoder_attention_heads must be 5, got 2"),
+        (lambda: marian(tie_word_embeddings=False), "decoder.embed_tokens must share"),
+        (lambda: marian(activation_function="tanh"), "activation_function must be one of"),
+        (lambda: marian(pad_token_id=END), "eos_id must differ from pad_id"),
+        (lambda: marian(eos_token_id=None), "eos_token_id must be in"),
+    ],
+)
+def test_what_ours_cannot_be_is_refused(make: Callable, complaint: str) -> None:
+    peer = make()
+    convert = {"GPT2LMHeadModel": from_gpt2, "MarianMTModel": from_marian}
+    with pytest.raises(ValueError, match=complaint):
+        convert.get(type(peer).__name__, from_bert)(peer)
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(TypeError, match="got BertForSequenceClassification"):
+        from_bert(bert(BertForSequenceClassification))
+    peer = marian()
+    nn.init.normal_(peer.model.decoder.embed_positions.weight)
+    with pytest.raises(ValueError, match="positions must be Marian's sines and cosines"):
+        from_marian(peer)
+    peer = marian()
+    peer.model.decoder.embed_tokens = nn.Embedding(V, D)
+    with pytest.raises(ValueError, match=r"decoder\.embed_tokens must share"):
+        from_marian(peer)
+    peer = gpt2()
+    peer.transformer.h[0].ln_1 = nn.LayerNorm(1)
+    with pytest.raises(ValueError, match=r"one must be \(20,\), got \(1,\)"):
+        from_gpt2(peer)
