@@ -36,8 +36,7 @@ All predict with :math:`\mathrm{softmax}(W_o o_t)`. Where they differ from the p
 - Luong has LSTMs, four layers of them, a source in reverse order, and local attention besides.
   Here is one layer of GRU for everybody, so that attention makes the difference.
 - Embeddings, states, the hidden layer of the scores and maxout have one width, ``d_model``;
-  weights start as PyTorch draws them; ``dropout`` falls on embeddings and on :math:`o_t` before
-  :math:`W_o`.
+  weights start as PyTorch draws them; ``dropout`` falls on embeddings and on what enters W_o.
 """
 
 from __future__ import annotations
@@ -49,11 +48,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_ids, check_number, check_same_batch
+from transformer_lib.arguments import (
+    check_count,
+    check_ids,
+    check_index,
+    check_number,
+    check_same_batch,
+)
 from transformer_lib.attention import AdditiveScore, LuongScore
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import Linear
-from transformer_lib.tensors import check_rows
 
 __all__ = ["Alignment", "RNNConfig", "RNNSeq2Seq", "RNNState"]
 
@@ -100,7 +104,7 @@ class RNNState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
-        check_rows(index, len(self.hidden))
+        check_index("index", index, len(self.hidden))
         for field in fields(self):
             tensor = getattr(self, field.name)
             if tensor is not None:
@@ -182,8 +186,9 @@ class RNNSeq2Seq(nn.Module):
         elif attention == "additive":
             self.backward_encoder = nn.GRU(d_model, d_model, batch_first=True)
             width = 2 * d_model
-            score = AdditiveScore(d_query=d_model, d_key=width, d_hidden=d_model)
-            self.alignment = Alignment(score)
+            self.alignment = Alignment(
+                AdditiveScore(d_query=d_model, d_key=width, d_hidden=d_model)
+            )
         else:
             score = LuongScore(kind=attention, d_query=d_model, d_key=width, d_hidden=d_model)
             self.alignment = Alignment(score)
@@ -223,11 +228,7 @@ class RNNSeq2Seq(nn.Module):
         return self._logits(torch.stack(vectors, dim=1))
 
     def start(self, source: Tensor) -> RNNState:
-        """Encode source ids ``(B, S)`` once; the state from which decoding steps on.
-
-        Raises:
-            TypeError, ValueError: as :meth:`forward`.
-        """
+        """Encode source ids ``(B, S)`` once; where decoding begins. Errors as :meth:`forward`."""
         check_ids("source", source, self.config.vocab_size)
         memory, last = self._read(self.encoder, source)
         if self.config.attention is None:
