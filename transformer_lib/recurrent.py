@@ -186,11 +186,10 @@ class RNNSeq2Seq(nn.Module):
         elif attention == "additive":
             self.backward_encoder = nn.GRU(d_model, d_model, batch_first=True)
             width = 2 * d_model
-            self.alignment = Alignment(
-                AdditiveScore(d_query=d_model, d_key=width, d_hidden=d_model)
-            )
-        else:
-            score = LuongScore(kind=attention, d_query=d_model, d_key=width, d_hidden=d_model)
+        if attention is not None:
+            sizes = {"d_query": d_model, "d_key": width, "d_hidden": d_model}
+            luong = attention in _LUONG
+            score = LuongScore(kind=attention, **sizes) if luong else AdditiveScore(**sizes)
             self.alignment = Alignment(score)
         self.decoder = nn.GRU(d_model + width, d_model, batch_first=True)
         if attention in _LUONG:
