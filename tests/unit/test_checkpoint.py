@@ -144,3 +144,12 @@ def test_only_tensors_and_primitives(path: Path, state: dict, place: str) -> Non
     with pytest.raises(TypeError, match=place):
         save_checkpoint(path, state)
     assert load_checkpoint(path)["step"] == 3
+
+
+def test_what_is_no_path_or_no_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="path must be a path, got 0"):
+        load_checkpoint(0)  # a number is an open file to Python: this one, the keyboard
+    with pytest.raises(TypeError, match="path must be a path, got None"):
+        save_checkpoint(None, {})
+    with pytest.raises(TypeError, match="state must be a dict, got list"):
+        save_checkpoint(tmp_path / "a.pt", [1])

@@ -70,6 +70,14 @@ def test_the_padding_id_is_the_one_given() -> None:
     torch.testing.assert_close(loss.total, -logits[0].log_softmax(-1)[0])
 
 
+def test_small_integers_are_labels_too() -> None:
+    logits = torch.randn(3, V)
+    labels = torch.tensor([1, 6, 5], dtype=torch.uint8)  # 5 - 256 is no padding
+    expected = cross_entropy(logits, labels.long(), pad_id=5 - 256)
+    assert cross_entropy(logits, labels, pad_id=5 - 256) == expected
+    assert expected.count == 3
+
+
 def test_sums_add_up_over_parts() -> None:
     logits, labels = torch.randn(5, V), torch.tensor([1, 2, 0, 4, 6])
     whole = cross_entropy(logits, labels, label_smoothing=0.1)
@@ -104,6 +112,13 @@ def test_nothing_but_padding_is_zero_with_zero_gradients(smoothing: float) -> No
         ({"labels": torch.full((B, T), -1)}, ValueError, r"\[0, 7\), got -1"),
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*1.0"),
         ({"label_smoothing": -0.1}, ValueError, "label_smoothing.*-0.1"),
+        ({"label_smoothing": math.nan}, ValueError, "label_smoothing.*nan"),
+        ({"label_smoothing": "0.1"}, TypeError, "label_smoothing.*'0.1'"),
+        ({"logits": [[0.5, 0.5]]}, TypeError, "logits must be a tensor, got list"),
+        ({"labels": 3}, TypeError, "labels must be a tensor, got int"),
+        ({"labels": torch.ones(B, T, dtype=torch.int64, device="meta")}, ValueError, "labels.*cpu"),
+        ({"logits": torch.zeros(B, T, 0)}, ValueError, r"logits.*\(2, 3, 0\)"),
+        ({"pad_id": 0.0}, TypeError, "pad_id.*0.0"),
     ],
 )
 def test_errors_name_the_argument(change: dict, error: type[Exception], message: str) -> None:

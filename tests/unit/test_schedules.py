@@ -30,18 +30,24 @@ def test_peak_only_rescales() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "error", "message"),
     [
-        ({"step": 0}, "step must be at least 1.*got 0"),
-        ({"warmup": 0}, "warmup.*got 0"),
-        ({"d_model": 0}, "d_model must be above 0"),
-        ({"d_model": None}, "either d_model or peak"),
-        ({"peak": 0.1}, "either d_model or peak"),
-        ({"d_model": None, "peak": -1.0}, "peak must be above 0, got -1.0"),
-        ({"d_model": None, "peak": float("nan")}, "peak must be above 0, got nan"),
+        ({"step": 0}, ValueError, "step must be.*at least 1, got 0"),
+        ({"step": 2.0}, TypeError, "step.*got 2.0"),
+        ({"step": True}, TypeError, "step.*got True"),
+        ({"warmup": 0}, ValueError, "warmup.*got 0"),
+        ({"warmup": "4"}, TypeError, "warmup.*got '4'"),
+        ({"d_model": 0}, ValueError, "d_model.*got 0"),
+        ({"d_model": 8.0}, TypeError, "d_model.*got 8.0"),
+        ({"d_model": None}, ValueError, "either d_model or peak"),
+        ({"peak": 0.1}, ValueError, "either d_model or peak"),
+        ({"d_model": None, "peak": 0}, ValueError, "peak must be.*above 0, got 0"),
+        ({"d_model": None, "peak": -1.0}, ValueError, "peak must be.*above 0, got -1.0"),
+        ({"d_model": None, "peak": float("nan")}, ValueError, "peak must be.*above 0, got nan"),
+        ({"d_model": None, "peak": "high"}, TypeError, "peak.*got 'high'"),
     ],
 )
-def test_errors_name_the_argument(change: dict, message: str) -> None:
+def test_errors_name_the_argument(change: dict, error: type[Exception], message: str) -> None:
     arguments = {"step": 1, "warmup": 4000, "d_model": 512} | change
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         inverse_sqrt_schedule(**arguments)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,8 +17,15 @@ from torch import Tensor, nn
 
 import transformer_lib
 from transformer_lib.data import Batches
-from transformer_lib.training import History, TrainConfig, evaluate, fit, load_checkpoint
-from transformer_lib.training.records import RunLog
+from transformer_lib.training import (
+    History,
+    TrainConfig,
+    average_checkpoints,
+    evaluate,
+    fit,
+    load_checkpoint,
+    update,
+)
 from transformer_lib.training.update import Updater
 
 V = 11
@@ -43,6 +51,7 @@ class Toy(nn.Module):
         if self.training:
             self.calls += 1
             self.at_step(self.calls)
+        if self.training and self.noise:
             x = x * (1 + self.noise * random.random())
         return self.output(self.dropout(x))  # (B, T, V)
 
@@ -159,16 +168,17 @@ def test_killed_and_resumed_ends_in_the_same_bits(way: str, tmp_path: Path, unbr
     assert not list(tmp_path.glob(".*")), "temporary files were left"
 
 
-def test_ctrl_c_in_a_step_finishes_the_step(tmp_path: Path, unbroken: Path) -> None:
+@pytest.mark.parametrize("step", [12, 13])  # one to be recorded, one not
+def test_ctrl_c_in_a_step_finishes_the_step(step: int, tmp_path: Path, unbroken: Path) -> None:
     def at_step(now: int) -> None:
-        if now == 13:
+        if now == step:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, toy(at_step=at_step))
-    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 13
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == step
     with open(tmp_path / "log.jsonl", "a") as log:
-        log.write('{"step": 14}\n')  # as if it had gone on, and been killed
+        log.write('{"step": 40}\n')  # as if it had gone on, and been killed
     run(tmp_path)
     assert_same_run(tmp_path, unbroken)
 
@@ -291,6 +301,206 @@ def test_what_cannot_be_resumed(tmp_path: Path, unbroken: Path) -> None:
         run(tmp_path)
 
 
+def test_sigterm_finishes_the_step_and_ends_the_process(tmp_path: Path, unbroken: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 13:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as caught:
+        run(tmp_path, toy(at_step=at_step))
+    assert caught.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 13
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
+
+
+# The end: patience, and the models that are kept
+
+
+PATIENT = TrainConfig(**vars(CONFIG) | {"epochs": 9, "validate_every": 3, "patience": 2})
+LOSSES = [3.0, 2.0, 2.5, 1.0, 1.0, math.nan, 0.5]  # the 6th is the second without a lower one
+
+
+def falling(losses: list[float], at: int = 0):
+    """A validation whose losses are given, from number ``at`` on."""
+    rest = iter(losses[at:])
+    return lambda model, epoch: {"loss": next(rest)}
+
+
+def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
+    _, history = run(tmp_path, config=PATIENT, validate=falling(LOSSES))
+    steps, losses = history.column("val_loss")
+    assert steps == [3, 6, 9, 12, 15, 18] and losses[:5] == LOSSES[:5]
+    assert history.column("stopped") == ([18], ["no lower val_loss in 2 validations"])
+    assert history.column("loss")[0] == [4, 8, 12, 16, 18]  # the last steps are recorded, too
+    assert load_checkpoint(tmp_path / "best.pt")["step"] == 12
+    before = (tmp_path / "log.jsonl").read_bytes()
+    run(tmp_path, config=PATIENT, validate=lambda *_: pytest.fail("it goes on"))
+    assert (tmp_path / "log.jsonl").read_bytes() == before
+    more = TrainConfig(**vars(PATIENT) | {"patience": 3})
+    _, history = run(tmp_path, config=more, validate=falling([0.9, 0.8, 1.0, 1.0, 1.0]))
+    assert history.column("stopped")[0] == [18, 33]
+
+
+@pytest.mark.parametrize("step", [10, 15, 16])
+def test_patience_survives_a_resumption(step: int, tmp_path: Path) -> None:
+    run(tmp_path / "whole", config=PATIENT, validate=falling(LOSSES))
+
+    def at_step(now: int) -> None:
+        if now == step:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", toy(at_step=at_step), PATIENT, validate=falling(LOSSES))
+    validated = (step - 1) // 3  # that of the step itself is still to come
+    run(tmp_path / "cut", config=PATIENT, validate=falling(LOSSES, validated))
+    for ours, theirs in zip(
+        *(History.read(tmp_path / name / "log.jsonl") for name in ("cut", "whole")), strict=True
+    ):
+        assert str(ours["step"]) == str(theirs["step"])
+        assert str(ours.get("val_loss")) == str(theirs.get("val_loss"))  # NaN is not NaN
+        assert ours.get("stopped") == theirs.get("stopped")
+        assert ours.get("loss") == theirs.get("loss")
+
+
+def test_patience_needs_a_loss_to_wait_for() -> None:
+    with pytest.raises(ValueError, match="validate must be given for patience"):
+        run(None, config=PATIENT, validate=None)
+    with pytest.raises(ValueError, match="validate must return a 'loss' for patience"):
+        run(None, config=PATIENT, validate=lambda model, epoch: {"accuracy": 0.5})
+
+
+KEEPING = TrainConfig(**vars(CONFIG) | {"keep_last": 3, "checkpoint_every": 5})
+
+
+def kept(folder: Path) -> list[int]:
+    return [int(path.stem.removeprefix("step-")) for path in sorted(folder.glob("step-*.pt"))]
+
+
+def test_the_last_models_are_kept_and_average(tmp_path: Path) -> None:
+    seen = {}
+    model = toy()
+
+    def validate(model: nn.Module, epoch: int) -> dict[str, float]:
+        step = load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] + 1
+        seen[step] = {name: value.clone() for name, value in model.state_dict().items()}
+        return {}
+
+    every = TrainConfig(**vars(KEEPING) | {"checkpoint_every": 1, "validate_every": 1})
+    run(tmp_path, model, every, validate=validate)
+    assert kept(tmp_path) == [30, 31, 32]
+    paths = sorted(tmp_path.glob("step-*.pt"))
+    for step, path in zip((30, 31, 32), paths, strict=True):
+        state = load_checkpoint(path)
+        assert state.keys() == {"model", "step"} and state["step"] == step
+        assert_same_bits(state["model"], seen[step])
+    mean = average_checkpoints(paths)
+    for name in mean:
+        expected = sum(seen[step][name].double() for step in (30, 31, 32)) / 3
+        torch.testing.assert_close(mean[name], expected.float(), rtol=0, atol=0)
+    toy().load_state_dict(mean)
+
+
+def test_kept_models_are_those_of_an_unbroken_run(tmp_path: Path) -> None:
+    run(tmp_path / "whole", config=KEEPING)
+    assert kept(tmp_path / "whole") == [25, 30, 32]  # at intervals, and the end; never step 0
+
+    def at_step(now: int) -> None:
+        if now == 13:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", toy(at_step=at_step), KEEPING)
+    assert kept(tmp_path / "cut") == [5, 10], "a run cut short is no interval"
+    later = tmp_path / "cut" / "step-00000015.pt"  # as if it had gone on, and been killed
+    later.write_bytes((tmp_path / "cut" / "step-00000010.pt").read_bytes())
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", toy(at_step=lambda now: signal.raise_signal(signal.SIGINT)), KEEPING)
+    assert kept(tmp_path / "cut") == [5, 10]
+    run(tmp_path / "cut", config=KEEPING)
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+    assert kept(tmp_path / "cut") == [25, 30, 32]
+    run(tmp_path / "cut", config=TrainConfig(max_steps=3, warmup=5, peak_lr=0.02), resume=False)
+    assert kept(tmp_path / "cut") == []
+
+
+def test_an_old_model_goes_only_when_the_new_one_is_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+    there = []
+
+    def look(source, target) -> None:
+        there.append(kept(tmp_path))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", look)
+    run(tmp_path, config=KEEPING, validate=None)
+    assert there[-2:] == [[20, 25, 30], [20, 25, 30, 32]]  # 32, then the checkpoint, then not 20
+
+
+# torch.compile
+
+
+COMPILED = TrainConfig(**vars(CONFIG) | {"compile": True, "keep_last": 1})
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Dynamo as it is, but what it finds is run and not translated; counts the graphs."""
+    graphs: list[int] = []
+
+    def counting(graph, inputs):
+        graphs.append(len(inputs))
+        return graph.forward
+
+    torch._dynamo.reset()
+    monkeypatch.setattr(update, "BACKEND", counting)
+    return graphs
+
+
+@pytest.mark.slow
+def test_a_compiled_run_and_a_plain_one_take_up_each_other(tmp_path: Path, backend) -> None:
+    plain, short = (TrainConfig(**vars(CONFIG) | change) for change in ({}, {"epochs": 2}))
+    run(tmp_path / "plain", toy(dropout=0.0), plain)
+    assert not backend
+    half = TrainConfig(**vars(COMPILED) | {"epochs": 2})
+    run(tmp_path / "first", toy(dropout=0.0), half)
+    assert backend
+    run(tmp_path / "first", toy(dropout=0.0), plain, resume=True)
+    run(tmp_path / "second", toy(dropout=0.0), short)
+    model, _ = run(tmp_path / "second", toy(dropout=0.0), COMPILED, resume=True)
+    for folder in ("first", "second"):
+        assert_same_run(tmp_path / folder, tmp_path / "plain")
+    for name in ("checkpoint.pt", "best.pt", "step-00000032.pt"):
+        assert load_checkpoint(tmp_path / "second" / name)["model"].keys() == {
+            name for name, _ in toy().named_parameters()
+        }
+    assert type(model) is Toy
+
+
+@pytest.mark.slow
+def test_a_transformer_compiles_in_one_piece(backend) -> None:
+    losses = []
+    for compile in (False, True):
+        torch.manual_seed(0)
+        model = transformer_lib.Transformer(
+            transformer_lib.ModelConfig.tiny(vocab_size=V, d_model=16, n_layers=1, dropout=0.0)
+        )
+        config = TrainConfig(max_steps=16, warmup=5, peak_lr=0.01, log_every=1, compile=compile)
+        losses.append(fit(model, data(), config, progress=False).column("loss")[1])
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+    assert 0 < len(backend) <= 5, "the first shapes, and then any"
+
+
+def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(ValueError, match=r"compile=True needs a C\+\+ compiler.*no-such-compiler"):
+        run(None, config=COMPILED)
+
+
 # The arithmetic
 
 
@@ -311,6 +521,26 @@ def test_four_small_batches_make_one_large() -> None:
             models[1].get_parameter(name).grad, parameter.grad, atol=1e-6, rtol=0
         )
         torch.testing.assert_close(models[1].get_parameter(name), parameter, atol=1e-6, rtol=0)
+
+
+def test_accumulation_is_one_large_batch_for_whole_epochs() -> None:
+    """37 pairs, so that the last group, and in it the last batch, are short."""
+    rates, losses, models = [], [], []
+    for accumulate, size in ((3, 5), (1, 15)):
+        batches = Batches(data(n=37).pairs, batch_size=size)
+        config = TrainConfig(
+            epochs=7, warmup=5, peak_lr=0.02, accumulate=accumulate, log_every=1, amp=False
+        )
+        model = toy(dropout=0.0)
+        history = fit(model, batches, config, progress=False)
+        rates.append(history.column("lr"))
+        losses.append(history.column("loss")[1])
+        models.append(model.state_dict())
+    assert rates[0] == rates[1]
+    assert rates[0][0] == list(range(1, 22))  # a step for each update: 3 groups in an epoch
+    assert rates[0][1] == [0.02 * 5**0.5 * min(n**-0.5, n * 5**-1.5) for n in range(1, 22)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    torch.testing.assert_close(models[0], models[1], atol=1e-5, rtol=0)
 
 
 def test_updates_equal_a_loop_written_out() -> None:
@@ -441,25 +671,6 @@ def test_evaluate_counts_tokens_not_batches() -> None:
     assert evaluate(model, batches)["accuracy"] == pytest.approx(36 / tokens)
 
 
-def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
-    assert History.read(path) == [{"step": 1, "loss": 2.0}]
-    for broken, line in (('{"step": 1, "lo\n{"step": 2}\n', 1), ('{"step": 1}\n[2]\n', 2)):
-        path.write_text(broken)
-        with pytest.raises(ValueError, match=f"line {line}"):
-            History.read(path)
-
-
-def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 3}\n{"step": 6}\n{"step": 8}\n{"st')
-    log = RunLog(path, until=6)
-    log.add({"step": 7})
-    assert log.history == History.read(path) == [{"step": 3}, {"step": 6}, {"step": 7}]
-    assert RunLog(path).history == History.read(path) == []
-
-
 def test_the_best_model_is_that_of_the_lowest_loss(tmp_path: Path) -> None:
     losses, models = iter([3.0, 1.0, 2.0, 1.5]), []
 
@@ -498,26 +709,50 @@ def test_every_line_of_the_log_is_json(unbroken: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "error", "message"),
     [
-        ({"epochs": None}, "max_steps or epochs"),
-        ({"epochs": 0}, "epochs.*got 0"),
-        ({"max_steps": 1.5}, "max_steps.*got 1.5"),
-        ({"warmup": 0}, "warmup.*got 0"),
-        ({"warmup": None}, "warmup.*got None"),
-        ({"accumulate": 0}, "accumulate.*got 0"),
-        ({"log_every": None}, "log_every.*got None"),
-        ({"peak_lr": -1.0}, "peak_lr must be above 0, got -1.0"),
-        ({"clip_norm": 0.0}, "clip_norm.*got 0.0"),
-        ({"eps": 0.0}, "eps.*got 0.0"),
-        ({"betas": (0.9, 1.0)}, r"betas.*\(0.9, 1.0\)"),
-        ({"label_smoothing": 1.0}, "label_smoothing.*got 1.0"),
-        ({"amp": "half"}, "amp.*got 'half'"),
+        ({"epochs": None}, ValueError, "max_steps or epochs"),
+        ({"epochs": 0}, ValueError, "epochs.*got 0"),
+        ({"epochs": "3"}, TypeError, "epochs.*got '3'"),
+        ({"max_steps": 1.5}, TypeError, "max_steps.*got 1.5"),
+        ({"patience": 0}, ValueError, "patience.*got 0"),
+        ({"warmup": 0}, ValueError, "warmup.*got 0"),
+        ({"warmup": None}, TypeError, "warmup.*got None"),
+        ({"accumulate": 0}, ValueError, "accumulate.*got 0"),
+        ({"accumulate": True}, TypeError, "accumulate.*got True"),
+        ({"log_every": None}, TypeError, "log_every.*got None"),
+        ({"keep_last": 0}, ValueError, "keep_last.*got 0"),
+        ({"peak_lr": -1.0}, ValueError, "peak_lr must be.*above 0, got -1.0"),
+        ({"peak_lr": math.nan}, ValueError, "peak_lr.*got nan"),
+        ({"peak_lr": "0.1"}, TypeError, "peak_lr.*got '0.1'"),
+        ({"clip_norm": 0.0}, ValueError, "clip_norm.*got 0.0"),
+        ({"eps": 0.0}, ValueError, "eps.*got 0.0"),
+        ({"eps": None}, TypeError, "eps.*got None"),
+        ({"betas": (0.9, 1.0)}, ValueError, "betas.*got 1.0"),
+        ({"betas": (0.9, math.nan)}, ValueError, "betas.*got nan"),
+        ({"betas": 0.9}, TypeError, "betas must be two numbers.*got 0.9"),
+        ({"betas": (0.9, 0.98, 0.99)}, TypeError, "betas must be two numbers"),
+        ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*got 1.0"),
+        ({"seed": -1}, ValueError, "seed.*got -1"),
+        ({"seed": 2**63}, ValueError, "seed must be below"),
+        ({"pad_id": 0.0}, TypeError, "pad_id.*got 0.0"),
+        ({"amp": "half"}, ValueError, "amp must be True or False or 'auto', got 'half'"),
+        ({"amp": torch.ones(2)}, ValueError, "amp"),
+        ({"compile": 1}, ValueError, "compile must be True or False, got 1"),
+        ({"parallel": "tensor"}, ValueError, "parallel must be 'ddp' or 'fsdp', got 'tensor'"),
+        ({"tensorboard": None}, ValueError, "tensorboard.*got None"),
     ],
 )
-def test_config_errors_name_the_argument(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_config_errors_name_the_argument(
+    change: dict, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
         TrainConfig(**{"epochs": 1} | change)
+
+
+def test_betas_may_come_from_json() -> None:
+    config = TrainConfig(epochs=1, betas=(0.8, 0.9))
+    assert TrainConfig(**json.loads(json.dumps(vars(config)))) == config
 
 
 def test_fit_errors(tmp_path: Path) -> None:
@@ -534,6 +769,40 @@ def test_fit_errors(tmp_path: Path) -> None:
         fit(toy(), data(), TrainConfig(epochs=1), progress=False)
     with pytest.raises(ValueError, match="must have parameters"):
         fit(nn.ReLU(), data(), CONFIG, progress=False)
+    with pytest.raises(TypeError, match="model must be a Module, got list"):
+        fit([], data(), CONFIG)
+    with pytest.raises(TypeError, match=r"batches must have epoch\(\) and a length, got list"):
+        fit(toy(), [], CONFIG)
+    with pytest.raises(TypeError, match="config must be a TrainConfig, got dict"):
+        fit(toy(), data(), {})
+    with pytest.raises(TypeError, match="validate must be a function, got int"):
+        fit(toy(), data(), CONFIG, validate=3)
+    with pytest.raises(TypeError, match="directory must be a path, got 3"):
+        fit(toy(), data(), CONFIG, directory=3)
+    with pytest.raises(TypeError, match="validate must return a dict, got float"):
+        run(None, validate=lambda model, epoch: 1.0)
+
+    class Texts(Nothing):
+        def epoch(self, epoch: int):
+            return iter([("ein", "one")])
+
+    with pytest.raises(
+        TypeError, match=r"batches\.epoch\(0\) must give tuples of tensors, got str"
+    ):
+        fit(toy(), Texts(), CONFIG, progress=False)
+
+
+def test_evaluate_errors() -> None:
+    with pytest.raises(TypeError, match="model must be a Module, got str"):
+        evaluate("model", data())
+    with pytest.raises(TypeError, match="batches must have epoch"):
+        evaluate(toy(), [])
+    with pytest.raises(TypeError, match=r"pad_id.*got 0\.5"):
+        evaluate(toy(), data(), pad_id=0.5)
+    padding = [batch._replace(labels=batch.labels * 0) for batch in data().epoch(0)]
+    batches = SimpleNamespace(epoch=lambda epoch: padding)
+    with pytest.raises(ValueError, match="batches must hold at least one token"):
+        evaluate(toy(), batches)
 
 
 if __name__ == "__main__":

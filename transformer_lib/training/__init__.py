@@ -1,7 +1,9 @@
 """Training: a loss with its count, the paper's schedule, checkpoints, and the loop."""
 
+from transformer_lib.training.averaging import average_checkpoints
 from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
 from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.distributed import local_device
 from transformer_lib.training.evaluation import evaluate
 from transformer_lib.training.losses import Loss, cross_entropy
 from transformer_lib.training.records import History
@@ -12,10 +14,12 @@ __all__ = [
     "History",
     "Loss",
     "TrainConfig",
+    "average_checkpoints",
     "cross_entropy",
     "evaluate",
     "fit",
     "inverse_sqrt_schedule",
     "load_checkpoint",
+    "local_device",
     "save_checkpoint",
 ]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_lib.data.files import replacing
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["check_path", "load_checkpoint", "save_checkpoint"]
 
 _FORMAT = "transformer_lib checkpoint 1"
 _PRIMITIVES = (bool, int, float, str, bytes, type(None))
@@ -30,7 +30,8 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         state: what to save. Keys are strings or integers.
 
     Raises:
-        TypeError: something that ``weights_only`` loading would refuse, with its place.
+        TypeError: ``path`` is no path; something that ``weights_only`` loading would refuse, with
+            its place.
         OSError: the file could not be written; an older one is still there.
 
     Example:
@@ -40,6 +41,9 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         >>> load_checkpoint(path)
         {'step': 3, 'weight': tensor([1., 1.])}
     """
+    check_path("path", path)
+    if not isinstance(state, dict):
+        raise TypeError(f"state must be a dict, got {type(state).__name__}")
     _check_plain("state", state)
     # To memory first: torch.save hides the reason when the file behind it cannot be written.
     buffer = io.BytesIO()
@@ -66,9 +70,11 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     No code in the file is run (``weights_only=True``), and its checksums are verified.
 
     Raises:
+        TypeError: ``path`` is no path.
         FileNotFoundError: there is no such file.
         ValueError: the file is truncated, damaged or no checkpoint of this library.
     """
+    check_path("path", path)
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -87,6 +93,12 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} was not written by save_checkpoint: its format is not {_FORMAT!r}"
         )
     return saved["state"]
+
+
+def check_path(name: str, path: Any) -> None:
+    """Raise a TypeError unless ``path`` is a path; numbers would be files already open."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, got {path!r}")
 
 
 def _check_plain(name: str, value: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
+
+from transformer_lib.arguments import check_count, check_number
 
 __all__ = ["TrainConfig"]
 
@@ -15,6 +17,8 @@ class TrainConfig:
     Args:
         max_steps: updates of the parameters in all.
         epochs: passes over the data in all. With both, whichever ends first; one is needed.
+        patience: end, too, after so many validations in a row without a new lowest loss; None
+            never does.
         warmup: steps of rising learning rate.
         peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
         betas: Adam's decay rates of the mean and the mean square of the gradients.
@@ -22,15 +26,22 @@ class TrainConfig:
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
         clip_norm: gradients longer than this, all taken together, are shortened to it; None
             leaves them.
-        accumulate: batches per update.
+        accumulate: batches per update, in each of the processes if there are several.
         seed: of dropout and all else that is drawn in training.
         amp: compute in bfloat16 where that is safe; ``"auto"``: on a GPU.
         pad_id: label that is not learned.
+        compile: let ``torch.compile`` translate the model for training. Takes a minute first.
+        parallel: what several processes do with the model: ``"ddp"`` gives each a copy,
+            ``"fsdp"`` a part of each layer's parameters, for a model too large for one.
         log_every: steps between two records.
         validate_every: steps between two validations; every epoch if None.
         checkpoint_every: steps between two checkpoints; every epoch if None.
+        keep_last: so many of the last models are kept as well, one from each checkpoint, for
+            :func:`~transformer_lib.training.averaging.average_checkpoints`.
+        tensorboard: write the records for TensorBoard, too.
 
     Raises:
+        TypeError: something that is no number where there must be one, with its name.
         ValueError: a number out of its range, with its name and value.
 
     Source:
@@ -43,6 +54,7 @@ class TrainConfig:
 
     max_steps: int | None = None
     epochs: int | None = None
+    patience: int | None = None
     warmup: int = 4000
     peak_lr: float | None = None
     betas: tuple[float, float] = (0.9, 0.98)
@@ -53,39 +65,56 @@ class TrainConfig:
     seed: int = 0
     amp: bool | Literal["auto"] = "auto"
     pad_id: int = 0
+    compile: bool = False
+    parallel: Literal["ddp", "fsdp"] = "ddp"
     log_every: int = 50
     validate_every: int | None = None
     checkpoint_every: int | None = None
+    keep_last: int | None = None
+    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
-        for name in _COUNTS:
-            count = getattr(self, name)
-            if count is None and name not in ("warmup", "accumulate", "log_every"):
-                continue
-            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {count!r}")
+        optional = {field.name for field in fields(self) if field.default is None}
         for name in ("peak_lr", "clip_norm", "eps"):
-            value: float | None = getattr(self, name)
-            if value is None and name != "eps":
+            if name != "eps" and getattr(self, name) is None:
                 continue
-            if value is None or not value > 0:
-                raise ValueError(f"{name} must be above 0, got {value!r}")
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be in [0, 1), got {self.label_smoothing!r}")
-        if self.amp not in (True, False, "auto"):
-            raise ValueError(f"amp must be True, False or 'auto', got {self.amp!r}")
+            check_number(name, getattr(self, name), 0, closed=False)
+        for name in _COUNTS:
+            if name not in optional or getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_count("seed", self.seed, 0)
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2^63, got {self.seed}")
+        check_count("pad_id", self.pad_id, -(2**63))
+        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+            raise TypeError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
+        for beta in self.betas:
+            check_number("betas", beta, 0, 1)
+        object.__setattr__(self, "betas", tuple(self.betas))  # a list, out of a JSON file
+        check_number("label_smoothing", self.label_smoothing, 0, 1)
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not isinstance(value, bool | str) or value not in choices:
+                wanted = " or ".join(map(repr, choices))
+                raise ValueError(f"{name} must be {wanted}, got {value!r}")
 
     def arithmetic(self) -> dict[str, Any]:
         """The settings that decide what the parameters become.
 
-        The others, how long and how often to report, may change when a run is resumed.
+        The others, how long to train, on how many processes, and how often to report, may change
+        when a run is resumed.
         """
         return {name: value for name, value in asdict(self).items() if name not in _FREE}
 
 
-_FREE = ("max_steps", "epochs", "log_every", "validate_every", "checkpoint_every")
-_COUNTS = (*_FREE, "warmup", "accumulate")
+_COUNTS = ("max_steps", "epochs", "patience", "warmup", "accumulate", "log_every")
+_COUNTS += ("validate_every", "checkpoint_every", "keep_last")
+_CHOICES: dict[str, tuple[bool | str, ...]] = {
+    "amp": (True, False, "auto"),
+    "compile": (True, False),
+    "parallel": ("ddp", "fsdp"),
+    "tensorboard": (True, False),
+}
+_FREE = {*_COUNTS, *_CHOICES} - {"warmup", "accumulate", "amp"}

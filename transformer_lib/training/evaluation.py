@@ -7,6 +7,7 @@ import math
 import torch
 from torch import nn
 
+from transformer_lib.arguments import check_count
 from transformer_lib.training.losses import cross_entropy
 from transformer_lib.training.state import Batches
 
@@ -29,9 +30,15 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
         share of tokens that were the model's first choice.
 
     Raises:
+        TypeError: an argument of another kind.
         ValueError: there was no token to predict.
     """
-    device = next(model.parameters()).device
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    if not callable(getattr(batches, "epoch", None)):
+        raise TypeError(f"batches must have epoch(), got {type(batches).__name__}")
+    check_count("pad_id", pad_id, -(2**63))
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     loss, right, count = 0.0, 0, 0
     was_training = model.training
     model.eval()

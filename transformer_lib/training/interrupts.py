@@ -7,16 +7,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
-__all__ = ["Interrupts"]
+__all__ = ["Interrupts", "stop"]
+
+
+def stop(signum: int) -> None:
+    """Raise what the signal asks for: the exception of Ctrl-C, or the end of the process."""
+    if signum == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + signum)
 
 
 class Interrupts:
-    """Holds a Ctrl-C back until the caller asks for it.
+    """Holds a Ctrl-C, or the SIGTERM of a scheduler, back until the caller asks for it.
 
     A ``KeyboardInterrupt`` in the middle of an optimizer step leaves half of the parameters
     updated, and nothing to resume from. A second Ctrl-C is not held back. Outside the main
     thread, and where Ctrl-C is ignored (``nohup``, a job in the background), nothing is changed.
+
+    Args:
+        together: hold all of them back, always: one of several processes cannot stop alone.
+
+    Attributes:
+        pending: the number of the signal that waits, 0 if there is none.
 
     Example:
         >>> _ = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,36 +44,38 @@ class Interrupts:
         Stopped.
     """
 
-    def __init__(self) -> None:
-        self.pending = False
+    def __init__(self, together: bool = False) -> None:
+        self.together = together
+        self.pending = 0
         self._held = True
-        self._previous = None
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread() and callable(
-            signal.getsignal(signal.SIGINT)
-        ):
-            self._previous = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(signum)
+                if before not in (signal.SIG_IGN, None):  # None: not Python's
+                    self._previous[signum] = signal.signal(signum, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
+        for signum, before in self._previous.items():
+            signal.signal(signum, before)
         if self.pending and kind is None:
-            raise KeyboardInterrupt  # nobody asked: do not swallow it
+            stop(self.pending)  # nobody asked: do not swallow it
 
     @contextmanager
     def let_through(self) -> Iterator[None]:
         """A stretch in which Ctrl-C interrupts at once, because no state is changing."""
-        self._held = False
+        self._held = self.together
         try:
-            if self.pending:
-                raise KeyboardInterrupt
+            if self.pending and not self._held:
+                stop(self.pending)
             yield
         finally:
             self._held = True
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        if self.pending or not self._held:
-            raise KeyboardInterrupt
-        self.pending = True
+        if not self.together and (self.pending or not self._held):
+            stop(signum)
+        self.pending = signum

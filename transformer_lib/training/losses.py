@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from transformer_lib.arguments import check_count, check_number
+
 __all__ = ["Loss", "cross_entropy"]
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -44,9 +46,9 @@ def cross_entropy(
         with gradients of zero.
 
     Raises:
-        TypeError: logits that are not floating point, labels that are not integers.
-        ValueError: shapes that do not match, a label outside the vocabulary (seen on CPU only:
-            to look at values would stall a GPU), ``label_smoothing`` outside [0, 1).
+        TypeError: logits that are no floating-point tensor, labels that are no tensor of integers.
+        ValueError: shapes or devices that do not match, a label outside the vocabulary (seen on
+            CPU only: to look at values would stall a GPU), ``label_smoothing`` outside [0, 1).
 
     Source:
         Szegedy et al. (2016), *Rethinking the Inception Architecture*, section 7;
@@ -58,18 +60,10 @@ def cross_entropy(
         tensor(3)
         >>> torch.testing.assert_close(loss.mean, torch.tensor(7.0).log())
     """
-    if not logits.is_floating_point():
-        raise TypeError(f"logits must be floating point, got {logits.dtype}")
-    if labels.dtype not in _INTEGERS:
-        raise TypeError(f"labels must be integers, got {labels.dtype}")
-    if logits.dim() < 1 or logits.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"logits must be labels' shape with the vocabulary added, (..., V); "
-            f"got logits {tuple(logits.shape)} and labels {tuple(labels.shape)}"
-        )
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing}")
+    _check(logits, labels, pad_id)
+    check_number("label_smoothing", label_smoothing, 0, 1)
     vocab_size = logits.size(-1)
+    labels = labels.long()
     keep = labels != pad_id
     if labels.device.type == "cpu":
         outside = labels[keep & ((labels < 0) | (labels >= vocab_size))]
@@ -77,10 +71,28 @@ def cross_entropy(
             raise ValueError(f"labels must be in [0, {vocab_size}), got {outside[0].item()}")
     each = _CrossEntropy.apply(
         logits.reshape(-1, vocab_size),
-        labels.masked_fill(~keep, 0).reshape(-1).long(),  # pad_id need not be in the vocabulary
+        labels.masked_fill(~keep, 0).reshape(-1),  # pad_id need not be in the vocabulary
         label_smoothing,
     )
     return Loss(each.masked_fill(~keep.reshape(-1), 0.0).sum(), keep.sum())
+
+
+def _check(logits: Any, labels: Any, pad_id: Any) -> None:
+    for name, tensor in (("logits", logits), ("labels", labels)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}")
+    if labels.dtype not in _INTEGERS:
+        raise TypeError(f"labels must be integers, got {labels.dtype}")
+    if logits.dim() < 1 or logits.shape[:-1] != labels.shape or logits.size(-1) == 0:
+        raise ValueError(
+            f"logits must be labels' shape with the vocabulary added, (..., V); "
+            f"got logits {tuple(logits.shape)} and labels {tuple(labels.shape)}"
+        )
+    if logits.device != labels.device:
+        raise ValueError(f"labels must be on {logits.device} as logits are, got {labels.device}")
+    check_count("pad_id", pad_id, -(2**63))
 
 
 class _CrossEntropy(torch.autograd.Function):

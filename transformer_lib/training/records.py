@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_lib.data.files import replacing
+from transformer_lib.training.checkpoint import check_path
 
 __all__ = ["History", "RunLog"]
 
@@ -17,7 +18,8 @@ class History(list[Record]):
     """The records of a run, oldest first.
 
     Training records hold ``step epoch loss lr tokens tokens_per_second seconds``, validation
-    records ``step epoch seconds`` and what was measured, as ``val_loss``.
+    records ``step epoch seconds`` and what was measured, as ``val_loss``. The validation that
+    used up the patience also holds ``stopped``.
 
     Example:
         >>> history = History([{"step": 1, "loss": 5.0}, {"step": 1, "val_loss": 4.0}])
@@ -27,6 +29,8 @@ class History(list[Record]):
 
     def column(self, name: str) -> tuple[list[int], list[Any]]:
         """The steps at which ``name`` was recorded, and its values: ready to plot."""
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, got {name!r}")
         rows = [(record["step"], record[name]) for record in self if name in record]
         return [step for step, _ in rows], [value for _, value in rows]
 
@@ -35,8 +39,11 @@ class History(list[Record]):
         """Read a JSON-lines log. A last line cut off by a crash is left out.
 
         Raises:
+            TypeError: ``path`` is no path.
+            FileNotFoundError: there is no such file.
             ValueError: another line is no JSON object.
         """
+        check_path("path", path)
         history = cls()
         lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
         for number, line in enumerate(lines, start=1):
@@ -53,30 +60,72 @@ class History(list[Record]):
 
 
 class RunLog:
-    """A history that is written to a file as it grows, if there is a file.
+    """A history that is written to files as it grows, if there is a folder.
 
     Args:
-        path: the log; None keeps the records in memory only.
+        folder: gets ``log.jsonl``; None keeps the records in memory only.
         until: go on from the records up to this step and drop later ones, which the resumed run
             will write again; None starts afresh.
+        writes: False only reads what is there: another process writes.
+        tensorboard: write the numbers for TensorBoard, too, in a folder of that name.
+
+    Raises:
+        ValueError: ``tensorboard`` without a folder, or without the package.
     """
 
-    def __init__(self, path: Path | None, until: int | None = None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        folder: Path | None,
+        until: int | None = None,
+        *,
+        writes: bool = True,
+        tensorboard: bool = False,
+    ) -> None:
+        self.path = folder / "log.jsonl" if folder is not None and writes else None
         self.history = History()
-        if path is None:
+        self._board: Any = None
+        if tensorboard and folder is None:
+            raise ValueError("tensorboard=True needs a directory, got None")
+        if folder is None:
             return
-        if until is not None and path.exists():
-            self.history.extend(r for r in History.read(path) if r["step"] <= until)
-        with replacing(path) as file:
+        if until is not None and (folder / "log.jsonl").exists():
+            records = History.read(folder / "log.jsonl")
+            self.history.extend(record for record in records if record["step"] <= until)
+        if self.path is None:
+            return
+        if tensorboard:
+            # What a killed run wrote after its last checkpoint is hidden, as it is in the log.
+            hidden_from = 0 if until is None else until + 1
+            self._board = _summary_writer()(str(folder / "tensorboard"), purge_step=hidden_from)
+        with replacing(self.path) as file:
             file.writelines(map(_line, self.history))
 
     def add(self, record: Record) -> None:
-        """Append a record, to the file first."""
+        """Append a record, to the files first."""
         if self.path is not None:
             with open(self.path, "ab") as file:
                 file.write(_line(record))
+        if self._board is not None:
+            for name, value in record.items():
+                if isinstance(value, int | float) and name != "step":
+                    self._board.add_scalar(name, value, record["step"])
+            self._board.flush()
         self.history.append(record)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._board is not None:
+            self._board.close()
+
+
+def _summary_writer() -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ValueError(
+            "tensorboard=True needs the package tensorboard: pip install tensorboard"
+        ) from error
+    return SummaryWriter
 
 
 def _line(record: Record) -> bytes:

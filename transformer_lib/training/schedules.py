@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from transformer_lib.arguments import check_count, check_number
+
 __all__ = ["inverse_sqrt_schedule"]
 
 
@@ -25,8 +27,10 @@ def inverse_sqrt_schedule(
         The learning rate of this step.
 
     Raises:
-        ValueError: a ``step`` or ``warmup`` below 1, ``d_model`` or ``peak`` not above 0, both
-            of them or neither.
+        TypeError: a ``step``, ``warmup`` or ``d_model`` that is no integer, a ``peak`` that is
+            no number.
+        ValueError: a ``step``, ``warmup`` or ``d_model`` below 1, a ``peak`` not above 0;
+            ``d_model`` and ``peak``, or neither.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, section 5.3, equation (3).
@@ -37,14 +41,14 @@ def inverse_sqrt_schedule(
         >>> inverse_sqrt_schedule(500, warmup=2000, peak=0.005)  # a quarter of the way up
         0.00125
     """
-    if step < 1:
-        raise ValueError(f"step must be at least 1, the first step; got {step}")
-    if warmup < 1:
-        raise ValueError(f"warmup must be at least 1 step, got {warmup}")
-    if (d_model is None) == (peak is None):
+    check_count("step", step)
+    check_count("warmup", warmup)
+    if d_model is not None and peak is None:
+        check_count("d_model", d_model)
+        scale = d_model**-0.5
+    elif peak is not None and d_model is None:
+        check_number("peak", peak, 0, closed=False)
+        scale = peak * warmup**0.5
+    else:
         raise ValueError(f"give either d_model or peak, got d_model={d_model} and peak={peak}")
-    for name, value in (("d_model", d_model), ("peak", peak)):
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be above 0, got {value}")
-    scale = d_model**-0.5 if d_model is not None else peak * warmup**0.5
     return scale * min(step**-0.5, step * warmup**-1.5)

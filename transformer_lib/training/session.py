@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
 from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.distributed import join, parts, whole, whole_model
+from transformer_lib.training.folder import Folder
 from transformer_lib.training.records import RunLog
 from transformer_lib.training.state import (
     Batches,
@@ -33,70 +34,80 @@ Validate = Callable[[nn.Module, int], dict[str, Any]]
 
 
 class Session:
-    """A model, its optimizer and its progress, and what is done with them."""
+    """A model, its optimizer and its progress, and what is done with them.
+
+    Of several ranks, all call every method, except where it says otherwise.
+    """
 
     def __init__(
         self, model: nn.Module, batches: Batches, config: TrainConfig, directory: Path | None
     ) -> None:
-        self.model, self.batches, self.config, self.directory = model, batches, config, directory
-        self.updater = Updater(model, config)
+        self.model, self.batches, self.config = model, batches, config
+        parameter = next(model.parameters(), None)
+        self.ranks = join(parameter.device if parameter is not None else torch.device("cpu"))
+        self.updater = Updater(model, config, self.ranks)
+        self.folder = Folder(directory, self.ranks)
         self.progress = Progress()
+        self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1
 
     # Beginning and going on
 
     def start(self, resume: bool | str) -> None:
         """Seed, or take up the checkpoint."""
-        if resume not in (True, False, "auto"):
-            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
-        torch.manual_seed(self.config.seed)
-        random.seed(self.config.seed)
-        self.settings = self.config.arithmetic() | describe(self.model, self.batches)
-        if self.directory is None:
-            if resume is True:
-                raise ValueError("resume=True needs a directory, got None")
-            self.log = RunLog(None)
-            return
-        for litter in self.directory.glob(".*.pt.*.tmp"):  # of a run killed while it saved
-            litter.unlink()
-        path = self.directory / "checkpoint.pt"
-        resumed = resume is True or (resume == "auto" and path.exists())
-        if resumed:
-            self.load(path)
-        else:
-            (self.directory / "best.pt").unlink(missing_ok=True)
-        self.log = RunLog(self.directory / "log.jsonl", self.progress.step if resumed else None)
+        config, ranks = self.config, self.ranks
+        seed = config.seed + 1_000_003 * ranks.rank  # else all would drop the same numbers
+        torch.manual_seed(seed)
+        random.seed(seed)
+        self.settings = config.arithmetic() | describe(self.model, self.batches)
+        self.settings["accumulate"] = self.group_size  # by however many processes
+        if any(settings != self.settings for settings in ranks.gather(self.settings)):
+            raise ValueError(
+                "config, model and batches must be the same on every rank: the batches are "
+                "divided here"
+            )
+        state = self.folder.begin(resume)
+        if state is not None:
+            self.restore(state)
+        until = None if state is None else self.progress.step
+        self.log = RunLog(
+            self.folder.path, until, writes=ranks.first, tensorboard=config.tensorboard
+        )
+        self.folder.clear(until)
+        ranks.wait()  # nobody writes before all have read
 
-    def load(self, path: Path) -> None:
-        state = load_checkpoint(path)
-        if "progress" not in state:
-            raise ValueError(f"{path} holds a model, not a run to resume")
-        check_same_run(path, state["settings"], self.settings)
-        self.model.load_state_dict(state["model"])
-        self.updater.optimizer.load_state_dict(state["optimizer"])
-        set_random_state(state["random"], self.updater.device)
+    def restore(self, state: dict[str, Any]) -> None:
+        check_same_run(self.folder.checkpoint, state["settings"], self.settings)
+        present = self.model.state_dict()
+        self.model.load_state_dict(parts(state["model"], present))
+        optimizer, parameters = state["optimizer"], self.updater.parameters
+        for number, moments in optimizer["state"].items():
+            optimizer["state"][number] = parts(moments, dict.fromkeys(moments, parameters[number]))
+        self.updater.optimizer.load_state_dict(optimizer)
+        # As many processes as before draw the same numbers as before; others cannot.
+        if len(state["random"]) == self.ranks.size:
+            set_random_state(state["random"][self.ranks.rank], self.updater.device)
         self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
 
-    def save(self) -> None:
-        if self.directory is None:
+    def save(self, keep: bool = False) -> None:
+        """Save a checkpoint; ``keep`` its model if such are kept."""
+        if self.folder.path is None:
             return
         self.read_loss()
-        save_checkpoint(
-            self.directory / "checkpoint.pt",
-            {
-                "model": self.model.state_dict(),
-                "optimizer": self.updater.optimizer.state_dict(),
-                "progress": asdict(self.progress),
-                "random": random_state(self.updater.device),
-                "settings": self.settings,
-            },
-        )
+        state = {
+            "model": whole(self.model.state_dict()),
+            "optimizer": whole(self.updater.optimizer.state_dict()),
+            "progress": asdict(self.progress),
+            "random": self.ranks.gather(random_state(self.updater.device)),
+            "settings": self.settings,
+        }
+        self.folder.save(state, self.config.keep_last if keep else None)
         self.saved_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
         """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
-        at, size = self.progress, self.config.accumulate
+        at, size = self.progress, self.group_size
         while True:
             stream = islice(iter(self.batches.epoch(at.epoch)), at.index, None)
             group = list(islice(stream, size))
@@ -157,25 +168,35 @@ class Session:
         began = time.perf_counter()
         self.model.eval()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), whole_model(self.model):
                 metrics = validate(self.model, self.progress.epoch)
         finally:
             self.model.train()
         self.progress.seconds += time.perf_counter() - began
-        return {k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()}
+        if not isinstance(metrics, dict):
+            raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
+        if self.config.patience is not None and "loss" not in metrics:
+            raise ValueError("validate must return a 'loss' for patience to wait for, got none")
+        metrics = {k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()}
+        return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
         at = self.progress
         at.validated = at.step
-        self.log.add(self.stamp() | {f"val_{name}": value for name, value in metrics.items()})
         loss = metrics.get("loss", math.inf)
-        if loss < at.best:
+        is_best = loss < at.best
+        at.since_best = 0 if is_best else at.since_best + 1
+        record = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
+        if self.patience_is_over():
+            record["stopped"] = f"no lower val_loss in {at.since_best} validations"
+        self.log.add(record)
+        if self.record_is_due():  # the patience is over, and some steps are not recorded yet
+            self.record()
+        if is_best:
             at.best = loss
-            if self.directory is not None:
-                save_checkpoint(
-                    self.directory / "best.pt",
-                    {"model": self.model.state_dict(), "step": at.step, "val_loss": loss},
-                )
+            self.folder.save_best(
+                {"model": whole(self.model.state_dict()), "step": at.step, "val_loss": loss}
+            )
 
     def stamp(self) -> dict[str, Any]:
         at = self.progress
@@ -183,9 +204,15 @@ class Session:
 
     def is_over(self) -> bool:
         config, at = self.config, self.progress
-        return (config.max_steps is not None and at.step >= config.max_steps) or (
-            config.epochs is not None and at.epoch >= config.epochs
+        return (
+            (config.max_steps is not None and at.step >= config.max_steps)
+            or (config.epochs is not None and at.epoch >= config.epochs)
+            or self.patience_is_over()
         )
+
+    def patience_is_over(self) -> bool:
+        patience = self.config.patience
+        return patience is not None and self.progress.since_best >= patience
 
     def record_is_due(self) -> bool:
         at = self.progress

@@ -6,18 +6,16 @@ import hashlib
 import math
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 __all__ = [
     "Batches",
     "Progress",
-    "alone_in",
     "check_same_run",
     "describe",
     "random_state",
@@ -52,35 +50,10 @@ class Progress:
     seconds: float = 0.0
     validated: int = 0  # step of the last validation
     best: float = math.inf  # lowest validation loss
+    since_best: int = 0  # validations since then
     window_loss: float = 0.0  # since the last record
     window_tokens: int = 0
     window_seconds: float = 0.0
-
-
-@contextmanager
-def alone_in(directory: Path | None) -> Iterator[None]:
-    """Keep a second run out of the directory, which is made if there is none.
-
-    The lock is the system's: it ends with the process, however that ends. Windows has none.
-
-    Raises:
-        RuntimeError: another run is in there.
-    """
-    if directory is None:
-        yield
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with open(directory / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RuntimeError(f"another run is writing to {directory}") from error
-        yield
 
 
 def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
@@ -94,6 +67,10 @@ def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
     # The first batch knows the text, the vocabulary, the seed and the size of the batches.
     digest = hashlib.sha256(str(len(batches)).encode())
     for tensor in next(iter(batches.epoch(0)), ()):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"batches.epoch(0) must give tuples of tensors, got {type(tensor).__name__} in one"
+            )
         digest.update(repr(tensor.tolist()).encode())
     return sizes | {"data": digest.hexdigest()[:16]}
 

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from torch import nn
 
+from transformer_lib.training.checkpoint import check_path
 from transformer_lib.training.config import TrainConfig
-from transformer_lib.training.interrupts import Interrupts
+from transformer_lib.training.folder import alone_in
+from transformer_lib.training.interrupts import Interrupts, stop
 from transformer_lib.training.records import History
 from transformer_lib.training.session import Session, Validate
-from transformer_lib.training.state import Batches, alone_in
+from transformer_lib.training.state import Batches
 
 __all__ = ["fit"]
 
@@ -31,8 +33,17 @@ def fit(
 
     Every update divides the summed loss by all its tokens, over how many batches they may be
     spread. In a ``directory`` the run keeps ``log.jsonl``, ``checkpoint.pt``, from which it goes
-    on, and ``best.pt``, the model of the lowest validation loss. A run that was killed and
-    resumed ends, on the same machine, in the same bits as one that was not.
+    on, ``best.pt``, the model of the lowest validation loss, and, with ``keep_last``, the last
+    models as ``step-….pt``. A run that was killed and resumed ends, on the same machine, in the
+    same bits as one that was not.
+
+    Under ``torchrun``, all processes call it with the same arguments, each with the model on a
+    device of its own (:func:`~transformer_lib.training.distributed.local_device`). An update then
+    takes ``accumulate`` batches for each process, off one common order, and its gradient is that
+    of one process with all these batches. The first process writes the files; all must see them.
+    A checkpoint holds the whole model, and may be resumed by any number of processes for which
+    ``accumulate`` times their number is what it was; to the same bits by the same number. After
+    ``parallel="fsdp"``, the model stays in parts: load a checkpoint into a new one.
 
     Args:
         model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
@@ -50,12 +61,14 @@ def fit(
         All records of the run, those before a resumption included.
 
     Raises:
+        TypeError: an argument of another kind.
         ValueError: a checkpoint of a run with other settings, other data or another model; an
             epoch without batches.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
         KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
+        SystemExit: likewise SIGTERM, with which schedulers and ``torchrun`` stop a process.
 
     Note:
         Seeds ``torch`` and ``random`` with ``config.seed``.
@@ -70,15 +83,18 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
+    _check(model, batches, config, validate, directory)
     directory = None if directory is None else Path(directory)
     run = Session(model, batches, config, directory)
     was_training = model.training
     model.train()
     try:
-        with alone_in(directory):
+        with alone_in(directory if run.ranks.first else None):
             run.start(resume)
-            with Interrupts() as interrupts, _bar(run, progress) as bar:
+            together = run.ranks.size > 1
+            with Interrupts(together) as interrupts, _bar(run, progress) as bar:
                 _loop(run, validate, interrupts, bar)
+            run.log.close()
     finally:
         model.train(was_training)
     return run.log.history
@@ -89,23 +105,37 @@ def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: 
     while True:
         if run.record_is_due():
             bar.set_postfix(run.record(), refresh=False)
+        if signum := run.ranks.largest(interrupts.pending):
+            run.save()
+            stop(signum)
         if validate and run.validation_is_due():
             try:
                 with interrupts.let_through():
                     metrics = run.measure(validate)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 run.save()  # resumes with this validation
                 raise
             run.record_validation(metrics)
         if run.checkpoint_is_due():
-            run.save()
+            run.save(keep=True)
         if run.is_over():
             return
         run.step(*next(groups))
         bar.update()
-        if interrupts.pending:
-            run.save()
-            raise KeyboardInterrupt
+
+
+def _check(model: Any, batches: Any, config: Any, validate: Any, directory: Any) -> None:
+    for name, value, kind in (("model", model, nn.Module), ("config", config, TrainConfig)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
+        raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
+    if validate is not None and not callable(validate):
+        raise TypeError(f"validate must be a function, got {type(validate).__name__}")
+    if validate is None and config.patience is not None:
+        raise ValueError("validate must be given for patience to wait for its loss, got None")
+    if directory is not None:
+        check_path("directory", directory)
 
 
 def _bar(run: Session, shown: bool) -> Any:
@@ -114,7 +144,11 @@ def _bar(run: Session, shown: bool) -> Any:
     config = run.config
     ends = [config.max_steps] if config.max_steps is not None else []
     if config.epochs is not None:
-        ends.append(config.epochs * math.ceil(len(run.batches) / config.accumulate))
+        ends.append(config.epochs * math.ceil(len(run.batches) / run.group_size))
     return tqdm(
-        total=min(ends), initial=run.progress.step, disable=not shown, unit="step", desc="training"
+        total=min(ends),
+        initial=run.progress.step,
+        disable=not (shown and run.ranks.first),
+        unit="step",
+        desc="training",
     )

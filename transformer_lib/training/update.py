@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.training.config import TrainConfig
+from transformer_lib.training.distributed import Ranks, share, whole, wrap
 from transformer_lib.training.losses import cross_entropy
 from transformer_lib.training.schedules import inverse_sqrt_schedule
 
 __all__ = ["Updater"]
+
+BACKEND = "inductor"  # of torch.compile
 
 
 class Updater:
@@ -20,22 +26,25 @@ class Updater:
     Args:
         model: trained on the device that it is on.
         config: the numbers of the run.
+        ranks: the processes that share each update.
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
-            model to derive it from.
+            model to derive it from; ``compile`` without a compiler.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
-        self.model, self.config = model, config
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        if not self.parameters:
+    def __init__(self, model: nn.Module, config: TrainConfig, ranks: Ranks | None = None) -> None:
+        self.config, self.ranks = config, ranks or Ranks()
+        if not any(p.requires_grad for p in model.parameters()):
             raise ValueError("model must have parameters to train, got none")
-        self.device = self.parameters[0].device
         d_model = getattr(getattr(model, "config", None), "d_model", None)
         if config.peak_lr is None and d_model is None:
             raise ValueError("peak_lr must be given: the model has no config.d_model")
         self._height = {"d_model": d_model} if config.peak_lr is None else {"peak": config.peak_lr}
+        self._wrapped = wrap(model, self.ranks, config.parallel)
+        self.model = _compiled(self._wrapped) if config.compile else self._wrapped
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.device = self.parameters[0].device
         self._amp = self.device.type == "cuda" if config.amp == "auto" else bool(config.amp)
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=0.0, betas=config.betas, eps=config.eps, fused=True
@@ -47,7 +56,8 @@ class Updater:
     def step(self, number: int, group: list[Any]) -> int:
         """Make update ``number``, the first being 1; returns how many tokens it learned from.
 
-        The gradient is that of the loss per token, over all tokens of all batches in the group.
+        The gradient is that of the loss per token, over all tokens of all batches in the group,
+        of which each rank works through its share.
         """
         config = self.config
         # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
@@ -56,20 +66,23 @@ class Updater:
         for settings in self.optimizer.param_groups:
             settings["lr"] = self.lr
         self.optimizer.zero_grad()
-        for batch in group:
+        for batch, weight in share(self._wrapped, group, self.ranks):
             *inputs, labels = batch.to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
                 logits = self.model(*inputs)
-            total = cross_entropy(
-                logits.float() if self._amp else logits,
-                labels,
-                label_smoothing=config.label_smoothing,
-                pad_id=config.pad_id,
-            ).total
+            total = (
+                weight
+                * cross_entropy(
+                    logits.float() if self._amp else logits,
+                    labels,
+                    label_smoothing=config.label_smoothing,
+                    pad_id=config.pad_id,
+                ).total
+            )
             (total / max(tokens, 1)).backward()
             self._loss += total.detach()
         if config.clip_norm is not None:
-            norm = nn.utils.clip_grad_norm_(self.parameters, config.clip_norm)
+            norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm))
             self.norm = norm
             self._loss += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
         self.optimizer.step()
@@ -77,6 +90,17 @@ class Updater:
 
     def take_loss(self) -> float:
         """The loss summed since the last call. A GPU stalls at this, so not at every step."""
-        loss = self._loss.item()
+        loss = self.ranks.total(self._loss.item()) / self.ranks.size
         self._loss.zero_()
         return loss
+
+
+def _compiled(model: nn.Module) -> nn.Module:
+    usual = {"win32": "cl", "darwin": "clang++"}.get(sys.platform, "g++")
+    compiler = os.environ.get("CXX", usual)
+    if BACKEND == "inductor" and not shutil.which(compiler):
+        raise ValueError(
+            f"compile=True needs a C++ compiler, and there is no {compiler}: install one, or name "
+            f"yours in the environment variable CXX"
+        )
+    return torch.compile(model, backend=BACKEND)  # pyright: ignore[reportReturnType]

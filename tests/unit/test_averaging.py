@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_lib.training import average_checkpoints, save_checkpoint
+
+
+def saved(folder: Path, *models: dict) -> list[Path]:
+    paths = [folder / f"step-{i}.pt" for i in range(len(models))]
+    for path, model in zip(paths, models, strict=True):
+        save_checkpoint(path, {"model": model, "step": 1})
+    return paths
+
+
+def test_the_mean_of_each_parameter(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    models = [{"weight": torch.randn(3, 5), "bias": torch.randn(3)} for _ in range(7)]
+    mean = average_checkpoints(saved(tmp_path, *models))
+    for name in ("weight", "bias"):
+        expected = torch.stack([model[name].double() for model in models]).mean(0)
+        torch.testing.assert_close(mean[name].double(), expected, rtol=1e-7, atol=1e-8)
+        assert mean[name].dtype is torch.float32
+
+
+def test_half_precision_is_not_summed_in_half(tmp_path: Path) -> None:
+    models = [{"weight": torch.full((2,), 257.0 + i % 2 * 2).bfloat16()} for i in range(64)]
+    mean = average_checkpoints(saved(tmp_path, *models))["weight"]
+    expected = torch.stack([m["weight"].double() for m in models]).mean(0).bfloat16()
+    assert mean.dtype is torch.bfloat16 and torch.equal(mean, expected)
+
+
+def test_counts_are_the_last_ones(tmp_path: Path) -> None:
+    models = [
+        {"count": torch.tensor(n), "on": torch.tensor(n > 5), "weight": torch.tensor(float(n))}
+        for n in (3, 4, 8)
+    ]
+    mean = average_checkpoints([str(path) for path in saved(tmp_path, *models)])
+    assert {name: tensor.item() for name, tensor in mean.items()} == {
+        "count": 8,
+        "on": True,
+        "weight": 5.0,
+    }
+
+
+def test_one_is_its_own_mean(tmp_path: Path) -> None:
+    weight = torch.randn(3, 5)
+    assert torch.equal(average_checkpoints(saved(tmp_path, {"a": weight}))["a"], weight)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"b": torch.ones(2)}, r"a is torch.float32 \(2,\) in .*step-0.pt, not there in .*step-1"),
+        ({"a": torch.ones(2), "b": torch.ones(2)}, "b is not there in .*step-0"),
+        ({"a": torch.ones(3)}, r"a is .* \(2,\) in .*step-0.pt, .* \(3,\) in .*step-1.pt"),
+        ({"a": torch.ones(2).double()}, "a is torch.float32 .*torch.float64"),
+    ],
+)
+def test_other_models_are_refused(other: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="paths must be checkpoints of one model: " + message):
+        average_checkpoints(saved(tmp_path, {"a": torch.ones(2)}, other))
+
+
+def test_errors_name_the_argument(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="paths must hold at least one path"):
+        average_checkpoints([])
+    with pytest.raises(TypeError, match=r"paths must be a list of paths, got 'a\.pt'"):
+        average_checkpoints("a.pt")
+    with pytest.raises(TypeError, match=r"paths must be.*got 3"):
+        average_checkpoints([3])
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        average_checkpoints([tmp_path / "nowhere.pt"])
+    save_checkpoint(tmp_path / "none.pt", {"step": 3})
+    with pytest.raises(ValueError, match=r"paths must be checkpoints of models, .*none\.pt"):
+        average_checkpoints([tmp_path / "none.pt"])

@@ -1,0 +1,331 @@
+"""Two processes under torchrun compute what one does, and survive what one survives."""
+
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import transformer_lib
+from transformer_lib import ModelConfig, Transformer
+from transformer_lib.data import Batches
+from transformer_lib.training import (
+    History,
+    TrainConfig,
+    evaluate,
+    fit,
+    load_checkpoint,
+    local_device,
+    update,
+)
+from transformer_lib.training.distributed import Ranks, join, share, wrap
+
+V = 17
+STEPS = 20
+HALF = 9  # in the middle of an epoch
+WAYS = ("ddp", "fsdp")
+CLOCKS = ("seconds", "window_seconds", "tokens_per_second")
+
+
+def data(batch_size: int = 5, seed: int = 0, n: int = 33) -> Batches:
+    draw = random.Random(seed)
+    rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 7))] for _ in range(n)]
+    # 7 batches of uneven counts, so that the last of an epoch is alone in its group.
+    return Batches([(row, row[::-1]) for row in rows], batch_size=batch_size, seed=seed)
+
+
+def settings(**change) -> TrainConfig:
+    few = {"max_steps": STEPS, "warmup": 6, "peak_lr": 0.005, "log_every": 1}
+    return TrainConfig(**few | {"validate_every": 7, "checkpoint_every": 3} | change)
+
+
+class Dying(Transformer):
+    """Gets a signal in the middle of a step of training."""
+
+    def __init__(self, config: ModelConfig, signum: int, step: int) -> None:
+        super().__init__(config)
+        self.signum, self.left = signum, step
+
+    def forward(self, *ids):
+        self.left -= self.training
+        if self.left == 0:
+            os.kill(os.getpid(), self.signum)
+        return super().forward(*ids)
+
+
+class Simple(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.output = nn.Embedding(V, 8), nn.Linear(8, V)
+
+    def forward(self, source, target):
+        return self.output(self.embedding(source).sum(1, keepdim=True) + self.embedding(target))
+
+
+def model(dropout: float = 0.0, seed: int = 0, **death) -> Transformer:
+    torch.manual_seed(seed)
+    config = ModelConfig(
+        vocab_size=V, d_model=16, n_heads=2, n_layers=1, d_ff=32, max_len=32, dropout=dropout
+    )
+    return Dying(config, **death) if death else Transformer(config)
+
+
+def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **arguments):
+    held_out = data(seed=3, n=8)
+    return fit(
+        m,
+        batches or data(),
+        config,
+        validate=lambda m, epoch: evaluate(m, held_out),
+        directory=folder,
+        progress=False,
+        **arguments,
+    )
+
+
+# What the processes do
+
+
+def _parity(folder: Path) -> None:
+    rank = int(os.environ["RANK"])
+    report: dict = {}
+    for way in WAYS:
+        for accumulate in (1, 3):
+            # Another beginning on rank 1: rank 0's must count.
+            m = model(seed=rank)
+            config = settings(accumulate=accumulate, parallel=way)
+            history = run(folder / f"{way}{accumulate}", m, config)
+            report[f"{way}{accumulate}"] = list(history)
+            parameters = [getattr(p, "full_tensor", lambda p=p: p)() for p in m.parameters()]
+            torch.save(parameters, folder / f"{way}{accumulate}.rank{rank}.pt")
+        noisy = settings(parallel=way, keep_last=2)
+        run(folder / f"{way}-noisy", model(0.3), noisy)
+        death = {"signum": signal.SIGTERM, "step": HALF} if rank == 1 else {}
+        try:
+            run(folder / f"{way}-stopped", model(0.3, **death), noisy)
+        except SystemExit as end:
+            report[f"{way}-stopped"] = end.code
+        run(folder / f"{way}-stopped", model(0.3, seed=5), noisy, resume=True)
+    idle = model()
+    idle.extra = nn.Linear(2, 3)
+    try:
+        run(None, idle, settings())
+    except ValueError as error:
+        report["idle"] = str(error)
+    update.BACKEND = "eager"
+    for compile in (False, True):
+        torch.manual_seed(0)
+        config = settings(max_steps=6, compile=compile)
+        report[f"compile {compile}"] = list(run(None, Simple(), config))
+    try:
+        run(None, model(), settings(), data(seed=rank))
+    except ValueError as error:
+        report["refused"] = str(error)
+    (folder / f"report{rank}.json").write_text(json.dumps(report))
+
+
+def _killed(folder: Path, when: str) -> None:
+    death = {"signum": signal.SIGKILL, "step": int(when)} if os.environ["RANK"] == "1" else {}
+    run(folder, model(0.3, **death), settings(keep_last=2))
+
+
+def _resumed(folder: Path) -> None:
+    run(folder, model(0.3, seed=5), settings(keep_last=2), resume=True)
+
+
+def torchrun(*arguments) -> subprocess.CompletedProcess:
+    home = Path(transformer_lib.__file__).parents[1]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return subprocess.run(
+        [sys.executable, *launcher, __file__, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    done = torchrun("_parity", folder)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def one() -> dict[str, tuple[History, nn.Module]]:
+    """One process, with all batches of the two."""
+    torch.set_num_threads(1)
+    found = {}
+    for name, accumulate, size in (("1", 2, 5), ("3", 6, 5), ("large", 1, 10)):
+        m = model()
+        found[name] = run(None, m, settings(accumulate=accumulate), data(size)), m
+    return found
+
+
+def report(two: Path, rank: int = 0) -> dict:
+    return json.loads((two / f"report{rank}.json").read_text())
+
+
+# One process and two
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs Gloo and signals")
+class TestTwoProcesses:
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize(("ours", "theirs"), [("1", "1"), ("1", "large"), ("3", "3")])
+    def test_the_same_losses_as_one(self, way: str, ours: str, theirs: str, two, one) -> None:
+        together, (alone, m) = History(report(two)[way + ours]), one[theirs]
+        for name in ("loss", "val_loss", "gradient_norm"):
+            steps, values = together.column(name)
+            assert steps == alone.column(name)[0] == ([7, 14, 20] if "val" in name else steps)
+            for step, a, b in zip(steps, values, alone.column(name)[1], strict=True):
+                assert abs(a - b) < 1e-6 * (1 if "loss" in name else b), (name, step)
+        assert len(together.column("loss")[0]) == STEPS
+        for name in ("tokens", "epoch", "lr"):
+            assert together.column(name) == alone.column(name)
+        saved = load_checkpoint(two / f"{way}{ours}" / "checkpoint.pt")["model"]
+        assert saved.keys() == m.state_dict().keys()
+        # Not the parameters: the keys' bias has no gradient, so Adam follows the rounding.
+        same, batch = model(), next(data().epoch(0))
+        same.load_state_dict(saved)
+        with torch.no_grad():
+            expected = m.eval()(batch.source, batch.target_input)
+            found = same.eval()(batch.source, batch.target_input)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+    @pytest.mark.parametrize("name", ["ddp1", "ddp3", "fsdp1", "fsdp3"])
+    def test_both_have_the_same_model_and_records(self, name: str, two: Path) -> None:
+        first, second = (torch.load(two / f"{name}.rank{rank}.pt") for rank in (0, 1))
+        assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+        first, second = (plain(report(two, rank)[name]) for rank in (0, 1))
+        assert first == second and len(first) == STEPS + 3
+        written = History.read(two / name / "log.jsonl")
+        assert plain(written) == first
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_signal_to_one_stops_both_and_both_resume(self, way: str, two: Path) -> None:
+        assert [report(two, rank)[f"{way}-stopped"] for rank in (0, 1)] == [143, 143]
+        assert_same_run(two / f"{way}-stopped", two / f"{way}-noisy")
+        first, second = load_checkpoint(two / f"{way}-noisy" / "checkpoint.pt")["random"]
+        assert not torch.equal(first["torch"], second["torch"]), "both drop the same numbers"
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_one_goes_on_where_two_stopped(self, way: str, two: Path, tmp_path: Path) -> None:
+        shutil.copytree(two / f"{way}1", tmp_path, dirs_exist_ok=True)
+        longer = settings(accumulate=2, max_steps=STEPS + 5)
+        history = run(tmp_path, model(), longer, resume=True)
+        m = model()
+        expected = run(None, m, longer)
+        steps, losses = history.column("loss")
+        assert steps == expected.column("loss")[0]
+        assert losses == pytest.approx(expected.column("loss")[1], abs=3e-6)
+        with pytest.raises(ValueError, match="its accumulate is 2, now it is 1"):
+            run(tmp_path, model(), settings(accumulate=1), resume=True)
+
+    def test_compiled(self, two: Path) -> None:
+        assert plain(report(two)["compile True"]) == plain(report(two)["compile False"])
+
+    def test_batches_already_divided_are_refused(self, two: Path) -> None:
+        for rank in (0, 1):
+            assert "batches must be the same on every rank" in report(two, rank)["refused"]
+
+    def test_parameters_without_a_gradient_are_named(self, two: Path) -> None:
+        assert "make use of all its parameters" in report(two)["idle"]
+        assert "extra.weight had no part" in report(two)["idle"]
+
+    def test_one_is_killed_and_both_resume(self, two: Path, tmp_path: Path) -> None:
+        when = random.SystemRandom().randint(4, STEPS - 2)  # any will do; a failure shows which
+        done = torchrun("_killed", tmp_path, when)
+        assert done.returncode != 0, done.stderr
+        state = load_checkpoint(tmp_path / "checkpoint.pt")
+        assert state["progress"]["step"] == (when - 1) // 3 * 3, done.stderr
+        done = torchrun("_resumed", tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert_same_run(tmp_path, two / "ddp-noisy")
+        names = [path.name for path in sorted(tmp_path.glob("step-*"))]
+        assert names == ["step-00000018.pt", "step-00000020.pt"]
+
+
+def plain(records: list[dict]) -> list[dict]:
+    return [{k: v for k, v in record.items() if k not in CLOCKS} for record in records]
+
+
+def assert_same_run(folder: Path, expected: Path) -> None:
+    for name in ("checkpoint.pt", "best.pt"):
+        ours, theirs = load_checkpoint(folder / name), load_checkpoint(expected / name)
+        for state in (ours, theirs):
+            for clock in CLOCKS:
+                state.get("progress", {}).pop(clock, None)
+        assert_same_bits(ours, theirs)
+    ours, theirs = (History.read(path / "log.jsonl") for path in (folder, expected))
+    assert plain(ours) == plain(theirs)
+
+
+def assert_same_bits(ours, theirs) -> None:
+    assert type(ours) is type(theirs)
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys()
+        for key in ours:
+            assert_same_bits(ours[key], theirs[key])
+    elif isinstance(ours, list | tuple):
+        for pair in zip(ours, theirs, strict=True):
+            assert_same_bits(*pair)
+    else:
+        assert torch.equal(ours, theirs) if isinstance(ours, torch.Tensor) else ours == theirs
+
+
+# Without processes
+
+
+def test_alone_a_process_talks_to_itself() -> None:
+    ranks = join(torch.device("cpu"))
+    assert ranks == Ranks() and ranks.first
+    assert (ranks.total(1.5), ranks.largest(3), ranks.gather("a")) == (1.5, 3, ["a"])
+    ranks.wait()
+    m = nn.Linear(2, 2)
+    assert wrap(m, ranks, "fsdp") is m
+    assert list(share(m, ["a", "b"], ranks)) == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+@pytest.mark.parametrize("size", [2, 3])
+def test_each_batch_is_taken_once_and_all_keep_in_step(n: int, size: int) -> None:
+    shares = [list(share(None, list(range(n)), Ranks(rank, size))) for rank in range(size)]
+    assert {len(own) for own in shares} == {math.ceil(n / size)}
+    taken = [batch for own in shares for batch, weight in own if weight]
+    assert sorted(taken) == list(range(n))
+    assert {weight for own in shares for _, weight in own} <= {0, size}
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert local_device() == torch.device("cuda") and not chosen
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert local_device() == torch.device("cuda:1") and chosen == ["cuda:1"]
+    assert local_device("cpu") == torch.device("cpu")
+
+
+def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.distributed.fsdp", None)
+    with pytest.raises(ValueError, match=r"parallel='fsdp' needs PyTorch 2\.6 or later, this is"):
+        wrap(nn.Linear(2, 2), Ranks(0, 2), "fsdp")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,93 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer_lib.training import History
+from transformer_lib.training.records import RunLog
+
+os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+
+
+def test_a_column_is_ready_to_plot() -> None:
+    history = History(
+        [{"step": 3, "loss": 2.0}, {"step": 3, "val_loss": 1.0}, {"step": 6, "loss": 1}]
+    )
+    assert history.column("loss") == ([3, 6], [2.0, 1])
+    assert history.column("bleu") == ([], [])
+    with pytest.raises(TypeError, match="name must be a string, got 3"):
+        history.column(3)
+
+
+def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+    assert History.read(path) == [{"step": 1, "loss": 2.0}]
+    for broken, line in (('{"step": 1, "lo\n{"step": 2}\n', 1), ('{"step": 1}\n[2]\n', 2)):
+        path.write_text(broken)
+        with pytest.raises(ValueError, match=f"line {line}"):
+            History.read(path)
+
+
+def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 3}\n{"step": 6}\n{"step": 8}\n{"st')
+    log = RunLog(tmp_path, until=6)
+    log.add({"step": 7})
+    assert log.history == History.read(path) == [{"step": 3}, {"step": 6}, {"step": 7}]
+    assert RunLog(tmp_path).history == History.read(path) == []
+
+
+def test_what_is_no_log(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
+        History.read(tmp_path / "nowhere.jsonl")
+    with pytest.raises(TypeError, match="path must be a path, got 0"):
+        History.read(0)
+
+
+def test_who_does_not_write_reads(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"step": 3}\n{"step": 6}\n')
+    log = RunLog(tmp_path, until=3, writes=False)
+    log.add({"step": 4})
+    log.close()
+    assert log.history == [{"step": 3}, {"step": 4}]
+    assert History.read(tmp_path / "log.jsonl") == [{"step": 3}, {"step": 6}]
+
+
+def _scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(folder))
+    events.Reload()
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
+
+
+def test_tensorboard_shows_what_the_log_holds(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    log = RunLog(tmp_path, tensorboard=True)
+    log.add({"step": 2, "loss": 3.5, "note": "text"})
+    log.add({"step": 4, "loss": 2.5})
+    log.add({"step": 4, "val_loss": 2.0})
+    assert _scalars(tmp_path / "tensorboard") == {
+        "loss": [(2, 3.5), (4, 2.5)],
+        "val_loss": [(4, 2.0)],
+    }
+    log.close()
+    log = RunLog(tmp_path, until=2, tensorboard=True)  # killed, and resumed after step 2
+    log.add({"step": 4, "loss": 2.25})
+    log.close()
+    assert _scalars(tmp_path / "tensorboard")["loss"] == [(2, 3.5), (4, 2.25)]
+
+
+def test_tensorboard_needs_a_folder_and_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="tensorboard=True needs a directory"):
+        RunLog(None, tensorboard=True)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match="pip install tensorboard"):
+        RunLog(tmp_path, tensorboard=True)
+    assert not list(tmp_path.iterdir())

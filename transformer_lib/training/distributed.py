@@ -1,0 +1,226 @@
+"""Several processes, one run: what they tell each other, and how they share batches and model.
+
+``torchrun`` starts the processes, PyTorch's ``DistributedDataParallel`` and ``fully_shard`` add up
+their gradients. What is left is to see that they compute what one process would.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+__all__ = ["Ranks", "join", "local_device", "parts", "share", "whole", "whole_model", "wrap"]
+
+
+def local_device(device: str = "auto") -> torch.device:
+    """The device of this process: under ``torchrun``, each on a machine takes a GPU of its own.
+
+    Args:
+        device: ``"auto"`` is the GPU if there is one; else a name such as ``"cpu"``.
+
+    Example:
+        >>> local_device("cpu")
+        device(type='cpu')
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    return torch.device(device)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a run. Alone, a process talks to itself.
+
+    What they tell each other are a few numbers, on the CPU: a GPU is not made to wait for them.
+    """
+
+    rank: int = 0  # of this process
+    size: int = 1
+    group: Any = None  # of PyTorch, for messages; None if alone
+
+    @property
+    def first(self) -> bool:
+        """Is this the one that writes?"""
+        return self.rank == 0
+
+    def total(self, value: float) -> float:
+        """The sum of every rank's value."""
+        return self._reduce(value, dist.ReduceOp.SUM) if self.group else value
+
+    def largest(self, value: int) -> int:
+        """The largest of every rank's value."""
+        return int(self._reduce(value, dist.ReduceOp.MAX)) if self.group else value
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, in order of rank, the same list on all."""
+        if not self.group:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value, group=self.group)
+        return values
+
+    def wait(self) -> None:
+        """Go on when all have come this far."""
+        self.largest(0)
+
+    def _reduce(self, value: float, how: Any) -> float:
+        tensor = torch.tensor(value, dtype=torch.float64)
+        dist.all_reduce(tensor, how, group=self.group)
+        return tensor.item()
+
+
+def join(device: torch.device) -> Ranks:
+    """Join the processes that ``torchrun`` started. Without it, alone.
+
+    The process group is set up if nobody did; it stays for whoever comes after.
+
+    Args:
+        device: of the model, which decides between NCCL and Gloo.
+    """
+    if not dist.is_available():
+        return Ranks()
+    if not dist.is_initialized():
+        if "RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
+            return Ranks()
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    if dist.get_world_size() == 1:
+        return Ranks()
+    return Ranks(dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo"))
+
+
+def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
+    """The model with gradients that are averaged over all ranks, all of which start from rank 0's.
+
+    Args:
+        model: with ``"fsdp"`` it is changed in place: from then on, its parameters are parts.
+        ranks: alone, the model is returned as it is.
+        how: ``"ddp"`` or ``"fsdp"``.
+
+    Raises:
+        ValueError: ``"fsdp"`` with a PyTorch before 2.6.
+    """
+    if ranks.size == 1:
+        return model
+    device = next(model.parameters()).device
+    if how == "ddp":
+        return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device])
+    try:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import FSDPModule, fully_shard
+    except ImportError as error:
+        raise ValueError(
+            f"parallel='fsdp' needs PyTorch 2.6 or later, this is {torch.__version__}"
+        ) from error
+    if isinstance(model, FSDPModule):  # by a run before this one
+        return model
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            dist.broadcast(tensor, src=0)
+    mesh = init_device_mesh(device.type, (ranks.size,))
+    # One unit per layer: only the parameters of the layer at work are whole.
+    for layers in [module for module in model.modules() if isinstance(module, nn.ModuleList)]:
+        for layer in layers:
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int]]:
+    """This rank's batches out of a group for one update, each with its weight.
+
+    Rank r takes every ``size``-th batch from number r on. Gradients are averaged over the ranks, so
+    that a weight of ``size`` makes them a sum. The last group of an epoch may not go round: who
+    goes without takes the first batch once more, with weight 0, as all must keep in step. They
+    exchange gradients with the last batch only.
+
+    Args:
+        model: as :func:`wrap` returned it.
+        group: all batches of the update, the same on all ranks.
+        ranks: alone, the batches come as they are, with weight 1.
+
+    Raises:
+        ValueError: parameters that get no gradient, for which DDP would wait.
+    """
+    own = [(batch, ranks.size) for batch in group[ranks.rank :: ranks.size]]
+    if len(own) * ranks.size < len(group):
+        own.append((group[0], 0))
+    for pair in own[:-1]:
+        with _apart(model):
+            yield pair
+    yield own[-1]
+    if isinstance(model, DistributedDataParallel):
+        idle = [n for n, p in model.module.named_parameters() if p.requires_grad and p.grad is None]
+        if idle:
+            raise ValueError(
+                f"model must make use of all its parameters with parallel='ddp': {idle[0]} had no "
+                f"part in the output. Freeze such with requires_grad_(False)"
+            )
+
+
+@contextmanager
+def _apart(model: Any) -> Iterator[None]:
+    """Gradients stay where they are."""
+    if isinstance(model, DistributedDataParallel):
+        with model.no_sync():
+            yield
+    elif hasattr(model, "set_requires_gradient_sync"):  # fully_shard gave it
+        model.set_requires_gradient_sync(False)
+        try:
+            yield
+        finally:
+            model.set_requires_gradient_sync(True)
+    else:
+        yield
+
+
+# Parts and wholes: no-ops but for fully_shard
+
+
+def whole(tree: Any) -> Any:
+    """Nested dicts and lists of tensors, with those put together that lie in parts on the ranks.
+
+    All ranks must call it.
+    """
+    if isinstance(tree, dict):
+        return {name: whole(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [whole(value) for value in tree]
+    return tree.full_tensor() if _is_part(tree) else tree
+
+
+def parts(saved: Any, present: Any) -> Any:
+    """The inverse of :func:`whole`: ``saved``, in parts where ``present`` is."""
+    if isinstance(saved, dict) and isinstance(present, dict):
+        return {name: parts(value, present.get(name)) for name, value in saved.items()}
+    if isinstance(saved, Tensor) and _is_part(present) and saved.shape == present.shape:
+        from torch.distributed.tensor import distribute_tensor
+
+        return distribute_tensor(saved.to(present.device), present.device_mesh, present.placements)
+    return saved
+
+
+@contextmanager
+def whole_model(model: Any) -> Iterator[None]:
+    """Within, any method of the model may be called, not only its forward."""
+    if not hasattr(model, "unshard"):
+        yield
+        return
+    model.unshard()
+    try:
+        yield
+    finally:
+        model.reshard()
+
+
+def _is_part(value: Any) -> bool:
+    return hasattr(value, "full_tensor")

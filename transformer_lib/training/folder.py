@@ -1,0 +1,109 @@
+"""The folder of a run: which files lie there, and in which order they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.training.distributed import Ranks
+
+__all__ = ["Folder", "alone_in"]
+
+
+@contextmanager
+def alone_in(directory: Path | None) -> Iterator[None]:
+    """Keep a second run out of the directory, which is made if there is none.
+
+    The lock is the system's: it ends with the process, however that ends. Windows has none.
+
+    Raises:
+        RuntimeError: another run is in there.
+    """
+    if directory is None:
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(directory / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError(f"another run is writing to {directory}") from error
+        yield
+
+
+class Folder:
+    """``checkpoint.pt``, ``best.pt`` and the last models, written by the first rank alone.
+
+    Args:
+        path: None keeps nothing.
+        ranks: all call every method. They must see the same files.
+    """
+
+    def __init__(self, path: Path | None, ranks: Ranks) -> None:
+        self.path, self.ranks = path, ranks
+
+    def begin(self, resume: bool | str) -> dict[str, Any] | None:
+        """Give the state to go on from; None begins anew."""
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
+        if self.path is None:
+            if resume is True:
+                raise ValueError("resume=True needs a directory, got None")
+            return None
+        # The first rank decides: others might see what it has already written.
+        there = self.ranks.gather(self.checkpoint.exists())[0]
+        if resume is False or (resume == "auto" and not there):
+            return None
+        state = load_checkpoint(self.checkpoint)
+        if "progress" not in state:
+            raise ValueError(f"{self.checkpoint} holds a model, not a run to resume")
+        return state
+
+    def clear(self, step: int | None) -> None:
+        """Remove what a run that goes on from ``step`` will write again; all for a new one."""
+        if self.path is None or not self.ranks.first:
+            return
+        for litter in self.path.glob(".*.pt.*.tmp"):  # of a run killed while it saved
+            litter.unlink()
+        for path in self._kept():
+            if step is None or path.name > self._name(step):
+                path.unlink()
+        if step is None:
+            (self.path / "best.pt").unlink(missing_ok=True)
+
+    def save(self, state: dict[str, Any], keep: int | None = None) -> None:
+        """Replace the checkpoint, and add its model to the last ``keep`` ones."""
+        if self.path is not None and self.ranks.first:
+            step = state["progress"]["step"]
+            if keep is not None and step > 0:
+                save_checkpoint(
+                    self.path / self._name(step), {"model": state["model"], "step": step}
+                )
+            save_checkpoint(self.checkpoint, state)
+            if keep is not None:
+                for path in self._kept()[:-keep]:
+                    path.unlink()
+        self.ranks.wait()
+
+    def save_best(self, state: dict[str, Any]) -> None:
+        if self.path is not None and self.ranks.first:
+            save_checkpoint(self.path / "best.pt", state)
+
+    @property
+    def checkpoint(self) -> Path:
+        assert self.path is not None
+        return self.path / "checkpoint.pt"
+
+    def _kept(self) -> list[Path]:
+        return sorted(self.path.glob("step-*.pt")) if self.path is not None else []
+
+    def _name(self, step: int) -> str:
+        return f"step-{step:08d}.pt"
