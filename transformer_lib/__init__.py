@@ -1,10 +1,16 @@
 """The library of *Attention, Built by Hand*: every line a chapter shows is a line tested here."""
 
-from transformer_lib.attention import Attention, attention, fused_attention
+from transformer_lib.attention import (
+    AdditiveScore,
+    Attention,
+    LuongScore,
+    attention,
+    fused_attention,
+)
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
-from transformer_lib.decoding import Generation, StepModel, greedy
-from transformer_lib.masks import causal_mask, padding_mask
+from transformer_lib.decoding import Beams, Generation, StepModel, beam_search, greedy, sample
+from transformer_lib.masks import causal_mask, local_mask, padding_mask
 from transformer_lib.models import (
     Decoder,
     DecoderOnly,
@@ -12,14 +18,25 @@ from transformer_lib.models import (
     EncoderDecoder,
     EncoderOnly,
     Transformer,
+    parameter_counts,
 )
 from transformer_lib.multihead import MultiHeadAttention, record_attention
-from transformer_lib.positions import SinusoidalPositions
+from transformer_lib.positions import (
+    LearnedPositions,
+    RelativePositionBias,
+    RelativePositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    alibi_bias,
+)
+from transformer_lib.recurrent import RNNSeq2Seq
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdditiveScore",
     "Attention",
+    "Beams",
     "Decoder",
     "DecoderOnly",
     "Encoder",
@@ -27,15 +44,26 @@ __all__ = [
     "EncoderOnly",
     "Generation",
     "KVCache",
+    "LearnedPositions",
+    "LuongScore",
     "ModelConfig",
     "MultiHeadAttention",
+    "RNNSeq2Seq",
+    "RelativePositionBias",
+    "RelativePositions",
+    "RotaryPositions",
     "SinusoidalPositions",
     "StepModel",
     "Transformer",
+    "alibi_bias",
     "attention",
+    "beam_search",
     "causal_mask",
     "fused_attention",
     "greedy",
+    "local_mask",
     "padding_mask",
+    "parameter_counts",
     "record_attention",
+    "sample",
 ]
