@@ -1,66 +1,55 @@
-"""``python -m transformer_lib``: train a translator, measure it, use it."""
+"""``python -m transformer_lib``: train a model, measure it, use it."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from transformer_lib.cli import MODEL_SETTINGS, TRAIN_SETTINGS, parse
+from transformer_lib.decoding import beam_search, greedy, sample
 from transformer_lib.recipes import TASKS, Score
 from transformer_lib.results import record_score
-from transformer_lib.runs import CHECKPOINTS, Run, train
-
-DESCRIPTION = """\
-Train a Transformer, measure it, use it.
-
-  python -m transformer_lib train --task number-words      two minutes on two CPU cores
-  python -m transformer_lib train --task multi30k          English to German captions
-  python -m transformer_lib evaluate --run runs/multi30k-tiny --split test_2016_flickr
-  python -m transformer_lib translate --run runs/multi30k-tiny "A man is riding a bike."
-
-Training that was stopped, by Ctrl-C or by a power cut, goes on when the same command is
-given again. COMMAND --help says more."""
-
-TRAIN = """\
-Train a model and keep the run in a folder:
-
-  config.json     what was run, with which command, versions and hardware
-  tokenizer.json  the vocabulary, made from training text only
-  log.jsonl       one record a line: loss, learning rate, tokens per second, validation
-  checkpoint.pt   the latest checkpoint; the same command again goes on from it
-  best.pt         the model of the lowest validation loss; evaluate and translate use it
-
-Settings that are not given are the task's own. More --epochs on a finished run train on."""
-
-EVALUATE = """\
-Translate a split greedily and compare with the references: cased, detokenized sacreBLEU with
-its signature for multi30k, exact match in percent for the others. The score of a whole split
-is kept in the run's scores.json."""
-
-TRANSLATE = """\
-Translate the sentences given, or the lines of the standard input:
-
-  python -m transformer_lib translate --run runs/number-words-tiny forty-two
-  python -m transformer_lib translate --run runs/multi30k-tiny < captions.txt"""
+from transformer_lib.runs import Run, train
+from transformer_lib.texts import candidates
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 1 failure, 2 wrong usage, 130 interrupted."""
+    """Run a command.
+
+    Returns:
+        the exit code: 0, 1 after a failure, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: wrong arguments, with code 2; ``--help``, with 0; a SIGTERM, with 143.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
-    args = _parser().parse_args(argv)
+    args = parse(argv)
+    commands = {
+        "train": _train,
+        "evaluate": _evaluate,
+        "translate": _translate,
+        "generate": _generate,
+    }
     try:
         if args.threads is not None:
             torch.set_num_threads(args.threads)
-        args.run_command(args, argv)
+        commands[args.command](args, argv)
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on from here" if args.command == "train" else ""
-        print(f"\nInterrupted{goes_on}.", file=sys.stderr)
+        _say_interrupted(args)
         return 130
+    except SystemExit:  # so a training ends after a SIGTERM
+        _say_interrupted(args)
+        raise
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -74,143 +63,165 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _train(args: argparse.Namespace, argv: list[str]) -> None:
     folder = args.output or Path("runs") / f"{args.task}-{args.preset}"
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    given |= dict(args.set)
     history = train(
         folder,
         task=args.task,
         preset=args.preset,
-        model={"dropout": args.dropout},
-        training={
-            "epochs": args.epochs,
-            "max_steps": args.steps,
-            "warmup": args.warmup,
-            "peak_lr": args.lr,
-            "label_smoothing": args.label_smoothing,
-            "accumulate": args.accumulate,
-            "seed": args.seed,
-            "log_every": args.log_every,
-            "checkpoint_every": args.checkpoint_every,
-            "validate_every": args.validate_every,
-        },
+        model={name: given[name] for name in MODEL_SETTINGS if name in given},
+        training={name: given[name] for name in TRAIN_SETTINGS if name in given},
         vocab_size=args.vocab_size,
         max_tokens=args.max_tokens,
         device=args.device,
         score_every=args.score_every,
         restart=args.restart,
         command=shlex.join(["python", "-m", "transformer_lib", *argv]),
-        progress=not args.quiet,
+        progress=_shows_progress(args),
         say=lambda text: print(text, flush=True),
     )
+    if not _speaks():
+        return
     steps, losses = history.column("val_loss")
     print(f"{steps[-1]:,} steps, validation loss {losses[-1]:.3f}, lowest {min(losses):.3f}")
-    score, texts = Run.load(folder, device=args.device).score("val")
-    _print_score("val", score, len(texts))
+    split = TASKS[args.task].splits[0]
+    score, _ = Run.load(folder, device=args.device).score(split, progress=_shows_progress(args))
+    _print_score(split, score)
 
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     run = Run.load(args.run, args.checkpoint, args.device)
-    score, texts = run.score(args.split, args.limit)
+    reads_only = TASKS[run.task].score is None
+    if reads_only and (args.beam or args.write):
+        raise ValueError(f"{run.task} is scored by perplexity: no --beam and nothing to --write")
+    score, texts = run.score(
+        args.split, args.limit, decode=_search(args), progress=_shows_progress(args)
+    )
     if args.write is not None:
         args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     if args.limit is None:  # a part of a split compares with nothing: not worth a record
-        record = {"metric": score.name, "value": score.value, "signature": score.signature}
-        record |= {"sentences": len(texts), "checkpoint": args.checkpoint, "decoding": "greedy"}
+        record: dict[str, Any] = score._asdict() | {"checkpoint": args.checkpoint}
+        record["decoding"] = None if reads_only else _decoding(args)
         record_score(args.run, args.split, record)
-    _print_score(args.split, score, len(texts))
+    _print_score(args.split, score)
 
 
-def _print_score(split: str, score: Score, count: int) -> None:
-    print(f"{split}, {count:,} sentences: {score.name} {score.value:.2f} ({score.signature})")
+def _print_score(split: str, score: Score) -> None:
+    metric, value, signature, count = score
+    print(f"{split}, {count:,} texts: {metric} {value:.2f} ({signature})")
 
 
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = Run.load(args.run, args.checkpoint, args.device)
-    if args.sentence:
-        print("\n".join(run.translate(args.sentence)))
-        return
-    lines: list[str] = []
-    at_once = 1 if sys.stdin.isatty() else 256
-    for line in sys.stdin:
-        lines.append(line.rstrip("\n"))
-        if len(lines) == at_once:
-            print("\n".join(run.translate(lines)), flush=True)
-            lines = []
-    if lines:
-        print("\n".join(run.translate(lines)))
-
-
-def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--device", default="auto", help="auto (GPU if there is one), cpu, cuda")
-    common.add_argument("--threads", type=_count, help="CPU threads; PyTorch's choice if not given")
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-
-    trained = argparse.ArgumentParser(add_help=False, parents=[common])
-    trained.add_argument("--run", type=Path, required=True, help="folder of a trained run")
-    trained.add_argument(
-        "--checkpoint", choices=tuple(CHECKPOINTS), default="best", help="which model (best)"
-    )
-
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name: str, run, summary: str, description: str, parent: argparse.ArgumentParser):
-        made = commands.add_parser(
-            name,
-            help=summary,
-            description=description,
-            parents=[parent],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+    run = _load(args, language_model=False)
+    number = 0
+    for texts in _inputs(args.text):
+        found = candidates(
+            run.model,
+            run.tokenizer,
+            texts,
+            decode=_search(args, n_best=args.n_best or 1),
+            progress=_shows_progress(args),
         )
-        made.set_defaults(run_command=run)
-        return made
-
-    add = command("train", _train, "train a model, or go on training", TRAIN, common).add_argument
-    add("--task", choices=tuple(TASKS), required=True)
-    add("--preset", choices=("tiny", "base", "big"), default="tiny", help="size of model (tiny)")
-    add("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
-    add("--restart", action="store_true", help="begin anew, over what is in the folder")
-    add("--epochs", type=_count, help="passes over the data")
-    add("--steps", type=_count, help="updates; with --epochs, whichever ends first")
-    add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
-    add("--accumulate", type=_count, help="batches per update (1)")
-    add("--lr", type=float, help="highest learning rate")
-    add("--warmup", type=_count, help="steps until the highest learning rate")
-    add("--dropout", type=float, help="the preset's or the task's if not given")
-    add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
-    add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
-    add("--seed", type=int, help="of everything that is drawn (0)")
-    add("--log-every", type=_count, metavar="STEPS", help="steps between two records (50)")
-    add("--validate-every", type=_count, metavar="STEPS", help="each epoch if not given")
-    add("--checkpoint-every", type=_count, metavar="STEPS", help="each epoch if not given")
-    add(
-        "--score-every",
-        "--bleu-every",
-        type=_count,
-        metavar="EPOCHS",
-        help="also translate and score the validation split every so many epochs",
-    )
-    add("--quiet", action="store_true", help="no progress bar")
-
-    add = command("evaluate", _evaluate, "score a run", EVALUATE, trained).add_argument
-    add("--split", default="val", help="val (default), or test_2016_flickr of multi30k")
-    add("--limit", type=_count, help="only the first sentences")
-    add("--write", type=Path, metavar="FILE", help="write the translations, one a line")
-
-    add = command("translate", _translate, "translate", TRANSLATE, trained).add_argument
-    add("sentence", nargs="*", help="what to translate; the standard input if not given")
-    return parser
+        for options in found:
+            number += 1
+            if args.n_best is None:
+                print(options[0].text)
+            else:
+                for text, score in options:
+                    print(f"{number}\t{score:.3f}\t{text}")
+        sys.stdout.flush()
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
+def _generate(args: argparse.Namespace, argv: list[str]) -> None:
+    run = _load(args, language_model=True)
+    decode = greedy
+    if args.draws:
+        generator = torch.Generator(next(run.model.parameters()).device)
+        decode = partial(
+            sample,
+            temperature=1.0 if args.temperature is None else args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            generator=generator.manual_seed(args.seed or 0),
+        )
+    for texts in _inputs(args.text):
+        prompts = [text.strip() for text in texts for _ in range(args.samples)]
+        found = run.answer(
+            prompts, max_tokens=args.max_tokens, decode=decode, progress=_shows_progress(args)
+        )
+        for prompt, text in zip(prompts, found, strict=True):
+            print(prompt + text)
+        sys.stdout.flush()
+
+
+def _load(args: argparse.Namespace, language_model: bool) -> Run:
+    run = Run.load(args.run, args.checkpoint, args.device)
+    if TASKS[run.task].language_model != language_model:
+        does, other = ("translates", "translate") if language_model else ("continues", "generate")
+        raise ValueError(f"{args.run} learned {run.task}: it {does} texts, with {other}")
+    return run
+
+
+def _inputs(texts: list[str]) -> Iterator[list[str]]:
+    """The texts given, or the lines of the standard input: one at a time where one is typed."""
+    if texts:
+        yield texts
+        return
+    lines = (line.rstrip("\n") for line in sys.stdin)
+    while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
+        yield some
+
+
+def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
+    if args.beam is None:
+        return greedy
+    # To the end: smoothed labels leave <eos> a small probability everywhere, and where tokens are
+    # few, as letters are, the first N ends are often short and bad.
+    options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
+    return partial(beam_search, early_stopping=False, **options)
+
+
+def _decoding(args: argparse.Namespace) -> str:
+    return f"beam {args.beam}, length penalty {_penalty(args):g}" if args.beam else "greedy"
+
+
+def _penalty(args: argparse.Namespace) -> float:
+    return 0.6 if args.length_penalty is None else args.length_penalty
+
+
+def _say_interrupted(args: argparse.Namespace) -> None:
+    if _speaks():
+        goes_on = "; the same command goes on from here" if args.command == "train" else ""
+        print(f"\nInterrupted{goes_on}.", file=sys.stderr)
+
+
+def _speaks() -> bool:
+    """Of several processes that torchrun started, the first one does."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _shows_progress(args: argparse.Namespace) -> bool:
+    # Not where the texts themselves appear on the screen.
+    shares = args.command in ("translate", "generate") and sys.stdout.isatty()
+    return not args.quiet and sys.stderr.isatty() and not shares
+
+
+def _keep_freed_memory() -> None:
+    """Tell glibc to keep what a training step frees, for the next one.
+
+    It gives large blocks back to the system at once, which hands them out again page by page and
+    filled with zeros: up to 40 % of a step on a CPU. A setting for a whole process, so it is made
+    where the process is ours, and never in :func:`main`.
+    """
+    mmap_max, trim_threshold = -4, -1  # the names of glibc's malloc.h
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library, another system
+        return
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)
 
 
 if __name__ == "__main__":
+    _keep_freed_memory()
     sys.exit(main())

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from transformer_lib.data import Tokenizer, copy_pairs, multi30k, number_word_pairs, split_pairs
+from transformer_lib.data import (
+    Tokenizer,
+    copy_pairs,
+    multi30k,
+    number_word_pairs,
+    number_words,
+    split_pairs,
+)
 
 __all__ = ["TASKS", "Score", "Task", "bleu", "exact_match"]
 
@@ -14,11 +22,12 @@ Pairs = list[tuple[str, str]]
 
 
 class Score(NamedTuple):
-    """How good translations are, in a number that can be compared."""
+    """How good a model is on a split, in a number that can be compared."""
 
-    name: str
+    metric: str
     value: float
     signature: str  # how it was counted
+    sentences: int  # how many were
 
 
 @dataclass(frozen=True)
@@ -26,10 +35,12 @@ class Task:
     """What there is to learn, how its text is cut, and what counts as good.
 
     Attributes:
-        load: gives the (source, target) texts of a split.
+        load: gives the (source, target) texts of a split; of a language model's, the (prompt,
+            continuation), which together are a text of the language.
         splits: what can be measured besides ``"train"``; the first is for validation.
         tokenizer: makes one from the training pairs and a vocabulary size.
-        score: compares translations with references.
+        score: compares translations, or continuations, with references; None measures perplexity.
+        language_model: a decoder alone learns to continue texts; else a Transformer translates.
         model, train: settings that suit the task, over those of preset and ``TrainConfig``.
         max_tokens, batch_size: a batch in tokens per side, or in pairs; one of the two. Tokens
             save padding, but sort by length, and numbers are learned better in mixed lengths.
@@ -38,7 +49,8 @@ class Task:
     load: Callable[[str], Pairs]
     splits: tuple[str, ...]
     tokenizer: Callable[[Pairs, int | None], Tokenizer]
-    score: Callable[[Sequence[str], Sequence[str]], Score]
+    score: Callable[[Sequence[str], Sequence[str]], Score] | None
+    language_model: bool = False
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
@@ -55,13 +67,13 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
 
     metric = BLEU()
     score = metric.corpus_score(list(translations), [list(references)]).score
-    return Score("bleu", score, str(metric.get_signature()))
+    return Score("bleu", score, str(metric.get_signature()), len(references))
 
 
 def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
     """The share of translations, in percent, that are right to the last character."""
     right = sum(a == b for a, b in zip(translations, references, strict=True))
-    return Score("exact_match", 100 * right / len(references), "percent")
+    return Score("exact_match", 100 * right / len(references), "percent", len(references))
 
 
 def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
@@ -80,6 +92,14 @@ def _copy_texts() -> Pairs:
     return [(text, text) for text in texts]
 
 
+def _captions(split: str) -> Pairs:
+    return [("", english) for english, _ in multi30k.load(split)]
+
+
+def _number_lines() -> Pairs:
+    return [(f"{number_words(n)} =", f" {n}") for n in range(10_000)]
+
+
 def _texts(pairs: Pairs) -> list[str]:
     return [text for pair in pairs for text in pair]
 
@@ -93,11 +113,11 @@ def _characters(pairs: Pairs, vocab_size: int | None, words: Iterable[str] = ())
 def _words_to_characters(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
     # The source is read word by word, the target spelled: cross-attention, a row per letter and a
     # column per word, can then be read like an alignment.
-    words = {word for source, _ in pairs for word in source.replace("-", " ").split()}
+    words = {word for source, _ in pairs for word in re.findall("[a-z]+", source)}
     return _characters(pairs, vocab_size, words)
 
 
-def _joint_bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
+def _bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
     return Tokenizer.train_bpe(_texts(pairs), vocab_size=vocab_size or 8_000)
 
 
@@ -107,7 +127,7 @@ TASKS = {
     "multi30k": Task(
         load=multi30k.load,
         splits=("val", "test_2016_flickr"),
-        tokenizer=_joint_bpe,
+        tokenizer=_bpe,
         score=bleu,
         train={"epochs": 30, "warmup": 2000, "peak_lr": 0.005},
         max_tokens=2048,
@@ -126,6 +146,25 @@ TASKS = {
         splits=("val",),
         tokenizer=_characters,
         score=exact_match,
+        model=_SMALL,
+        train=_QUICK,
+        batch_size=64,
+    ),
+    "captions": Task(
+        load=_captions,
+        splits=("val", "test_2016_flickr"),
+        tokenizer=_bpe,
+        score=None,
+        language_model=True,
+        train={"epochs": 10, "warmup": 1000, "peak_lr": 0.003},
+        max_tokens=2048,
+    ),
+    "number-lines": Task(
+        load=holding_out(1_000, _number_lines),
+        splits=("val",),
+        tokenizer=_words_to_characters,
+        score=exact_match,
+        language_model=True,
         model=_SMALL,
         train=_QUICK,
         batch_size=64,

@@ -10,14 +10,19 @@ from any folder.
 from __future__ import annotations
 
 import json
+import os
+import platform
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
-__all__ = ["Record", "record_score", "recorded"]
+__all__ = ["Record", "circumstances", "record_score", "recorded"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Record:
             to a stop, with ``command started commit hardware versions``.
         history: as ``log.jsonl``.
         translations: as ``translations.json``: what the model wrote for each sentence.
-        scores: as ``scores.json``: for each split ``metric value signature sentences checkpoint``.
+        scores: as ``scores.json``: for each split, and way of decoding it other than the usual,
+            ``metric value signature sentences checkpoint decoding``.
     """
 
     name: str
@@ -80,12 +86,51 @@ def recorded(name: str) -> Record:
 
 
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
-    """Add what was measured on a split to a run's ``scores.json``; an older score is replaced."""
+    """Add what was measured on a split to a run's ``scores.json``; an older score is replaced.
+
+    Greedy decoding with the best checkpoint stands under the name of the split. Others have a
+    line of their own, so that they can be compared.
+    """
     path = Path(folder) / "scores.json"
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    scores[split] = score
+    usual = {"checkpoint": "best", "decoding": "greedy"}
+    apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
+    scores[", ".join([split, *apart])] = score
     with replacing(path) as file:
         file.write(json.dumps(scores, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def circumstances(device: torch.device) -> dict[str, Any]:
+    """What a reader must know to compare times, and to run the same code."""
+    if device.type == "cuda":
+        hardware = torch.cuda.get_device_name(device)
+    else:
+        hardware = f"{_processor()}, {torch.get_num_threads()} threads of {os.cpu_count()}"
+    return {
+        "hardware": hardware,
+        "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():  # installed; a repository around it would be another
+        return None
+    git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.check_output([*git, "--abbrev=40"], cwd=root, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _folder() -> Path:

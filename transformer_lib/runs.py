@@ -8,9 +8,6 @@ state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
 from __future__ import annotations
 
 import json
-import os
-import platform
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -21,12 +18,23 @@ import torch
 from torch import nn
 
 from transformer_lib.config import ModelConfig
-from transformer_lib.data import Batches, Tokenizer, pad
+from transformer_lib.data import Batches, TextBatches, Tokenizer
 from transformer_lib.data.files import replacing
 from transformer_lib.decoding import greedy
-from transformer_lib.models import Transformer
-from transformer_lib.recipes import TASKS, Pairs, Score
-from transformer_lib.training import History, TrainConfig, evaluate, fit, load_checkpoint
+from transformer_lib.models import DecoderOnly, Transformer
+from transformer_lib.recipes import TASKS, Pairs, Score, Task
+from transformer_lib.results import circumstances
+from transformer_lib.texts import Decode, complete, translate
+from transformer_lib.training import (
+    History,
+    TrainConfig,
+    average_checkpoints,
+    evaluate,
+    fit,
+    load_checkpoint,
+    local_device,
+)
+from transformer_lib.training.distributed import join
 from transformer_lib.training.state import check_same_run
 
 __all__ = ["Run", "train", "translate"]
@@ -40,7 +48,7 @@ class Run:
 
     task: str
     tokenizer: Tokenizer
-    model: Transformer
+    model: Transformer | DecoderOnly
 
     @classmethod
     def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
@@ -48,7 +56,7 @@ class Run:
 
         Args:
             folder: as :func:`train` left it.
-            checkpoint: ``"best"`` or ``"last"``.
+            checkpoint: ``"best"``, ``"last"`` or ``"average"``, the mean of those kept.
             device: where the model goes; ``"auto"`` is the GPU if there is one.
 
         Raises:
@@ -57,17 +65,30 @@ class Run:
         """
         folder = Path(folder)
         settings = _read_settings(folder)
-        model = Transformer(ModelConfig(**settings["model"]))
-        model.load_state_dict(load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"])
+        model = _model(TASKS[settings["task"]], ModelConfig(**settings["model"]))
+        model.load_state_dict(_weights(folder, checkpoint))
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        return cls(settings["task"], tokenizer, model.to(_device(device)).eval())
+        return cls(settings["task"], tokenizer, model.to(local_device(device)).eval())
 
-    def translate(self, sentences: Sequence[str]) -> list[str]:
-        """See :func:`translate`."""
-        return translate(self.model, self.tokenizer, sentences)
+    def answer(self, texts: Sequence[str], **options: Any) -> list[str]:
+        """Translate sentences or continue prompts, whichever the model has learned.
 
-    def score(self, split: str, limit: int | None = None) -> tuple[Score, list[str]]:
-        """Translate a split, or its first ``limit`` sentences: the score, and the translations.
+        See :func:`~transformer_lib.texts.translate` and :func:`~transformer_lib.texts.complete`.
+        """
+        do = complete if TASKS[self.task].language_model else translate
+        return do(self.model, self.tokenizer, texts, **options)
+
+    def score(
+        self,
+        split: str,
+        limit: int | None = None,
+        *,
+        decode: Decode = greedy,
+        progress: bool = False,
+    ) -> tuple[Score, list[str]]:
+        """Answer a split, or its first ``limit`` texts: the score, and the answers.
+
+        Where perplexity is the score, there is nothing to answer.
 
         Raises:
             ValueError: a split that the task does not have, or that was trained on.
@@ -75,27 +96,18 @@ class Run:
         task = TASKS[self.task]
         if split not in task.splits:
             raise ValueError(f"split must be one of {', '.join(task.splits)}; got {split!r}")
-        sources, references = zip(*task.load(split)[:limit], strict=True)
-        texts = self.translate(sources)
+        pairs = task.load(split)[:limit]
+        if task.score is None:
+            batches = _batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
+            value = evaluate(self.model, batches)["perplexity"]
+            pieces = f"per token, {self.tokenizer.vocab_size:,} pieces"
+            return Score("perplexity", value, pieces, len(pairs)), []
+        sources, references = zip(*pairs, strict=True)
+        options: dict[str, Any] = {"decode": decode, "progress": progress}
+        if task.language_model:  # what is longer than any reference, with <eos>, is wrong
+            options["max_tokens"] = 1 + max(len(self.tokenizer.encode(r)) for r in references)
+        texts = self.answer(sources, **options)
         return task.score(texts, references), texts
-
-
-def translate(
-    model: Transformer, tokenizer: Tokenizer, sentences: Sequence[str], *, batch_size: int = 64
-) -> list[str]:
-    """Translate sentences greedily, those of like length together. A blank one stays blank."""
-    device = next(model.parameters()).device
-    ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
-    order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
-    texts = [""] * len(sentences)
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        source = pad([ids[i] for i in chosen]).to(device)
-        # Longer than any honest translation, so that one that never ends does end.
-        max_len = min(2 * source.size(1) + 20, model.config.max_len)
-        for i, row in zip(chosen, greedy(model, source, max_len=max_len).ids.tolist(), strict=True):
-            texts[i] = tokenizer.decode(row)
-    return texts
 
 
 def train(
@@ -121,7 +133,7 @@ def train(
         task: a name in :data:`~transformer_lib.recipes.TASKS`.
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
         model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, over those of
-            preset and task. None stands for theirs.
+            preset and task.
         vocab_size, max_tokens: size of the vocabulary, and of a batch per side, over the task's.
         device: ``"auto"`` is the GPU if there is one.
         score_every: epochs between two scores of the validation split, which take longer than
@@ -137,65 +149,62 @@ def train(
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
     """
-    folder, recipe = Path(folder), TASKS[task]
+    folder, recipe, place = Path(folder), TASKS[task], local_device(device)
+    ranks = join(place)
     going_on = not restart and (folder / "checkpoint.pt").exists()
-    training = _given(training)
+    training = dict(training or {})
     if "max_steps" in training:
         training.setdefault("epochs", None)  # steps were asked for, and the task's are epochs
     config = TrainConfig(**recipe.train | training)
+    if not ranks.first:
+        ranks.wait()  # for the data to be there, and the tokenizer
     train_pairs, val_pairs = recipe.load("train"), recipe.load(recipe.splits[0])
-    if going_on:
+    if going_on or not ranks.first:
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
     else:
         tokenizer = recipe.tokenizer(train_pairs, vocab_size)
     model_config = getattr(ModelConfig, preset)(
-        vocab_size=tokenizer.vocab_size, **recipe.model | _given(model)
+        vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
     )
-    settings = {
-        "task": task,
-        "preset": preset,
-        "vocab_size": vocab_size,
+    sizes = {
         "max_tokens": max_tokens or recipe.max_tokens,
         "batch_size": None if max_tokens else recipe.batch_size,
-        "model": asdict(model_config),
-        "train": asdict(config),
     }
+    settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
+    settings |= {"model": asdict(model_config), "train": asdict(config)}
     former = _read_settings(folder) if going_on else {}
     if going_on:
         check_same_run(folder, _identity(former), _identity(settings))
 
-    def batches(pairs: Pairs, shuffle: bool) -> Batches:
-        ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
-        sizes = {name: settings[name] for name in ("max_tokens", "batch_size")}
-        return Batches(ids, **sizes, seed=config.seed, shuffle=shuffle)
-
-    train_batches, val_batches = batches(train_pairs, True), batches(val_pairs, False)
+    train_batches = _batches(recipe, tokenizer, train_pairs, seed=config.seed, **sizes)
+    val_batches = _batches(recipe, tokenizer, val_pairs, shuffle=False, **sizes)
     torch.manual_seed(config.seed)
-    transformer = Transformer(model_config).to(_device(device))
-    session = {"command": command, "started": _now()} | _circumstances(transformer)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not going_on:
-        tokenizer.save(folder / "tokenizer.json")
-    _write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
-
-    say(
-        f"{task}, {preset}: {sum(p.numel() for p in transformer.parameters()):,} parameters, "
-        f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} pairs in {len(train_batches):,} "
-        f"batches, on {session['hardware']}."
-    )
-    if going_on:
-        say(f"Going on with the run in {folder}.")
+    net = _model(recipe, model_config).to(place)
+    if ranks.first:
+        session = {"command": command, "started": _now(), "processes": ranks.size}
+        session |= circumstances(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not going_on:
+            tokenizer.save(folder / "tokenizer.json")
+        _write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
+        say(
+            f"{task}, {preset}: {sum(p.numel() for p in net.parameters()):,} parameters, "
+            f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} texts in "
+            f"{len(train_batches):,} batches, on {session['hardware']}."
+        )
+        if going_on:
+            say(f"Going on with the run in {folder}.")
+        ranks.wait()
 
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)
-        if score_every and epoch % score_every == 0:
-            sources, references = zip(*val_pairs, strict=True)
-            score = recipe.score(translate(transformer, tokenizer, sources), references)
-            metrics[score.name] = score.value
+        if recipe.score and score_every and epoch % score_every == 0:
+            score, _ = Run(task, tokenizer, net).score(recipe.splits[0])
+            metrics[score.metric] = score.value
         return metrics
 
     return fit(
-        transformer,
+        net,
         train_batches,
         config,
         validate=validate,
@@ -205,23 +214,41 @@ def train(
     )
 
 
-def _given(settings: dict[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (settings or {}).items() if value is not None}
+def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
+    return DecoderOnly(config) if task.language_model else Transformer(config)
+
+
+def _batches(
+    task: Task, tokenizer: Tokenizer, pairs: Pairs, **options: Any
+) -> Batches | TextBatches:
+    if task.language_model:
+        texts = [tokenizer.encode(prompt + rest) for prompt, rest in pairs]
+        return TextBatches(texts, **options)
+    ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
+    return Batches(ids, **options)
+
+
+def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
+    if checkpoint in CHECKPOINTS:
+        return load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"]
+    if checkpoint != "average":
+        known = ", ".join([*CHECKPOINTS, "average"])
+        raise ValueError(f"checkpoint must be one of {known}; got {checkpoint!r}")
+    kept = sorted(folder.glob("step-*.pt"))
+    if not kept:
+        raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
+    return average_checkpoints(kept)
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
     names = ("task", "preset", "vocab_size", "max_tokens", "batch_size")
     flat = {name: settings.get(name) for name in names}
-    flat |= {f"model.{name}": value for name, value in settings["model"].items()}
+    # Through the classes, which know the defaults of what an older run has not recorded.
+    model = asdict(ModelConfig(**settings["model"]))
+    flat |= {f"model.{name}": value for name, value in model.items()}
     flat |= TrainConfig(**settings["train"]).arithmetic()
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
@@ -241,37 +268,3 @@ def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _circumstances(model: nn.Module) -> dict[str, Any]:
-    """What a reader must know to compare times, and to run the same code."""
-    device = next(model.parameters()).device
-    if device.type == "cuda":
-        hardware = torch.cuda.get_device_name(device)
-    else:
-        hardware = f"{_processor()}, {torch.get_num_threads()} threads of {os.cpu_count()}"
-    return {
-        "hardware": hardware,
-        "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
-        "commit": _commit(),
-    }
-
-
-def _commit() -> str | None:
-    root = Path(__file__).parents[1]
-    if not (root / ".git").exists():  # installed; a repository around it would be another
-        return None
-    git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        return subprocess.check_output([*git, "--abbrev=40"], cwd=root, text=True).strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

@@ -2,8 +2,13 @@
 
 import io
 import json
+import os
+import platform
+import re
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +16,15 @@ import pytest
 import torch
 
 import transformer_lib
-from transformer_lib import recipes, runs
-from transformer_lib.__main__ import main
-from transformer_lib.data import Tokenizer, number_word_pairs
+from transformer_lib import recipes, runs, texts
+from transformer_lib.__main__ import _keep_freed_memory, _search, main
+from transformer_lib.cli import parse
+from transformer_lib.data import number_word_pairs
 from transformer_lib.recipes import TASKS
 from transformer_lib.training import History, load_checkpoint
 
 TRAIN = ["train", "--task", "number-words", "--max-tokens", "600", "--threads", "1", "--quiet"]
+LINES = ["train", "--task", "number-lines", "--max-tokens", "600", "--threads", "1", "--quiet"]
 FILES = {"best.pt", "checkpoint.pt", "config.json", "lock", "log.jsonl", "tokenizer.json"}
 
 
@@ -26,15 +33,28 @@ def small_numbers():
     """Numbers below 300, of which 20 are held out: an epoch takes a second."""
     task = TASKS["number-words"]
     small = recipes.holding_out(20, lambda: number_word_pairs(0, 299))
+    lines = TASKS["number-lines"]
     TASKS["number-words"] = replace(task, load=small)
+    TASKS["number-lines"] = replace(
+        lines, load=lambda split: [(f"{en} =", f" {len(de)}") for en, de in small(split)]
+    )
     yield
-    TASKS["number-words"] = task
+    TASKS["number-words"], TASKS["number-lines"] = task, lines
 
 
 @pytest.fixture(scope="module")
 def folder(small_numbers, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "numbers"
     assert main([*TRAIN, "--steps", "12", "--log-every", "5", "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lines(small_numbers, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model, and the models of its last checkpoints."""
+    folder = tmp_path_factory.mktemp("runs") / "lines"
+    every = ["--checkpoint-every", "2", "--keep-last", "3", "--set", "positions=rotary"]
+    assert main([*LINES, "--steps", "8", "--output", str(folder), *every]) == 0
     return folder
 
 
@@ -54,7 +74,7 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
     written = tmp_path / "hypotheses"
     arguments = ["evaluate", "--run", str(folder), "--limit", "7", "--write", str(written)]
     assert main(arguments) == 0
-    assert capsys.readouterr().out == "val, 7 sentences: exact_match 0.00 (percent)\n"
+    assert capsys.readouterr().out == "val, 7 texts: exact_match 0.00 (percent)\n"
     assert len(written.read_text().splitlines()) == 7
     assert not (folder / "scores.json").exists()  # of a part
 
@@ -63,15 +83,10 @@ def test_evaluate_keeps_the_score_of_a_whole_split(folder: Path) -> None:
     assert main(["evaluate", "--run", str(folder)]) == 0
     assert main(["evaluate", "--run", str(folder), "--checkpoint", "last"]) == 0
     scores = json.loads((folder / "scores.json").read_text())
+    score = {"metric": "exact_match", "value": 0.0, "signature": "percent", "sentences": 20}
     assert scores == {
-        "val": {
-            "metric": "exact_match",
-            "value": 0.0,
-            "signature": "percent",
-            "sentences": 20,
-            "checkpoint": "last",
-            "decoding": "greedy",
-        }
+        "val": score | {"checkpoint": "best", "decoding": "greedy"},
+        "val, last": score | {"checkpoint": "last", "decoding": "greedy"},
     }
 
 
@@ -85,6 +100,139 @@ def test_translate_arguments_and_lines(
     assert main(["translate", "--run", str(folder), "--checkpoint", "last"]) == 0
     first, blank, second = capsys.readouterr().out.splitlines()
     assert (f"{first}\n{second}\n", blank) == (by_argument, "")
+
+
+def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> None:
+    def said(*options: str) -> list[str]:
+        arguments = ["translate", "--run", str(folder), *options, "forty-two", "", "seven"]
+        assert main(arguments) == 0
+        return capsys.readouterr().out.splitlines()
+
+    assert said("--beam", "1") == said()
+    best, blank, last = said("--beam", "3", "--length-penalty", "0")
+    rows = [
+        line.split("\t") for line in said("--beam", "3", "--length-penalty", "0", "--n-best", "2")
+    ]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert [rows[i][2] for i in (0, 2, 3)] == [best, blank, last]
+    assert float(rows[0][1]) >= float(rows[1][1])
+    divided = said("--beam", "3", "--length-penalty", "2", "--n-best", "2")
+    assert divided[0].split("\t")[1] != rows[0][1]
+
+
+def test_a_beam_is_not_content_with_the_first_ends() -> None:
+    args = parse(["evaluate", "--run", "x", "--beam", "2"])
+
+    class Model:
+        """Ends with probability 0.1 after each token, after the third one surely."""
+
+        at = 0
+
+        def start(self, source):
+            return self
+
+        def reorder(self, index):
+            self.at += 1
+
+        def step(self, tokens, state):
+            likely = [0.0, 0.0, 0.1, 0.0, 0.9] if self.at < 3 else [0.0, 0.0, 1.0, 0.0, 0.0]
+            return torch.tensor([likely] * len(tokens)).log(), state
+
+    (found,) = _search(args)(Model(), torch.tensor([[4]]), max_len=9).best.ids.tolist()
+    assert found[:4] == [4, 4, 4, 2]
+
+
+def test_evaluate_records_the_beam(folder: Path, tmp_path: Path) -> None:
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "scores.json").unlink(missing_ok=True)
+    assert main(["evaluate", "--run", str(tmp_path), "--beam", "2"]) == 0
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert list(scores) == ["val, beam 2, length penalty 0.6"]
+    assert scores["val, beam 2, length penalty 0.6"]["decoding"] == "beam 2, length penalty 0.6"
+
+
+def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    def said(*options: str) -> list[str]:
+        assert main(["generate", "--run", str(lines), "--max-tokens", "5", *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    first, second = said("forty-two =", "seven")
+    assert first.startswith("forty-two =") and second.startswith("seven")
+    assert said(" seven ", "forty-two =") == [second, first]
+    monkeypatch.setattr("sys.stdin", io.StringIO("seven\n\nforty-two =\n"))
+    assert said()[::2] == [second, first]
+    draw = ["--temperature", "3", "--samples", "4"]
+    drawn = said(*draw, "seven", "one hundred")
+    assert [text.startswith("seven") for text in drawn] == [True] * 4 + [False] * 4
+    assert len(set(drawn)) > 4
+    assert drawn == said(*draw, "seven", "one hundred")
+    assert drawn != said(*draw, "--seed", "1", "seven", "one hundred")
+    assert said("--top-k", "1", "seven") == [second] == said("--top-p", "1e-6", "seven")
+
+
+def test_evaluate_a_language_model(lines: Path, tmp_path: Path, capsys) -> None:
+    written = tmp_path / "said"
+    assert main(["evaluate", "--run", str(lines), "--limit", "7", "--write", str(written)]) == 0
+    assert capsys.readouterr().out.startswith("val, 7 texts: exact_match ")
+    assert len(written.read_text().splitlines()) == 7
+
+
+def test_the_average_of_what_was_kept(lines: Path) -> None:
+    kept = sorted(path.name for path in lines.glob("step-*.pt"))
+    assert kept == ["step-00000004.pt", "step-00000006.pt", "step-00000008.pt"]
+    models = [load_checkpoint(lines / name)["model"] for name in kept]
+    average = runs.Run.load(lines, "average").model.state_dict()
+    assert list(average) == list(models[0])
+    for name, tensor in average.items():
+        mean = torch.stack([model[name].double() for model in models]).mean(0)
+        torch.testing.assert_close(tensor, mean.to(tensor.dtype))
+    last = runs.Run.load(lines, "last").model.state_dict()
+    assert any(not torch.equal(average[name], last[name]) for name in average)
+    assert main(["evaluate", "--run", str(lines), "--checkpoint", "average"]) == 0
+    scores = json.loads((lines / "scores.json").read_text())
+    assert scores["val, average"]["checkpoint"] == "average"
+
+
+def test_captions_are_scored_by_perplexity(tmp_path: Path, monkeypatch, capsys) -> None:
+    captions = [("", f"a {size} dog runs") for size in ("big", "small", "brown", "tall")]
+    monkeypatch.setitem(TASKS, "captions", replace(TASKS["captions"], load=lambda split: captions))
+    arguments = ["train", "--task", "captions", "--steps", "2", "--vocab-size", "262"]
+    sizes = ["--set", "d_model=16", "--set", "n_layers=1", "--threads", "1"]
+    run = str(tmp_path / "run")
+    assert main([*arguments, *sizes, "--quiet", "--output", run]) == 0
+    assert main(["evaluate", "--run", run]) == 0
+    score = json.loads((tmp_path / "run" / "scores.json").read_text())["val"]
+    assert score["metric"] == "perplexity" and score["decoding"] is None
+    assert score["signature"] == "per token, 262 pieces" and score["sentences"] == 4
+    _, losses = History.read(tmp_path / "run" / "log.jsonl").column("val_perplexity")
+    assert score["value"] == pytest.approx(min(losses))
+    capsys.readouterr()
+    assert main(["evaluate", "--run", run, "--beam", "2"]) == 1
+    assert "scored by perplexity" in capsys.readouterr().err
+    assert main(["generate", "--run", run, "--max-tokens", "3", "a big"]) == 0
+    assert capsys.readouterr().out.startswith("a big")
+
+
+def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
+    settings = ["n_layers=1", "positions=alibi", "clip_norm=None", "betas=(0.9, 0.95)", "norm=rms"]
+    wanted = [word for setting in settings for word in ("--set", setting)]
+    arguments = [*TRAIN, "--steps", "1", "--patience", "3", *wanted, "--output", str(tmp_path)]
+    assert main(arguments) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    model, training = config["model"], config["train"]
+    assert (model["n_layers"], model["positions"], model["norm"]) == (1, "alibi", "rms")
+    assert (training["clip_norm"], training["betas"]) == (None, [0.9, 0.95])
+    assert training["patience"] == 3 and training["max_steps"] == 1
+    assert main(arguments) == 0  # goes on: nothing to do, and nothing in the way
+    assert main([*arguments, "--set", "positions=none"]) == 1
+
+
+def test_a_record_from_before_a_setting_can_be_compared() -> None:
+    """What an older run has not recorded is what was then the only way."""
+    settings = {"task": "copy", "model": {"vocab_size": 9}, "train": {"epochs": 3}}
+    identity = runs._identity(settings)
+    assert identity["model.positions"] == "sinusoidal" and identity["clip_norm"] == 1.0
 
 
 def test_the_same_command_goes_on(small_numbers, tmp_path: Path, capsys) -> None:
@@ -108,6 +256,7 @@ def test_the_same_command_goes_on(small_numbers, tmp_path: Path, capsys) -> None
         (["--dropout", "0.2"], "its model.dropout is 0.0, now it is 0.2"),
         (["--lr", "0.1"], "its peak_lr is 0.002, now it is 0.1"),
         (["--seed", "1"], "its seed is 0, now it is 1"),
+        (["--set", "positions=none"], "its model.positions is 'sinusoidal', now it is 'none'"),
     ],
 )
 def test_another_run_is_refused_and_the_first_one_kept(
@@ -134,7 +283,22 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
 
     monkeypatch.setattr(runs, "fit", interrupted)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert capsys.readouterr().err == "\nInterrupted; the same command goes on from here.\n"
+    monkeypatch.setenv("RANK", "1")
+    assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["translate", "generate", "evaluate"])
+def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, capsys) -> None:
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    run = str(lines if command == "generate" else folder)
+    monkeypatch.setattr(texts, "pad", interrupted)
+    words = [] if command == "evaluate" else ["one"]
+    assert main([command, "--run", run, *words]) == 130
+    assert capsys.readouterr() == ("", "\nInterrupted.\n")
 
 
 @pytest.mark.parametrize(
@@ -143,12 +307,24 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
         (["translate", "--run", "nowhere", "one"], "nowhere holds no run"),
         (["evaluate", "--run", "FOLDER", "--split", "train"], "split must be one of val"),
         ([*TRAIN, "--vocab-size", "300"], "vocab_size must be left out"),
-        ([*TRAIN, "--lr", "-1"], "peak_lr must be above 0, got -1.0"),
+        ([*TRAIN, "--lr", "-1"], "above 0, got -1.0"),
         ([*TRAIN, "--device", "abacus"], "abacus"),
+        ([*TRAIN, "--set", "positions=here"], "positions must be"),
+        ([*TRAIN, "--set", "n_heads=many"], "n_heads must be"),
+        (["translate", "--run", "LINES", "one"], "continues texts, with generate"),
+        (["generate", "--run", "FOLDER", "one"], "translates texts, with translate"),
+        (["generate", "--run", "LINES", "--temperature", "-1", "one"], "temperature must be"),
+        (["generate", "--run", "LINES", "one " * 600], "prompts must have fewer than 512 tokens"),
+        (["evaluate", "--run", "FOLDER", "--checkpoint", "average"], "train with --keep-last"),
+        (
+            ["translate", "--run", "FOLDER", "--beam", "2", "--n-best", "3", "one"],
+            "n_best (3) must be",
+        ),
     ],
 )
 def test_failures_are_one_line_and_exit_code_1(
     folder: Path,
+    lines: Path,
     tmp_path: Path,
     arguments: list[str],
     message: str,
@@ -156,13 +332,14 @@ def test_failures_are_one_line_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = [str(folder) if word == "FOLDER" else word for word in arguments]
+    folders = {"FOLDER": str(folder), "LINES": str(lines)}
+    arguments = [folders.get(word, word) for word in arguments]
     assert main(arguments) == 1
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.startswith("error: ")
     assert "Traceback" not in captured.err
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(Exception, match=re.escape(message)):
         main([*arguments, "--debug"])
 
 
@@ -177,7 +354,21 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["train"], ["train", "--task", "juggling"], [*TRAIN, "--epochs", "0"], ["translate"]],
+    [
+        [],
+        ["train"],
+        ["train", "--task", "juggling"],
+        [*TRAIN, "--epochs", "0"],
+        [*TRAIN, "--seed", "-1"],
+        [*TRAIN, "--steps", "many"],
+        [*TRAIN, "--set", "legs=4"],
+        [*TRAIN, "--set", "vocab_size=4"],
+        ["translate"],
+        ["translate", "--run", "x", "--n-best", "2"],
+        ["evaluate", "--run", "x", "--length-penalty", "1"],
+        ["generate", "--run", "x", "--samples", "2"],
+        ["generate", "--run", "x", "--seed", "2"],
+    ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -186,45 +377,135 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.Capture
     assert "usage:" in capsys.readouterr().err
 
 
-def test_help_teaches() -> None:
-    home = Path(transformer_lib.__file__).parents[1]
-    shown = subprocess.run(
-        [sys.executable, "-m", "transformer_lib", "train", "--help"],
+HOME = Path(transformer_lib.__file__).parents[1]
+WORDS = {
+    "": ("train", "evaluate", "translate", "generate", "130"),
+    "train": ("checkpoint.pt", "--score-every", "--restart", "(8000)", "torchrun", "n_kv_heads"),
+    "evaluate": ("sacreBLEU", "--beam", "average"),
+    "translate": ("< captions.txt", "--n-best"),
+    "generate": ("--top-p", "--samples", '"forty-two ="'),
+}
+
+
+@pytest.mark.parametrize("command", WORDS)
+def test_help_teaches(command: str, capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as caught:
+        main([*command.split(), "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for word in WORDS[command]:
+        assert word in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_a_process_of_its_own() -> None:
+    """The module runs, and what went wrong is the exit code."""
+    command = [sys.executable, "-m", "transformer_lib", "translate", "--run", "nowhere", "one"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=HOME)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: nowhere holds no run: there is no config.json in it\n"
+
+
+def test_bars_are_for_terminals(folder: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    evaluate = ["evaluate", "--run", str(folder)]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert main(evaluate) == 0
+    assert "0/20" in capsys.readouterr().err
+    assert main([*evaluate, "--quiet"]) == 0
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert main(["translate", "--run", str(folder), "one"]) == 0  # it has the screen for itself
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    assert main(evaluate) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) -> None:
+    options = ["--set", "d_model=16", "--set", "n_layers=1", "--log-every", "1", "--threads", "1"]
+    train = ["train", "--task", "copy", *options, "--quiet", "--output", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "transformer_lib", *train, "--epochs", "1000"]
+    log = tmp_path / "run" / "log.jsonl"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=HOME) as process:
+        while not (log.exists() and log.read_text().count("\n") > 2):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signum)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (
+        code,
+        "\nInterrupted; the same command goes on from here.\n",
+    )
+    stopped = load_checkpoint(tmp_path / "run" / "checkpoint.pt")["progress"]["step"]
+    assert stopped >= 3
+    assert main([*train, "--steps", str(stopped + 2), "--set", "epochs=1000"]) == 0
+    steps, _ = History.read(log).column("loss")
+    assert steps == list(range(1, stopped + 3))
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(tmp_path: Path) -> None:
+    options = ["--set", "d_model=16", "--set", "n_layers=1", "--steps", "3", "--log-every", "1"]
+    train = ["train", "--task", "copy", *options, "--threads", "1", "--quiet"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    module = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "transformer_lib"]
+    ended = subprocess.run(
+        [*torchrun, *module, *train, "--output", str(tmp_path / "two")],
         capture_output=True,
         text=True,
-        cwd=home,
+        cwd=HOME,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    assert shown.returncode == 0
-    for word in ("checkpoint.pt", "--score-every", "--restart", "(8000)"):
-        assert word in shown.stdout
+    assert ended.returncode == 0, ended.stderr
+    assert [line.split()[0] for line in ended.stdout.splitlines()] == ["copy,", "3", "val,"]
+    assert main([*train, "--accumulate", "2", "--output", str(tmp_path / "one")]) == 0
+    losses = [
+        History.read(tmp_path / name / "log.jsonl").column(column)[1]
+        for column in ("loss", "val_loss")
+        for name in ("two", "one")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[2] == pytest.approx(losses[3], rel=1e-4)
+    (session,) = json.loads((tmp_path / "two" / "config.json").read_text())["sessions"]
+    assert session["processes"] == 2
+
+
+COUNT_FAULTS = """
+import resource
+from transformer_lib.__main__ import _keep_freed_memory
+
+def faults():
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        block = bytearray(100 * 2**20)
+        del block
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(faults(), _keep_freed_memory() or faults())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_a_block_that_was_freed_is_not_fetched_again() -> None:
+    command = [sys.executable, "-c", COUNT_FAULTS]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, cwd=HOME).stdout
+    given_back, kept = map(int, shown.split())
+    assert kept < given_back / 10
+
+
+def test_memory_of_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_library(name: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("ctypes.CDLL", no_library)
+    _keep_freed_memory()
 
 
 def test_bleu_is_cased_detokenized_and_signed() -> None:
-    name, value, signature = recipes.bleu(["Ein Mann fährt Rad."], ["Ein Mann fährt Rad."])
-    assert (name, round(value, 6)) == ("bleu", 100)
+    name, value, signature, count = recipes.bleu(["Ein Mann fährt Rad."], ["Ein Mann fährt Rad."])
+    assert (name, round(value, 6), count) == ("bleu", 100, 1)
     assert "case:mixed" in signature and "tok:13a" in signature
     assert recipes.bleu(["ein mann fährt rad."], ["Ein Mann fährt Rad."])[1] < 60
-
-
-def test_translate_keeps_the_order_of_the_sentences() -> None:
-    class Echo(torch.nn.Module):
-        """Says its source again, token by token."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.config = transformer_lib.ModelConfig(vocab_size=40, d_model=4, n_heads=1)
-            self.weight = torch.nn.Parameter(torch.zeros(1))
-
-        def start(self, source):
-            ended = torch.full((len(source), 1), self.config.eos_id)
-            padded = torch.cat([source, ended], 1)
-            return [padded.masked_fill(padded == 0, self.config.eos_id), 0]
-
-        def step(self, tokens, state):
-            logits = torch.nn.functional.one_hot(state[0][:, state[1]], 40).float()
-            return logits, [state[0], state[1] + 1]
-
-    tokenizer = Tokenizer.characters(["abcdefg"])
-    sentences = ["abc", "g", "", "fedcba", "ab", " ga "]
-    said = runs.translate(Echo(), tokenizer, sentences, batch_size=2)
-    assert said == ["abc", "g", "", "fedcba", "ab", "ga"]

@@ -1,0 +1,152 @@
+"""From text to text: what goes in comes out in order, whatever is batched with what."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from transformer_lib import ModelConfig
+from transformer_lib.data import BOS, EOS, Tokenizer
+from transformer_lib.decoding import beam_search, sample
+from transformer_lib.models import DecoderOnly
+from transformer_lib.texts import candidates, complete, translate
+
+TOKENIZER = Tokenizer.characters(["abcdefg "])
+
+
+class Echo(torch.nn.Module):
+    """Says its source again, token by token."""
+
+    config = SimpleNamespace(max_len=30)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.asked: list[int] = []
+
+    def start(self, source):
+        self.asked.append(len(source))
+        padded = torch.cat([source, torch.full((len(source), 1), EOS)], 1)
+        return State(padded.masked_fill(padded == 0, EOS))
+
+    def step(self, tokens, state):
+        logits = torch.full((len(tokens), TOKENIZER.vocab_size), -9.0)
+        wanted = state.ids[:, min(state.at, state.ids.size(1) - 1)]
+        logits[torch.arange(len(tokens)), wanted] = 9.0
+        state.at += 1
+        return logits, state
+
+
+class State:
+    def __init__(self, ids) -> None:
+        self.ids, self.at = ids, 0
+
+    def reorder(self, index) -> None:
+        self.ids = self.ids[index]
+
+
+SENTENCES = ["abc", "g", "", "fedcba", "ab", " ga "]
+SAID = ["abc", "g", "", "fedcba", "ab", "ga"]
+
+
+def test_translations_come_in_the_order_of_the_sentences() -> None:
+    model = Echo()
+    assert translate(model, TOKENIZER, SENTENCES, batch_size=2) == SAID
+    assert model.asked == [2, 2, 1]  # the blank one is not asked for
+    assert translate(model, TOKENIZER, []) == []
+
+
+def test_another_decoding() -> None:
+    search = partial(beam_search, beam_size=3, n_best=2)
+    assert translate(Echo(), TOKENIZER, SENTENCES, decode=search) == SAID
+    found = candidates(Echo(), TOKENIZER, SENTENCES, decode=search)
+    assert [options[0].text for options in found] == SAID
+    assert [len(options) for options in found] == [2, 2, 1, 2, 2, 2]
+    assert all(options[0].score >= options[-1].score for options in found)
+
+
+def test_what_a_beam_did_not_find_is_left_out() -> None:
+    class Mute(Echo):  # can say nothing but <eos>
+        def step(self, tokens, state):
+            logits = torch.full((len(tokens), TOKENIZER.vocab_size), -torch.inf)
+            logits[:, EOS] = 0.0
+            return logits, state
+
+    search = partial(beam_search, beam_size=3)
+    assert candidates(Mute(), TOKENIZER, ["abc"], decode=search) == [[("", 0.0)]]
+
+
+@pytest.fixture(scope="module")
+def language_model() -> DecoderOnly:
+    torch.manual_seed(5)
+    sizes = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 13}
+    return DecoderOnly(ModelConfig(vocab_size=TOKENIZER.vocab_size, **sizes)).eval()
+
+
+def by_hand(model: DecoderOnly, prompt: str, most: int) -> str:
+    """One token at a time, everything computed anew for each."""
+    ids = [BOS, *TOKENIZER.encode(prompt)]
+    with torch.no_grad():
+        for _ in range(most):
+            ids.append(int(model(torch.tensor([ids]))[0, -1].argmax()))
+            if ids[-1] == EOS:
+                break
+    return TOKENIZER.decode(ids)[len(prompt) :]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_prompts_are_continued_whatever_their_lengths(language_model, batch_size) -> None:
+    prompts = ["abc", "g", "", "fedcba", "gab", "a", "bcd"]
+    said = complete(language_model, TOKENIZER, prompts, max_tokens=6, batch_size=batch_size)
+    assert said == [by_hand(language_model, prompt, 6) for prompt in prompts]
+    assert len(set(said)) > 2
+
+
+def test_white_space_around_a_prompt_is_left_out(language_model) -> None:
+    one, other = complete(language_model, TOKENIZER, ["ab", " ab  "], max_tokens=4)
+    assert one == other
+
+
+def test_a_continuation_ends_where_the_positions_end(language_model) -> None:
+    # 13 positions read <bos>, the prompt, and all but the last of what is added.
+    (said,) = complete(language_model, TOKENIZER, ["abcabcabca"])
+    assert said == by_hand(language_model, "abcabcabca", 3)
+    assert len(complete(language_model, TOKENIZER, ["abcabcabcabc"])) == 1
+    with pytest.raises(ValueError, match="prompts must have fewer than 13 tokens; number 1 has 13"):
+        complete(language_model, TOKENIZER, ["a", "abcabcabcabca"])
+
+
+def test_what_is_drawn_depends_on_the_generator_alone(language_model) -> None:
+    def drawn(seed: int) -> list[str]:
+        generator = torch.Generator().manual_seed(seed)
+        decode = partial(sample, temperature=2.0, generator=generator)
+        return complete(language_model, TOKENIZER, ["ab"] * 5, max_tokens=7, decode=decode)
+
+    assert drawn(3) == drawn(3) != drawn(4)
+    assert len(set(drawn(3))) > 1
+
+
+def test_the_first_piece_keeps_its_space() -> None:
+    bpe = Tokenizer.train_bpe(["low low low lower"] * 3, vocab_size=262)
+    low = bpe.encode("low")
+
+    class Lower(Echo):  # says the word once, whatever it reads
+        def start(self, source):
+            self.said = 0
+            return None
+
+        def step(self, tokens, state):
+            logits = torch.zeros(len(tokens), bpe.vocab_size)
+            logits[:, [*low, EOS][min(self.said, len(low))]] = 9.0
+            self.said += 1
+            return logits, state
+
+    assert complete(Lower(), bpe, ["low", ""]) == [" low", "low"]
+
+
+def test_the_bar_counts_texts(capsys: pytest.CaptureFixture) -> None:
+    translate(Echo(), TOKENIZER, SENTENCES, batch_size=2, progress=True)
+    assert "0/5" in capsys.readouterr().err
+    translate(Echo(), TOKENIZER, SENTENCES)
+    assert capsys.readouterr().err == ""
