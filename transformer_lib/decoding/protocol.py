@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_ids
 
 __all__ = ["Beams", "Generation", "StepModel", "evaluating"]
 
@@ -84,7 +84,8 @@ def first_tokens(
     model: Any, source: Any, max_len: Any, bos_id: Any, eos_id: Any, pad_id: Any
 ) -> Tensor:
     """Refuse what no decoder can work with; otherwise the token each row begins with, ``(B,)``."""
-    if not (callable(getattr(model, "start", None)) and callable(getattr(model, "step", None))):
+    methods = (getattr(model, "start", None), getattr(model, "step", None))
+    if isinstance(model, type) or not all(map(callable, methods)):
         raise TypeError(f"model must have the methods start and step, got a {type(model).__name__}")
     if not isinstance(source, Tensor):
         raise TypeError(f"source must be a tensor of token ids, got a {type(source).__name__}")
@@ -98,12 +99,23 @@ def first_tokens(
         check_count(name, id_, least=0)
         if id_ >= 2**63:
             raise ValueError(f"{name} must be below 2**63, got {id_}")
+    vocab_size = getattr(getattr(model, "config", None), "vocab_size", None)
+    for name, id_ in (("bos_id", bos_id), ("pad_id", pad_id)):  # which the model reads
+        if vocab_size is not None and not isinstance(id_, Tensor) and id_ >= vocab_size:
+            raise ValueError(f"{name} must be below the model's {vocab_size} tokens, got {id_}")
     if not isinstance(bos_id, Tensor):
         return torch.full(rows, bos_id, device=source.device)
     if bos_id.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"bos_id must be int64 or int32, got {bos_id.dtype}")
     if bos_id.shape != rows:
-        raise ValueError(f"bos_id must have shape {tuple(rows)}, got {tuple(bos_id.shape)}")
+        raise ValueError(
+            f"bos_id must have shape {tuple(rows)}, an id for each row of source; "
+            f"got {tuple(bos_id.shape)}"
+        )
+    if bos_id.device.type == "cpu" and bos_id.min() < 0:  # a GPU would have to stop and wait
+        raise ValueError(f"bos_id must be at least 0, got {int(bos_id.min())}")
+    if vocab_size is not None:
+        check_ids("bos_id", bos_id[:, None], vocab_size)
     return bos_id.to(source.device, torch.int64)
 
 

@@ -1,0 +1,341 @@
+"""Beam search, beside every possible text, beside a plain search by hand, beside Marian's."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib import KVCache, ModelConfig, Transformer
+from transformer_lib.decoding import Beams, beam_search, greedy
+
+V, PAD, BOS, EOS = 5, 0, 1, 2
+SOURCE = torch.tensor([[3, 4, 4], [4, 3, 0], [3, 3, 3]])
+POSITIONS = ("sinusoidal", "learned", "relative", "t5", "rotary", "alibi", "none")
+
+
+@dataclass
+class Hashes:
+    """The state of `Toy`: what each row has read, boiled down to a number."""
+
+    value: Tensor
+    moves: list[list[int]]
+    reorders: bool = True
+
+    def reorder(self, index: Tensor) -> None:
+        self.moves.append(index.tolist())
+        if self.reorders:
+            self.value = self.value[index]
+        else:  # the right shape is all it has
+            self.value = self.value[:1].expand(len(index))
+
+
+class Toy:
+    """A model whose logits are random, and others for every source and every beginning."""
+
+    def __init__(self, seed: int, spread: float = 1.5) -> None:
+        self.table = spread * torch.randn(10_007, V, generator=torch.Generator().manual_seed(seed))
+        self.moves: list[list[int]] = []
+        self.rows: list[int] = []
+        self.reorders = True
+
+    def start(self, source: Tensor) -> Hashes:
+        weights = torch.tensor([7, 77, 777])
+        return Hashes((source * weights).sum(-1), self.moves, self.reorders)
+
+    def step(self, tokens: Tensor, state: Hashes) -> tuple[Tensor, Hashes]:
+        self.rows.append(len(tokens))
+        state = replace(state, value=(state.value * 131 + tokens + 17) % len(self.table))
+        return self.table[state.value], state
+
+    def next_log_probs(self, source: Tensor, text: tuple[int, ...]) -> list[float]:
+        state, logits = self.start(source[None]), torch.empty(0)
+        for token in (BOS, *text):
+            logits, state = self.step(torch.tensor([token]), state)
+        return logits[0].double().log_softmax(-1).tolist()
+
+
+def penalty(length: int, alpha: float) -> float:
+    return (5 + length) ** alpha / 6**alpha
+
+
+def all_texts(model: Toy, source: Tensor, max_len: int, alpha: float) -> list[tuple]:
+    """(rank, score, text) of everything the model can say, the best first."""
+    texts: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    found: list[tuple] = []
+    while texts:
+        text, score = texts.pop()
+        for token, gain in enumerate(model.next_log_probs(source, text)):
+            longer, total = (*text, token), score + gain
+            if token == EOS or len(longer) == max_len:
+                found.append((total / penalty(len(longer), alpha), total, longer))
+            else:
+                texts.append((longer, total))
+    return sorted(found, reverse=True)
+
+
+def by_hand(
+    model: Toy, source: Tensor, max_len: int, k: int, alpha: float, early: bool
+) -> list[tuple]:
+    """The same search with lists, without looking ahead for an early end that changes nothing."""
+    live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    ends: list[tuple] = []
+    for length in range(1, max_len + 1):
+        candidates = sorted(
+            (
+                (score + gain, (*text, token))
+                for score, text in live
+                for token, gain in enumerate(model.next_log_probs(source, text))
+            ),
+            reverse=True,
+        )
+        for score, text in candidates[:k]:
+            if text[-1] == EOS or length == max_len:
+                ends.append((score / penalty(length, alpha), score, text))
+        ends = sorted(ends, reverse=True)[:k]
+        live = [candidate for candidate in candidates if candidate[1][-1] != EOS][:k]
+        if early and len(ends) == k:
+            break
+    return ends
+
+
+def check(beams: Beams, row: int, expected: list[tuple]) -> None:
+    for i, (rank, score, text) in enumerate(expected):
+        padded = [*text, *[PAD] * (beams.ids.size(2) - len(text))]
+        assert beams.ids[row, i].tolist() == padded
+        assert beams.scores[row, i].item() == pytest.approx(score, abs=1e-4)
+        assert beams.ranks[row, i].item() == pytest.approx(rank, abs=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_beam_with_room_for_everything_finds_the_best_of_all_texts(
+    alpha: float, early: bool
+) -> None:
+    model, max_len, n = Toy(0), 4, 20
+    size = V ** (max_len - 1)
+    beams = beam_search(model, SOURCE, max_len=max_len, beam_size=size, n_best=n,
+                        length_penalty=alpha, early_stopping=early)  # fmt: skip
+    assert beams.ids.shape == (len(SOURCE), n, max_len) and beams.ids.dtype is torch.int64
+    for row, source in enumerate(SOURCE):
+        check(beams, row, all_texts(model, source, max_len, alpha)[:n])
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_it_is_the_search_by_hand_in_which_beams_swap_parents(k: int, early: bool) -> None:
+    swapped = False
+    for seed, alpha in itertools.product(range(5), (0.0, 0.6, 3.0)):
+        model = Toy(seed)
+        beams = beam_search(model, SOURCE, max_len=7, beam_size=k, length_penalty=alpha,
+                            early_stopping=early)  # fmt: skip
+        swapped = swapped or any(move != sorted(move) for move in model.moves)
+        for row, source in enumerate(SOURCE):
+            check(beams, row, by_hand(model, source, 7, k, alpha, early))
+    assert swapped == (k > 1)
+
+
+def test_a_state_that_is_not_reordered_gives_other_texts() -> None:
+    model = Toy(0)
+    right = beam_search(model, SOURCE, max_len=7)
+    model.reorders = False
+    assert not beam_search(model, SOURCE, max_len=7).ids.equal(right.ids)
+
+
+def test_rows_that_are_over_leave_the_batch() -> None:
+    model = Toy(1)
+    together = beam_search(model, SOURCE, max_len=9)
+    assert model.rows[:2] == [3, 12]  # one beginning per row, then four
+    assert model.rows[-1] < 12 and model.rows[1:] == sorted(model.rows[1:], reverse=True)
+    for row in range(len(SOURCE)):
+        alone = beam_search(Toy(1), SOURCE[row : row + 1], max_len=9)
+        length = alone.ids.size(2)
+        assert together.ids[row, :, :length].equal(alone.ids[0])
+        assert together.ids[row, :, length:].eq(PAD).all()
+        torch.testing.assert_close(together.scores[row], alone.scores[0])
+
+
+def test_the_best_are_sorted_and_differ_and_the_first_of_few_are_those_of_many() -> None:
+    for seed in range(10):
+        beams = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=4)
+        assert beams.ranks.equal(beams.ranks.sort(dim=1, descending=True).values)
+        for texts in beams.ids.tolist():
+            assert len({tuple(text) for text in texts}) == 4
+        two = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=4, n_best=2)
+        assert two.ids.equal(beams.ids[:, :2]) and two.scores.equal(beams.scores[:, :2])
+        assert two.best.ids.equal(beams.ids[:, 0]) and two.best.scores.equal(beams.scores[:, 0])
+
+
+def test_where_there_are_fewer_texts_pads_fill_up() -> None:
+    ids, scores, ranks = beam_search(Toy(0), SOURCE, max_len=1, beam_size=7)
+    assert ids.shape == (3, 7, 1)
+    assert sorted(ids[0, :V, 0].tolist()) == list(range(V))
+    assert ids[:, V:].eq(PAD).all()
+    assert scores[:, V:].isneginf().all() and ranks[:, V:].isneginf().all()
+
+
+def test_one_beam_is_greedy() -> None:
+    for seed in range(20):
+        expected = greedy(Toy(seed), SOURCE, max_len=8)
+        found = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=1).best
+        assert found.ids.equal(expected.ids) and found.scores.equal(expected.scores)
+
+
+def test_no_worse_than_greedy() -> None:
+    # With two tokens it is a theorem: greedy's first token is the best and so in the beam, and of
+    # the second step the best of all extensions is kept. With more, a beam may lose greedy's text
+    # to beginnings that end badly; then it is only a rule, with few exceptions.
+    worse = 0
+    for seed in range(60):
+        for max_len in (1, 2, 8):
+            base = greedy(Toy(seed), SOURCE, max_len=max_len).scores
+            best = beam_search(Toy(seed), SOURCE, max_len=max_len, length_penalty=0.0,
+                               early_stopping=False).best.scores  # fmt: skip
+            if max_len < 3:
+                assert (best >= base).all()
+            worse += int((best < base - 1e-5).sum())
+    assert worse <= 3, f"{worse} of 180"
+
+
+def transformer(**changes: Any) -> Transformer:
+    torch.manual_seed(4)
+    config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=17, dropout=0.5,
+                         max_len=23, **changes)  # fmt: skip
+    model = Transformer(config)
+    for parameter in model.parameters():  # peaked enough to end at different times
+        nn.init.normal_(parameter, std=0.4)
+    return model.double()
+
+
+@dataclass
+class Whole:
+    """The state of `Uncached`: all ids."""
+
+    source: Tensor
+    ids: Tensor
+
+    def reorder(self, index: Tensor) -> None:
+        self.source, self.ids = self.source[index], self.ids[index]
+
+
+class Uncached:
+    """A Transformer that reads everything anew at each step."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model.eval()
+
+    def start(self, source: Tensor) -> Whole:
+        return Whole(source, source[:, :0])
+
+    def step(self, tokens: Tensor, state: Whole) -> tuple[Tensor, Whole]:
+        state.ids = torch.cat((state.ids, tokens[:, None]), dim=1)
+        return self.model(state.source, state.ids)[:, -1], state
+
+
+SENTENCES = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8, 2, 0, 0, 0]])
+
+
+def no_pads(model: Transformer) -> Transformer:
+    """A pad inside a text would be hidden by the full pass: forbid it, as training does."""
+    bias = torch.zeros(11).double()
+    bias[PAD], bias[EOS] = -1e4, 0.7
+    model.embedding.bias = nn.Parameter(bias)
+    return model
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_with_caches_it_is_the_same_as_without(positions: str) -> None:
+    model = no_pads(transformer(positions=positions, output_bias=True, tie_embeddings=False))
+    cached = beam_search(model, SENTENCES, max_len=20, beam_size=3)
+    full = beam_search(Uncached(model), SENTENCES, max_len=20, beam_size=3)
+    assert cached.ids.equal(full.ids)
+    torch.testing.assert_close(cached.scores, full.scores, rtol=1e-4, atol=1e-4)
+    for row in range(len(SENTENCES)):
+        alone = beam_search(model, SENTENCES[row : row + 1], max_len=20, beam_size=3)
+        assert cached.ids[row, :, : alone.ids.size(2)].equal(alone.ids[0])
+
+
+def test_what_was_read_from_a_sentence_moves_when_the_sentences_do() -> None:
+    cache = KVCache(n_layers=1)
+    own, cross = cache.layers[0].self_attention, cache.layers[0].cross_attention
+    key, memory = torch.randn(3, 2, 1, 5), torch.randn(3, 2, 4, 5)
+    own.append(key, key)
+    cross.append(memory, memory)
+    for index in ([0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 4], [3, 2, 4, 5], [2, 0, 1, 1], [1, 0, 2, 3]):
+        cache.reorder(torch.tensor(index))
+        key, memory = key[index], memory[index]
+        assert own.read()[0].equal(key) and cross.read()[1].equal(memory)
+
+
+def test_a_transformer_is_left_as_it_was_and_may_be_trained_on_what_it_said() -> None:
+    model = transformer().train()
+    beams = beam_search(model, SENTENCES, max_len=10)
+    assert model.training and not beams.scores.requires_grad
+    assert beam_search(model, SENTENCES, max_len=10).ids.equal(beams.ids)  # dropout was off
+    model(SENTENCES, beams.best.ids).sum().backward()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_marian_finds_the_same(early: bool) -> None:
+    transformers = pytest.importorskip("transformers")
+    from transformer_lib.pretrained import from_marian
+
+    torch.manual_seed(0)
+    theirs = transformers.MarianMTModel(
+        transformers.MarianConfig(
+            vocab_size=31, decoder_vocab_size=31, d_model=12, max_position_embeddings=32,
+            encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+            decoder_attention_heads=3, encoder_ffn_dim=17, decoder_ffn_dim=17,
+            pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+            forced_eos_token_id=None,
+        )
+    ).eval()  # fmt: skip
+    for name, parameter in theirs.named_parameters():
+        if parameter.dim() > 1 and "embed_positions" not in name:
+            nn.init.normal_(parameter, std=0.6)  # peaked enough to say different things
+    theirs.final_logits_bias[0, EOS] = 2.0
+    theirs.generation_config = transformers.GenerationConfig(
+        pad_token_id=0, decoder_start_token_id=1, eos_token_id=2, bos_token_id=1
+    )
+    source = torch.randint(3, 31, (7, 6))
+    source[2, 4:] = 0
+    expected = theirs.generate(
+        input_ids=source, attention_mask=(source != 0).long(), max_new_tokens=12, num_beams=4,
+        num_return_sequences=4, length_penalty=0.0, early_stopping=early, do_sample=False,
+        return_dict_in_generate=True, output_scores=True,
+    )  # fmt: skip
+    found = beam_search(
+        from_marian(theirs), source, max_len=12, length_penalty=0.0, early_stopping=early
+    )
+    ids = found.ids.flatten(0, 1)
+    theirs_ids = expected.sequences[:, 1:]
+    over = (theirs_ids == EOS).cumsum(-1).roll(1, dims=-1)
+    over[:, 0] = 0
+    theirs_ids = theirs_ids.masked_fill(over > 0, PAD)  # theirs fills up with eos if pad is 0
+    assert (theirs_ids == 2).any() and (theirs_ids[:, -1] > 2).any()  # some end, some are cut
+    assert ids[:, : theirs_ids.size(1)].equal(theirs_ids)
+    torch.testing.assert_close(
+        found.scores.flatten(), expected.sequences_scores, rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"beam_size": 0}, ValueError, "beam_size must be an integer of at least 1, got 0"),
+        ({"beam_size": 2.0}, TypeError, "beam_size must be an integer"),
+        ({"length_penalty": -0.1}, ValueError, "length_penalty must .*got -0.1"),
+        ({"length_penalty": float("nan")}, ValueError, "length_penalty must .*got nan"),
+        ({"length_penalty": 1e300}, ValueError, r"length_penalty must .*got 1e\+300"),
+        ({"n_best": 0}, ValueError, "n_best must be an integer of at least 1, got 0"),
+        ({"n_best": 5}, ValueError, r"n_best \(5\) must be at most beam_size \(4\)"),
+        ({"early_stopping": "never"}, TypeError, "early_stopping must be True or False"),
+        ({"max_len": 0}, ValueError, "max_len must be an integer of at least 1, got 0"),
+        ({"eos_id": -1}, ValueError, "eos_id must be an integer of at least 0, got -1"),
+    ],
+)
+def test_errors(wrong: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        beam_search(Toy(0), SOURCE, **{"max_len": 5, **wrong})
