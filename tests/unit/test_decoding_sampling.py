@@ -155,7 +155,7 @@ def test_rows_that_are_over_do_not_mind_what_the_model_says(decode: Any) -> None
             logits[:, EOS] = 20.0
             if len(tokens) == 2:
                 logits[1] = LOGITS
-                logits[1, EOS] = -20.0
+                logits[1, EOS] = logits[1, PAD] = -torch.inf
             for row, token in enumerate(tokens.tolist()):
                 if token in (EOS, PAD):
                     logits[row] = torch.nan
