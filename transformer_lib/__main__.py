@@ -56,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             raise
-        print(f"error: {str(error) or type(error).__name__}", file=sys.stderr)
+        who = "" if _speaks() else f"process {os.environ['RANK']}: "
+        print(f"{who}error: {str(error) or type(error).__name__}", file=sys.stderr)
         return 1
     return 0
 

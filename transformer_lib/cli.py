@@ -151,7 +151,9 @@ def _parser() -> argparse.ArgumentParser:
     add("text", nargs="*", metavar="sentence", help="if not given, the standard input")
     add("--n-best", type=_count, metavar="K", help="show the K best of the beam")
 
-    add = command("generate", "continue texts with a language model", GENERATE, trained).add_argument
+    add = command(
+        "generate", "continue texts with a language model", GENERATE, trained
+    ).add_argument
     add("text", nargs="*", metavar="prompt", help="if not given, the standard input")
     add("--temperature", type=float, help="below 1 the probable becomes more so (1)")
     add("--top-k", type=_count, metavar="K", help="draw from the K most probable tokens")

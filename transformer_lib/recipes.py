@@ -15,6 +15,7 @@ from transformer_lib.data import (
     number_words,
     split_pairs,
 )
+from transformer_lib.data.checking import texts
 
 __all__ = ["TASKS", "Score", "Task", "bleu", "exact_match"]
 
@@ -60,20 +61,36 @@ class Task:
 def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
     """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
 
+    Raises:
+        ValueError, TypeError: not equally many strings, at least one.
+
     Source:
         Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
     """
     from sacrebleu.metrics.bleu import BLEU
 
+    translations, references = _both(translations, references)
     metric = BLEU()
-    score = metric.corpus_score(list(translations), [list(references)]).score
+    score = metric.corpus_score(translations, [references]).score
     return Score("bleu", score, str(metric.get_signature()), len(references))
 
 
 def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
     """The share of translations, in percent, that are right to the last character."""
+    translations, references = _both(translations, references)
     right = sum(a == b for a, b in zip(translations, references, strict=True))
     return Score("exact_match", 100 * right / len(references), "percent", len(references))
+
+
+def _both(translations: Any, references: Any) -> tuple[list[str], list[str]]:
+    translations = texts("translations", translations, least=1)
+    references = texts("references", references, least=1)
+    if len(translations) != len(references):
+        raise ValueError(
+            f"translations must be as many as references, {len(references)}; "
+            f"got {len(translations)}"
+        )
+    return translations, references
 
 
 def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
@@ -156,7 +173,7 @@ TASKS = {
         tokenizer=_bpe,
         score=None,
         language_model=True,
-        train={"epochs": 10, "warmup": 1000, "peak_lr": 0.003},
+        train={"epochs": 10, "warmup": 400, "peak_lr": 0.003},
         max_tokens=2048,
     ),
     "number-lines": Task(

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from transformer_lib.data.checking import file_path
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
@@ -67,8 +68,8 @@ def recorded(name: str) -> Record:
         >>> recorded("multi30k-tiny").settings["task"]
         'multi30k'
     """
-    folder = _folder() / name
-    if not (folder / "config.json").is_file():
+    folder = _folder() / str(name)
+    if not isinstance(name, str) or not (folder / "config.json").is_file():
         known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/config.json")))
         raise ValueError(f"name must be one of {known}; got {name!r}")
 
@@ -91,7 +92,7 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     Greedy decoding with the best checkpoint stands under the name of the split. Others have a
     line of their own, so that they can be compared.
     """
-    path = Path(folder) / "scores.json"
+    path = file_path("folder", folder) / "scores.json"
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]

@@ -8,7 +8,7 @@ state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from transformer_lib.arguments import check_count
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Batches, TextBatches, Tokenizer
+from transformer_lib.data.checking import file_path
 from transformer_lib.data.files import replacing
 from transformer_lib.decoding import greedy
 from transformer_lib.models import DecoderOnly, Transformer
@@ -63,10 +65,16 @@ class Run:
             FileNotFoundError: there is no run, or it has no such checkpoint yet.
             ValueError: a file is damaged.
         """
-        folder = Path(folder)
+        folder = file_path("folder", folder)
         settings = _read_settings(folder)
-        model = _model(TASKS[settings["task"]], ModelConfig(**settings["model"]))
-        model.load_state_dict(_weights(folder, checkpoint))
+        model = _model(_task(settings["task"]), ModelConfig(**settings["model"]))
+        try:
+            model.load_state_dict(_weights(folder, checkpoint))
+        except RuntimeError as error:  # every name that is missing or too many, in many lines
+            raise ValueError(
+                f"{folder} holds other weights than its config.json says, or those of another "
+                f"version of this library"
+            ) from error
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         return cls(settings["task"], tokenizer, model.to(local_device(device)).eval())
 
@@ -94,8 +102,9 @@ class Run:
             ValueError: a split that the task does not have, or that was trained on.
         """
         task = TASKS[self.task]
-        if split not in task.splits:
-            raise ValueError(f"split must be one of {', '.join(task.splits)}; got {split!r}")
+        _one_of("split", split, task.splits)
+        if limit is not None:
+            check_count("limit", limit)
         pairs = task.load(split)[:limit]
         if task.score is None:
             batches = _batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
@@ -149,7 +158,12 @@ def train(
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
     """
-    folder, recipe, place = Path(folder), TASKS[task], local_device(device)
+    folder, recipe = file_path("folder", folder), _task(task)
+    _one_of("preset", preset, ("tiny", "base", "big"))
+    for name, value in (("max_tokens", max_tokens), ("score_every", score_every)):
+        if value is not None:
+            check_count(name, value)
+    place = local_device(device)
     ranks = join(place)
     going_on = not restart and (folder / "checkpoint.pt").exists()
     training = dict(training or {})
@@ -214,6 +228,16 @@ def train(
     )
 
 
+def _one_of(name: str, value: Any, known: Iterable[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def _task(name: str) -> Task:
+    _one_of("task", name, TASKS)
+    return TASKS[name]
+
+
 def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
     return DecoderOnly(config) if task.language_model else Transformer(config)
 
@@ -229,11 +253,9 @@ def _batches(
 
 
 def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
+    _one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
     if checkpoint in CHECKPOINTS:
         return load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"]
-    if checkpoint != "average":
-        known = ", ".join([*CHECKPOINTS, "average"])
-        raise ValueError(f"checkpoint must be one of {known}; got {checkpoint!r}")
     kept = sorted(folder.glob("step-*.pt"))
     if not kept:
         raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
@@ -256,8 +278,9 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise FileNotFoundError(f"{folder} holds no run: there is no {path.name} in it")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        return {"task": settings["task"], "model": settings["model"]} | settings
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
+from transformer_lib.arguments import check_count
 from transformer_lib.data import BOS, Tokenizer, pad
+from transformer_lib.data.checking import texts
 from transformer_lib.decoding import Generation, greedy
 
 __all__ = ["Candidate", "candidates", "complete", "translate"]
@@ -44,6 +47,10 @@ def translate(
 
     Returns:
         The translations, in the order of the sentences.
+
+    Raises:
+        ValueError, TypeError: an argument of another kind; a sentence longer than the model's
+            ``max_len``.
     """
     found = candidates(
         model, tokenizer, sentences, decode=decode, batch_size=batch_size, progress=progress
@@ -61,13 +68,15 @@ def candidates(
     progress: bool = False,
 ) -> list[list[Candidate]]:
     """The same, and all that the decoding found for each sentence, the best first."""
+    device, longest = _check(model, tokenizer, decode, batch_size)
+    sentences = texts("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):
-        source = pad([ids[i] for i in chosen]).to(_device(model))
+        source = pad([ids[i] for i in chosen]).to(device)
         # Longer than any honest translation, so that one that never ends does end.
-        max_len = min(2 * source.size(1) + 20, _max_len(model))
+        max_len = min(2 * source.size(1) + 20, longest)
         for i, rows in zip(chosen, _rows(decode(model, source, max_len=max_len)), strict=True):
             found[i] = [Candidate(tokenizer.decode(row), score) for row, score in rows]
     return found
@@ -98,7 +107,12 @@ def complete(
 
     Raises:
         ValueError: a prompt that leaves the model no position to go on at.
+        TypeError: an argument of another kind.
     """
+    device, longest = _check(model, tokenizer, decode, batch_size)
+    if max_tokens is not None:
+        check_count("max_tokens", max_tokens)
+    prompts = texts("prompts", prompts)
     ids = [[BOS, *tokenizer.encode(prompt.strip())] for prompt in prompts]
     by_length: dict[int, list[int]] = {}
     for i, row in enumerate(ids):
@@ -106,11 +120,11 @@ def complete(
     found = [""] * len(ids)
     parts = (part for group in by_length.values() for part in _parts(group, batch_size))
     for chosen in _bar(parts, len(ids), progress):
-        begun = pad([ids[i] for i in chosen]).to(_device(model))
-        room = _max_len(model) + 1 - begun.size(1)  # the last token need not be read again
+        begun = pad([ids[i] for i in chosen]).to(device)
+        room = longest + 1 - begun.size(1)  # the last token need not be read again
         if room < 1:
             raise ValueError(
-                f"prompts must have fewer than {_max_len(model)} tokens; "
+                f"prompts must have fewer than {longest} tokens; "
                 f"number {chosen[0]} has {begun.size(1) - 1}"
             )
         most = room if max_tokens is None else min(max_tokens, room)
@@ -146,9 +160,14 @@ def _bar(parts: Any, total: int, shown: bool) -> Iterator[list[int]]:
             bar.update(len(part))
 
 
-def _device(model: nn.Module):
-    return next(model.parameters()).device
-
-
-def _max_len(model: Any) -> int:
-    return model.config.max_len
+def _check(model: Any, tokenizer: Any, decode: Any, batch_size: Any) -> tuple[torch.device, int]:
+    """The model's device and longest sequence, if it has such, and the rest is of its kind."""
+    longest = getattr(getattr(model, "config", None), "max_len", None)
+    if not isinstance(model, nn.Module) or longest is None:
+        raise TypeError(f"model must be a Module with config.max_len; got {type(model).__name__}")
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(f"tokenizer must be a Tokenizer; got {type(tokenizer).__name__}")
+    if not callable(decode):
+        raise TypeError(f"decode must be a function; got {type(decode).__name__}")
+    check_count("batch_size", batch_size)
+    return next(model.parameters()).device, longest

@@ -49,6 +49,14 @@ def check_text(name: str, text: Any) -> None:
         raise ValueError(f"{name} must be valid Unicode; got {_shown(text)}") from error
 
 
+def texts(name: str, values: Any, least: int = 0) -> list[str]:
+    """`values` as a list of at least `least` strings."""
+    found = items(name, values, "string", least)
+    for i, text in enumerate(found):
+        check_text(f"number {i} of {name}", text)
+    return found
+
+
 def file_path(name: str, path: Any) -> Path:
     """`path` as a `Path`."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):

@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterable
 
 from transformer_lib.arguments import check_count
-from transformer_lib.data.checking import check_text, file_path, id_list, items
+from transformer_lib.data.checking import check_text, file_path, id_list
+from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
 
 PAD, BOS, EOS, UNK = range(4)
@@ -92,7 +93,7 @@ class Tokenizer:
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        tokenizer.train_from_iterator(_checked(texts), trainer)
+        tokenizer.train_from_iterator(checked("texts", texts, least=1), trainer)
         return cls(tokenizer)
 
     @classmethod
@@ -118,12 +119,12 @@ class Tokenizer:
         from tokenizers import AddedToken, decoders, models
         from tokenizers import Tokenizer as HFTokenizer
 
-        pieces = SPECIAL_PIECES + sorted(set().union(*_checked(texts)))
+        pieces = SPECIAL_PIECES + sorted(set().union(*checked("texts", texts, least=1)))
         ids = {piece: i for i, piece in enumerate(pieces)}
         # A byte-pair encoding with nothing merged is a tokenizer of characters.
         tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
         tokenizer.decoder = decoders.Fuse()
-        whole = _checked(words, "words", least=0)
+        whole = checked("words", words)
         if "" in whole:
             raise ValueError("words must not be empty; got ''")
         tokenizer.add_tokens(
@@ -193,10 +194,3 @@ class Tokenizer:
         if max(found, default=0) >= size:
             raise ValueError(f"ids must be from 0 to {size - 1}; got {max(found)}")
         return found
-
-
-def _checked(texts: Iterable[str], name: str = "texts", least: int = 1) -> list[str]:
-    found = items(name, texts, "string", least)
-    for i, text in enumerate(found):
-        check_text(f"number {i} of {name}", text)
-    return found

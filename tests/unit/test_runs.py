@@ -1,0 +1,105 @@
+"""Runs, texts, scores and records from Python: bad calls name what is wrong with them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_lib import ModelConfig, Transformer
+from transformer_lib.data import Tokenizer
+from transformer_lib.recipes import bleu, exact_match
+from transformer_lib.results import record_score, recorded
+from transformer_lib.runs import Run, train
+from transformer_lib.texts import complete, translate
+from transformer_lib.training import save_checkpoint
+
+TOKENIZER = Tokenizer.characters(["ab"])
+MODEL = Transformer(ModelConfig(vocab_size=9, d_model=4, n_heads=1, n_layers=1, d_ff=4, max_len=5))
+RUN = Run("copy", TOKENIZER, MODEL)
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: translate(None, TOKENIZER, ["a"]), "model must be a Module with config.max_len"),
+        (lambda: translate(torch.nn.Linear(2, 3), TOKENIZER, ["a"]), "model must be a Module with"),
+        (lambda: translate(MODEL, "BPE", ["a"]), "tokenizer must be a Tokenizer; got str"),
+        (lambda: translate(MODEL, TOKENIZER, "a"), "sentences must be several strings"),
+        (lambda: translate(MODEL, TOKENIZER, ["a", 3]), "number 1 of sentences must be a str"),
+        (lambda: translate(MODEL, TOKENIZER, ["a"], batch_size=0), "batch_size must be an integer"),
+        (lambda: translate(MODEL, TOKENIZER, ["a"], decode=4), "decode must be a function"),
+        (lambda: translate(MODEL, TOKENIZER, ["a" * 6]), "source .* max_len"),
+        (lambda: complete(MODEL, TOKENIZER, None), "prompts must be several strings"),
+        (lambda: complete(MODEL, TOKENIZER, ["a"], max_tokens=NAN), "max_tokens must be an int"),
+        (lambda: RUN.score("dev"), "split must be one of val; got 'dev'"),
+        (lambda: RUN.score(["val"]), "split must be one of val"),
+        (lambda: RUN.score("val", limit=-1), "limit must be an integer"),
+        (lambda: RUN.score("val", decode=None), "decode must be a function"),
+        (lambda: Run.load(3), "folder must be a str or a Path"),
+        (lambda: train(None, task="copy"), "folder must be a str or a Path"),
+        (lambda: train("x", task="juggling"), "task must be one of multi30k, .*; got 'juggling'"),
+        (lambda: train("x", task=None), "task must be one of"),
+        (lambda: train("x", task="copy", preset="huge"), "preset must be one of tiny, base, big"),
+        (lambda: train("x", task="copy", max_tokens=0), "max_tokens must be an integer"),
+        (lambda: train("x", task="copy", score_every="2"), "score_every must be an integer"),
+        (lambda: bleu([], []), "translations must hold at least one string"),
+        (lambda: bleu("a", ["a"]), "translations must be several strings"),
+        (lambda: bleu(["a"], ["a", "b"]), "translations must be as many as references, 2; got 1"),
+        (lambda: exact_match(["a"], [None]), "number 0 of references must be a str"),
+        (lambda: exact_match(["a", "b"], ["a"]), "translations must be as many as references"),
+        (lambda: recorded(None), "name must be one of .*; got None"),
+        (lambda: recorded("../results/multi30k"), "name must be one of"),
+        (lambda: record_score(None, "val", {}), "folder must be a str or a Path"),
+    ],
+)
+def test_a_bad_call_names_its_argument(call, message, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    settings = {"task": "copy", "model": asdict(MODEL.config)}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    TOKENIZER.save(tmp_path / "tokenizer.json")
+    save_checkpoint(tmp_path / "best.pt", {"model": MODEL.state_dict()})
+    return tmp_path
+
+
+def test_a_run_of_files(folder: Path) -> None:
+    run = Run.load(folder, device="cpu")
+    assert run.task == "copy" and not run.model.training
+    torch.testing.assert_close(run.model.state_dict(), MODEL.state_dict(), rtol=0, atol=0)
+    with pytest.raises(ValueError, match="checkpoint must be one of best, last, average"):
+        Run.load(folder, checkpoint="worst")
+    with pytest.raises(FileNotFoundError, match=r"checkpoint\.pt"):
+        Run.load(folder, checkpoint="last")
+    with pytest.raises(FileNotFoundError, match="kept no models to average"):
+        Run.load(folder, checkpoint="average")
+
+
+def test_weights_of_another_version(folder: Path) -> None:
+    state = MODEL.state_dict()
+    state["embeddings"] = state.pop(next(iter(state)))
+    save_checkpoint(folder / "best.pt", {"model": state})
+    with pytest.raises(ValueError, match="another version of this library") as caught:
+        Run.load(folder, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"task": "copy"}', "{"])
+def test_settings_that_are_none(folder: Path, content: str) -> None:
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        Run.load(folder, device="cpu")
+
+
+def test_a_task_of_another_version(folder: Path) -> None:
+    (folder / "config.json").write_text('{"task": "juggling", "model": {}}')
+    with pytest.raises(ValueError, match="got 'juggling'"):
+        Run.load(folder, device="cpu")
