@@ -50,6 +50,7 @@ def files() -> list[Path]:
 # import one another as long as no circle arises.
 LAYERS = {
     "arguments": -2,  # what every layer says of a bad argument
+    "tensors": -1,  # and of tensors that do not go together
     "dropout": -1,  # these two stand in for functions of torch that are slow on a CPU
     "linear": -1,
     "attention": 0,

@@ -13,14 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import (
-    check_bias,
-    check_count,
-    check_floats,
-    check_mask,
-    numbers_checked,
-)
+from transformer_lib.arguments import check_count, check_vectors
 from transformer_lib.dropout import drop
+from transformer_lib.tensors import check_bias, check_floats, check_mask, numbers_checked
 
 __all__ = ["AdditiveScore", "Attention", "LuongScore", "attention", "fused_attention"]
 
@@ -175,16 +170,20 @@ class AdditiveScore(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
-        weight = self.query.weight
-        _check_pair(query, key, self.query.in_features, self.key.in_features, weight)
+        check_floats(query=query, key=key)
         return self.compare(query, self.prepare(key))
 
     def prepare(self, key: Tensor) -> Tensor:
         """What :meth:`compare` needs of the keys and no query changes, ``(..., S, d_hidden)``."""
+        check_vectors("key", key, self.key.in_features, self.key.weight, dims=None)
         return self.key(key)
 
     def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
         """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
+        weight = self.query.weight
+        check_vectors("query", query, self.query.in_features, weight, dims=None)
+        check_vectors("prepared", prepared, self.query.out_features, weight, dims=None)
+        check_floats(query=query, prepared=prepared)
         both = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., T, S, d_hidden)
         return self.v(both.tanh()).squeeze(-1)
 
@@ -234,19 +233,23 @@ class LuongScore(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
-        _check_pair(query, key, self.d_query, self.d_key, next(self.parameters(), query))
+        check_floats(query=query, key=key)
         return self.compare(query, self.prepare(key))
 
     def prepare(self, key: Tensor) -> Tensor:
         """What :meth:`compare` needs of the keys and no query changes, ``(..., S, width)``."""
         if self.concat is not None:
             return self.concat.prepare(key)
+        check_vectors("key", key, self.d_key, next(self.parameters(), key), dims=None)
         return key if self.general is None else self.general(key)
 
     def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
         """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
         if self.concat is not None:
             return self.concat.compare(query, prepared)
+        check_floats(query=query, prepared=prepared)
+        for name, tensor in (("query", query), ("prepared", prepared)):
+            check_vectors(name, tensor, self.d_query, query, dims=None)
         return query @ prepared.transpose(-2, -1)
 
 
@@ -268,14 +271,6 @@ def _check(
         check_mask("mask", mask, scores, query, "query and key")
     if bias is not None:
         check_bias("bias", bias, scores, query, "query and key")
-
-
-def _check_pair(query: Tensor, key: Tensor, d_query: int, d_key: int, weight: Tensor) -> None:
-    check_floats(query=query, key=key)
-    check_floats(query=query, weights=weight)
-    for name, tensor, width in (("query", query, d_query), ("key", key, d_key)):
-        if tensor.size(-1) != width:
-            raise ValueError(f"{name} must have width {width}, got shape {tuple(tensor.shape)}")
 
 
 def _rows(scores: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.arguments import check_type
 from transformer_lib.cache import LayerCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
@@ -47,6 +48,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         gated = config.activation == "swiglu"
         self.up = Linear(config.d_model, config.d_ff)
         self.gate = Linear(config.d_model, config.d_ff) if gated else None
@@ -81,12 +83,15 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         self.pre_norm = config.pre_norm
         self.norm = make_norm(config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        check_type("x", x, Tensor)
+        check_type("sublayer", sublayer, Callable)
         if self.pre_norm:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -104,6 +109,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         self.self_attention = _self_attention(config)
         self.feed_forward = FeedForward(config)
         self.attention_residual = Residual(config)
@@ -128,6 +134,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, *, cross_attention: bool = True) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
+        check_type("cross_attention", cross_attention, bool)
         self.self_attention = _self_attention(config)
         self.cross_attention = _attention(config) if cross_attention else None
         self.feed_forward = FeedForward(config)
@@ -151,17 +159,19 @@ class DecoderLayer(nn.Module):
         ``memory_mask`` is over source keys.
 
         Raises:
-            ValueError: no memory for the cross-attention, or one without a cross-attention.
+            TypeError, ValueError: masks, a bias or a cache that do not fit; no memory for the
+                cross-attention, or one without a cross-attention.
         """
+        if cache is not None:
+            check_type("cache", cache, LayerCache)
+        if (self.cross_attention is None) is not (memory is None):
+            must = "be given to a layer with" if memory is None else "be None in a layer without"
+            raise ValueError(f"memory must {must} cross-attention")
         own, cross = (cache.self_attention, cache.cross_attention) if cache else (None, None)
         x = self.self_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias, cache=own))
         if self.cross_attention is not None and self.cross_residual is not None:
-            if memory is None:
-                raise ValueError("memory must be given to a layer with cross-attention, got None")
-            attend = self.cross_attention
+            attend = partial(self.cross_attention, mask_name="memory_mask")
             x = self.cross_residual(x, lambda x: attend(x, memory, mask=memory_mask, cache=cross))
-        elif memory is not None:
-            raise ValueError("memory must be None in a layer without cross-attention")
         return self.feed_forward_residual(x, self.feed_forward)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_index, check_type
 
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 
@@ -66,14 +66,14 @@ class AttentionCache:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` of the batch, in that order: beams swap parents."""
+        check_index("index", index, self.rows)
         if self._key is not None and self._value is not None:
             self._key = self._key.index_select(0, index)
             self._value = self._value.index_select(0, index)
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         for name, new in (("key", key), ("value", value)):
-            if not isinstance(new, Tensor):
-                raise TypeError(f"{name} must be a tensor, got {type(new).__name__}")
+            check_type(name, new, Tensor)
         if key.dim() != 4 or value.shape != key.shape:
             raise ValueError(
                 "key and value must have one shape (B, H, T, d_head), "
@@ -133,6 +133,11 @@ class KVCache:
         """Number of positions already decoded: the offset of the next one."""
         return self.layers[0].self_attention.length
 
+    @property
+    def rows(self) -> int | None:
+        """Size of the batch; None while the cache is empty."""
+        return self.layers[0].self_attention.rows
+
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order.
 
@@ -140,17 +145,7 @@ class KVCache:
             TypeError: an index that is no tensor of integers.
             ValueError: an index of another shape, or a row that there is not (seen on a CPU only).
         """
-        if not isinstance(index, Tensor) or index.dtype not in (torch.int64, torch.int32):
-            got = getattr(index, "dtype", type(index).__name__)
-            raise TypeError(f"index must be a tensor of integers, got {got}")
-        if index.dim() != 1:
-            raise ValueError(f"index must have shape (B,), got {tuple(index.shape)}")
-        rows = self.layers[0].self_attention.rows
-        if rows is not None and index.numel() and index.device.type == "cpu":
-            low, high = (int(row) for row in index.aminmax())
-            if low < 0 or high >= rows:
-                wrong = low if low < 0 else high
-                raise ValueError(f"index must be in [0, {rows}), the rows there are; got {wrong}")
+        check_index("index", index, self.rows)
         # Beams swap parents within their sentence: what was read from it may stay where it is.
         reads = index if self._reads is None else self._reads[index]
         moved = self._reads is None or not reads.equal(self._reads)

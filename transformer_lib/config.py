@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.arguments import check_count, check_id, check_number
 
 __all__ = ["ModelConfig"]
 
@@ -110,11 +110,7 @@ class ModelConfig:
         check_number("dropout", self.dropout, 0, 1)
         check_number("norm_eps", self.norm_eps, 0, closed=False)
         for name in ("pad_id", "bos_id", "eos_id"):
-            check_count(name, getattr(self, name), least=0)
-            if getattr(self, name) >= self.vocab_size:
-                raise ValueError(
-                    f"{name} must be in [0, {self.vocab_size}), got {getattr(self, name)}"
-                )
+            check_id(name, getattr(self, name), self.vocab_size)
         if self.eos_id == self.pad_id:
             raise ValueError(f"eos_id must differ from pad_id, both are {self.eos_id}")
 
@@ -156,4 +152,3 @@ _CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
 }
 _SWITCHES = ("pre_norm", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias")
-

@@ -28,6 +28,7 @@ def drop(x: Tensor, p: float) -> Tensor:
         as ``x``.
 
     Raises:
+        TypeError: an ``x`` that is not floating point.
         ValueError: ``p`` out of its range.
 
     Source:
@@ -37,7 +38,9 @@ def drop(x: Tensor, p: float) -> Tensor:
         >>> drop(torch.ones(1, 8), 0.5).unique().tolist()
         [0.0, 2.0]
     """
-    check_number("dropout", p, 0, 1)
+    check_number("p", p, 0, 1)
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        raise TypeError(f"x must be a floating point tensor, got {getattr(x, 'dtype', type(x))}")
     if p == 0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -65,7 +68,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        check_number("dropout", p, 0, 1)
+        check_number("p", p, 0, 1)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

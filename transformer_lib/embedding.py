@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_ids
+from transformer_lib.arguments import check_count, check_ids, check_type
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import linear
@@ -38,6 +38,7 @@ class Embedding(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         self.config = config
         vocab_size, d_model, n_types = config.vocab_size, config.d_model, config.n_token_types
         self.tokens = nn.Embedding(vocab_size, d_model)
@@ -78,13 +79,14 @@ class Embedding(nn.Module):
             ValueError: an empty sequence, one past ``max_len``, an id or type that there is
                 not, types for a model without.
         """
-        check_ids(name, ids, self.config.vocab_size)
+        check_ids(name, ids, self.config.vocab_size, like=self.weight)
         self._check_types(ids, types)
         check_count("offset", offset, least=0)
         end = offset + ids.size(1)
         if end > self.config.max_len:
             raise ValueError(
                 f"{name} of length {end} is longer than max_len ({self.config.max_len})"
+                + (f", from offset {offset} on" if offset else "")
             )
         x = self.tokens(ids)  # (B, T, d_model)
         if self.config.scale_embeddings:
@@ -106,7 +108,7 @@ class Embedding(nn.Module):
             return
         if self.types is None:
             raise ValueError("types must be None: the model has no token types")
-        check_ids("types", types, self.config.n_token_types)
+        check_ids("types", types, self.config.n_token_types, like=self.weight)
         if types.shape != ids.shape:
             raise ValueError(
                 f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}"

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.arguments import check_vectors
+
 __all__ = ["Linear", "linear"]
 
 
@@ -26,13 +28,23 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Returns:
         ``(..., d_out)``.
 
+    Raises:
+        TypeError: no tensors, or of different dtypes; under autocast any floating ones will do.
+        ValueError: shapes or devices that do not fit.
+
     Example:
         >>> x, weight = torch.randn(2, 300, 128), torch.randn(256, 128)
         >>> torch.testing.assert_close(linear(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
     """
-    if not _suits_onednn(x, weight):
-        return F.linear(x, weight, bias)
-    return F.linear(x.to_mkldnn(), weight, bias).to_dense()  # oneDNN once was MKL-DNN
+    try:
+        if weight.dim() != 2 or x.device != weight.device:  # which F.linear would put up with
+            raise ValueError
+        if not _suits_onednn(x, weight):
+            return F.linear(x, weight, bias)
+        return F.linear(x.to_mkldnn(), weight, bias).to_dense()  # oneDNN once was MKL-DNN
+    except Exception:  # looked into only now: a check takes a tenth of the time that a token does
+        _check(x, weight, bias)
+        raise
 
 
 class Linear(nn.Linear):
@@ -43,13 +55,24 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
+def _check(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if not isinstance(weight, Tensor) or not weight.is_floating_point():
+        got = getattr(weight, "dtype", type(weight).__name__)
+        raise TypeError(f"weight must be a floating point tensor, got {got}")
+    if weight.dim() != 2:
+        raise ValueError(f"weight must have shape (d_out, d_in), got {tuple(weight.shape)}")
+    check_vectors("x", x, weight.size(1), weight, dims=None, what="weight")
+    if bias is not None:
+        check_vectors("bias", bias, weight.size(0), weight, dims=1, what="weight")
+
+
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
     return (
         x.numel() * weight.size(0) >= 2**23  # below this the change of layout costs more
         and x.device.type == weight.device.type == "cpu"
         and x.dtype is weight.dtype is torch.float32
         and x.dim() > 1
-        and x.size(-1) == weight.size(-1)  # F.linear knows what to say of others
+        and x.size(-1) == weight.size(-1)  # F.linear finds others out
         and weight.is_contiguous()
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")

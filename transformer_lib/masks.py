@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_lengths
 
 __all__ = ["causal_mask", "local_mask", "padding_mask"]
 
@@ -79,7 +79,7 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
         [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
     s = t if s is None else s
-    _check_sizes(t, s)
+    check_lengths(t, s, device)
     return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)
 
 
@@ -113,17 +113,10 @@ def local_mask(
         [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
     """
     s = t if s is None else s
-    _check_sizes(t, s)
+    check_lengths(t, s, device)
     check_count("window", window, least=0)
     positions = torch.arange(s, device=device)
     return (positions[s - t :, None] - positions).abs() <= min(window, s)
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
-
-def _check_sizes(t: int, s: int) -> None:
-    check_count("t", t, least=0)
-    check_count("s", s, least=0)
-    if s < t:
-        raise ValueError(f"s ({s}) must be at least t ({t}): the queries are the last keys")

@@ -13,6 +13,7 @@ from transformer_lib.arguments import (
     check_count,
     check_number,
     check_same_batch,
+    check_type,
     check_vectors,
 )
 from transformer_lib.attention import attention, fused_attention
@@ -20,6 +21,7 @@ from transformer_lib.cache import AttentionCache
 from transformer_lib.dropout import drop
 from transformer_lib.linear import Linear, linear
 from transformer_lib.positions import RelativePositions, RotaryPositions
+from transformer_lib.tensors import check_bias, check_mask
 
 __all__ = ["MultiHeadAttention", "record_attention"]
 
@@ -79,6 +81,17 @@ class MultiHeadAttention(nn.Module):
         check_number("dropout", dropout, 0, 1)
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
+        for name, scheme, kind in (
+            ("rotary", rotary, RotaryPositions),
+            ("relative", relative, RelativePositions),
+        ):
+            if scheme is not None:
+                check_type(name, scheme, kind)
+                if scheme.d_head != self.d_head:
+                    raise ValueError(
+                        f"{name}.d_head must be {self.d_head}, d_model / n_heads; "
+                        f"got {scheme.d_head}"
+                    )
         self.dropout, self.rotary, self.relative = dropout, rotary, relative
         # Rows: W^Q, then W^K, then W^V.
         self._rows = (d_model, n_kv_heads * self.d_head, n_kv_heads * self.d_head)
@@ -113,6 +126,8 @@ class MultiHeadAttention(nn.Module):
             names, (query, key, value, output), ours, strict=True
         ):
             theirs: Any = peer
+            if not isinstance(getattr(peer, "weight", None), Tensor) or not hasattr(peer, "bias"):
+                raise TypeError(f"{name} must be like nn.Linear, got {type(peer).__name__}")
             if theirs.weight.shape != weight.shape:
                 raise ValueError(
                     f"{name}'s weight must have shape {tuple(weight.shape)}, "
@@ -129,6 +144,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         cache: AttentionCache | None = None,
+        mask_name: str = "mask",
     ) -> Tensor:
         """Let each position of ``x`` gather from ``memory``, or from ``x`` itself if None.
 
@@ -139,6 +155,7 @@ class MultiHeadAttention(nn.Module):
             bias: float, likewise; added to the scores.
             cache: keys and values of earlier calls. Self-attention appends to it;
                 cross-attention fills it once and then no longer looks at ``memory``.
+            mask_name: what the mask is called in an error.
 
         Returns:
             ``(B, T, d_model)``.
@@ -147,6 +164,13 @@ class MultiHeadAttention(nn.Module):
             TypeError, ValueError: a mask that is not bool, shapes that do not fit.
         """
         check_vectors("x", x, self.d_model, self.in_proj.weight)
+        s = self._check(x, memory, cache)
+        scores = (x.size(0), self.n_heads, x.size(1), s)
+        of = "x" if memory is None else "x and memory"
+        if mask is not None:
+            check_mask(mask_name, mask, scores, x, of)
+        if bias is not None:
+            check_bias("bias", bias, scores, x, of)
         if memory is None:
             query, key, value = self._heads(self.in_proj(x), self._rows)  # (B, H, T, d_head)
             if self.rotary is not None:
@@ -155,8 +179,6 @@ class MultiHeadAttention(nn.Module):
             if cache is not None:
                 key, value = cache.append(key, value)
         else:
-            if self.rotary is not None or self.relative is not None:
-                raise ValueError("memory must be None: distances to another text have no meaning")
             weight, shift = self.in_proj.weight, self.in_proj.bias
             (query,) = self._heads(
                 linear(x, weight[: self.d_model], shift[: self.d_model]), self._rows[:1]
@@ -164,8 +186,6 @@ class MultiHeadAttention(nn.Module):
             if cache is not None and cache.length:
                 key, value = cache.read()
             else:
-                check_vectors("memory", memory, self.d_model, weight)
-                check_same_batch("x", x, "memory", memory)
                 both = linear(memory, weight[self.d_model :], shift[self.d_model :])
                 key, value = self._heads(both, self._rows[1:])  # each (B, H, S, d_head)
                 if cache is not None:
@@ -173,6 +193,24 @@ class MultiHeadAttention(nn.Module):
         mixed = self._mix(query, self._shared(key), self._shared(value), mask, bias)
         joined = mixed.transpose(1, 2).flatten(2)  # (B, H, T, d_head) -> (B, T, d_model)
         return self.out_proj(joined)
+
+    def _check(self, x: Tensor, memory: Tensor | None, cache: AttentionCache | None) -> int:
+        """Refuse what does not fit ``x``; otherwise the number of keys there will be."""
+        length = 0
+        if cache is not None:
+            check_type("cache", cache, AttentionCache)
+            if cache.rows not in (None, x.size(0)):
+                raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
+            length = cache.length
+        if memory is None:
+            return length + x.size(1)
+        if self.rotary is not None or self.relative is not None:
+            raise ValueError("memory must be None: distances to another text have no meaning")
+        if length:
+            return length
+        check_vectors("memory", memory, self.d_model, self.in_proj.weight)
+        check_same_batch("x", x, "memory", memory)
+        return memory.size(1)
 
     def _mix(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
@@ -193,9 +231,9 @@ class MultiHeadAttention(nn.Module):
         return mixed
 
     def _heads(self, projected: Tensor, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
-        b, t, _ = projected.shape
-        parts = projected.split(rows, dim=-1)
-        return tuple(part.view(b, t, -1, self.d_head).transpose(1, 2) for part in parts)
+        (b, t, _), d = projected.shape, self.d_head
+        parts = zip(projected.split(rows, dim=-1), rows, strict=True)
+        return tuple(part.view(b, t, n // d, d).transpose(1, 2) for part, n in parts)
 
     def _shared(self, x: Tensor) -> Tensor:
         """Hand each head of keys or values to its group of queries: ``(B, H, S, d_head)``."""
@@ -230,8 +268,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         >>> {name: tuple(weights.shape) for name, weights in maps.items()}
         {'0': (2, 3, 5, 5)}
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a module, got {type(model).__name__}")
+    check_type("model", model, nn.Module)
     layers: dict[str, Any] = {
         name: module for name, module in model.named_modules() if hasattr(module, "recorder")
     }

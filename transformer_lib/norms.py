@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.arguments import check_count, check_number, check_type, check_vectors
 from transformer_lib.config import ModelConfig
 
 __all__ = ["LayerNorm", "RMSNorm", "layer_norm", "make_norm", "rms_norm"]
@@ -97,7 +97,11 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., d_model)`` to ``(..., d_model)``."""
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        try:
+            return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        except Exception:  # a check beforehand would be felt in every token
+            check_vectors("x", x, self.weight.size(0), self.weight, dims=None)
+            raise
 
 
 class RMSNorm(nn.Module):
@@ -121,11 +125,16 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., d_model)`` to ``(..., d_model)``."""
-        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        try:
+            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        except Exception:  # a check beforehand would be felt in every token
+            check_vectors("x", x, self.weight.size(0), self.weight, dims=None)
+            raise
 
 
 def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
     """The norm that a config asks for."""
+    check_type("config", config, ModelConfig)
     kind = {"layer": LayerNorm, "rms": RMSNorm}[config.norm]
     return kind(config.d_model, config.norm_eps)
 
@@ -134,11 +143,15 @@ def _check_features(x: Tensor, eps: float, **parameters: Tensor) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"x must be a floating point tensor, got {getattr(x, 'dtype', type(x))}")
     for name, parameter in parameters.items():
-        if not isinstance(parameter, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(parameter).__name__}")
-        if parameter.dim() != 1 or x.shape[-1:] != parameter.shape:
+        check_type(name, parameter, Tensor)
+        if parameter.dim() != 1 or x.shape[-1:] != parameter.shape or parameter.numel() == 0:
             raise ValueError(
                 f"{name} must have shape (d_model,), the last dimension of x; "
                 f"got {tuple(parameter.shape)} and x of shape {tuple(x.shape)}"
+            )
+        if (parameter.dtype, parameter.device) != (x.dtype, x.device):
+            raise TypeError(
+                f"{name} must be {x.dtype} on {x.device} as x is, "
+                f"got {parameter.dtype} on {parameter.device}"
             )
     check_number("eps", eps, 0, closed=False)

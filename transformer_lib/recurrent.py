@@ -50,16 +50,19 @@ from torch import Tensor, nn
 
 from transformer_lib.arguments import (
     check_count,
+    check_id,
     check_ids,
     check_index,
     check_number,
     check_same_batch,
+    check_tokens,
+    check_type,
 )
 from transformer_lib.attention import AdditiveScore, LuongScore
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import Linear
 
-__all__ = ["Alignment", "RNNConfig", "RNNSeq2Seq", "RNNState"]
+__all__ = ["RNNConfig", "RNNSeq2Seq", "RNNState"]
 
 _LUONG = ("dot", "general", "concat")
 
@@ -86,10 +89,7 @@ class RNNConfig:
             )
         check_number("dropout", self.dropout, 0, 1)
         for name in ("pad_id", "bos_id", "eos_id"):
-            id_ = getattr(self, name)
-            check_count(name, id_, least=0)
-            if id_ >= self.vocab_size:
-                raise ValueError(f"{name} must be in [0, {self.vocab_size}), got {id_}")
+            check_id(name, getattr(self, name), self.vocab_size)
 
 
 @dataclass
@@ -214,7 +214,8 @@ class RNNSeq2Seq(nn.Module):
             TypeError: ids that are not integers.
             ValueError: an empty sequence, an id outside the vocabulary, batches of different size.
         """
-        check_ids("target", target, self.config.vocab_size)
+        weight = self.target_embedding.weight
+        check_ids("target", target, self.config.vocab_size, like=weight)
         state = self.start(source)
         check_same_batch("source", source, "target", target)
         x = self.dropout(self.target_embedding(target))  # (B, T, d_model)
@@ -228,7 +229,7 @@ class RNNSeq2Seq(nn.Module):
 
     def start(self, source: Tensor) -> RNNState:
         """Encode source ids ``(B, S)`` once; where decoding begins. Errors as :meth:`forward`."""
-        check_ids("source", source, self.config.vocab_size)
+        check_ids("source", source, self.config.vocab_size, like=self.source_embedding.weight)
         memory, last = self._read(self.encoder, source)
         if self.config.attention is None:
             fed = self.summary(last).tanh()
@@ -251,12 +252,10 @@ class RNNSeq2Seq(nn.Module):
         Raises:
             TypeError, ValueError: tokens that are not ids ``(B,)``, as many as the state has rows.
         """
-        if not isinstance(tokens, Tensor):
-            raise TypeError(f"tokens must be a tensor of token ids, got {type(tokens).__name__}")
-        if tokens.dim() != 1:
-            raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
-        check_ids("tokens", tokens[:, None], self.config.vocab_size)
-        check_same_batch("tokens", tokens, "state", state.hidden)
+        check_type("state", state, RNNState)
+        check_tokens(tokens, len(state.hidden))
+        weight = self.target_embedding.weight
+        check_ids("tokens", tokens[:, None], self.config.vocab_size, like=weight)
         vector, weights = self._advance(self.dropout(self.target_embedding(tokens)), state)
         if weights is not None:
             self._record(weights)

@@ -59,7 +59,7 @@ def test_layers_do_not_share() -> None:
         (lambda c, x: c.reorder(torch.ones(1, 2).long()), ValueError, r"index must .*\(1, 2\)"),
         (lambda c, x: c.reorder(torch.tensor([0, 2])), ValueError, r"in \[0, 2\).*got 2"),
         (lambda c, x: c.reorder(torch.tensor([-1])), ValueError, r"in \[0, 2\).*got -1"),
-        (lambda c, x: own(c).append(x, None), TypeError, "value must be a tensor, got NoneType"),
+        (lambda c, x: own(c).append(x, None), TypeError, "value must be a Tensor, got NoneType"),
         (lambda c, x: own(c).append(x[0], x[0]), ValueError, r"key \(3, 4, 5\)"),
         (lambda c, x: own(c).append(x, x[:, :, 1:]), ValueError, r"value \(2, 3, 3, 5\)"),
         (lambda c, x: own(c).append(x.double(), x.double()), TypeError, "must be torch.float32"),

@@ -54,7 +54,7 @@ def test_the_extremes() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 2.0, float("nan")])
 def test_errors_name_the_argument(p: float) -> None:
-    with pytest.raises(ValueError, match=f"dropout must be in .0, 1., got {p}"):
+    with pytest.raises(ValueError, match=f"p must be in .0, 1., got {p}"):
         drop(torch.ones(3), p)
-    with pytest.raises(ValueError, match="dropout"):
+    with pytest.raises(ValueError, match="p must be in"):
         Dropout(p)

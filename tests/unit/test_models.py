@@ -322,7 +322,7 @@ def test_step_names_what_is_wrong() -> None:
     state = model.start(sentences(B, S))
     with pytest.raises(ValueError, match=r"tokens must have shape \(B,\), got \(2, 1\)"):
         model.step(torch.ones(B, 1).long(), state)
-    with pytest.raises(ValueError, match="tokens and state must have the same batch size"):
+    with pytest.raises(ValueError, match="tokens must be 2, one for each row of state, got 1"):
         model.step(torch.ones(1).long(), state)
     with pytest.raises(ValueError, match="tokens holds id 23"):
         model.step(torch.full((B,), V), state)
@@ -340,7 +340,7 @@ def test_step_names_what_is_wrong() -> None:
         (lambda x: Encoder(CONFIG)(x, torch.ones(T)), TypeError, "mask must be bool"),
         (lambda x: Encoder(CONFIG)(x[0]), ValueError, r"x must have shape \(B, length, 18\)"),
         (lambda x: Decoder(CONFIG)(x, x, mask=torch.ones(T)), TypeError, "mask must be bool"),
-        (lambda x: Decoder(CONFIG)(x, x, mask=torch.ones(S) > 0), ValueError, "5 target keys"),
+        (lambda x: Decoder(CONFIG)(x, x, mask=torch.ones(S) > 0), ValueError, "5 keys"),
         (lambda x: Decoder(CONFIG)(x, x[..., 1:]), ValueError, r"memory must have.*\(2, 5, 17\)"),
         (lambda x: Decoder(CONFIG)(x, x, memory_mask=torch.ones(S) > 0), ValueError, r"\(7,\)"),
         (

@@ -166,7 +166,7 @@ def test_record_keeps_the_latest_call() -> None:
         (lambda x: MultiHeadAttention(d_model=10, n_heads=3), ValueError, r"\(10\).*n_heads \(3\)"),
         (lambda x: MultiHeadAttention(d_model=10, n_heads=0), ValueError, "n_heads"),
         (lambda x: layer(dropout=1.0), ValueError, "dropout.*1.0"),
-        (lambda x: layer()(x[0]), ValueError, r"x must have shape \(B, length, 33\), got \(5, 33"),
+        (lambda x: layer()(x[0]), ValueError, r"x must have shape \(B, length, 33\).*got \(5, 33"),
         (lambda x: layer()(x, x[..., 1:]), ValueError, r"memory must have.*\(2, 5, 32\)"),
         (lambda x: layer()(x, x.new_zeros(3, S, D)), ValueError, r"same batch"),
         (lambda x: layer()(x, mask=torch.ones(T, T)), TypeError, "mask must be bool.*float32"),

@@ -178,9 +178,9 @@ def test_errors_name_the_argument() -> None:
         made(EncoderOnly, n_token_types=2)(ids(S), torch.full((B, S), 2))
     with pytest.raises(ValueError, match="ids must not be empty"):
         decoder(ids(0))
-    with pytest.raises(TypeError, match="prefix must be token ids"):
+    with pytest.raises(TypeError, match="source must be token ids"):
         decoder.start(ids(3).float())
-    with pytest.raises(ValueError, match="prefix must not be empty"):
+    with pytest.raises(ValueError, match="source must not be empty"):
         decoder.start(torch.zeros(0, 3, dtype=torch.long))
     state = decoder.start(ids(18))
     _, state = decoder.step(torch.full((B,), 5), state)

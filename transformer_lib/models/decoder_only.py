@@ -62,19 +62,20 @@ class DecoderOnly(nn.Module):
         """
         return self.embedding.logits(self.decoder(self.embedding(ids)))
 
-    def start(self, prefix: Tensor) -> DecoderState:
-        """Read a prefix ``(B, P)``, all of one length and without padding; ``P`` may be 0.
+    def start(self, source: Tensor) -> DecoderState:
+        """Read how texts begin, ``(B, P)``, all of one length, without padding; ``P`` may be 0.
 
         Returns:
-            the state from which :meth:`step` goes on with the token after the prefix.
+            the state from which :meth:`step` goes on with the token after the source.
 
         Raises:
             TypeError, ValueError: as :meth:`forward`.
         """
-        check_ids("prefix", prefix, self.config.vocab_size, empty=True)
+        weight = self.embedding.weight
+        check_ids("source", source, self.config.vocab_size, like=weight, empty=True)
         state = DecoderState(KVCache(self.config.decoder_layers))
-        if prefix.size(1):
-            self.decoder(self.embedding(prefix, name="prefix"), cache=state.cache)
+        if source.size(1):
+            self.decoder(self.embedding(source, name="source"), cache=state.cache)
         return state
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -82,5 +83,6 @@ class DecoderOnly(nn.Module):
 
         The state is brought up to date and handed back. Errors as :meth:`Transformer.step`.
         """
-        x = self.decoder(embed_step(self.embedding, tokens, state), cache=state.cache)
+        x = embed_step(self.embedding, tokens, state, crossing=False)
+        x = self.decoder(x, cache=state.cache)
         return self.embedding.logits(x[:, 0]), state

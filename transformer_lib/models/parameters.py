@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from transformer_lib.arguments import check_type
 from transformer_lib.config import ModelConfig
 
 __all__ = ["parameter_counts"]
@@ -42,6 +43,7 @@ def parameter_counts(config: ModelConfig) -> dict[str, int]:
         decoder.feed_forward      12,598,272
         decoder.norms                 19,456
     """
+    check_type("config", config, ModelConfig)
     d, d_kv, heads = config.d_model, config.kv_heads * config.d_head, config.n_heads
     attention = 2 * (d * d + d) + 2 * (d * d_kv + d_kv)  # query and output; key and value
     inner = 2 if config.activation == "swiglu" else 1

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_same_batch, check_vectors
+from transformer_lib.arguments import check_same_batch, check_type, check_vectors
 from transformer_lib.blocks import DecoderLayer, EncoderLayer
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.masks import causal_mask
 from transformer_lib.norms import make_norm
 from transformer_lib.positions import RelativePositionBias, alibi_bias
+from transformer_lib.tensors import check_mask
 
 __all__ = ["Decoder", "Encoder", "EncoderDecoder"]
 
@@ -50,6 +50,7 @@ class Encoder(nn.Module):
         config: sizes and choices.
 
     Example:
+        >>> import torch
         >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
         >>> Encoder(config)(torch.randn(2, 5, 12)).shape
         torch.Size([2, 5, 12])
@@ -57,6 +58,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_layers))
         self.bias = ScoreBias(config, bidirectional=True)
@@ -79,6 +81,7 @@ class Decoder(nn.Module):
         cross_attention: without it, the stack of a decoder-only model.
 
     Example:
+        >>> import torch
         >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
         >>> Decoder(config)(torch.randn(2, 5, 12), torch.randn(2, 7, 12)).shape
         torch.Size([2, 5, 12])
@@ -86,6 +89,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, *, cross_attention: bool = True) -> None:
         super().__init__()
+        check_type("config", config, ModelConfig)
         self.config = config
         self.layers = nn.ModuleList(
             DecoderLayer(config, cross_attention=cross_attention)
@@ -121,19 +125,29 @@ class Decoder(nn.Module):
                 another number of layers, a memory that is missing or of no use.
         """
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
-        if cache is not None and len(cache.layers) != len(self.layers):
-            raise ValueError(
-                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
-            )
-        t = x.size(1)
+        if cache is not None:
+            self._check_cache(x, cache)
+        b, t, _ = x.shape
         s = t + (cache.length if cache else 0)
-        if t > 1 or mask is not None:  # one new position may see all there is
-            mask = _and_causal(mask, t, s, x.device)
+        if mask is not None:
+            check_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
+        if t > 1:  # one new position may see all there is
+            causal = causal_mask(t, s, device=x.device)
+            mask = causal if mask is None else mask & causal
         bias = self.bias(x, s)
         for i, layer in enumerate(self.layers):
             own = cache.layers[i] if cache else None
             x = layer(x, memory, mask=mask, bias=bias, memory_mask=memory_mask, cache=own)
         return self.norm(x)
+
+    def _check_cache(self, x: Tensor, cache: KVCache) -> None:
+        check_type("cache", cache, KVCache)
+        if len(cache.layers) != len(self.layers):
+            raise ValueError(
+                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
+            )
+        if cache.rows not in (None, x.size(0)):
+            raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
 
 
 class EncoderDecoder(nn.Module):
@@ -157,24 +171,31 @@ class EncoderDecoder(nn.Module):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """``(B, S, d_model)`` and ``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        """Vectors on both sides to vectors.
+
+        Args:
+            source: ``(B, S, d_model)``.
+            target: ``(B, T, d_model)``.
+            source_mask: over source keys, broadcastable to ``(B, H, 1, S)``.
+            target_mask: over target keys, broadcastable to ``(B, H, T, T)``; causality is added.
+
+        Returns:
+            ``(B, T, d_model)``.
+
+        Raises:
+            TypeError, ValueError: vectors or masks that do not fit.
+        """
+        config, weight = self.config, next(self.parameters())
+        check_vectors("source", source, config.d_model, weight)
+        check_vectors("target", target, config.d_model, weight)
         check_same_batch("source", source, "target", target)
+        (b, s, _), t = source.shape, target.size(1)
+        if source_mask is not None:
+            check_mask("source_mask", source_mask, (b, config.n_heads, 1, s), source, "source")
+        if target_mask is not None:
+            check_mask("target_mask", target_mask, (b, config.n_heads, t, t), target, "target")
         memory = self.encoder(source, source_mask)
         return self.decoder(target, memory, mask=target_mask, memory_mask=source_mask)
-
-
-def _and_causal(mask: Tensor | None, t: int, s: int, device: torch.device) -> Tensor:
-    causal = causal_mask(t, s, device=device)
-    if mask is None:
-        return causal
-    if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
-        got = getattr(mask, "dtype", type(mask).__name__)
-        raise TypeError(f"mask must be bool, True = may attend; got {got}")
-    if mask.dim() > 4 or mask.shape[-1:] not in ((), (1,), (s,)):
-        raise ValueError(f"mask must be over {s} target keys, got shape {tuple(mask.shape)}")
-    if mask.dim() > 1 and mask.size(-2) not in (1, t):
-        raise ValueError(f"mask must be over {t} queries or 1, got shape {tuple(mask.shape)}")
-    return mask & causal
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:

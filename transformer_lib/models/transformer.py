@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from transformer_lib.arguments import check_same_batch
+from transformer_lib.arguments import check_index, check_same_batch, check_tokens, check_type
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
@@ -24,8 +24,14 @@ class DecoderState:
     memory: Tensor | None = None  # (B, S, d_model)
     memory_mask: Tensor | None = None  # (B, 1, 1, S)
 
+    @property
+    def rows(self) -> int | None:
+        """Size of the batch; None before a text without a source has begun."""
+        return self.cache.rows if self.memory is None else self.memory.size(0)
+
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
+        check_index("index", index, self.rows)
         self.cache.reorder(index)
         if self.memory is not None and self.memory_mask is not None:
             self.memory = self.memory.index_select(0, index)
@@ -103,7 +109,7 @@ class Transformer(EncoderDecoder):
             TypeError, ValueError: tokens that are not ids ``(B,)``, as many as the state has
                 rows; a text that has reached ``max_len``.
         """
-        x = embed_step(self.embedding, tokens, state)
+        x = embed_step(self.embedding, tokens, state, crossing=True)
         x = self.decoder(x, state.memory, memory_mask=state.memory_mask, cache=state.cache)
         return self.embedding.logits(x[:, 0]), state
 
@@ -114,12 +120,13 @@ class Transformer(EncoderDecoder):
         return mask
 
 
-def embed_step(embedding: Embedding, tokens: Tensor, state: DecoderState) -> Tensor:
+def embed_step(
+    embedding: Embedding, tokens: Tensor, state: DecoderState, *, crossing: bool
+) -> Tensor:
     """The newest token of every row, ``(B,)``, as ``(B, 1, d_model)`` at its position."""
-    if not isinstance(tokens, Tensor):
-        raise TypeError(f"tokens must be a tensor of token ids, got {type(tokens).__name__}")
-    if tokens.dim() != 1:
-        raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
-    if state.memory is not None:
-        check_same_batch("tokens", tokens, "state", state.memory)
+    check_type("state", state, DecoderState)
+    if (state.memory is not None) is not crossing:
+        has = "with" if state.memory is not None else "without"
+        raise ValueError(f"state must come from this model's start, got one {has} a memory")
+    check_tokens(tokens, state.rows)
     return embedding(tokens[:, None], offset=state.cache.length, name="tokens")

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.arguments import check_count, check_lengths, check_number
 
-__all__ = ["Waves", "check_heads", "check_lengths", "check_span", "distances"]
+__all__ = ["Waves", "check_heads", "check_span", "distances"]
 
 
 class Waves(nn.Module):
@@ -80,24 +80,11 @@ def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
         raise ValueError(f"{name} must have shape (B, H, T, {last}), got {tuple(x.shape)}")
 
 
-def check_lengths(t: Any, s: Any) -> None:
-    """Raise unless ``t`` queries can be the last of ``s`` positions.
-
-    Raises:
-        TypeError: a length that is no integer.
-        ValueError: a negative length, or fewer positions than queries.
-    """
-    check_count("t", t, least=0)
-    check_count("s", s, least=0)
-    if s < t:
-        raise ValueError(f"s ({s}) must be at least t ({t}): the queries are the last keys")
-
-
 def distances(t: int, s: int, device: Any = None) -> Tensor:
     """How far to the right of query ``i`` key ``j`` stands: ``j - i``, integers ``(t, s)``.
 
     The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
     """
-    check_lengths(t, s)
+    check_lengths(t, s, device)
     positions = torch.arange(s, device=device)
     return positions - positions[s - t :, None]

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count
-from transformer_lib.positions.common import check_heads, check_lengths, distances
+from transformer_lib.arguments import check_count, check_lengths
+from transformer_lib.positions.common import check_heads, distances
 
 __all__ = ["RelativePositionBias", "RelativePositions"]
 
@@ -73,6 +73,9 @@ class RelativePositions(nn.Module):
             ValueError: another shape, or fewer keys than queries.
         """
         check_heads("query", query, str(self.d_head), self.d_head)
+        check_count("s", s, least=0)
+        if s < query.size(2):
+            raise ValueError(f"s ({s}) must be at least the length of query ({query.size(2)})")
         index = self._row(query.size(2), s, query.device)
         products = _wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
         return products.gather(-1, index.expand(*query.shape[:2], -1, -1)).to(query.dtype)
