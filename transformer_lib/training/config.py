@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from transformer_lib.arguments import check_count, check_number
+from transformer_lib.training.losses import check_pad_id
 
 __all__ = ["TrainConfig"]
 
@@ -87,9 +88,11 @@ class TrainConfig:
         check_count("seed", self.seed, 0)
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2^63, got {self.seed}")
-        check_count("pad_id", self.pad_id, -(2**63))
-        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+        check_pad_id(self.pad_id)
+        if not isinstance(self.betas, tuple | list):
             raise TypeError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
+        if len(self.betas) != 2:
+            raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
         for beta in self.betas:
             check_number("betas", beta, 0, 1)
         object.__setattr__(self, "betas", tuple(self.betas))  # a list, out of a JSON file

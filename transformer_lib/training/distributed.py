@@ -26,16 +26,27 @@ def local_device(device: str = "auto") -> torch.device:
     Args:
         device: ``"auto"`` is the GPU if there is one; else a name such as ``"cpu"``.
 
+    Raises:
+        TypeError: ``device`` is no string.
+        ValueError: no device has that name.
+
     Example:
         >>> local_device("cpu")
         device(type='cpu')
     """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a name as 'cpu', got {device!r}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and "LOCAL_RANK" in os.environ:
         device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(device)
-    return torch.device(device)
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(
+            f"device must be 'auto' or a name such as 'cpu', got {device!r}"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import math
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_count
-from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training.losses import check_pad_id, cross_entropy
 from transformer_lib.training.state import Batches
 
 __all__ = ["evaluate"]
@@ -37,7 +36,7 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
     if not callable(getattr(batches, "epoch", None)):
         raise TypeError(f"batches must have epoch(), got {type(batches).__name__}")
-    check_count("pad_id", pad_id, -(2**63))
+    check_pad_id(pad_id)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     loss, right, count = 0.0, 0, 0
     was_training = model.training

@@ -52,8 +52,6 @@ class Folder:
 
     def begin(self, resume: bool | str) -> dict[str, Any] | None:
         """Give the state to go on from; None begins anew."""
-        if resume not in (True, False, "auto"):
-            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
         if self.path is None:
             if resume is True:
                 raise ValueError("resume=True needs a directory, got None")

@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from transformer_lib.arguments import check_count, check_number
 
-__all__ = ["Loss", "cross_entropy"]
+__all__ = ["Loss", "check_pad_id", "cross_entropy"]
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -92,7 +92,14 @@ def _check(logits: Any, labels: Any, pad_id: Any) -> None:
         )
     if logits.device != labels.device:
         raise ValueError(f"labels must be on {logits.device} as logits are, got {labels.device}")
+    check_pad_id(pad_id)
+
+
+def check_pad_id(pad_id: Any) -> None:
+    """Raise unless it is an integer of 64 bits, negative ones included: it need be no token."""
     check_count("pad_id", pad_id, -(2**63))
+    if pad_id >= 2**63:
+        raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
 
 
 class _CrossEntropy(torch.autograd.Function):

@@ -40,10 +40,11 @@ def fit(
     Under ``torchrun``, all processes call it with the same arguments, each with the model on a
     device of its own (:func:`~transformer_lib.training.distributed.local_device`). An update then
     takes ``accumulate`` batches for each process, off one common order, and its gradient is that
-    of one process with all these batches. The first process writes the files; all must see them.
-    A checkpoint holds the whole model, and may be resumed by any number of processes for which
-    ``accumulate`` times their number is what it was; to the same bits by the same number. After
-    ``parallel="fsdp"``, the model stays in parts: load a checkpoint into a new one.
+    of one process with all these batches. Each validates, and the first one's numbers count; it
+    alone writes the files, which all must see. A checkpoint holds the whole model, and may be
+    resumed by any number of processes for which ``accumulate`` times their number is what it
+    was; to the same bits by the same number. After ``parallel="fsdp"``, the model stays in parts:
+    load a checkpoint into a new one.
 
     Args:
         model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
@@ -83,7 +84,7 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
-    _check(model, batches, config, validate, directory)
+    _check(model, batches, config, validate, directory, resume)
     directory = None if directory is None else Path(directory)
     run = Session(model, batches, config, directory)
     was_training = model.training
@@ -124,7 +125,9 @@ def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: 
         bar.update()
 
 
-def _check(model: Any, batches: Any, config: Any, validate: Any, directory: Any) -> None:
+def _check(
+    model: Any, batches: Any, config: Any, validate: Any, directory: Any, resume: Any
+) -> None:
     for name, value, kind in (("model", model, nn.Module), ("config", config, TrainConfig)):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
@@ -136,6 +139,8 @@ def _check(model: Any, batches: Any, config: Any, validate: Any, directory: Any)
         raise ValueError("validate must be given for patience to wait for its loss, got None")
     if directory is not None:
         check_path("directory", directory)
+    if not (isinstance(resume, bool) or resume == "auto"):
+        raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
 
 
 def _bar(run: Session, shown: bool) -> Any:
