@@ -64,15 +64,15 @@ def check_number(
         TypeError: it is no number; True and False are none.
         ValueError: it is out of the range, infinite or not a number.
     """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    # An integer may be larger than any float.
+    if number and low <= value < high and (closed or value > low) and value <= sys.float_info.max:
+        return
     if high < math.inf:
         wanted = f"in {'[' if closed else '('}{low:g}, {high:g})"
     else:
         wanted = f"a finite number {'of at least' if closed else 'above'} {low:g}"
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {wanted}, got {value!r}")
-    # An integer may be larger than any float.
-    if not (low <= value < high if closed else low < value < high) or value > sys.float_info.max:
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    raise (ValueError if number else TypeError)(f"{name} must be {wanted}, got {value!r}")
 
 
 def check_device(name: str, device: Any) -> torch.device:

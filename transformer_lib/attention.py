@@ -13,11 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_vectors
+from transformer_lib.arguments import check_count, check_number, check_vectors
 from transformer_lib.dropout import drop
-from transformer_lib.tensors import check_bias, check_floats, check_mask, numbers_checked
+from transformer_lib.tensors import check_bias, check_floats, check_mask
 
 __all__ = ["AdditiveScore", "Attention", "LuongScore", "attention", "fused_attention"]
+
+_LARGEST = torch.finfo(torch.float32).max
 
 
 class Attention(NamedTuple):
@@ -27,7 +29,6 @@ class Attention(NamedTuple):
     weights: Tensor  # (..., T, S), each row sums to 1, or to 0 where no key may be seen
 
 
-@numbers_checked
 def attention(
     query: Tensor,
     key: Tensor,
@@ -71,7 +72,7 @@ def attention(
         >>> output.shape, weights.shape
         (torch.Size([3, 7]), torch.Size([3, 5]))
     """
-    _check(query, key, value, mask, bias)
+    _check(query, key, value, mask, bias, scale, dropout)
     if scale is None:
         scale = 1 / math.sqrt(query.size(-1))
     scores = scale * query @ key.transpose(-2, -1)  # (..., T, S)
@@ -87,7 +88,6 @@ def attention(
     return Attention(drop(weights, dropout) @ value, weights)
 
 
-@numbers_checked
 def fused_attention(
     query: Tensor,
     key: Tensor,
@@ -119,7 +119,7 @@ def fused_attention(
     if dropout and query.device.type == "cpu":
         # No fused kernel of PyTorch drops weights on a CPU; its replacement is slower than ours.
         return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
-    _check(query, key, value, mask, bias)
+    _check(query, key, value, mask, bias, scale, dropout)
     empty = None
     if mask is not None:
         # What a kernel does with a row that has no key differs between devices and
@@ -254,8 +254,17 @@ class LuongScore(nn.Module):
 
 
 def _check(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    scale: float | None,
+    dropout: float,
 ) -> None:
+    if scale is not None:
+        check_number("scale", scale, -_LARGEST, _LARGEST)
+    check_number("dropout", dropout, 0, 1)
     batch = check_floats(query=query, key=key, value=value)
     if query.size(-1) != key.size(-1) or query.size(-1) == 0:
         raise ValueError(

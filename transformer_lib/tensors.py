@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_number, shown
+from transformer_lib.arguments import shown
 
-__all__ = ["check_bias", "check_floats", "check_mask", "numbers_checked"]
+__all__ = ["check_bias", "check_floats", "check_mask"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
@@ -72,20 +69,6 @@ def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor, of: 
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         raise TypeError(f"{name} must be a floating point tensor, got {shown(bias)}")
     _check_broadcasts(name, bias, scores, like, of)
-
-
-def numbers_checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Check ``scale`` and ``dropout`` before an attention that is left to check its tensors."""
-    largest = torch.finfo(torch.float32).max
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        if kwargs.get("scale") is not None:
-            check_number("scale", kwargs["scale"], -largest, largest)
-        check_number("dropout", kwargs.get("dropout", 0.0), 0, 1)
-        return function(*args, **kwargs)
-
-    return checked
 
 
 def _check_broadcasts(
