@@ -188,7 +188,8 @@ def train(
     settings |= {"model": asdict(model_config), "train": asdict(config)}
     former = _read_settings(folder) if going_on else {}
     if going_on:
-        check_same_run(folder, _identity(former), _identity(settings))
+        processes = former["sessions"][-1].get("processes", 1)
+        check_same_run(folder, _identity(former, processes), _identity(settings, ranks.size))
 
     train_batches = _batches(recipe, tokenizer, train_pairs, seed=config.seed, **sizes)
     val_batches = _batches(recipe, tokenizer, val_pairs, shuffle=False, **sizes)
@@ -262,7 +263,7 @@ def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
     return average_checkpoints(kept)
 
 
-def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+def _identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
     names = ("task", "preset", "vocab_size", "max_tokens", "batch_size")
     flat = {name: settings.get(name) for name in names}
@@ -270,6 +271,7 @@ def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     model = asdict(ModelConfig(**settings["model"]))
     flat |= {f"model.{name}": value for name, value in model.items()}
     flat |= TrainConfig(**settings["train"]).arithmetic()
+    flat["accumulate"] *= processes  # batches per update
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
 
 

@@ -231,7 +231,7 @@ def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
 def test_a_record_from_before_a_setting_can_be_compared() -> None:
     """What an older run has not recorded is what was then the only way."""
     settings = {"task": "copy", "model": {"vocab_size": 9}, "train": {"epochs": 3}}
-    identity = runs._identity(settings)
+    identity = runs._identity(settings, processes=1)
     assert identity["model.positions"] == "sinusoidal" and identity["clip_norm"] == 1.0
 
 
@@ -470,6 +470,10 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     assert losses[2] == pytest.approx(losses[3], rel=1e-4)
     (session,) = json.loads((tmp_path / "two" / "config.json").read_text())["sessions"]
     assert session["processes"] == 2
+    assert main([*train, "--output", str(tmp_path / "two")]) == 1  # half as much in an update
+    assert main([*train, "--accumulate", "2", "--output", str(tmp_path / "two")]) == 0
+    config = json.loads((tmp_path / "two" / "config.json").read_text())
+    assert config["sessions"][0] == session and len(config["sessions"]) == 2
 
 
 COUNT_FAULTS = """
