@@ -70,15 +70,13 @@ class Updater:
             *inputs, labels = batch.to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
                 logits = self.model(*inputs)
-            total = (
-                weight
-                * cross_entropy(
-                    logits.float() if self._amp else logits,
-                    labels,
-                    label_smoothing=config.label_smoothing,
-                    pad_id=config.pad_id,
-                ).total
+            loss = cross_entropy(
+                logits.float() if self._amp else logits,
+                labels,
+                label_smoothing=config.label_smoothing,
+                pad_id=config.pad_id,
             )
+            total = weight * loss.total
             (total / max(tokens, 1)).backward()
             self._loss += total.detach()
         if config.clip_norm is not None:
