@@ -19,7 +19,8 @@ from typing import Any
 
 import torch
 
-from transformer_lib.data.checking import file_path
+from transformer_lib.arguments import check_type
+from transformer_lib.data.checking import check_text, file_path
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
@@ -93,6 +94,8 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     line of their own, so that they can be compared.
     """
     path = file_path("folder", folder) / "scores.json"
+    check_text("split", split)
+    check_type("score", score, dict)
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]

@@ -266,12 +266,12 @@ def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
 def _identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
     names = ("task", "preset", "vocab_size", "max_tokens", "batch_size")
-    flat = {name: settings.get(name) for name in names}
+    flat: dict[str, Any] = {name: settings.get(name) for name in names}
     # Through the classes, which know the defaults of what an older run has not recorded.
     model = asdict(ModelConfig(**settings["model"]))
     flat |= {f"model.{name}": value for name, value in model.items()}
     flat |= TrainConfig(**settings["train"]).arithmetic()
-    flat["accumulate"] *= processes  # batches per update
+    flat["accumulate"] = processes * flat["accumulate"]  # batches per update
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_type
 from transformer_lib.data import BOS, Tokenizer, pad
 from transformer_lib.data.checking import texts
 from transformer_lib.decoding import Generation, greedy
@@ -68,7 +68,7 @@ def candidates(
     progress: bool = False,
 ) -> list[list[Candidate]]:
     """The same, and all that the decoding found for each sentence, the best first."""
-    device, longest = _check(model, tokenizer, decode, batch_size)
+    device, longest = _check(model, tokenizer, decode, batch_size, progress)
     sentences = texts("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
@@ -109,7 +109,7 @@ def complete(
         ValueError: a prompt that leaves the model no position to go on at.
         TypeError: an argument of another kind.
     """
-    device, longest = _check(model, tokenizer, decode, batch_size)
+    device, longest = _check(model, tokenizer, decode, batch_size, progress)
     if max_tokens is not None:
         check_count("max_tokens", max_tokens)
     prompts = texts("prompts", prompts)
@@ -160,14 +160,16 @@ def _bar(parts: Any, total: int, shown: bool) -> Iterator[list[int]]:
             bar.update(len(part))
 
 
-def _check(model: Any, tokenizer: Any, decode: Any, batch_size: Any) -> tuple[torch.device, int]:
+def _check(
+    model: Any, tokenizer: Any, decode: Any, batch_size: Any, progress: Any
+) -> tuple[torch.device, int]:
     """The model's device and longest sequence, if it has such, and the rest is of its kind."""
     longest = getattr(getattr(model, "config", None), "max_len", None)
     if not isinstance(model, nn.Module) or longest is None:
         raise TypeError(f"model must be a Module with config.max_len; got {type(model).__name__}")
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(f"tokenizer must be a Tokenizer; got {type(tokenizer).__name__}")
+    check_type("tokenizer", tokenizer, Tokenizer)
     if not callable(decode):
         raise TypeError(f"decode must be a function; got {type(decode).__name__}")
     check_count("batch_size", batch_size)
+    check_type("progress", progress, bool)
     return next(model.parameters()).device, longest

@@ -2,6 +2,7 @@ import errno
 import json
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -227,7 +228,9 @@ def test_words_that_are_none(words, error, message):
         (lambda: BPE.tokens([290]), "ids must be from 0 to 289; got 290"),
         (lambda: BPE.save(5), "path must be a str or a Path; got int 5"),
         (lambda: Tokenizer.load(None), "path must be a str or a Path; got NoneType"),
-        (lambda: Tokenizer.load("a\0b"), "path must be a str or a Path"),
+        (lambda: Tokenizer.load("a\0b"), "path must be the name of a file"),
+        (lambda: BPE.save(""), "path must be the name of a file"),
+        (lambda: BPE.encode("a", add_eos=torch.zeros(2)), "add_eos must be a bool"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message):

@@ -26,7 +26,7 @@ NAN = float("nan")
     [
         (lambda: translate(None, TOKENIZER, ["a"]), "model must be a Module with config.max_len"),
         (lambda: translate(torch.nn.Linear(2, 3), TOKENIZER, ["a"]), "model must be a Module with"),
-        (lambda: translate(MODEL, "BPE", ["a"]), "tokenizer must be a Tokenizer; got str"),
+        (lambda: translate(MODEL, "BPE", ["a"]), "tokenizer must be a Tokenizer, got str"),
         (lambda: translate(MODEL, TOKENIZER, "a"), "sentences must be several strings"),
         (lambda: translate(MODEL, TOKENIZER, ["a", 3]), "number 1 of sentences must be a str"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], batch_size=0), "batch_size must be an integer"),
@@ -52,6 +52,9 @@ NAN = float("nan")
         (lambda: exact_match(["a", "b"], ["a"]), "translations must be as many as references"),
         (lambda: recorded(None), "name must be one of .*; got None"),
         (lambda: recorded("../results/multi30k"), "name must be one of"),
+        (lambda: record_score("x", 3, {}), "split must be a str"),
+        (lambda: record_score("x", "val", None), "score must be a dict"),
+        (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be a bool"),
         (lambda: record_score(None, "val", {}), "folder must be a str or a Path"),
     ],
 )

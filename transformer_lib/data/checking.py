@@ -39,6 +39,12 @@ def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
     return found
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise a TypeError unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False; got {_shown(value)}")
+
+
 def check_text(name: str, text: Any) -> None:
     """Raise unless `text` is a string that can be written as UTF-8."""
     if not isinstance(text, str):
@@ -59,8 +65,11 @@ def texts(name: str, values: Any, least: int = 0) -> list[str]:
 
 def file_path(name: str, path: Any) -> Path:
     """`path` as a `Path`."""
-    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise TypeError(f"{name} must be a str or a Path; got {_shown(path)}")
+    check_text(name, os.fspath(path))
+    if os.fspath(path) == "" or "\0" in os.fspath(path):
+        raise ValueError(f"{name} must be the name of a file or folder; got {_shown(path)}")
     return Path(path)
 
 

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from transformer_lib.arguments import check_type
 from transformer_lib.data.checking import file_path
 from transformer_lib.data.files import replacing
 
@@ -51,6 +52,7 @@ def fetch(
         raise ValueError(f"sha256 must be 64 hexadecimal digits in lower case; got {sha256!r}")
     if not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise ValueError(f"timeout must be above 0 and below 1e6 seconds; got {timeout!r}")
+    check_type("progress", progress, bool)
     path = file_path("path", path)
     if path.exists() and has_hash(path, sha256):
         return path

@@ -11,6 +11,7 @@ import gzip
 import os
 from pathlib import Path
 
+from transformer_lib.arguments import check_type
 from transformer_lib.data.download import fetch, has_hash
 
 _HOME = (
@@ -47,6 +48,7 @@ def load(split: str, *, progress: bool = False) -> list[tuple[str, str]]:
     """
     if not isinstance(split, str) or split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+    check_type("progress", progress, bool)
     english, german = (
         _lines(_file(f"{split}.{language}.gz", progress)) for language in ("en", "de")
     )

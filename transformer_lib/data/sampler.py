@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_type
 from transformer_lib.data.checking import id_list, items
 
 
@@ -45,6 +45,7 @@ class TokenBatchSampler:
     ):
         check_count("max_tokens", max_tokens)
         check_count("seed", seed, least=0)
+        check_type("shuffle", shuffle, bool)
         sides = [_sides(i, n) for i, n in enumerate(items("lengths", lengths, "length"))]
         self._longest = [max(pair) for pair in sides]
         self._difference = [source - target for source, target in sides]
@@ -91,6 +92,7 @@ class Order:
         shuffle: bool,
     ):
         check_count("seed", seed, least=0)
+        check_type("shuffle", shuffle, bool)
         self.count, self.seed, self.shuffle = len(lengths), seed, shuffle
         if max_tokens is not None and batch_size is None:
             sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)

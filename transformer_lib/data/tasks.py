@@ -115,6 +115,11 @@ def copy_pairs(
     check_count("vocab_size", vocab_size, least=5)
     check_count("max_length", max_length)
     check_count("seed", seed, least=0)
+    if vocab_size >= 2**31 or n * max_length >= 10**8:
+        raise ValueError(
+            f"n times max_length must be below 10⁸, vocab_size below 2³¹; "
+            f"got {n}, {max_length} and {vocab_size}"
+        )
     possible = 0
     for length in range(1, max_length + 1):
         possible += (vocab_size - 4) ** length

@@ -4,12 +4,13 @@ import json
 import os
 from collections.abc import Iterable
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_type
 from transformer_lib.data.checking import check_text, file_path, id_list
 from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
 
 PAD, BOS, EOS, UNK = range(4)
+_MOST_PIECES = 1_000_000  # memory for all is taken at once, and the process ended if there is none
 SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
 
@@ -63,7 +64,7 @@ class Tokenizer:
                 included. There are fewer when no pair is left that occurs twice.
 
         Raises:
-            ValueError: `vocab_size` is below 260, or `texts` is empty.
+            ValueError: `vocab_size` is below 260 or above 1,000,000, or `texts` is empty.
             TypeError: `texts` is one string, or holds something that is not a string.
 
         Source: Sennrich et al. (2016), *Neural Machine Translation of Rare Words with Subword
@@ -81,6 +82,8 @@ class Tokenizer:
 
         smallest = len(SPECIAL_PIECES) + 256  # the bytes
         check_count("vocab_size", vocab_size, least=smallest)
+        if vocab_size > _MOST_PIECES:
+            raise ValueError(f"vocab_size must be at most {_MOST_PIECES:,}; got {vocab_size:,}")
         tokenizer = HFTokenizer(models.BPE())
         # A space in front makes the first word the same piece as that word inside a sentence.
         tokenizer.normalizer = normalizers.Prepend(" ")
@@ -140,7 +143,8 @@ class Tokenizer:
     def encode(self, text: str, add_eos: bool = False) -> list[int]:
         """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
         check_text("text", text)
-        return self._tokenizer.encode(text).ids + [EOS] * bool(add_eos)
+        check_type("add_eos", add_eos, bool)
+        return self._tokenizer.encode(text).ids + [EOS] * add_eos
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
