@@ -399,12 +399,12 @@ def test_help_teaches(command: str, capsys: pytest.CaptureFixture, monkeypatch) 
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_a_process_of_its_own() -> None:
+def test_a_process_of_its_own(tmp_path: Path) -> None:
     """The module runs, and what went wrong is the exit code."""
-    command = [sys.executable, "-m", "transformer_lib", "translate", "--run", "nowhere", "one"]
+    command = [sys.executable, "-m", "transformer_lib", "translate", "--run", str(tmp_path), "one"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=HOME)
     assert ended.returncode == 1
-    assert ended.stderr == "error: nowhere holds no run: there is no config.json in it\n"
+    assert ended.stderr == f"error: {tmp_path} holds no run: there is no config.json in it\n"
 
 
 def test_bars_are_for_terminals(folder: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
