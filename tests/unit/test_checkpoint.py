@@ -153,3 +153,8 @@ def test_what_is_no_path_or_no_state_is_refused(tmp_path: Path) -> None:
         save_checkpoint(None, {})
     with pytest.raises(TypeError, match="state must be a dict, got list"):
         save_checkpoint(tmp_path / "a.pt", [1])
+    for call in (load_checkpoint, lambda path: save_checkpoint(path, {})):
+        with pytest.raises(ValueError, match=r"path must be a file, .* is a folder"):
+            call(tmp_path)
+        with pytest.raises(ValueError, match="path must be a path, got an empty string"):
+            call("")

@@ -22,7 +22,7 @@ def test_a_column_is_ready_to_plot() -> None:
 
 def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+    path.write_bytes('{"step": 1, "loss": 2.0}\n{"step": 2, "stopped": "fünf'.encode()[:-3])
     assert History.read(path) == [{"step": 1, "loss": 2.0}]
     for broken, line in (('{"step": 1, "lo\n{"step": 2}\n', 1), ('{"step": 1}\n[2]\n', 2)):
         path.write_text(broken)
@@ -44,6 +44,8 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         History.read(tmp_path / "nowhere.jsonl")
     with pytest.raises(TypeError, match="path must be a path, got 0"):
         History.read(0)
+    with pytest.raises(ValueError, match="path must be a file"):
+        History.read(tmp_path)
 
 
 def test_who_does_not_write_reads(tmp_path: Path) -> None:

@@ -782,17 +782,30 @@ def test_fit_errors(tmp_path: Path) -> None:
         run(None, resume=torch.ones(2))
     with pytest.raises(TypeError, match="directory must be a path, got 3"):
         fit(toy(), data(), CONFIG, directory=3)
+    with pytest.raises(ValueError, match=r"directory must be a folder, .*\.py is a file"):
+        fit(toy(), data(), CONFIG, directory=__file__)
     with pytest.raises(TypeError, match="validate must return a dict, got float"):
         run(None, validate=lambda model, epoch: 1.0)
+
+    class Lists(Nothing):
+        def epoch(self, epoch: int):
+            return iter([[torch.ones(2, 3)]])
+
+    with pytest.raises(TypeError, match="batches must give tuples of tensors, got list"):
+        fit(toy(), Lists(), CONFIG, progress=False)
 
     class Texts(Nothing):
         def epoch(self, epoch: int):
             return iter([("ein", "one")])
 
-    with pytest.raises(
-        TypeError, match=r"batches\.epoch\(0\) must give tuples of tensors, got str"
-    ):
+    with pytest.raises(TypeError, match="batches must give tuples of tensors, got str in one"):
         fit(toy(), Texts(), CONFIG, progress=False)
+
+    with pytest.raises(TypeError, match="progress must be True or False, got 3"):
+        fit(toy(), data(), CONFIG, progress=3)
+    for call in (lambda m: fit(m, data(), CONFIG), lambda m: evaluate(m, data())):
+        with pytest.raises(TypeError, match=r"batches must give what model takes.* got 3 tensors"):
+            call(nn.Linear(2, 3))
 
 
 def test_evaluate_errors() -> None:

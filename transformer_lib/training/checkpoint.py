@@ -32,6 +32,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     Raises:
         TypeError: ``path`` is no path; something that ``weights_only`` loading would refuse, with
             its place.
+        ValueError: ``path`` is a folder.
         OSError: the file could not be written; an older one is still there.
 
     Example:
@@ -72,7 +73,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         TypeError: ``path`` is no path.
         FileNotFoundError: there is no such file.
-        ValueError: the file is truncated, damaged or no checkpoint of this library.
+        ValueError: the file is truncated, damaged, a folder or no checkpoint of this library.
     """
     check_path("path", path)
     with open(path, "rb") as file:
@@ -95,10 +96,20 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     return saved["state"]
 
 
-def check_path(name: str, path: Any) -> None:
-    """Raise a TypeError unless ``path`` is a path; numbers would be files already open."""
+def check_path(name: str, path: Any, *, folder: bool = False) -> None:
+    """Raise unless ``path`` is a path where a file, or a ``folder``, is or may be.
+
+    Raises:
+        TypeError: it is no path; numbers would be files already open.
+        ValueError: it is empty; there is a folder in place of a file, or the other way round.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{name} must be a path, got {path!r}")
+    if path == "":
+        raise ValueError(f"{name} must be a path, got an empty string")
+    if Path(path).is_file() if folder else Path(path).is_dir():
+        wanted, there = ("folder", "file") if folder else ("file", "folder")
+        raise ValueError(f"{name} must be a {wanted}, {path} is a {there}")
 
 
 def _check_plain(name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from transformer_lib.training.losses import check_pad_id, cross_entropy
-from transformer_lib.training.state import Batches
+from transformer_lib.training.state import Batches, check_batch
 
 __all__ = ["evaluate"]
 
@@ -43,6 +43,7 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
     model.eval()
     try:
         for batch in batches.epoch(0):
+            check_batch(model, batch)
             count += int((batch[-1] != pad_id).sum())
             *inputs, labels = batch.to(device)
             logits = model(*inputs).float()

@@ -45,7 +45,8 @@ class History(list[Record]):
         """
         check_path("path", path)
         history = cls()
-        lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a letter
+        lines = text.splitlines(keepends=True)
         for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 __all__ = [
     "Batches",
     "Progress",
+    "check_batch",
     "check_same_run",
     "describe",
     "random_state",
@@ -66,13 +69,28 @@ def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
     )
     # The first batch knows the text, the vocabulary, the seed and the size of the batches.
     digest = hashlib.sha256(str(len(batches)).encode())
-    for tensor in next(iter(batches.epoch(0)), ()):
+    for batch in islice(batches.epoch(0), 1):
+        check_batch(model, batch)
+        for tensor in batch:
+            digest.update(repr(tensor.tolist()).encode())
+    return sizes | {"data": digest.hexdigest()[:16]}
+
+
+def check_batch(model: nn.Module, batch: Any) -> None:
+    """Raise a TypeError unless the batch is a tuple of the model's arguments and labels."""
+    if not isinstance(batch, tuple):
+        raise TypeError(f"batches must give tuples of tensors, got {type(batch).__name__}")
+    for tensor in batch:
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"batches.epoch(0) must give tuples of tensors, got {type(tensor).__name__} in one"
+                f"batches must give tuples of tensors, got {type(tensor).__name__} in one"
             )
-        digest.update(repr(tensor.tolist()).encode())
-    return sizes | {"data": digest.hexdigest()[:16]}
+    try:
+        inspect.signature(model.forward).bind(*batch[:-1])
+    except TypeError as error:
+        raise TypeError(
+            f"batches must give what model takes, then labels; got {len(batch)} tensors: {error}"
+        ) from error
 
 
 def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:

@@ -85,6 +85,8 @@ def fit(
         ([3, 6], [0.0009, 0.0018])
     """
     _check(model, batches, config, validate, directory, resume)
+    if not isinstance(progress, bool):
+        raise TypeError(f"progress must be True or False, got {progress!r}")
     directory = None if directory is None else Path(directory)
     run = Session(model, batches, config, directory)
     was_training = model.training
@@ -138,7 +140,7 @@ def _check(
     if validate is None and config.patience is not None:
         raise ValueError("validate must be given for patience to wait for its loss, got None")
     if directory is not None:
-        check_path("directory", directory)
+        check_path("directory", directory, folder=True)
     if not (isinstance(resume, bool) or resume == "auto"):
         raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
 
