@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,10 +21,12 @@ __all__ = [
     "check_index",
     "check_lengths",
     "check_number",
+    "check_path",
     "check_same_batch",
     "check_tokens",
     "check_type",
     "check_vectors",
+    "naming",
     "shown",
 ]
 
@@ -29,19 +35,33 @@ _INTEGERS = (torch.int64, torch.int32)
 # --- one value -----------------------------------------------------------------------------------
 
 
-def check_type(name: str, value: Any, kind: type) -> None:
-    """Raise a TypeError unless ``value`` is a ``kind``."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Say of an error in the block that it is about what ``name`` holds."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless ``value`` is an integer of at least ``least``.
+def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> None:
+    """Raise a TypeError unless ``value`` is a ``kind``, or None if it is ``optional``."""
+    if isinstance(value, kind) or (optional and value is None):
+        return
+    if kind is bool:
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+
+
+def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
+    """Raise unless ``value`` is an integer of at least ``least``, or None if it is ``optional``.
 
     Raises:
         TypeError: it is no integer; True and False are none.
         ValueError: it is below ``least``.
     """
+    if optional and value is None:
+        return
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}")
     if value < least:
@@ -73,6 +93,28 @@ def check_number(
     else:
         wanted = f"a finite number {'of at least' if closed else 'above'} {low:g}"
     raise (ValueError if number else TypeError)(f"{name} must be {wanted}, got {value!r}")
+
+
+def check_path(name: str, path: Any, kind: str | None = None) -> Path:
+    """``path`` as a ``Path``, where a ``kind`` of ``"file"`` or ``"folder"`` is or may be.
+
+    Raises:
+        TypeError: it is no path; a number would be a file already open.
+        ValueError: it is empty, or holds what no name can; there is a folder in place of a file, or
+            the other way round.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"{name} must be a path, got {path!r}")
+    try:
+        possible = b"\0" not in os.fsencode(path) != b""
+    except UnicodeEncodeError:  # half of a surrogate pair
+        possible = False
+    if not possible:
+        raise ValueError(f"{name} must be a path, got {path!r}")
+    there = {"folder": "file", "file": "folder"}.get(kind or "")
+    if there and (Path(path).is_file() if there == "file" else Path(path).is_dir()):
+        raise ValueError(f"{name} must be a {kind}, {path} is a {there}")
+    return Path(path)
 
 
 def check_device(name: str, device: Any) -> torch.device:

@@ -91,7 +91,8 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``(B, T, d_model)`` to ``(B, T, d_model)``."""
         check_type("x", x, Tensor)
-        check_type("sublayer", sublayer, Callable)
+        if not callable(sublayer):
+            raise TypeError(f"sublayer must be a function, got {type(sublayer).__name__}")
         if self.pre_norm:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -162,8 +163,7 @@ class DecoderLayer(nn.Module):
             TypeError, ValueError: masks, a bias or a cache that do not fit; no memory for the
                 cross-attention, or one without a cross-attention.
         """
-        if cache is not None:
-            check_type("cache", cache, LayerCache)
+        check_type("cache", cache, LayerCache, optional=True)
         if (self.cross_attention is None) is not (memory is None):
             must = "be given to a layer with" if memory is None else "be None in a layer without"
             raise ValueError(f"memory must {must} cross-attention")

@@ -6,7 +6,6 @@ cache=cache)`` appends to the cache it is given. Caches are for inference.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from transformer_lib.arguments import check_count, check_index, check_type
@@ -21,6 +20,7 @@ class AttentionCache:
     and not, each time, everything before it.
 
     Example:
+        >>> import torch
         >>> cache = AttentionCache()
         >>> for _ in range(3):
         ...     keys, values = cache.append(torch.randn(2, 5, 1, 7), torch.randn(2, 5, 1, 7))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lib.arguments import check_count, check_id, check_number
+from transformer_lib.arguments import check_count, check_id, check_number, check_type
 
 __all__ = ["ModelConfig"]
 
@@ -79,18 +79,15 @@ class ModelConfig:
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
             check_count(name, getattr(self, name))
         for name in ("n_kv_heads", "n_decoder_layers"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name), optional=True)
         check_count("n_token_types", self.n_token_types, least=0)
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 wanted = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
         for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.final_norm is not None and not isinstance(self.final_norm, bool):
-            raise TypeError(f"final_norm must be True, False or None, got {self.final_norm!r}")
+            check_type(name, getattr(self, name), bool)
+        check_type("final_norm", self.final_norm, bool, optional=True)
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})"

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from transformer_lib.arguments import check_type
-from transformer_lib.data.checking import check_text, file_path
+from transformer_lib.arguments import check_path, check_type
+from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
@@ -93,19 +93,24 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     Greedy decoding with the best checkpoint stands under the name of the split. Others have a
     line of their own, so that they can be compared.
     """
-    path = file_path("folder", folder) / "scores.json"
+    path = check_path("folder", folder) / "scores.json"
     check_text("split", split)
     check_type("score", score, dict)
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
     scores[", ".join([split, *apart])] = score
+    try:
+        text = json.dumps(scores, indent=2, ensure_ascii=False)
+    except TypeError as error:
+        raise TypeError(f"score must hold what JSON can: {error}") from error
     with replacing(path) as file:
-        file.write(json.dumps(scores, indent=2, ensure_ascii=False).encode() + b"\n")
+        file.write(text.encode() + b"\n")
 
 
 def circumstances(device: torch.device) -> dict[str, Any]:
     """What a reader must know to compare times, and to run the same code."""
+    check_type("device", device, torch.device)
     if device.type == "cuda":
         hardware = torch.cuda.get_device_name(device)
     else:

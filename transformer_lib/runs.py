@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_count
+from transformer_lib.arguments import check_count, check_path, check_type, naming
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Batches, TextBatches, Tokenizer
-from transformer_lib.data.checking import file_path
+from transformer_lib.data.checking import texts as strings
 from transformer_lib.data.files import replacing
 from transformer_lib.decoding import greedy
 from transformer_lib.models import DecoderOnly, Transformer
@@ -65,7 +65,7 @@ class Run:
             FileNotFoundError: there is no run, or it has no such checkpoint yet.
             ValueError: a file is damaged.
         """
-        folder = file_path("folder", folder)
+        folder = check_path("folder", folder)
         settings = _read_settings(folder)
         model = _model(_task(settings["task"]), ModelConfig(**settings["model"]))
         try:
@@ -83,6 +83,7 @@ class Run:
 
         See :func:`~transformer_lib.texts.translate` and :func:`~transformer_lib.texts.complete`.
         """
+        texts = strings("texts", texts)
         do = complete if TASKS[self.task].language_model else translate
         return do(self.model, self.tokenizer, texts, **options)
 
@@ -103,8 +104,7 @@ class Run:
         """
         task = TASKS[self.task]
         _one_of("split", split, task.splits)
-        if limit is not None:
-            check_count("limit", limit)
+        check_count("limit", limit, optional=True)
         pairs = task.load(split)[:limit]
         if task.score is None:
             batches = _batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
@@ -158,18 +158,22 @@ def train(
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
     """
-    folder, recipe = file_path("folder", folder), _task(task)
+    folder, recipe = check_path("folder", folder), _task(task)
     _one_of("preset", preset, ("tiny", "base", "big"))
-    for name, value in (("max_tokens", max_tokens), ("score_every", score_every)):
-        if value is not None:
-            check_count(name, value)
+    check_count("max_tokens", max_tokens, optional=True)
+    check_count("score_every", score_every, optional=True)
+    for name, value in (("model", model), ("training", training), ("command", command)):
+        check_type(name, value, str if name == "command" else dict, optional=True)
+    check_type("restart", restart, bool)
+    check_type("progress", progress, bool)
     place = local_device(device)
     ranks = join(place)
     going_on = not restart and (folder / "checkpoint.pt").exists()
     training = dict(training or {})
     if "max_steps" in training:
         training.setdefault("epochs", None)  # steps were asked for, and the task's are epochs
-    config = TrainConfig(**recipe.train | training)
+    with naming("training"):
+        config = TrainConfig(**recipe.train | training)
     if not ranks.first:
         ranks.wait()  # for the data to be there, and the tokenizer
     train_pairs, val_pairs = recipe.load("train"), recipe.load(recipe.splits[0])
@@ -177,9 +181,10 @@ def train(
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
     else:
         tokenizer = recipe.tokenizer(train_pairs, vocab_size)
-    model_config = getattr(ModelConfig, preset)(
-        vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
-    )
+    with naming("model"):
+        model_config = getattr(ModelConfig, preset)(
+            vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
+        )
     sizes = {
         "max_tokens": max_tokens or recipe.max_tokens,
         "batch_size": None if max_tokens else recipe.batch_size,

@@ -11,7 +11,7 @@ from torch import nn
 from transformer_lib.arguments import check_count, check_type
 from transformer_lib.data import BOS, Tokenizer, pad
 from transformer_lib.data.checking import texts
-from transformer_lib.decoding import Generation, greedy
+from transformer_lib.decoding import Beams, Generation, greedy
 
 __all__ = ["Candidate", "candidates", "complete", "translate"]
 
@@ -110,8 +110,7 @@ def complete(
         TypeError: an argument of another kind.
     """
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
-    if max_tokens is not None:
-        check_count("max_tokens", max_tokens)
+    check_count("max_tokens", max_tokens, optional=True)
     prompts = texts("prompts", prompts)
     ids = [[BOS, *tokenizer.encode(prompt.strip())] for prompt in prompts]
     by_length: dict[int, list[int]] = {}
@@ -139,8 +138,10 @@ def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:
     """For each row of a batch what was found, as (ids, score), whether it is one or several."""
     if isinstance(decoded, Generation):
         ids, scores = decoded.ids[:, None], decoded.scores[:, None]
-    else:
+    elif isinstance(decoded, Beams):
         ids, scores = decoded.ids, decoded.ranks
+    else:
+        raise TypeError(f"decode must give a Generation or Beams, got {type(decoded).__name__}")
     for rows, row_scores in zip(ids.tolist(), scores.tolist(), strict=True):
         both = list(zip(rows, row_scores, strict=True))
         # A beam search that finds less than was asked for fills up with scores of −inf.
@@ -172,4 +173,9 @@ def _check(
         raise TypeError(f"decode must be a function; got {type(decode).__name__}")
     check_count("batch_size", batch_size)
     check_type("progress", progress, bool)
+    vocab_size = getattr(model.config, "vocab_size", tokenizer.vocab_size)
+    if vocab_size < tokenizer.vocab_size:
+        raise ValueError(
+            f"model must know all {tokenizer.vocab_size} pieces of tokenizer, it knows {vocab_size}"
+        )
     return next(model.parameters()).device, longest

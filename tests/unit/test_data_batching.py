@@ -53,7 +53,7 @@ def test_collate_keeps_every_token(pairs):
 
 @pytest.mark.parametrize("source", [[], [2], [1, 2, 0]])
 def test_an_empty_source_is_refused(source):
-    with pytest.raises(ValueError, match="source of pair 1 must not be empty; got"):
+    with pytest.raises(ValueError, match="source of pair 1 of pairs must not be empty; got"):
         collate([([5], [6]), (source, [6])])
 
 
@@ -232,8 +232,8 @@ BAD = [
     (lambda: collate({4: 5}), "pairs must be several pairs"),
     (lambda: collate([4]), "pair 0 of pairs must be a pair"),
     (lambda: collate([([4], [5], [6])]), "pair 0 of pairs must be a pair"),
-    (lambda: collate([([4], [NAN])]), "target of pair 0 must be a sequence of integers"),
-    (lambda: collate([("four", [4])]), "source of pair 0 must be a sequence of integers"),
+    (lambda: collate([([4], [NAN])]), "target of pair 0 of pairs must be a sequence of integers"),
+    (lambda: collate([("four", [4])]), "source of pair 0 of pairs must be a sequence of integers"),
     (lambda: collate_texts([]), "texts must hold at least one id list"),
     (lambda: collate_texts([[4], "b"]), "text 1 of texts must be a sequence of integers"),
     (
@@ -241,12 +241,12 @@ BAD = [
         "device must be a device that there is, got 'abacus'",
     ),
     (lambda: collate(PAIRS[:2]).to(None), "device must be a device that there is, got None"),
-    (lambda: Batches(PAIRS, batch_size=2, shuffle=torch.ones(2)), "shuffle must be a bool"),
-    (lambda: TokenBatchSampler([3], max_tokens=3, shuffle=0), "shuffle must be a bool"),
+    (lambda: Batches(PAIRS, batch_size=2, shuffle=torch.ones(2)), "shuffle must be True or False"),
+    (lambda: TokenBatchSampler([3], max_tokens=3, shuffle=0), "shuffle must be True or False"),
     (lambda: Batches(PAIRS, batch_size=2.0), "batch_size must be an integer"),
     (lambda: Batches(PAIRS, max_tokens=True), "max_tokens must be an integer"),
     (lambda: Batches(PAIRS, batch_size=2, seed=NAN), "seed must be an integer"),
-    (lambda: Batches([([4], 5)], batch_size=2), "target of pair 0 must be a sequence"),
+    (lambda: Batches([([4], 5)], batch_size=2), "target of pair 0 of pairs must be a sequence"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(-1), "epoch must be an integer of at least 0"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(0, "1"), "start must be an integer"),
     (lambda: TextBatches(None, batch_size=2), "texts must be several"),

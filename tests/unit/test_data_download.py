@@ -131,7 +131,7 @@ def test_an_interrupt_leaves_what_was_there(path):
         ({"url": None}, "url must begin with"),
         ({"sha256": "abc"}, "sha256 must be 64 hexadecimal digits"),
         ({"sha256": 3}, "sha256 must be 64 hexadecimal digits"),
-        ({"path": 3}, "path must be a str or a Path"),
+        ({"path": 3}, "path must be a path"),
         ({"timeout": float("nan")}, "timeout must be above 0"),
         ({"timeout": "long"}, "timeout must be above 0"),
     ],

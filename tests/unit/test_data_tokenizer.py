@@ -226,11 +226,11 @@ def test_words_that_are_none(words, error, message):
         (lambda: BPE.decode(["7"]), "ids must be a sequence of integers"),
         (lambda: BPE.tokens([-1]), "ids must hold integers from 0"),
         (lambda: BPE.tokens([290]), "ids must be from 0 to 289; got 290"),
-        (lambda: BPE.save(5), "path must be a str or a Path; got int 5"),
-        (lambda: Tokenizer.load(None), "path must be a str or a Path; got NoneType"),
-        (lambda: Tokenizer.load("a\0b"), "path must be the name of a file"),
-        (lambda: BPE.save(""), "path must be the name of a file"),
-        (lambda: BPE.encode("a", add_eos=torch.zeros(2)), "add_eos must be a bool"),
+        (lambda: BPE.save(5), "path must be a path, got 5"),
+        (lambda: Tokenizer.load(None), "path must be a path, got None"),
+        (lambda: Tokenizer.load("a\0b"), "path must be a path, got"),
+        (lambda: BPE.save(""), "path must be a path, got"),
+        (lambda: BPE.encode("a", add_eos=torch.zeros(2)), "add_eos must be True or False"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message):

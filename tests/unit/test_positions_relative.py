@@ -222,7 +222,7 @@ T5 = RelativePositionBias(n_heads=3, bidirectional=True)
         (lambda: SHAW.scores(torch.zeros(2, 3, 4), 7), ValueError, r"query.*\(2, 3, 4\)"),
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4).long(), 7), TypeError, "query.*int64"),
         (lambda: SHAW.scores(3.0, 7), TypeError, "query.*float"),  # pyright: ignore
-        (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4), 2), ValueError, r"s \(2\).*length of query \(3\)"),
+        (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4), 2), ValueError, r"s \(2\).*query \(3\)"),
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4), "7"), TypeError, "s must be.*'7'"),  # pyright: ignore
         (lambda: SHAW.mix(torch.zeros(1, 2, 3, 2)), ValueError, "weights.*as many keys.*2 and 3"),
         (lambda: SHAW.mix(torch.zeros(2, 3, 7)), ValueError, r"weights.*\(2, 3, 7\)"),

@@ -280,7 +280,11 @@ def reorder(index: Any) -> Any:
     [
         (lambda: make("luong"), ValueError, "attention must be None, .*'luong'"),
         (lambda: make(None, dropout=1.0), ValueError, "dropout.*1.0"),
-        (lambda: make(None, pad_id=V), ValueError, r"pad_id must be below vocab_size \(13\), got 13"),
+        (
+            lambda: make(None, pad_id=V),
+            ValueError,
+            r"pad_id.* below.*\(13\), got 13",
+        ),
         (lambda: make(None, eos_id=-1), ValueError, "eos_id.*-1"),
         (lambda: RNNSeq2Seq(vocab_size=0), ValueError, "vocab_size.*0"),
         (lambda: RNNSeq2Seq(vocab_size=V, d_model=True), TypeError, "d_model.*True"),
@@ -298,7 +302,11 @@ def reorder(index: Any) -> Any:
         (reorder(torch.tensor([0, -1])), ValueError, "index.*-1"),
         (step(torch.ones(B)), TypeError, "tokens.*float32"),
         (step(torch.tensor([V] * B)), ValueError, "tokens holds id 13"),
-        (step(torch.ones(B - 1).long()), ValueError, "tokens must be 3, one for each row of state, got 2"),
+        (
+            step(torch.ones(B - 1).long()),
+            ValueError,
+            "tokens must be 3.*got 2",
+        ),
     ],
 )
 def test_errors_name_the_argument(call: Any, error: type[Exception], message: str) -> None:

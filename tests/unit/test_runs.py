@@ -38,8 +38,8 @@ NAN = float("nan")
         (lambda: RUN.score(["val"]), "split must be one of val"),
         (lambda: RUN.score("val", limit=-1), "limit must be an integer"),
         (lambda: RUN.score("val", decode=None), "decode must be a function"),
-        (lambda: Run.load(3), "folder must be a str or a Path"),
-        (lambda: train(None, task="copy"), "folder must be a str or a Path"),
+        (lambda: Run.load(3), "folder must be a path"),
+        (lambda: train(None, task="copy"), "folder must be a path"),
         (lambda: train("x", task="juggling"), "task must be one of multi30k, .*; got 'juggling'"),
         (lambda: train("x", task=None), "task must be one of"),
         (lambda: train("x", task="copy", preset="huge"), "preset must be one of tiny, base, big"),
@@ -54,8 +54,8 @@ NAN = float("nan")
         (lambda: recorded("../results/multi30k"), "name must be one of"),
         (lambda: record_score("x", 3, {}), "split must be a str"),
         (lambda: record_score("x", "val", None), "score must be a dict"),
-        (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be a bool"),
-        (lambda: record_score(None, "val", {}), "folder must be a str or a Path"),
+        (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be True or False"),
+        (lambda: record_score(None, "val", {}), "folder must be a path"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message, tmp_path, monkeypatch) -> None:

@@ -216,10 +216,10 @@ def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:
     checked = []
     for i, example in enumerate(items("pairs", pairs, "pair")):
         source, target = pair(f"pair {i} of pairs", example)
-        source = id_list(f"source of pair {i}", source)
+        source = id_list(f"source of pair {i} of pairs", source)
         if all(id_ in (PAD, BOS, EOS) for id_ in source):
-            raise ValueError(f"source of pair {i} must not be empty; got {source}")
-        checked.append((source, id_list(f"target of pair {i}", target)))
+            raise ValueError(f"source of pair {i} of pairs must not be empty; got {source}")
+        checked.append((source, id_list(f"target of pair {i} of pairs", target)))
     return checked
 
 

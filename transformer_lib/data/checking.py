@@ -1,9 +1,7 @@
 """What functions on text and ids refuse, by name; numbers are `transformer_lib.arguments`'."""
 
 import operator
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 
@@ -39,12 +37,6 @@ def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
     return found
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise a TypeError unless `value` is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False; got {_shown(value)}")
-
-
 def check_text(name: str, text: Any) -> None:
     """Raise unless `text` is a string that can be written as UTF-8."""
     if not isinstance(text, str):
@@ -61,16 +53,6 @@ def texts(name: str, values: Any, least: int = 0) -> list[str]:
     for i, text in enumerate(found):
         check_text(f"number {i} of {name}", text)
     return found
-
-
-def file_path(name: str, path: Any) -> Path:
-    """`path` as a `Path`."""
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"{name} must be a str or a Path; got {_shown(path)}")
-    check_text(name, os.fspath(path))
-    if os.fspath(path) == "" or "\0" in os.fspath(path):
-        raise ValueError(f"{name} must be the name of a file or folder; got {_shown(path)}")
-    return Path(path)
 
 
 def _shown(value: Any) -> str:

@@ -4,8 +4,8 @@ import json
 import os
 from collections.abc import Iterable
 
-from transformer_lib.arguments import check_count, check_type
-from transformer_lib.data.checking import check_text, file_path, id_list
+from transformer_lib.arguments import check_count, check_path, check_type
+from transformer_lib.data.checking import check_text, id_list
 from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
 
@@ -43,7 +43,7 @@ class Tokenizer:
             )
         specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
         if specials != SPECIAL_PIECES:
-            raise ValueError(f"ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
+            raise ValueError(f"tokenizer's ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
         # Otherwise a text that spells "<eos>" would become the id that ends a sentence.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
@@ -170,7 +170,7 @@ class Tokenizer:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
-        with replacing(file_path("path", path)) as file:
+        with replacing(check_path("path", path)) as file:
             file.write(self._tokenizer.to_str(pretty=True).encode())
 
     @classmethod
@@ -183,7 +183,7 @@ class Tokenizer:
         """
         from tokenizers import Tokenizer as HFTokenizer
 
-        content = file_path("path", path).read_bytes()
+        content = check_path("path", path).read_bytes()
         try:
             # json first: its message says at which character the file breaks off.
             json.loads(content)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.arguments import check_count, check_number, check_type
 from transformer_lib.decoding.protocol import (
     Beams,
     StepModel,
@@ -84,8 +84,7 @@ def beam_search(
     check_count("n_best", n_best)
     if n_best > beam_size:
         raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
-    if not isinstance(early_stopping, bool):
-        raise TypeError(f"early_stopping must be True or False, got {early_stopping!r}")
+    check_type("early_stopping", early_stopping, bool)
 
     with evaluating(model):
         state = model.start(source)

@@ -67,8 +67,7 @@ def sample(
     check_number("temperature", temperature, 0)
     if temperature == 0:
         raise ValueError("temperature must be above 0, got 0: for that limit there is greedy")
-    if top_k is not None:
-        check_count("top_k", top_k)
+    check_count("top_k", top_k, optional=True)
     if top_p is not None:
         check_number("top_p", top_p, 0, closed=False)
         if top_p > 1:

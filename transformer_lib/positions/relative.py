@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_lengths
+from transformer_lib.arguments import check_count, check_lengths, check_type
 from transformer_lib.positions.common import check_heads, distances
 
 __all__ = ["RelativePositionBias", "RelativePositions"]
@@ -146,8 +146,7 @@ class RelativePositionBias(nn.Module):
     ) -> None:
         super().__init__()
         check_count("n_heads", n_heads)
-        if not isinstance(bidirectional, bool):
-            raise TypeError(f"bidirectional must be True or False, got {bidirectional!r}")
+        check_type("bidirectional", bidirectional, bool)
         check_count("n_buckets", n_buckets, least=4 if bidirectional else 2)
         if bidirectional and n_buckets % 2:
             raise ValueError(f"n_buckets must be even for two directions, got {n_buckets}")

@@ -41,6 +41,9 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     """
     if not isinstance(peer, nn.Transformer):
         raise TypeError(f"peer must be a torch.nn.Transformer, got {type(peer).__name__}")
+    for name, kind in (("encoder", nn.TransformerEncoder), ("decoder", nn.TransformerDecoder)):
+        if not isinstance(getattr(peer, name), kind):
+            raise ValueError(f"peer must have torch's own {name}, got {getattr(peer, name)!r}")
     layer = _layers(peer)[0]
     if layer.linear1.bias is None:
         raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from transformer_lib.arguments import check_path
 from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
 from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
@@ -58,7 +59,7 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
     if type(model) not in _CLASSES.values():
         wanted = ", ".join(_CLASSES)
         raise TypeError(f"model must be one of {wanted}; got {type(model).__name__}")
-    folder = _path(folder)
+    folder = check_path("folder", folder)
     config: Any = model.config
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     weights = save(tensors, metadata={"format": "pt"})  # other tools ask for that entry
@@ -94,7 +95,7 @@ def from_pretrained(folder: str | os.PathLike) -> nn.Module:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    folder = _path(folder)
+    folder = check_path("folder", folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"folder {folder}: no such folder")
     settings = _read_settings(folder / _CONFIG)
@@ -113,12 +114,6 @@ def from_pretrained(folder: str | os.PathLike) -> nn.Module:
     _check_tensors(path, tensors, model.state_dict())
     model.load_state_dict(tensors, assign=True)  # assigned, they keep their dtype
     return model.eval()
-
-
-def _path(folder: Any) -> Path:
-    if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"folder must be a path, got {folder!r}")
-    return Path(folder)
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

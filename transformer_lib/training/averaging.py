@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_lib.training.checkpoint import check_path, load_checkpoint
+from transformer_lib.arguments import check_path
+from transformer_lib.training.checkpoint import load_checkpoint
 
 __all__ = ["average_checkpoints"]
 
@@ -54,7 +55,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
     sums: dict[str, Tensor] = {}
     previous, last = paths[0], dict[str, Tensor]()
     for path in paths:
-        check_path("paths", path)
+        check_path("paths", path, "file")
         model = _model(path)
         if last:
             _check_alike(previous, last, path, model)

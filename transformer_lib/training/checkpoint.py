@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer_lib.arguments import check_path, check_type
 from transformer_lib.data.files import replacing
 
-__all__ = ["check_path", "load_checkpoint", "save_checkpoint"]
+__all__ = ["load_checkpoint", "save_checkpoint"]
 
 _FORMAT = "transformer_lib checkpoint 1"
 _PRIMITIVES = (bool, int, float, str, bytes, type(None))
@@ -42,9 +43,8 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         >>> load_checkpoint(path)
         {'step': 3, 'weight': tensor([1., 1.])}
     """
-    check_path("path", path)
-    if not isinstance(state, dict):
-        raise TypeError(f"state must be a dict, got {type(state).__name__}")
+    check_path("path", path, "file")
+    check_type("state", state, dict)
     _check_plain("state", state)
     # To memory first: torch.save hides the reason when the file behind it cannot be written.
     buffer = io.BytesIO()
@@ -75,7 +75,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
         ValueError: the file is truncated, damaged, a folder or no checkpoint of this library.
     """
-    check_path("path", path)
+    check_path("path", path, "file")
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -94,22 +94,6 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} was not written by save_checkpoint: its format is not {_FORMAT!r}"
         )
     return saved["state"]
-
-
-def check_path(name: str, path: Any, *, folder: bool = False) -> None:
-    """Raise unless ``path`` is a path where a file, or a ``folder``, is or may be.
-
-    Raises:
-        TypeError: it is no path; numbers would be files already open.
-        ValueError: it is empty; there is a folder in place of a file, or the other way round.
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} must be a path, got {path!r}")
-    if path == "":
-        raise ValueError(f"{name} must be a path, got an empty string")
-    if Path(path).is_file() if folder else Path(path).is_dir():
-        wanted, there = ("folder", "file") if folder else ("file", "folder")
-        raise ValueError(f"{name} must be a {wanted}, {path} is a {there}")
 
 
 def _check_plain(name: str, value: Any) -> None:

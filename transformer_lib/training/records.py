@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from transformer_lib.arguments import check_path
 from transformer_lib.data.files import replacing
-from transformer_lib.training.checkpoint import check_path
 
 __all__ = ["History", "RunLog"]
 
@@ -43,7 +43,7 @@ class History(list[Record]):
             FileNotFoundError: there is no such file.
             ValueError: another line is no JSON object.
         """
-        check_path("path", path)
+        check_path("path", path, "file")
         history = cls()
         text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a letter
         lines = text.splitlines(keepends=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from transformer_lib.training.checkpoint import check_path
+from transformer_lib.arguments import check_path, check_type
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.folder import alone_in
 from transformer_lib.training.interrupts import Interrupts, stop
@@ -85,8 +85,7 @@ def fit(
         ([3, 6], [0.0009, 0.0018])
     """
     _check(model, batches, config, validate, directory, resume)
-    if not isinstance(progress, bool):
-        raise TypeError(f"progress must be True or False, got {progress!r}")
+    check_type("progress", progress, bool)
     directory = None if directory is None else Path(directory)
     run = Session(model, batches, config, directory)
     was_training = model.training
@@ -140,7 +139,7 @@ def _check(
     if validate is None and config.patience is not None:
         raise ValueError("validate must be given for patience to wait for its loss, got None")
     if directory is not None:
-        check_path("directory", directory, folder=True)
+        check_path("directory", directory, "folder")
     if not (isinstance(resume, bool) or resume == "auto"):
         raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
 
