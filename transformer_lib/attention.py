@@ -116,10 +116,10 @@ def fused_attention(
         >>> fused = fused_attention(query, key, key)
         >>> torch.testing.assert_close(fused, attention(query, key, key).output)
     """
+    _check(query, key, value, mask, bias, scale, dropout)
     if dropout and query.device.type == "cpu":
         # No fused kernel of PyTorch drops weights on a CPU; its replacement is slower than ours.
         return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
-    _check(query, key, value, mask, bias, scale, dropout)
     empty = None
     if mask is not None:
         # What a kernel does with a row that has no key differs between devices and
@@ -221,6 +221,7 @@ class LuongScore(nn.Module):
             raise ValueError(f"kind must be 'dot', 'general' or 'concat', got {kind!r}")
         check_count("d_query", d_query)
         check_count("d_key", d_key)
+        check_count("d_hidden", d_hidden, optional=True)
         if kind == "dot" and d_query != d_key:
             raise ValueError(f"d_key must be d_query ({d_query}) for a dot product, got {d_key}")
         self.d_query, self.d_key = d_query, d_key

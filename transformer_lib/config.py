@@ -82,7 +82,7 @@ class ModelConfig:
             check_count(name, getattr(self, name), optional=True)
         check_count("n_token_types", self.n_token_types, least=0)
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in choices:
                 wanted = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
         for name in _SWITCHES:

@@ -82,6 +82,7 @@ class RNNConfig:
     def __post_init__(self) -> None:
         check_count("vocab_size", self.vocab_size)
         check_count("d_model", self.d_model)
+        check_type("attention", self.attention, str, optional=True)
         if self.attention not in (None, "additive", *_LUONG):
             raise ValueError(
                 "attention must be None, 'additive', 'dot', 'general' or 'concat', "

@@ -114,6 +114,8 @@ def first_tokens(
         )
     if bos_id.device.type == "cpu" and bos_id.min() < 0:  # a GPU would have to stop and wait
         raise ValueError(f"bos_id must be at least 0, got {int(bos_id.min())}")
+    if bos_id.is_meta:
+        raise ValueError("bos_id must hold ids, got a tensor on the meta device")
     if vocab_size is not None:
         check_ids("bos_id", bos_id[:, None], vocab_size)
     return bos_id.to(source.device, torch.int64)

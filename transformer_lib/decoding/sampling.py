@@ -100,7 +100,7 @@ def distribution(
     vocab_size = log_probs.size(-1)
     values, ids = log_probs.topk(min(top_k or vocab_size, vocab_size))
     # The highest at 0 and float32's range for the temperature: then nothing can overflow.
-    values = (values - values[:, :1]) / min(max(temperature, 1e-30), 1e30)
+    values = (values - values[:, :1]) / min(max(float(temperature), 1e-30), 1e30)
     probs = values.softmax(-1)
     if top_p is not None and top_p < 1:
         before = probs.cumsum(-1) - probs  # so the first one stays, whatever top_p is
