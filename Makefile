@@ -14,12 +14,12 @@ WITH_ALL  := $(VENV)/.with-all
 ASSETS    := node_modules/.package-lock.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
-test: export OMP_NUM_THREADS ?= 1
+test coverage: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint notebooks bench repository lock clean
+.PHONY: help book serve test lint coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -35,10 +35,11 @@ serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT)
 
 test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
-	@echo "== 1/4  style"
-	@$(PY) -m ruff check .
-	@echo "== 2/4  library: unit tests and doctests"
-	@$(PY) -m pytest --quiet tests/unit tests/test_project.py transformer_lib
+	@echo "== 1/4  style and types"
+	@$(MAKE) --no-print-directory lint
+	@echo "== 2/4  library: unit tests, the lines they run, doctests"
+	@$(MAKE) --no-print-directory coverage
+	@$(PY) -m pytest --quiet tests/test_project.py transformer_lib
 	@echo "== 3/4  notebooks"
 	@$(PY) tests/notebooks/strict.py
 	@$(PY) -m pytest --quiet tests/notebooks
@@ -48,7 +49,12 @@ test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, th
 
 lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --quiet --check transformer_lib tests
 	@$(PY) -m pyright --pythonpath $(PY)
+
+coverage: $(WITH_ALL)  ## Run the unit tests, and say which lines of the library they leave out
+	@$(PY) -m coverage run -m pytest --quiet tests/unit
+	@$(PY) -m coverage report
 
 notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
 	@$(PY) tests/notebooks/execute.py

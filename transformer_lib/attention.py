@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_number, check_vectors
+from transformer_lib.arguments import check_count, check_number, check_type, check_vectors
 from transformer_lib.dropout import drop
 from transformer_lib.tensors import check_bias, check_floats, check_mask
 
@@ -217,6 +217,7 @@ class LuongScore(nn.Module):
 
     def __init__(self, *, kind: str, d_query: int, d_key: int, d_hidden: int | None = None) -> None:
         super().__init__()
+        check_type("kind", kind, str)
         if kind not in ("dot", "general", "concat"):
             raise ValueError(f"kind must be 'dot', 'general' or 'concat', got {kind!r}")
         check_count("d_query", d_query)

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -428,7 +430,10 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) ->
     train = ["train", "--task", "copy", *options, "--quiet", "--output", str(tmp_path / "run")]
     command = [sys.executable, "-m", "transformer_lib", *train, "--epochs", "1000"]
     log = tmp_path / "run" / "log.jsonl"
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=HOME) as process:
+    # A job in the background inherits that Ctrl-C is ignored, and passes it on.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heard}
+    with subprocess.Popen(command, cwd=HOME, **pipes) as process:
         while not (log.exists() and log.read_text().count("\n") > 2):
             assert process.poll() is None
             time.sleep(0.05)

@@ -75,7 +75,9 @@ def sample(
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got a {type(generator).__name__}")
     if generator is not None and generator.device.type != source.device.type:
-        raise ValueError(f"generator must be on {source.device}, got one on {generator.device}")
+        raise ValueError(
+            f"generator must be on {source.device} as source is, got {generator.device}"
+        )
 
     def choose(log_probs: Tensor) -> Tensor:
         probs, ids = distribution(log_probs, temperature, top_k, top_p)

@@ -59,7 +59,7 @@ def check_span(offset: Any, length: int, max_len: int) -> int:
     check_count("offset", offset, least=0)
     if offset + length > max_len:
         raise ValueError(
-            f"sequence of length {offset + length} is longer than max_len ({max_len})"
+            f"x of length {offset + length} is longer than max_len ({max_len})"
             + (f": {length} positions from offset {offset} on" if offset else "")
         )
     return offset + length
