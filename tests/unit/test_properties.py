@@ -29,6 +29,7 @@ from transformer_lib import (
     record_attention,
 )
 from transformer_lib.decoding import beam_search, sample
+from transformer_lib.recurrent import RNNSeq2Seq
 
 common = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 settings.register_profile("steady", derandomize=True, database=None, max_examples=60, **common)
@@ -280,6 +281,17 @@ def test_decoding_with_a_cache_is_decoding_without(kind, positions) -> None:
 
 
 @PROFILE
+@given(configs(), lengths, seeds)
+def test_a_target_read_word_by_word_is_the_target_read_at_once(config, sizes, seed) -> None:
+    b, s, t = sizes[:3]
+    model, source, target = made(Transformer, config, seed), ragged(b, s), targets(config, b, t)
+    whole, state = model(source, target), model.start(source)
+    for i in range(t):
+        logits, state = model.step(target[:, i], state)
+        torch.testing.assert_close(logits, whole[:, i], **SAME)
+
+
+@PROFILE
 @given(configs(), lengths, seeds, st.data())
 def test_a_cache_may_be_filled_in_any_portions(config, sizes, seed, data) -> None:
     b, s, t = sizes[0], sizes[1], sizes[2] + sizes[3]
@@ -294,6 +306,34 @@ def test_a_cache_may_be_filled_in_any_portions(config, sizes, seed, data) -> Non
         for start, end in itertools.pairwise([0, *cuts, t])
     ]
     torch.testing.assert_close(torch.cat(parts, dim=1), decoder(x, **rest), **SAME)
+
+
+# --- recurrent translators ------------------------------------------------------------------------
+
+
+@PROFILE
+@given(st.sampled_from((None, "additive", "dot", "general", "concat")), lengths, seeds, st.data())
+def test_recurrent_translators_have_the_same_properties(attention, sizes, seed, data) -> None:
+    b, s, t, more, d = sizes
+    torch.manual_seed(seed)
+    model = RNNSeq2Seq(vocab_size=V, d_model=d, attention=attention, dropout=0.4).double().eval()
+    source, target = ragged(b, s), words(b, t)
+    whole = model(source, target)
+    k = data.draw(st.integers(1, t - 1))
+    changed = torch.cat((target[:, :k], (target[:, k:] - 2) % (V - 3) + 3), dim=1)
+    torch.testing.assert_close(model(source, changed)[:, :k], whole[:, :k], **SAME)
+    long = model(padded(source, more), padded(target, more))
+    torch.testing.assert_close(long[:, :t], whole, **SAME)
+    row = slice(i := data.draw(st.integers(0, b - 1)), i + 1)
+    torch.testing.assert_close(model(source[row], target[row]), whole[row], **SAME)
+    state = model.start(source)
+    for i in range(t):
+        logits, state = model.step(target[:, i], state)
+        torch.testing.assert_close(logits, whole[:, i], **SAME)
+    ids, scores = greedy(model, source, max_len=t)
+    beams = beam_search(model, source, max_len=t, beam_size=1)
+    assert beams.ids[:, 0].equal(ids)
+    torch.testing.assert_close(beams.scores[:, 0], scores)
 
 
 # --- two paths, one result ------------------------------------------------------------------------
