@@ -179,7 +179,7 @@ def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
     # To the end: smoothed labels leave <eos> a small probability everywhere, and where tokens are
     # few, as letters are, the first N ends are often short and bad.
     options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
-    return partial(beam_search, early_stopping=False, **options)
+    return partial(beam_search, **options)
 
 
 def _decoding(args: argparse.Namespace) -> str:

@@ -171,7 +171,13 @@ class DecoderLayer(nn.Module):
         x = self.self_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias, cache=own))
         if self.cross_attention is not None and self.cross_residual is not None:
             attend = partial(self.cross_attention, mask_name="memory_mask")
+            shape = x.shape
+            sentences = 0 if memory is None else len(memory)
+            if cache is not None and sentences and shape[0] % sentences == 0:
+                # Rows that share a memory, as beams of a sentence do, are more queries to it.
+                x = x.reshape(sentences, -1, shape[-1])
             x = self.cross_residual(x, lambda x: attend(x, memory, mask=memory_mask, cache=cross))
+            x = x.view(shape)
         return self.feed_forward_residual(x, self.feed_forward)
 
 

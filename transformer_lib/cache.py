@@ -6,6 +6,7 @@ cache=cache)`` appends to the cache it is given. Caches are for inference.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from transformer_lib.arguments import check_count, check_index, check_type
@@ -64,12 +65,37 @@ class AttentionCache:
             raise ValueError("cache is empty: append keys and values before reading them")
         return self._key[..., : self.length, :], self._value[..., : self.length, :]
 
-    def reorder(self, index: Tensor) -> None:
-        """Keep the rows ``index`` of the batch, in that order: beams swap parents."""
+    def reorder(self, index: Tensor, spare: Tensor | None = None) -> Tensor | None:
+        """Keep the rows ``index`` of the batch, in that order: beams swap parents.
+
+        Args:
+            index: rows, integers, ``(B',)``.
+            spare: memory to write to, if it is of the right size. Asking the system for as much
+                takes longer than to fill it.
+
+        Returns:
+            memory that is no longer needed, for the next cache.
+
+        Raises:
+            TypeError, ValueError: an index that is no tensor of integers, or of rows there are not.
+        """
         check_index("index", index, self.rows)
         if self._key is not None and self._value is not None:
-            self._key = self._key.index_select(0, index)
-            self._value = self._value.index_select(0, index)
+            self._key, spare = self._chosen(self._key, index, spare)
+            self._value, spare = self._chosen(self._value, index, spare)
+        return spare
+
+    def _chosen(
+        self, buffer: Tensor, index: Tensor, spare: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        if buffer.requires_grad:
+            return buffer.index_select(0, index), None
+        shape = (len(index), *buffer.shape[1:])
+        if spare is None or spare.shape != shape or spare.dtype is not buffer.dtype:
+            spare = buffer.new_empty(shape)
+        filled = slice(0, self.length)
+        torch.index_select(buffer[:, :, filled], 0, index, out=spare[:, :, filled])
+        return spare, buffer
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         for name, new in (("key", key), ("value", value)):
@@ -126,7 +152,6 @@ class KVCache:
     def __init__(self, n_layers: int) -> None:
         check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
-        self._reads: Tensor | None = None  # (B,), which row of the first batch each row comes from
 
     @property
     def length(self) -> int:
@@ -138,19 +163,29 @@ class KVCache:
         """Size of the batch; None while the cache is empty."""
         return self.layers[0].self_attention.rows
 
-    def reorder(self, index: Tensor) -> None:
+    def reorder(self, index: Tensor, memory_index: Tensor | None = None) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order.
+
+        Args:
+            index: rows, integers, ``(B',)``.
+            memory_index: likewise for what was read from the memory, if several rows share one
+                row of it; as ``index`` if None.
 
         Raises:
             TypeError: an index that is no tensor of integers.
             ValueError: an index of another shape, or a row that there is not (seen on a CPU only).
         """
         check_index("index", index, self.rows)
-        # Beams swap parents within their sentence: what was read from it may stay where it is.
-        reads = index if self._reads is None else self._reads[index]
-        moved = self._reads is None or not reads.equal(self._reads)
-        self._reads = reads
+        memory_index = index if memory_index is None else memory_index
+        read = self.layers[0].cross_attention.rows
+        check_index("memory_index", memory_index, read)
+        stays = read is not None and _is_every_row(memory_index, read)
+        spare = None
         for layer in self.layers:
-            layer.self_attention.reorder(index)
-            if moved:
-                layer.cross_attention.reorder(index)
+            spare = layer.self_attention.reorder(index, spare)
+            if not stays:
+                layer.cross_attention.reorder(memory_index)
+
+
+def _is_every_row(index: Tensor, rows: int) -> bool:
+    return index.equal(torch.arange(rows, dtype=index.dtype, device=index.device))

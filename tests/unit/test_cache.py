@@ -75,3 +75,37 @@ def test_errors(call, error: type[Exception], message: str) -> None:
 
 def own(cache: KVCache) -> AttentionCache:
     return cache.layers[0].self_attention
+
+
+def test_reordering_takes_turns_with_one_spare_memory() -> None:
+    """Rows right whatever the memory they are written to, and no new memory for each layer."""
+    torch.manual_seed(0)
+    cache, sizes = KVCache(n_layers=3), []
+    wanted = [torch.randn(2, B, H, 1, D) for _ in cache.layers]
+    for layer, (key, value) in zip(cache.layers, wanted, strict=True):
+        layer.self_attention.append(key, value)
+    for rows in ([1, 0], [0, 0], [1, 1, 0], [2, 0, 1], [0]):
+        index = torch.tensor(rows)
+        before = {buffer.data_ptr() for buffer in buffers(cache)}
+        cache.reorder(index)
+        sizes.append(len({buffer.data_ptr() for buffer in buffers(cache)} - before))
+        new = torch.randn(2, len(rows), H, 1, D)
+        for i, layer in enumerate(cache.layers):
+            layer.self_attention.append(*new)
+            wanted[i] = torch.cat((wanted[i][:, index], new), dim=-2)
+            key, value = layer.self_attention.read()
+            assert key.equal(wanted[i][0]) and value.equal(wanted[i][1])
+    assert sizes[:2] == [1, 1] and sizes[3] == 1  # six tensors, and one more
+
+
+def test_reordering_keys_that_are_trained_keeps_their_gradient() -> None:
+    cache = AttentionCache()
+    key = torch.randn(B, H, 2, D, requires_grad=True)
+    cache.append(key, key)
+    cache.reorder(torch.tensor([1, 1]))
+    cache.read()[0].sum().backward()
+    assert key.grad is not None and key.grad[1].eq(2).all() and key.grad[0].eq(0).all()
+
+
+def buffers(cache: KVCache) -> list[torch.Tensor]:
+    return [x for layer in cache.layers for x in layer.self_attention.read()]

@@ -176,10 +176,12 @@ def test_where_there_are_fewer_texts_pads_fill_up() -> None:
     assert scores[:, V:].isneginf().all() and ranks[:, V:].isneginf().all()
 
 
-def test_one_beam_is_greedy() -> None:
+@pytest.mark.parametrize("options", [{"early_stopping": True}, {"length_penalty": 0.0}])
+def test_one_beam_is_greedy(options: dict[str, Any]) -> None:
+    """Unless a penalty makes a longer text with a second-best token worth the while."""
     for seed in range(20):
         expected = greedy(Toy(seed), SOURCE, max_len=8)
-        found = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=1).best
+        found = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=1, **options).best
         assert found.ids.equal(expected.ids) and found.scores.equal(expected.scores)
 
 
@@ -267,6 +269,27 @@ def test_what_was_read_from_a_sentence_moves_when_the_sentences_do() -> None:
         cache.reorder(torch.tensor(index))
         key, memory = key[index], memory[index]
         assert own.read()[0].equal(key) and cross.read()[1].equal(memory)
+
+
+def test_beams_of_a_sentence_share_its_memory() -> None:
+    model = transformer().eval()
+    with torch.inference_mode():
+        state = model.start(SENTENCES)
+        tokens = torch.full((len(SENTENCES),), BOS)
+        source = SENTENCES
+        for index, share in (
+            ([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], 3),
+            ([2, 1, 0, 8, 8, 8, 9, 11, 10], 3),  # the second sentence is over
+            ([1, 0, 2, 4, 5, 3, 6], 1),  # unevenly many rows: each has its own
+            ([6, 6, 0, 0, 1, 1], 2),
+        ):
+            logits, state = model.step(tokens, state)
+            state.reorder(torch.tensor(index))
+            source, tokens = source[index], logits.argmax(-1)[index]
+            assert state.rows == len(index) and state.share == share
+            assert len(state.memory) == len(index) // share
+        logits, _ = model.step(tokens, state)
+        torch.testing.assert_close(state.memory.repeat_interleave(2, 0), model.encode(source))
 
 
 def test_a_transformer_is_left_as_it_was_and_may_be_trained_on_what_it_said() -> None:

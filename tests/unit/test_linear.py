@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import transformer_lib.linear
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.linear import Linear, _suits_onednn, linear
 
@@ -100,3 +101,27 @@ def test_a_model_gives_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     for a, b in zip(gradients, others, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
+
+
+def test_inference_gives_the_same_bits_with_and_without_an_operator_of_its_own(monkeypatch) -> None:
+    x, weight, bias = torch.randn(7, 11, 256), torch.randn(512, 256), torch.randn(512)
+    for shift in (bias, None):
+        with torch.no_grad():
+            quick = linear(x, weight, shift)
+        assert quick.equal(linear(x, weight, shift))  # which has a gradient
+        with torch.no_grad(), monkeypatch.context() as patch:
+            patch.setattr("transformer_lib.linear._has_inference_op", lambda: False)
+            assert quick.equal(linear(x, weight, shift))
+
+
+def test_small_products_go_to_onednn_in_inference_only(monkeypatch) -> None:
+    x, weight = torch.randn(16, 256), torch.randn(768, 256)
+    seen: list[bool] = []
+    real = transformer_lib.linear._suits_onednn
+    monkeypatch.setattr(
+        "transformer_lib.linear._suits_onednn", lambda *a: seen.append(real(*a)) or seen[-1]
+    )
+    linear(x, weight)
+    with torch.no_grad():
+        torch.testing.assert_close(linear(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
+    assert seen == [False, torch.backends.mkldnn.is_available()]

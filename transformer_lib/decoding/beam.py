@@ -27,7 +27,7 @@ def beam_search(
     beam_size: int = 4,
     length_penalty: float = 0.6,
     n_best: int | None = None,
-    early_stopping: bool = True,
+    early_stopping: bool = False,
     bos_id: int | Tensor = 1,
     eos_id: int = 2,
     pad_id: int = 0,
@@ -42,16 +42,18 @@ def beam_search(
         lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\text{length\_penalty}}
 
     with :math:`|Y|` the number of tokens, ``eos`` included. A row of the batch is over, whatever
-    the others do, as soon as ``beam_size`` texts have ended (``early_stopping``), or only when
-    no beginning can become better than the worst of the ``beam_size`` best ends; then the
-    result is the same as if the search had gone on to ``max_len``.
+    the others do, when no beginning can become better than the worst of the ``beam_size`` best
+    ends: the result is the same as if the search had gone on to ``max_len``. With
+    ``early_stopping`` it is over as soon as ``beam_size`` texts have ended. That is quick, and
+    where label smoothing keeps an early end from ever being improbable, as with texts spelled in
+    characters, it is often wrong.
 
     Args:
         model: any :class:`StepModel`; in evaluation mode for the while.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
-        beam_size: how many beginnings to carry along. One, with ``early_stopping``, is
-            :func:`greedy`.
+        beam_size: how many beginnings to carry along. One, with ``early_stopping`` or without a
+            length penalty, is :func:`greedy`.
         length_penalty: the exponent, from 0, no penalty, to 10; the paper's is 0.6.
         n_best: how many texts to return per row; ``beam_size`` if None.
         early_stopping: stop at the ``beam_size``-th end, though a better one may come.

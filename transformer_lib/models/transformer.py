@@ -21,21 +21,28 @@ class DecoderState:
     """What a decoder remembers between two steps."""
 
     cache: KVCache
-    memory: Tensor | None = None  # (B, S, d_model)
-    memory_mask: Tensor | None = None  # (B, 1, 1, S)
+    memory: Tensor | None = None  # (B / share, S, d_model)
+    memory_mask: Tensor | None = None  # (B / share, 1, 1, S)
+    share: int = 1  # that many rows, one after the other, read the same memory: beams of a sentence
 
     @property
     def rows(self) -> int | None:
         """Size of the batch; None before a text without a source has begun."""
-        return self.cache.rows if self.memory is None else self.memory.size(0)
+        return self.cache.rows if self.memory is None else self.memory.size(0) * self.share
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
         check_index("index", index, self.rows)
-        self.cache.reorder(index)
-        if self.memory is not None and self.memory_mask is not None:
-            self.memory = self.memory.index_select(0, index)
-            self.memory_mask = self.memory_mask.index_select(0, index)
+        if self.memory is None or self.memory_mask is None:
+            return self.cache.reorder(index)
+        # Beams swap parents within their sentence, and all of them read from it: it may stay.
+        read = index // self.share
+        kept, counts = read.unique_consecutive(return_counts=True)
+        even = bool((counts == counts[:1]).all())
+        kept, self.share = (kept, len(index) // max(1, len(kept))) if even else (read, 1)
+        self.cache.reorder(index, kept)
+        self.memory = self.memory.index_select(0, kept)
+        self.memory_mask = self.memory_mask.index_select(0, kept)
 
 
 class Transformer(EncoderDecoder):
