@@ -101,9 +101,9 @@ def padded(ids: Tensor, n: int) -> Tensor:
 
 
 def ragged(rows: int, length: int) -> Tensor:
-    """Rows of every length, padded on the right."""
+    """Rows of every length, none too, padded on the right."""
     ids = words(rows, length)
-    for row, kept in zip(ids, torch.randint(1, length + 1, (rows,)).tolist(), strict=True):
+    for row, kept in zip(ids, torch.randint(length + 1, (rows,)).tolist(), strict=True):
         row[kept:] = PAD
     return ids
 
@@ -331,7 +331,7 @@ def test_recurrent_translators_have_the_same_properties(attention, sizes, seed, 
         logits, state = model.step(target[:, i], state)
         torch.testing.assert_close(logits, whole[:, i], **SAME)
     ids, scores = greedy(model, source, max_len=t)
-    beams = beam_search(model, source, max_len=t, beam_size=1)
+    beams = beam_search(model, source, max_len=t, beam_size=1, early_stopping=True)
     assert beams.ids[:, 0].equal(ids)
     torch.testing.assert_close(beams.scores[:, 0], scores)
 
@@ -420,7 +420,8 @@ def test_a_beam_of_one_is_greedy_and_so_is_a_draw_from_one_token(kind) -> None:
         source, begin = sources(config, kind, b, s)
         rest = {"max_len": t, "bos_id": begin}
         ids, scores = greedy(model, source, **rest)
-        beams = beam_search(model, source, beam_size=1, length_penalty=penalty, **rest)
+        options = {"length_penalty": penalty, "early_stopping": True}
+        beams = beam_search(model, source, beam_size=1, **options, **rest)
         assert beams.ids[:, 0].equal(ids)
         torch.testing.assert_close(beams.scores[:, 0], scores)
         drawn = sample(model, source, top_k=1, **rest)
