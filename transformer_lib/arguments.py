@@ -191,17 +191,20 @@ def check_tokens(tokens: Any, rows: int | None) -> None:
         raise ValueError(f"tokens must be {rows}, one for each row of state, got {len(tokens)}")
 
 
-def check_index(name: str, index: Any, rows: int | None) -> None:
+def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None = None) -> None:
     """Raise unless ``index`` is ``(B',)`` integers that choose among ``rows`` rows.
 
     Raises:
         TypeError: no tensor of integers.
-        ValueError: another shape, or a row that there is not (seen on a CPU only).
+        ValueError: another shape, or a row that there is not (seen on a CPU only); another device
+            than that of the tensor that it is ``like``.
     """
     if not isinstance(index, Tensor) or index.dtype not in _INTEGERS:
         raise TypeError(f"{name} must be a tensor of integers, got {shown(index)}")
     if index.dim() != 1:
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
+    if like is not None and index.device != like.device:
+        raise ValueError(f"{name} must be on {like.device} as the rows are, got {index.device}")
     if rows is not None and index.numel() and (wrong := _outside(index, rows)) is not None:
         raise ValueError(f"{name} must be in [0, {rows}), the rows there are, got {wrong}")
 

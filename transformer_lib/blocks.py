@@ -172,7 +172,7 @@ class DecoderLayer(nn.Module):
         if self.cross_attention is not None and self.cross_residual is not None:
             attend = partial(self.cross_attention, mask_name="memory_mask")
             shape = x.shape
-            sentences = 0 if memory is None else len(memory)
+            sentences = len(memory) if isinstance(memory, Tensor) and memory.dim() else 0
             if cache is not None and sentences and shape[0] % sentences == 0:
                 # Rows that share a memory, as beams of a sentence do, are more queries to it.
                 x = x.reshape(sentences, -1, shape[-1])

@@ -79,7 +79,7 @@ class AttentionCache:
         Raises:
             TypeError, ValueError: an index that is no tensor of integers, or of rows there are not.
         """
-        check_index("index", index, self.rows)
+        check_index("index", index, self.rows, like=self._key)
         if self._key is not None and self._value is not None:
             self._key, spare = self._chosen(self._key, index, spare)
             self._value, spare = self._chosen(self._value, index, spare)

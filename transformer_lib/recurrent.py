@@ -105,7 +105,7 @@ class RNNState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
-        check_index("index", index, len(self.hidden))
+        check_index("index", index, len(self.hidden), like=self.hidden)
         for field in fields(self):
             tensor = getattr(self, field.name)
             if tensor is not None:

@@ -145,7 +145,8 @@ def _(draw: random.Random) -> Call:
     if layer.relative is not None and draw.random() < 0.1:
         given["memory"] = None
     wrong = [KVCache(1)]
-    return Call(given, run=layer, check=like("x"), extra={"cache": wrong})
+    extra = {"cache": wrong, "memory": [vectors(S)[:1], vectors(S)[..., 1:]]}
+    return Call(given, run=layer, check=like("x"), extra=extra)
 
 
 @call(multihead.record_attention)

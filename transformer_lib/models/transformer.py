@@ -32,7 +32,7 @@ class DecoderState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
-        check_index("index", index, self.rows)
+        check_index("index", index, self.rows, like=self.memory)
         if self.memory is None or self.memory_mask is None:
             return self.cache.reorder(index)
         # Beams swap parents within their sentence, and all of them read from it: it may stay.
