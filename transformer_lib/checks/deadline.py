@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 __all__ = ["StillRunning", "time_limit"]
 
@@ -31,25 +32,36 @@ def time_limit(seconds: float) -> Iterator[None]:
     """
     target = ctypes.c_ulong(threading.get_ident())
     throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    left, thrown = threading.Event(), threading.Event()
+    # An exception may come between any two lines of what follows, in the midst of Event.set() or
+    # Thread.join() too, and leave their locks held for ever. So: single calls into C, which it
+    # cannot cut in two, and nothing that a second time would harm.
+    begun, inside = threading.Lock(), threading.Lock()
+    begun.acquire()
+    inside.acquire()
+    thrown: list[bool] = []
+    over: list[bool] = []
 
     def watch() -> None:
+        begun.acquire()  # thrown any sooner, it would miss the block that catches it
         pause = seconds
-        while not left.wait(pause):
-            thrown.set()
+        while not inside.acquire(timeout=pause):
+            thrown.append(True)
             throw(target, ctypes.py_object(StillRunning))
             pause = 0.1
+        over.append(True)
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    threading.Thread(target=watch, daemon=True).start()
     try:
+        begun.release()
         yield
     finally:
         while True:
             try:
-                left.set()
-                watcher.join()
-                if not thrown.is_set():
+                with suppress(RuntimeError):  # released already
+                    inside.release()
+                while not over:
+                    time.sleep(0.0005)
+                if not thrown:
                     break
                 # One may be on its way. Taking it back (throwing NULL) leaves the interpreter
                 # looking for it for ever; a last one takes its place, and is waited for.
