@@ -53,7 +53,9 @@ lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m pyright --pythonpath $(PY)
 
 coverage: $(WITH_ALL)  ## Run the unit tests, and say which lines of the library they leave out
-	@$(PY) -m coverage run -m pytest --quiet tests/unit
+	@rm -rf .cache/coverage
+	@$(PY) -m coverage run -m pytest --quiet -n 2 tests/unit
+	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
 notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
