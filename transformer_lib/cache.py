@@ -31,7 +31,9 @@ class AttentionCache:
 
     def __init__(self) -> None:
         self.length = 0
-        self._key: Tensor | None = None  # (B, H, capacity, d_head)
+        # All heads of a position side by side, (B, capacity, H, d_head): what is filled of a row
+        # is one piece, quicker to read and to move than a piece per head.
+        self._key: Tensor | None = None
         self._value: Tensor | None = None
 
     @property
@@ -50,8 +52,8 @@ class AttentionCache:
         end = self.length + key.size(-2)
         self._key = self._fit(self._key, key, end)
         self._value = self._fit(self._value, value, end)
-        self._key[..., self.length : end, :] = key
-        self._value[..., self.length : end, :] = value
+        self._key[:, self.length : end] = key.transpose(1, 2)
+        self._value[:, self.length : end] = value.transpose(1, 2)
         self.length = end
         return self.read()
 
@@ -63,7 +65,8 @@ class AttentionCache:
         """
         if self._key is None or self._value is None:
             raise ValueError("cache is empty: append keys and values before reading them")
-        return self._key[..., : self.length, :], self._value[..., : self.length, :]
+        key, value = self._key[:, : self.length], self._value[:, : self.length]
+        return key.transpose(1, 2), value.transpose(1, 2)
 
     def reorder(self, index: Tensor, spare: Tensor | None = None) -> Tensor | None:
         """Keep the rows ``index`` of the batch, in that order: beams swap parents.
@@ -94,7 +97,7 @@ class AttentionCache:
         if spare is None or spare.shape != shape or spare.dtype is not buffer.dtype:
             spare = buffer.new_empty(shape)
         filled = slice(0, self.length)
-        torch.index_select(buffer[:, :, filled], 0, index, out=spare[:, :, filled])
+        torch.index_select(buffer[:, filled], 0, index, out=spare[:, filled])
         return spare, buffer
 
     def _check(self, key: Tensor, value: Tensor) -> None:
@@ -112,20 +115,21 @@ class AttentionCache:
                 f"key and value must be {self._key.dtype} as those before, "
                 f"got {key.dtype} and {value.dtype}"
             )
-        b, h, _, d = self._key.shape
+        b, _, h, d = self._key.shape
         if (*key.shape[:2], key.size(3)) != (b, h, d):
             raise ValueError(
                 f"key must have shape ({b}, {h}, T, {d}) as those before, got {tuple(key.shape)}"
             )
 
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
-        if buffer is not None and end <= buffer.size(-2):
+        if buffer is not None and end <= buffer.size(1):
             return buffer
         # A first append of many keys is a memory or a prompt; of one, the start of a text.
         capacity = end if buffer is None and end > 1 else max(16, 2 * end)
-        grown = new.new_empty(*new.shape[:-2], capacity, new.size(-1))
+        b, h, _, d = new.shape
+        grown = new.new_empty(b, capacity, h, d)
         if buffer is not None:
-            grown[..., : self.length, :] = buffer[..., : self.length, :]
+            grown[:, : self.length] = buffer[:, : self.length]
         return grown
 
 
