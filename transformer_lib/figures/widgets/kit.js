@@ -1,6 +1,5 @@
-// The kit that every live figure is made of: arithmetic, SVG and HTML elements, controls, and `live`,
-// which joins a figure to its model, its status line, its Reset button and the page's address.
-// A figure module imports from "./kit.js"; Python joins both into the one module that a browser loads.
+// The kit that every live figure is made of: arithmetic, elements, controls, and `live`, which joins a figure to its
+// model, status line, Reset button and the page's address. A figure's module imports from "./kit.js"; Python joins both.
 
 // ---------------------------------------------------------------- arithmetic
 
@@ -16,29 +15,6 @@ export function softmax(scores, temperature = 1) {
     temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best));
   const total = sum(powers);
   return powers.map((power) => power / total);
-}
-
-/** Uniform numbers in [0, 1) from a seed: the mulberry32 generator, the same in every browser and in Python. */
-export function uniform(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** `n` numbers from N(0, 1) by the Box-Muller transform, two from each pair of uniform numbers. */
-export function normals(n, next) {
-  const numbers = new Float64Array(n);
-  for (let i = 0; i < n; i += 2) {
-    const radius = Math.sqrt(-2 * Math.log(1 - next()));
-    const angle = 2 * Math.PI * next();
-    numbers[i] = radius * Math.cos(angle);
-    if (i + 1 < n) numbers[i + 1] = radius * Math.sin(angle);
-  }
-  return numbers;
 }
 
 /** A number with a fixed count of digits and a real minus sign, so that columns do not jump. */
@@ -59,11 +35,10 @@ export function scale([low, high], [start, end], log = false) {
 /** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
 export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
 
-function make(element, attributes, children) {
-  set(element, attributes);
-  element.append(...children.filter((child) => child !== null));
+const make = (element, attributes, children) => {
+  set(element, attributes).append(...children.filter((child) => child !== null));
   return element;
-}
+};
 
 /** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML. */
 export function set(element, attributes) {
@@ -82,12 +57,33 @@ export const rich = (text) => text.split(/(`[^`]*`|_k\b)/).map((part) => (part[0
   : part[0] === "_" ? html("sub", { text: part.slice(1) }) : part));
 
 export const html = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) =>
-  make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 /** An SVG picture of the given size in CSS pixels; it shrinks with its column. */
 export const canvas = (width, height, attributes = {}, ...children) =>
   svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "lf-svg", "--width": `${width}px`, ...attributes }, ...children);
+
+/** Draws a picture anew when its column changes width, where others shrink: words keep their size on a phone. */
+export function fluid(picture, height, redraw) {
+  const size = { width: 640 };
+  new ResizeObserver(([{ contentRect }]) => {
+    const width = Math.max(240, Math.round(contentRect.width));
+    if (contentRect.width === 0 || width === size.width) return;
+    set(picture, { viewBox: `0 0 ${size.width = width} ${height}` });
+    redraw();
+  }).observe(picture);
+  return size;
+}
+
+/** Blue for positive numbers, orange for negative, nothing for 0, which shows the ground: [red, green, blue, alpha]. */
+export const diverging = (x) => [...(x < 0 ? [213, 94, 0] : [0, 114, 178]), 255 * Math.min(1, Math.abs(x))];
+
+/** Fills an HTML canvas, one pixel for each number of a table. colourOf(column, row): [red, green, blue, alpha]. */
+export function paint(field, colourOf) {
+  const image = new ImageData(field.width, field.height);
+  steps(field.width * field.height).forEach((i) => image.data.set(colourOf(i % field.width, Math.floor(i / field.width)), 4 * i));
+  field.getContext("2d").putImageData(image, 0, 0);
+}
 
 /** Axes with ticks and labels. x, y: scales; xTicks, yTicks: lists of [value, label]. */
 export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, yLabel }) {
@@ -116,10 +112,24 @@ export function slider({ label, last, read, find, show, onInput }) {
     } });
   const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), shown, input);
   return { element, update(value) {
-    input.value = clamp(Math.round(find(value)), 0, last);
+    input.value = clamp(Math.round(find(value)), 0, Number(input.max));
     set(input, { "aria-valuetext": show(value) });
     if (shown.textContent !== show(value)) shown.textContent = show(value);
   }, enable(on) { input.disabled = !on; set(element, { "data-off": !on }); } };
+}
+
+/** A slider over whole numbers from 0, with a button to go on and one to go back; `limit(n)` sets the last number. */
+export function stepper({ label, last, show = String, onInput }) {
+  const line = slider({ label, last, read: (p) => p, find: (p) => p, show, onInput });
+  const input = line.element.querySelector("input");
+  const by = (way) => () => onInput(clamp(Number(input.value) + way, 0, Number(input.max)));
+  const [back, on] = [button("Back", by(-1)), button("Next", by(1))];
+  const element = html("div", { class: "lf-stepper" }, back, on, line.element);
+  return { element, limit: (n) => set(input, { max: n }), update(value) {
+    line.update(value);
+    set(back, { "aria-disabled": value <= 0 }); // stays in the order of Tab: who steps is not thrown out at the end
+    set(on, { "aria-disabled": value >= Number(input.max) });
+  } };
 }
 
 /** One of several: radio buttons drawn as one row. options: list of [value, label]. */
@@ -127,23 +137,21 @@ export function choice({ label, options, onInput, className = "lf-row-of" }) {
   const name = `lf-${Math.random().toString(36).slice(2)}`; // shared by the group, and by no other group of the page
   const inputs = options.map(([value]) => html("input", { type: "radio", name, onchange: () => onInput(value) }));
   const labels = options.map(([, text], i) => html("label", {}, inputs[i], html("span", { text })));
-  const element = html("fieldset", { class: `lf-choice ${className}` }, html("legend", { text: label }),
-    html("div", {}, ...labels));
+  const element = html("fieldset", { class: `lf-choice ${className}` }, html("legend", { text: label }), html("div", {}, ...labels));
   return { element, labels, update: (value) => inputs.forEach((input, i) => { input.checked = options[i][0] === value; }) };
 }
 
 /** A sentence as a row of words to choose from; `shade(weights)` tints each by its weight. */
 export function tokenStrip({ label, words, onInput }) {
   const strip = choice({ label, options: words.map((word, i) => [i, word]), onInput, className: "lf-tokens" });
-  strip.shade = (weights) => strip.labels.forEach((element, i) => tint(element, weights[i]));
-  return strip;
+  return { ...strip, shade: (weights) => strip.labels.forEach((element, i) => tint(element, weights[i])) };
 }
 
 /** On or off. */
 export function toggle({ label, onInput }) {
   const input = html("input", { type: "checkbox", onchange: () => onInput(input.checked) });
-  const element = html("label", { class: "lf-toggle" }, input, html("span", {}, ...rich(label)));
-  return { element, update: (value) => { input.checked = value; } };
+  return { element: html("label", { class: "lf-toggle" }, input, html("span", {}, ...rich(label))),
+    update: (value) => { input.checked = value; } };
 }
 
 export const button = (label, onclick) => html("button", { type: "button", class: "lf-button", text: label, onclick });
@@ -163,11 +171,9 @@ export function heatMap({ caption, rows, columns, onRow = null }) {
     html("thead", {}, html("tr", {}, html("td"), ...columns.map((word) =>
       html("th", { scope: "col" }, html("span", { text: word }))))),
     html("tbody", {}, ...lines));
-  return { element, heads, update(values, { row = null, show = fixed, size = 1 } = {}) {
-    cells.forEach((line, i) => line.forEach((cell, j) => {
-      set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) });
-      tint(cell, (values[i][j] ?? 0) / size);
-    }));
+  return { element, heads, cells, update(values, { row = null, show = fixed, size = 1 } = {}) {
+    cells.forEach((line, i) => line.forEach((cell, j) =>
+      tint(set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) }), (values[i][j] ?? 0) / size)));
     lines.forEach((line, i) => set(line, { "data-row": i === row }));
   } };
 }
@@ -176,8 +182,7 @@ export function heatMap({ caption, rows, columns, onRow = null }) {
  *  point(event): the pointer's place in the same coordinates; step, leap: one arrow press without and with Shift. */
 export function draggable(handle, { at, to, point, step, leap }) {
   let grip = null;
-  const stop = () => { grip = null; };
-  return set(handle, { tabindex: 0, role: "slider", class: "lf-handle", onpointerup: stop, onpointercancel: stop,
+  return set(handle, { tabindex: 0, role: "slider", class: "lf-handle", onlostpointercapture: () => { grip = null; },
     ontouchstart: (event) => event.preventDefault(), // or the page would scroll; touch-action does nothing on SVG groups
     onpointerdown(event) {
       event.preventDefault();
@@ -195,10 +200,10 @@ export function draggable(handle, { at, to, point, step, leap }) {
 }
 
 /** Where an event happened, in the units of an SVG picture. */
-export function pointIn(picture, event) {
-  const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+export const pointIn = (picture, { clientX, clientY }) => {
+  const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse());
   return [x, y];
-}
+};
 
 // ---------------------------------------------------------------- state in the address
 
@@ -229,7 +234,7 @@ export function decode(text, initial, allowed) {
 }
 
 const fragments = () => new Map(location.hash.slice(1).split("&").filter((part) => part.includes("="))
-  .map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]));
+  .map((part) => part.split(/=(.*)/, 2)));
 
 function writeFragment(anchor, text) {
   const parts = fragments();
@@ -243,12 +248,11 @@ function writeFragment(anchor, text) {
 
 /** The anywidget module of a figure.
  *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
- *  build(ui): makes controls and picture with ui.get, ui.change(changes), and returns
+ *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), and returns
  *  {controls, picture, draw}; draw() shows the current state and returns the sentence for the status line. */
 export function live({ name, title, state: allowed, build }) {
   return { render({ model, el }) {
-    const names = Object.keys(allowed);
-    const get = (trait) => model.get(trait);
+    const [names, get] = [Object.keys(allowed), (trait) => model.get(trait)];
     const all = () => Object.fromEntries(names.map((trait) => [trait, get(trait)]));
     const initial = structuredClone(all());
     const anchor = get("anchor") || name;
@@ -256,10 +260,7 @@ export function live({ name, title, state: allowed, build }) {
     let [busy, timer] = [false, null];
 
     const status = html("p", { class: "lf-status", "aria-live": "polite" });
-    const refresh = () => {
-      const sentence = draw();
-      if (status.textContent !== sentence) status.textContent = sentence;
-    };
+    const refresh = () => { const sentence = draw(); if (status.textContent !== sentence) status.textContent = sentence; };
     const change = (changes, keep = true) => {
       busy = true; // one picture for several changed traits
       for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
@@ -274,19 +275,20 @@ export function live({ name, title, state: allowed, build }) {
     const fromAddress = () => {
       const text = published && fragments().get(anchor);
       if (text) change(decode(text, initial, allowed), false);
-      return Boolean(text);
+      return text;
     };
 
-    const { controls, picture, draw } = build({ get, change });
+    const { controls, picture, draw } = build({ get, all, change });
     const question = title(get);
     const reset = button("Reset", () => change(structuredClone(initial)));
     el.replaceChildren(html("figure", { class: "live-figure", role: "group", "aria-label": question.replaceAll("`", ""),
       "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
-    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), status));
+    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), status,
+    get("note") ? html("p", { class: "lf-note", text: get("note") }) : null));
     refresh();
     if (fromAddress()) el.scrollIntoView({ block: "center" });
 
-    const changed = () => { if (!busy) refresh(); };
+    const changed = () => busy || refresh();
     names.forEach((trait) => model.on(`change:${trait}`, changed));
     addEventListener("hashchange", fromAddress);
     return () => {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from .base import LiveFigure, Number, Numbers, OneOf, compose, same_length
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +41,7 @@ class MixingMatrix(LiveFigure):
     """
 
     _esm = compose("mixing_matrix.js")
+    _css = dress("mixing_matrix.css")
     shown = ("mode", "sharpness", "row")
 
     words = traitlets.List(

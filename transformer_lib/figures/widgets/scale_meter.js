@@ -1,7 +1,30 @@
 // ScaleMeter: why divide by √d_k? Dot products of random vectors, and what the softmax makes of them.
-import { axes, button, canvas, clamp, fixed, html, live, normals, percent, rich, scale, set, slider, softmax, steps, sum, svg, toggle, uniform } from "./kit.js";
+import { axes, button, canvas, clamp, fixed, html, live, percent, rich, scale, set, slider, softmax, steps, sum, svg, toggle } from "./kit.js";
 
 // ---- arithmetic
+
+/** Uniform numbers in [0, 1) from a seed: the mulberry32 generator, the same in every browser and in Python. */
+export function uniform(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** `n` numbers from N(0, 1) by the Box-Muller transform, two from each pair of uniform numbers. */
+export function normals(n, next) {
+  const numbers = new Float64Array(n);
+  for (let i = 0; i < n; i += 2) {
+    const radius = Math.sqrt(-2 * Math.log(1 - next()));
+    const angle = 2 * Math.PI * next();
+    numbers[i] = radius * Math.cos(angle);
+    if (i + 1 < n) numbers[i + 1] = radius * Math.sin(angle);
+  }
+  return numbers;
+}
 
 export const [KEYS, QUERIES] = [16, 64];
 

@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, compose
+from .base import LiveFigure, Number, compose, dress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +85,7 @@ class ScaleMeter(LiveFigure):
     """
 
     _esm = compose("scale_meter.js")
+    _css = dress("scale_meter.css")
     shown = ("d_k", "scaled", "seed")
 
     d_k = Number(64, low=2, high=1024, whole=True)

@@ -1,6 +1,6 @@
 // ScheduleExplorer: why climb before descending? The paper's learning rate beside a constant one and a cosine.
 import {
-  axes, canvas, choice, clamp, draggable, fixed, html, live, percent, pointIn, scale, set, slider, steps, svg, toggle,
+  axes, canvas, choice, clamp, draggable, fixed, fluid, html, live, percent, pointIn, scale, set, slider, steps, svg, toggle,
 } from "./kit.js";
 
 // ---- arithmetic
@@ -61,7 +61,7 @@ function build({ get, change }) {
   const others = ["constant", "cosine"].map((name) => toggle({ label: name, onInput: (on) => change({ [name]: on }) }));
   const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ logarithmic: on }) });
 
-  let [x, y, width] = [null, null, 640];
+  let [x, y] = [null, null];
   let frame = svg("g");
   const lines = ["constant", "cosine", "paper"].map((name) => svg("polyline", { class: `se-line se-${name}` }));
   const names = ["constant", "cosine", "the paper’s"].map((text) => svg("text", { class: "lf-halo", text, "text-anchor": "end" }));
@@ -69,19 +69,13 @@ function build({ get, change }) {
   const marks = milestones(run).map(([, loss]) => svg("g", {}, svg("circle", { r: 4, class: "se-mark" }),
     svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` })));
   const line = svg("line", { y1: TOP, y2: BOTTOM, class: "se-cursor" });
-  const picture = canvas(width, HEIGHT, { class: "lf-svg se-picture", role: "group", "aria-label": "learning rate by step" });
+  const picture = canvas(640, HEIGHT, { class: "lf-svg se-picture", role: "group", "aria-label": "learning rate by step" });
   // Arrows move the handle by screen width, so that they suit both axes.
-  const handle = draggable(svg("g", { "aria-label": "step" }, svg("circle", { r: 18, class: "lf-touch" }), svg("circle", { r: 8, class: "sl-query" })), {
+  const handle = draggable(svg("g", { "aria-label": "step" }, svg("circle", { r: 18, class: "lf-touch" }), svg("circle", { r: 8, class: "lf-knob" })), {
     at: () => [x(get("step")), 0], to: (px, up) => change({ step: clamp(Math.round(x.invert(px + up)), 1, last) }),
     point: (event) => [pointIn(picture, event)[0], 0], step: 4, leap: 40 });
   picture.append(frame, ...lines, ...names, line, ...marks, top, handle);
-  new ResizeObserver(([{ contentRect }]) => {
-    const wanted = Math.max(240, Math.round(contentRect.width));
-    if (contentRect.width === 0 || wanted === width) return;
-    width = wanted; // drawn anew instead of shrunk: words keep their size on a phone
-    set(picture, { viewBox: `0 0 ${width} ${HEIGHT}` });
-    draw();
-  }).observe(picture);
+  const size = fluid(picture, HEIGHT, () => draw());
 
   function draw() {
     const state = Object.fromEntries(["height", "d_model", "warmup", "peak"].map((name) => [name, get(name)]));
@@ -97,6 +91,7 @@ function build({ get, change }) {
     others.forEach((other, i) => other.update(get(["constant", "cosine"][i])));
     log.update(wide);
 
+    const { width } = size;
     const right = width - 24;
     const [high, parts] = roundUp(shape.top * 1.05, wide ? [[10]] : undefined);
     const low = wide ? high / 1e4 : 0;

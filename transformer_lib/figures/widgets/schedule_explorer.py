@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, OneOf, compose
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +54,7 @@ class ScheduleExplorer(LiveFigure):
     """
 
     _esm = compose("schedule_explorer.js")
+    _css = dress("schedule_explorer.css")
     shown = ("height", "d_model", "warmup", "peak")
 
     height = OneOf("d_model", "peak")

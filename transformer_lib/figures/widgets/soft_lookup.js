@@ -1,6 +1,6 @@
 // SoftLookup: what should `fruit` cost? A query among keys on a plane, and the answer it gets.
 import {
-  axes, canvas, choice, clamp, dot, draggable, fixed, html, live, palette, percent, pointIn, scale, set, slider, softmax,
+  axes, canvas, choice, clamp, dot, draggable, fixed, html, live, paint, palette, percent, pointIn, scale, set, slider, softmax,
   steps, sum, svg,
 } from "./kit.js";
 
@@ -62,7 +62,7 @@ function build({ get, change }) {
     (vector) => change({ key_vectors: get("key_vectors").map((key, j) => (j === i ? vector : key)) }),
     svg("circle", { r: 8, fill: colours[i], class: "sl-dot" }), svg("text", { "text-anchor": "middle", class: "lf-halo", text: word })));
   const query = handle(`query ${get("query_word")}`, () => get("query"), (vector) => change({ query: vector }),
-    svg("rect", { x: -8, y: -8, width: 16, height: 16, transform: "rotate(45)", class: "sl-query" }),
+    svg("rect", { x: -8, y: -8, width: 16, height: 16, transform: "rotate(45)", class: "lf-knob" }),
     svg("text", { y: 5, class: "lf-halo sl-word", text: get("query_word") }));
   plane.append(...arrows, aim, ...keys, query);
   const place = (element, [a, b]) => set(element, { transform: `translate(${x(a)} ${y(b)})`, "aria-valuenow": a,
@@ -86,18 +86,15 @@ function build({ get, change }) {
   const equation = html("div", { class: "sl-equation lf-wide" },
     ...terms.flatMap((term, i) => (i ? [sign("+"), term] : [term])), sign("="), answer);
 
-  const paint = () => { // the field does not depend on the query: it shows every query at once
+  const shadeField = () => { // the field does not depend on the query: it shows every query at once
     const { width, height } = field;
-    const image = new ImageData(width, height);
     const mix = colours.map(rgb);
     const temperature = Math.max(get("temperature"), 0.1); // so that a border has no steps
-    for (let i = 0; i < width * height; i += 1) {
-      const place = [(6 * ((i % width) + 0.5)) / width - 3, 2 - (4 * (Math.floor(i / width) + 0.5)) / height];
+    paint(field, (column, row) => {
+      const place = [(6 * (column + 0.5)) / width - 3, 2 - (4 * (row + 0.5)) / height];
       const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), temperature);
-      for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = sum(weights.map((w, k) => w * mix[k][c]));
-      image.data[4 * i + 3] = 70;
-    }
-    field.getContext("2d").putImageData(image, 0, 0);
+      return [0, 1, 2].map((c) => sum(weights.map((w, k) => w * mix[k][c]))).concat(70);
+    });
   };
 
   let painted = "";
@@ -106,7 +103,7 @@ function build({ get, change }) {
     state.keys = get("key_vectors");
     const { scores, weights, answer: price } = softLookup(state);
     const wanted = JSON.stringify([state.keys, state.temperature, state.likeness]);
-    if (wanted !== painted) paint();
+    if (wanted !== painted) shadeField();
     painted = wanted;
 
     likeness.update(state.likeness);

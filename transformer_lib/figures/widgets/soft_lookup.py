@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, OneOf, compose, same_length
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,6 +73,7 @@ class SoftLookup(LiveFigure):
     """
 
     _esm = compose("soft_lookup.js")
+    _css = dress("soft_lookup.css")
     shown = ("query", "temperature", "likeness")
 
     words = traitlets.List(traitlets.Unicode(), ["apple", "banana", "chair"]).tag(sync=True)

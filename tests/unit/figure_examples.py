@@ -1,0 +1,62 @@
+"""Every live figure as the tests show it: a new one enters here and has a test file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from transformer_lib.figures import widgets
+from transformer_lib.figures.widgets.base import LiveFigure
+
+RUN = [[step, 1.5 + 5 * 2.718 ** (-step / 3000)] for step in range(100, 20_000, 400)]
+
+
+@dataclass(frozen=True)
+class Example:
+    """text: its text form. states: far from each other, for what must not change with the state.
+    numbers: what it is made with, where the defaults show too little."""
+
+    text: str
+    states: list[dict[str, Any]]
+    numbers: Callable[[], dict[str, Any]] = dict
+
+
+EXAMPLES = {
+    "SoftLookup": Example(
+        "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
+        [
+            {"temperature": 0},
+            {"temperature": 10, "query": [-3, -2]},
+            {"likeness": "cosine", "query": [0, 0]},
+            {"likeness": "distance", "temperature": 0.01, "query": [3, 2]},
+        ],
+    ),
+    "MixingMatrix": Example(
+        "MixingMatrix(mode='content', sharpness=4.0, row=3)",
+        [
+            {"mode": mode, "row": row}
+            for mode in ("uniform", "causal", "content", "content-causal")
+            for row in (0, 3, 5)
+        ],
+    ),
+    "ScaleMeter": Example(
+        "ScaleMeter(d_k=64, scaled=False, seed=1)",
+        [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],
+    ),
+    "ScheduleExplorer": Example(
+        "ScheduleExplorer(height='d_model', d_model=512, warmup=4000, peak=0.0007)",
+        [
+            {"d_model": 2048, "warmup": 10},
+            {"logarithmic": True, "constant": True},
+            {"height": "peak", "peak": 1e-5, "step": 20_000},
+            {"cosine": False, "step": 1},
+        ],
+        lambda: {"run": RUN},
+    ),
+}
+
+
+def make(name: str, **numbers: Any) -> LiveFigure:
+    """The figure as its example shows it, with other numbers where given."""
+    return getattr(widgets, name)(**(EXAMPLES[name].numbers() | numbers))
