@@ -1,4 +1,4 @@
-"""Every live figure of the built site answers: to keys, to the mouse, on any address, to Reset.
+"""Every live figure of the built site answers to keys, mouse and fingers, to its address and Reset.
 
 Nothing here knows a figure. A figure is a group with a label, a status line (`aria-live`), controls
 (inputs, buttons, selects, and SVG elements with role=slider that are dragged) and a picture.
@@ -161,6 +161,38 @@ def by_mouse(figure: Figure, control: Locator):
         yield
 
 
+def by_touch(figure: Figure, control: Locator):
+    """Yields after each way of operating the control with a finger."""
+    what = kind(control)
+    if what == "select":  # the browser's own list opens, in which no test can tap
+        yield from by_mouse(figure, control)
+        return
+    control.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
+    box = control.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    if what == "range":
+        for share in (0.15, 0.85):
+            figure.page.touchscreen.tap(box["x"] + share * box["width"], y)
+            yield
+    elif what == "handle":
+        for dx, dy in ((30, 20), (-30, -20)):
+            drag_with_finger(figure.page, (x, y), (x + dx, y + dy))
+            yield
+    else:
+        control.tap()
+        yield
+
+
+def drag_with_finger(page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    client = page.context.new_cdp_session(page)
+    steps = [tuple(a + (b - a) * share for a, b in zip(start, end, strict=True))
+             for share in (0, 0.5, 1)]  # fmt: skip
+    for event, (x, y) in zip(("touchStart", "touchMove", "touchMove"), steps, strict=True):
+        client.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": [{"x": x, "y": y}]})
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    client.detach()
+
+
 def operate(figure: Figure, way) -> tuple[list[str], set[str]]:
     """Operate each control; returns those that changed nothing, and all that changed."""
     dead, changed = [], set()
@@ -242,6 +274,17 @@ def test_it_answers_to_the_mouse(figure_on, page, model):
     dead, changed = operate(figure_on(page, model), by_mouse)
     assert dead == []
     assert changed == {"status", "picture"}
+
+
+@every_figure
+def test_it_answers_to_a_finger(visit, page, model):
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    figure = Figure(visit(page, figures=mount(model), **phone)[0], model)
+    dead, changed = operate(figure, by_touch)
+    assert dead == []
+    assert changed == {"status", "picture"}
+    moved = figure.page.evaluate("visualViewport.scale")
+    assert moved == 1, "the page zoomed"
 
 
 @every_figure
