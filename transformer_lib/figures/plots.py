@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["ROOM_FOR_NUMBERS", "attention_map", "ink_on"]
+
 ROOM_FOR_NUMBERS = 12
 """Maps with at most this many rows and columns show each weight as a number."""
 

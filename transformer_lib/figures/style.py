@@ -13,6 +13,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+__all__ = ["ACCENT", "PALETTE", "context", "settings", "use"]
+
 PALETTE = ("#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9")
 CARD, INK, QUIET, LINE = "#fbfbf9", "#1d2126", "#565d66", "#d9dbd7"
 ACCENT = "#0b66a8"
