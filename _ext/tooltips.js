@@ -1,0 +1,51 @@
+// Shows what a link means (its aria-describedby, see tooltips.py) while the pointer or the focus is on
+// it. A first touch shows, a second follows the link. Esc, or a touch elsewhere, hides.
+(() => {
+  "use strict";
+  let tip = null, link = null, timer = 0, firstTouch = false;
+
+  function hide() {
+    clearTimeout(timer);
+    if (tip) tip.hidden = true;
+    tip = link = null;
+  }
+
+  function show(target) {
+    clearTimeout(timer);
+    if (link === target) return;
+    hide();
+    link = target;
+    tip = document.getElementById(link.getAttribute("aria-describedby"));
+    tip.hidden = false;
+    // Below the link's first line, or above it where there is no room below.
+    const line = link.getClientRects()[0], room = tip.offsetParent.getBoundingClientRect();
+    const article = link.closest("article, main").getBoundingClientRect();
+    const left = Math.max(article.left, Math.min(line.left, article.right - tip.offsetWidth));
+    const above = line.bottom + tip.offsetHeight > innerHeight && line.top > tip.offsetHeight;
+    tip.style.left = `${left - room.left}px`;
+    tip.style.top = `${(above ? line.top - tip.offsetHeight : line.bottom) - room.top}px`;
+  }
+
+  function soon(what, wait) {
+    clearTimeout(timer);
+    timer = setTimeout(what, wait);
+  }
+
+  for (const each of document.querySelectorAll('a[aria-describedby^="tip-"]')) {
+    each.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && soon(() => show(each), 150));
+    each.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && soon(hide, 250));
+    each.addEventListener("pointerdown", (e) => { firstTouch = e.pointerType !== "mouse" && link !== each; });
+    each.addEventListener("focus", () => show(each));
+    each.addEventListener("blur", hide);
+    each.addEventListener("click", (e) => {
+      if (firstTouch) { e.preventDefault(); show(each); }
+      firstTouch = false;
+    });
+  }
+  for (const each of document.querySelectorAll("[role=tooltip]")) {
+    each.addEventListener("pointerenter", () => clearTimeout(timer));
+    each.addEventListener("pointerleave", () => soon(hide, 250));
+  }
+  document.addEventListener("keydown", (e) => e.key === "Escape" && hide());
+  document.addEventListener("pointerdown", (e) => !e.target.closest("a[aria-describedby], [role=tooltip]") && hide());
+})();

@@ -1,0 +1,107 @@
+"""What a link means, beside the link: a glossary term's definition, a work's entry.
+
+Each page gets the definitions of the terms it links to, hidden below the text; a link names its own
+by `aria-describedby`, and tooltips.js shows it on hover, on focus and on a first touch. Without the
+script the link leads to the glossary, as it did.
+
+In a notebook a term is linked as `[queries](glossary.md#term-query)`: plain Markdown, which also
+reads well where no Sphinx is. MyST knows the anchors of headings only, so it is told of the terms'.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from zlib import crc32
+
+from docutils import nodes
+from sphinx.addnodes import glossary
+
+from book import write
+
+SCRIPT = "tooltips.js"
+LINK = re.compile(r'<a class="reference internal[^"]*" href="([^"#]*)#([^"]+)"')
+
+
+def note_glossary(app, doctree):
+    """When a definition may have changed, pages that show it are written again."""
+    if next(doctree.findall(glossary), None) is not None:
+        app.attention_glossary_changed = True
+
+
+def name_anchors(app, env):
+    """Let MyST find `glossary.md#term-query`."""
+    for (kind, name), (docname, anchor) in env.get_domain("std").objects.items():
+        if kind == "term":
+            slugs = env.metadata[docname].setdefault("myst_slugs", {})
+            slugs[anchor] = (0, anchor, name)
+    return list(env.found_docs) if hasattr(app, "attention_glossary_changed") else []
+
+
+def definitions(app) -> dict[tuple[str, str], str]:
+    """(page, anchor) of each term -> what it means, as HTML without links and ids."""
+    if not hasattr(app, "attention_definitions"):
+        terms = app.env.get_domain("std").objects.items()
+        pages = sorted({page for (kind, _), (page, _) in terms if kind == "term"})
+        app.attention_definitions = {
+            (page, anchor): meaning(app, term.astext(), item[-1])
+            for page in pages
+            for item in app.env.get_and_resolve_doctree(page, app.builder).findall(
+                nodes.definition_list_item
+            )
+            for term in item.findall(nodes.term)
+            for anchor in term["ids"]
+        }
+    return app.attention_definitions
+
+
+def meaning(app, term: str, definition: nodes.definition) -> str:
+    paragraphs = [paragraph.deepcopy() for paragraph in definition.findall(nodes.paragraph)]
+    paragraphs[0].insert(0, [nodes.strong("", term), nodes.Text(" ")])
+    return "".join(as_text(app, paragraph) for paragraph in paragraphs)
+
+
+def as_text(app, paragraph: nodes.paragraph) -> str:
+    """HTML that can stand on any page: a tip cannot be entered, so its links are text."""
+    for node in list(paragraph.findall(nodes.Element)):
+        node["ids"] = []
+    for link in list(paragraph.findall(nodes.reference)):
+        link.replace_self(link.children)
+    return app.builder.render_partial(paragraph)["fragment"].strip()
+
+
+def describe_links(app, pagename, templatename, context, doctree):
+    """Give each link with a meaning the id of its tip, and the page the tips."""
+    if doctree is None or "body" not in context:
+        return
+    known = definitions(app) | getattr(app, "attention_tips", {})
+    tips = {}
+
+    def describe(match):
+        page, anchor = match.groups()
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(pagename), page))
+        place = (target.removesuffix(".html") if page else pagename, anchor)
+        if place not in known or (place[0] == pagename and not anchor.startswith("ref-")):
+            return match[0]
+        tips[f"tip-{anchor}"] = known[place]
+        return f'{match[0]} aria-describedby="tip-{anchor}"'
+
+    body = LINK.sub(describe, context["body"])
+    if tips:
+        shown = [f'<div role="tooltip" id="{i}" hidden>{tip}</div>' for i, tip in tips.items()]
+        context["body"] = f'{body}\n<div class="tips">{"".join(shown)}</div>\n'
+        app.add_js_file(SCRIPT, loading_method="defer")
+
+
+def copy_script(app):
+    if app.builder.format == "html":
+        source = Path(__file__).with_name(SCRIPT).read_bytes()
+        write(Path(app.outdir, "_static", SCRIPT), source)
+
+
+def setup(app):
+    app.connect("builder-inited", copy_script)
+    app.connect("doctree-read", note_glossary)
+    app.connect("env-updated", name_anchors)
+    app.connect("html-page-context", describe_links)
+    version = crc32(Path(__file__).read_bytes())
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": False}
