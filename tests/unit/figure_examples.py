@@ -23,6 +23,14 @@ class Example:
 
 
 EXAMPLES = {
+    "AlignmentStepper": Example(
+        "AlignmentStepper(attention='additive', step=5)",
+        [
+            {"attention": kind, "step": step}
+            for kind in ("none", "additive", "dot", "general")
+            for step in (0, 1, 5, 10)
+        ],
+    ),
     "SoftLookup": Example(
         "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [

@@ -4,9 +4,10 @@ Each is one Python class, which holds the numbers, and one ES module, which draw
 answers to the reader. The modules share ``kit.js``.
 """
 
+from .alignment_stepper import AlignmentStepper
 from .mixing_matrix import MixingMatrix
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
 from .soft_lookup import SoftLookup
 
-__all__ = ["MixingMatrix", "ScaleMeter", "ScheduleExplorer", "SoftLookup"]
+__all__ = ["AlignmentStepper", "MixingMatrix", "ScaleMeter", "ScheduleExplorer", "SoftLookup"]

@@ -1,0 +1,172 @@
+"""AlignmentStepper: its numbers are the models', its page's arithmetic is the library's."""
+
+import numpy as np
+import pytest
+import torch
+from traitlets import TraitError
+
+from transformer_lib import greedy
+from transformer_lib.figures.widgets import AlignmentStepper
+from transformer_lib.figures.widgets.alignment_stepper import KINDS, principal
+from transformer_lib.recurrent import RNNSeq2Seq
+
+VOCABULARY = ["<pad>", "<bos>", "<eos>", "one", "two", "three", "eins", "zwei", "drei"]
+SOURCE, TARGET = ["two", "three", "one", "three"], ["zwei", "drei", "eins", "drei"]
+
+
+def model_of(kind):
+    torch.manual_seed(KINDS.index(kind))
+    attention = None if kind == "none" else kind
+    return RNNSeq2Seq(vocab_size=len(VOCABULARY), d_model=12, attention=attention, dropout=0.5)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {kind: model_of(kind) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def figure(models):
+    return AlignmentStepper.from_models(models, SOURCE, TARGET, VOCABULARY, components=3, max_len=7)
+
+
+def source_ids():
+    return torch.tensor([[VOCABULARY.index(word) for word in SOURCE]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_shows_what_the_model_writes(models, figure, kind):
+    ids = greedy(models[kind], source_ids(), max_len=7).ids[0].tolist()
+    assert figure.outputs[figure.kinds.index(kind)] == [VOCABULARY[i] for i in ids]
+    assert models[kind].training  # as it was
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_the_context_is_the_models_own_in_few_components(js, models, figure, kind):
+    model, i = models[kind].eval(), figure.kinds.index(kind)
+    found = []  # context and weights of each step, as the decoder gets them
+    hook = model.alignment.register_forward_hook(lambda *call: found.append(call[-1]))
+    try:
+        with torch.no_grad():
+            greedy(model, source_ids(), max_len=7)
+            memory = model.start(source_ids()).memory[0].numpy().astype(float)
+    finally:
+        hook.remove()
+        model.train()
+    contexts, weights = (np.concatenate(x)[:, None] for x in zip(*found, strict=True))
+    np.testing.assert_allclose(figure.weights[i], weights[:, 0, 0], atol=6e-4)
+
+    # any component is a fixed linear map of the states: the same map makes the same of a context
+    components, _ = principal(memory, 3)
+    affine = np.linalg.lstsq(np.c_[memory, np.ones(len(memory))], components, rcond=None)[0]
+    want = np.c_[contexts[:, 0], np.ones(len(contexts))] @ affine
+    body = "return given.weights.map((row) => m.contextOf(row, given.states));"
+    page = js(
+        "alignment_stepper.js", body, weights=figure.weights[i], states=figure.states[i]
+    )  # fmt: skip
+    np.testing.assert_allclose(page, want, atol=3e-3)
+    figure.attention = kind
+    np.testing.assert_allclose(figure.contexts(), page, atol=1e-12)
+
+
+def test_without_attention_there_is_only_the_last_state(js, models, figure):
+    i = figure.kinds.index("none")
+    assert figure.weights[i] == []
+    model = models["none"].eval()
+    with torch.no_grad():
+        _, last = model.encoder(model.source_embedding(source_ids()))
+        fed = model.start(source_ids()).fed
+        torch.testing.assert_close(fed, model.summary(last[0]).tanh())  # all it gets of the source
+        states = model.encoder(model.source_embedding(source_ids()))[0][0].double().numpy()
+    model.train()
+    want = principal(states, 3)[0]
+    np.testing.assert_allclose(figure.states[i], want, atol=6e-4)
+    page = js(
+        "alignment_stepper.js", "return m.contextOf(null, given.states);", states=figure.states[i]
+    )  # fmt: skip
+    np.testing.assert_allclose(page, want[-1], atol=6e-4)
+    figure.attention = "none"
+    np.testing.assert_allclose(figure.contexts(), [page] * len(figure.outputs[i]))
+
+
+def test_components_keep_the_variance_and_their_signs():
+    states = np.random.default_rng(0).normal(size=(5, 9))
+    components, share = principal(states, 4)
+    assert share == pytest.approx(1)  # 5 states differ in 4 directions
+    assert abs(components).max() == pytest.approx(1)
+    distances = [np.linalg.norm(x[:, None] - x[None], axis=-1) for x in (states, components)]
+    np.testing.assert_allclose(distances[1], distances[0] * distances[1][0, 1] / distances[0][0, 1])
+    again, less = principal(states + 3.0, 2)
+    assert less < 1
+    np.testing.assert_allclose(again * abs(components[:, :2]).max(), components[:, :2])
+    assert principal(np.ones((3, 4)), 6)[0].tolist() == [[0.0] * 6] * 3  # no difference at all
+
+
+def test_mistakes_are_the_words_that_differ(js):
+    body = "return given.outputs.map((output) => m.mistakes(output, ['zwei', 'drei']));"
+    outputs = [
+        ["zwei", "drei", "<eos>"],
+        ["zwei", "eins", "<eos>"],
+        ["zwei", "<eos>"],
+        ["zwei", "drei", "drei", "drei"],
+    ]
+    assert js("alignment_stepper.js", body, outputs=outputs) == [[], [1], [1], [2, 3]]
+    shown = AlignmentStepper()
+    wrong = [
+        [t for t, word in enumerate(output) if word != shown.right(t)] for output in shown.outputs
+    ]
+    body = "return given.outputs.map((output) => m.mistakes(output, given.target));"
+    page = js("alignment_stepper.js", body, outputs=shown.outputs, target=shown.target)
+    assert page == wrong == [[4], [], [], []]
+
+
+def test_the_stand_in_says_that_it_is_one_and_the_models_note_what_is_shown(figure):
+    assert "made up" in AlignmentStepper().note
+    assert "first 3 principal components" in figure.note
+    assert AlignmentStepper(note="mine").note == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"words": ["two"]}, "'words' trait .* must be of length 2 <= L <= 10"),
+        ({"kinds": ["none", "additive"]}, "same length; got kinds: 2, outputs: 4"),
+        ({"kinds": ["none", "additive", "dot", "concat"]}, "one of none, .*got 'concat'"),
+        ({"attention": "local"}, "attention must be one of"),
+        ({"step": 17}, "step must be from 0 to 16; got 17"),
+        ({"words": ["a", "b", "c"]}, r"states\[0\] must be 3 states.*\[6, 6, 6, 6, 6, 6, 6\]"),
+        ({"weights": [[], [[0.2] * 5] * 10, [], []]}, r"weights\[1\]\[0\] must be 7.*got 5"),
+        ({"outputs": [["a"]] * 4}, r"weights\[1\], of additive, must have 1 rows; got 10"),
+        ({"weights": [[], [[0.5] * 7] * 10, [], []]}, r"weights\[1\]\[0\].*sum to 3.5"),
+        ({"weights": [[[1.2]], [], [], []]}, r"weights\[0\]\[0\]\[0\] must be from 0 to"),
+        (
+            {"states": [[[0.1]] * 7] * 3 + [[[0.1]] * 6]},
+            r"states\[3\] must be 7 states.*got \[1, 1, 1, 1, 1, 1\]",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    whole = AlignmentStepper()
+    data = {
+        name: getattr(whole, name)
+        for name in ("words", "target", "kinds", "outputs", "weights", "states")
+    }
+    assert AlignmentStepper(**data).note == ""
+    with pytest.raises((ValueError, TraitError), match=message):
+        AlignmentStepper(**data | changes)
+
+
+def test_half_of_the_data_is_refused():
+    with pytest.raises(ValueError, match="go together; got only words"):
+        AlignmentStepper(words=["a", "b"])
+
+
+def test_a_kind_that_is_not_there_cannot_be_shown(models):
+    one = {"dot": models["dot"]}
+    assert AlignmentStepper.from_models(one, SOURCE, TARGET, VOCABULARY).attention == "dot"
+    with pytest.raises(ValueError, match="one of dot; got 'none'"):
+        AlignmentStepper.from_models(one, SOURCE, TARGET, VOCABULARY, attention="none")
+    with pytest.raises(ValueError, match=r"models\['none'\] is a model with attention 'dot'"):
+        AlignmentStepper.from_models({"none": models["dot"]}, SOURCE, TARGET, VOCABULARY)
+    with pytest.raises(ValueError, match=r"not in the vocabulary: \['four'\]"):
+        AlignmentStepper.from_models(one, ["four", "two"], TARGET, VOCABULARY)

@@ -1,0 +1,298 @@
+"""AlignmentStepper: where a recurrent decoder looks while it writes (chapter 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...recurrent import RNNSeq2Seq
+
+KINDS = ("none", "additive", "dot", "general")
+END = "<eos>"
+
+
+class Reading(NamedTuple):
+    """What one model did with one sentence."""
+
+    output: list[str]
+    weights: list  # (T, S); empty without attention
+    states: list  # (S, K)
+
+
+def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
+    """Reduce states to the ``count`` directions in which they differ most.
+
+    components = (states - mean) @ directions, over their largest absolute value. Weights that sum
+    to 1 commute with this: the mix of the components is the components of the mix.
+
+    Args:
+        states: ``(S, width)``.
+        count: how many components, K; those that S states cannot have are 0.
+
+    Returns:
+        Components ``(S, K)``, from -1 to 1, and the share of the variance that they hold.
+
+    >>> components, share = principal(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]), 1)
+    >>> components.round(2).tolist(), round(share, 2)
+    ([[-1.0], [0.0], [1.0]], 1.0)
+    """
+    left, sizes, right = np.linalg.svd(states - states.mean(0), full_matrices=False)
+    signs = np.sign(right[np.arange(len(right)), abs(right).argmax(1)])  # else the sign is chance
+    kept = (left * sizes * np.where(signs == 0, 1, signs))[:, :count]
+    components = np.zeros((len(states), count))
+    components[:, : kept.shape[1]] = kept
+    variance = (sizes**2).sum()
+    share = (sizes[:count] ** 2).sum() / variance if variance > 0 else 1.0
+    return components / max(abs(components).max(), 1e-12), float(share)
+
+
+def stand_in() -> dict[str, Reading]:
+    """Make up what four models might do with the default sentence.
+
+    A word of the target belongs to a place in the source; its weights are a softmax of minus the
+    distances to that place, sharper from one kind of attention to the next. The states are waves.
+    Without attention a word from far away is written where another belongs.
+    """
+    target = ["acht", "und", "zwanzig", "tausend", "sieben", "hundert", "zwei", "und", "vierzig"]
+    places, source = np.array([1, 0, 0, 2, 3, 4, 6, 5, 5, 6]), np.arange(7)
+    readings = {}
+    for kind, sharpness in zip(KINDS, (None, 1.2, 1.8, 3.0), strict=True):
+        output = [*target, END]
+        weights = []
+        if sharpness is None:
+            output[4] = "acht"
+        else:
+            powers = np.exp(-sharpness * abs(source - places[:, None]))
+            weights = (powers / powers.sum(-1, keepdims=True)).round(3).tolist()
+        waves = np.sin(2.4 * (1 + source[:, None]) * (1 + 0.37 * np.arange(6)) + np.arange(6))
+        readings[kind] = Reading(output, weights, waves.round(2).tolist())
+    return readings
+
+
+class AlignmentStepper(LiveFigure):
+    """A decoder writes a sentence word by word; at each step its weights say where it looks.
+
+    The context vector is computed in the page: context = weights @ states. The kind ``"none"`` has
+    no weights, and its decoder has the encoder's last state only.
+
+    Without arguments the numbers are made up; :meth:`from_models` shows trained models.
+
+    Args:
+        words: the source, 2 to 10 words.
+        target: the right translation.
+        kinds: which models there are, out of ``"none"``, ``"additive"``, ``"dot"``, ``"general"``.
+        outputs: for each kind the words it wrote, 1 to 16, ``"<eos>"`` included.
+        weights: for each kind ``(T, S)``, one row for each word written; empty for ``"none"``.
+        states: for each kind ``(S, K)``, the encoder's states in a few components, from -1 to 1.
+        attention: the kind that is shown.
+        step: so many words are written; if a model wrote fewer, all of its.
+
+    Raises:
+        ValueError: lists that do not fit together, weights that do not sum to 1.
+
+    >>> AlignmentStepper(attention="dot", step=2)
+    AlignmentStepper(attention='dot', step=2)
+    """
+
+    _esm = compose("alignment_stepper.js")
+    _css = dress("alignment_stepper.css")
+    shown = ("attention", "step")
+
+    words = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=10).tag(sync=True)
+    target = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    kinds = traitlets.List(traitlets.Unicode(), minlen=1).tag(sync=True)
+    outputs = traitlets.List(traitlets.List(traitlets.Unicode(), [], 1, 16)).tag(sync=True)
+    weights = Numbers([], depth=3, low=0, high=1.001)
+    states = Numbers([], depth=3, low=-1, high=1)
+    attention = OneOf("additive", "dot", "general", "none")
+    step = Number(5, low=0, high=16, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        data = ("words", "target", "kinds", "outputs", "weights", "states")
+        given = [name for name in data if name in numbers]
+        if not given:
+            made_up = stand_in()
+            numbers |= _columns(made_up)
+            numbers["words"] = ["twenty", "eight", "thousand", "seven", "hundred", "forty", "two"]
+            numbers["target"] = made_up["dot"].output[:-1]
+            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
+        elif len(given) < len(data):
+            raise ValueError(f"{', '.join(data)} go together; got only {', '.join(given)}")
+        super().__init__(**numbers)
+        same_length(self, ("kinds", "outputs", "weights", "states"))
+        for each in (self.attention, *self.kinds):
+            if each not in self.kinds or each not in KINDS:
+                known = KINDS if each in self.kinds else self.kinds
+                raise ValueError(f"attention must be one of {', '.join(known)}; got {each!r}")
+        for i, kind in enumerate(self.kinds):
+            self._check_shapes(i, kind)
+
+    def _check_shapes(self, i: int, kind: str) -> None:
+        rows = 0 if kind == "none" else len(self.outputs[i])
+        if len(self.weights[i]) != rows:
+            raise ValueError(
+                f"weights[{i}], of {kind}, must have {rows} rows; got {len(self.weights[i])}"
+            )
+        for t, row in enumerate(self.weights[i]):
+            if len(row) != len(self.words) or abs(sum(row) - 1) > 0.02:
+                raise ValueError(
+                    f"weights[{i}][{t}] must be {len(self.words)} numbers, one for each word, that "
+                    f"sum to 1; got {len(row)} that sum to {sum(row):.3g}"
+                )
+        size, widths = len(self.words), [len(state) for state in self.states[i]]
+        if len(widths) != size or widths != [max(1, len(self.states[0][0]))] * size:
+            raise ValueError(
+                f"states[{i}] must be {size} states, one for each word, all of the same number of "
+                f"components; got {widths}"
+            )
+
+    @classmethod
+    def from_models(
+        cls,
+        models: Mapping[str, RNNSeq2Seq],
+        source: Sequence[str],
+        target: Sequence[str],
+        vocabulary: Sequence[str],
+        *,
+        components: int = 6,
+        max_len: int = 16,
+        **numbers: Any,
+    ) -> AlignmentStepper:
+        """Let trained models translate a sentence, each greedily, and show what they did.
+
+        Args:
+            models: by kind of attention: ``"none"``, ``"additive"``, ``"dot"``, ``"general"``.
+            source: the words to translate.
+            target: the right translation, to compare with.
+            vocabulary: the word of each id.
+            components: how many principal components of the states are shown.
+            max_len: most words to write.
+            numbers: what else the figure takes: ``attention``, ``step``, ``anchor``, ``note``.
+
+        Raises:
+            ValueError: a model under another kind's name, or a word that has no id.
+        """
+        ids = {word: i for i, word in enumerate(vocabulary)}
+        if unknown := [word for word in source if word not in ids]:
+            raise ValueError(f"source has words that are not in the vocabulary: {unknown}")
+        readings, shares = {}, []
+        for kind in sorted(models, key=lambda kind: KINDS.index(kind) if kind in KINDS else 9):
+            found = models[kind].config.attention or "none"
+            if kind != found:
+                raise ValueError(f"models[{kind!r}] is a model with attention {found!r}")
+            reading, share = read_along(
+                models[kind], [ids[word] for word in source], vocabulary, components, max_len
+            )
+            readings[kind] = reading
+            shares.append(share)
+        held = f"at least {100 * min(shares):.0f} %" if min(shares) < 0.995 else "all"
+        note = f"States are shown in their first {components} principal components, which hold "
+        numbers.setdefault("note", f"{note}{held} of the variance between them.")
+        numbers.setdefault("attention", "additive" if "additive" in models else [*readings][-1])
+        return cls(words=list(source), target=list(target), **_columns(readings), **numbers)
+
+    def contexts(self) -> np.ndarray:
+        """Return the context vectors ``(T, K)`` of the kind shown: the arithmetic of the figure.
+
+        weights @ states; without attention the last state, at every step.
+        """
+        i = self.kinds.index(self.attention)
+        states = np.array(self.states[i])
+        if self.attention == "none":
+            return np.repeat(states[-1:], len(self.outputs[i]), axis=0)
+        return np.array(self.weights[i]) @ states
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        i, count = self.kinds.index(self.attention), len(self.words)
+        output = self.outputs[i]
+        step = min(self.step, len(output))
+        states = np.array(self.states[i])
+        lit = np.zeros(count)
+        if step:
+            lit = np.array(self.weights[i][step - 1] if self.weights[i] else np.eye(count)[-1])
+        context = self.contexts()[step - 1] if step else np.zeros(states.shape[1])
+
+        height = 1.3 + 0.13 * states.shape[1] + 0.22 * len(output)
+        figure = Figure(figsize=(6.4, height), dpi=110)
+        axes = figure.subplots(
+            2, 2, height_ratios=(0.13 * states.shape[1], 0.22 * len(output)),
+            width_ratios=(count, 1), squeeze=False,
+        )  # fmt: skip
+        (top, mix), (bottom, rest) = axes
+        look = {"cmap": "RdBu", "vmin": -1.4, "vmax": 1.4, "aspect": "auto"}
+        top.imshow(states.T, alpha=np.tile(0.12 + 0.88 * lit, (states.shape[1], 1)), **look)
+        top.set_xticks(range(count), self.words)
+        top.xaxis.tick_top()
+        top.set_ylabel("states")
+        mix.imshow(context[:, None], **look)
+        mix.set_xticks([0], ["context"])
+        mix.xaxis.tick_top()
+        rows = np.full((len(output), count), np.nan)
+        rows[:step] = self.weights[i][:step] or np.nan
+        bottom.imshow(rows, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        bottom.set_yticks(range(step), output[:step])
+        bottom.set_xticks([])
+        for t, label in enumerate(bottom.get_yticklabels()):
+            if output[t] != self.right(t):
+                label.set_color(style.PALETTE[0])
+                rest.text(0, t, f"≠ {self.right(t)}", va="center", fontsize=9)
+        if step:
+            bottom.axhspan(step - 1.5, step - 0.5, fill=False, ec=style.INK, lw=1.5)
+        rest.set(xlim=(0, 1), ylim=bottom.get_ylim(), xticks=[], yticks=[])
+        for ax in (top, mix, bottom, rest):
+            ax.grid(False)
+            ax.spines[:].set_visible(False)
+            ax.tick_params(length=0)
+        top.set_yticks([])
+        mix.set_yticks([])
+        figure.suptitle(f"attention: {self.attention}, step {step} of {len(output)}", fontsize=11)
+        return figure
+
+    def right(self, step: int) -> str:
+        """Return the word that belongs at a step, counted from 0; after the target, the end."""
+        return self.target[step] if step < len(self.target) else END
+
+
+def read_along(
+    model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str], components: int, max_len: int
+) -> tuple[Reading, float]:
+    """Let a model translate ids; the share is that of the variance in the components."""
+    import torch
+
+    from ...decoding import evaluating, greedy
+    from ...multihead import record_attention
+
+    bos, eos = model.config.bos_id, model.config.eos_id
+    source = torch.tensor([ids], device=model.output.weight.device)
+    output = greedy(
+        model, source, max_len=max_len, bos_id=bos, eos_id=eos, pad_id=model.config.pad_id
+    ).ids[0].tolist()  # fmt: skip
+    weights: list = []
+    with evaluating(model):
+        if model.config.attention is None:
+            states = model.encoder(model.source_embedding(source))[0]
+        else:
+            states = model.start(source).memory
+            with record_attention(model) as maps:  # once more, all steps in one call
+                model(source, torch.tensor([[bos, *output[:-1]]], device=source.device))
+            weights = maps["alignment"][0, 0].cpu().numpy().round(3).tolist()
+    reduced, share = principal(states[0].double().cpu().numpy(), components)
+    words = [END if i == eos else str(vocabulary[i]) for i in output]
+    return Reading(words, weights, reduced.round(3).tolist()), share
+
+
+def _columns(readings: Mapping[str, Reading]) -> dict[str, list]:
+    return {"kinds": list(readings), "outputs": [r.output for r in readings.values()],
+            "weights": [r.weights for r in readings.values()],
+            "states": [r.states for r in readings.values()]}  # fmt: skip
