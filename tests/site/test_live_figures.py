@@ -1,7 +1,8 @@
 """Every live figure of the built site answers to keys, mouse and fingers, to its address and Reset.
 
 Nothing here knows a figure. A figure is a group with a label, a status line (`aria-live`), controls
-(inputs, buttons, selects, and SVG elements with role=slider that are dragged) and a picture.
+(inputs, buttons, selects, SVG elements with role=slider that are dragged, and grids to paint, of
+which one cell is the stop of Tab) and a picture.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ every_figure = pytest.mark.parametrize(
     "page, model", FIGURES or [("index.html", "")], ids=lambda value: str(value)
 )
 
-CONTROLS = "input:enabled, button:enabled, select:enabled, [role=slider]:not([aria-disabled=true])"
+CONTROLS = (
+    "input:enabled, button:enabled, select:enabled, [role=slider]:not([aria-disabled=true]),"
+    " [role=grid] [tabindex='0']"
+)
 
 # What there is to see, in words that do not depend on how one got here: labels for screen readers
 # left out, attributes and classes in order.
@@ -101,6 +105,7 @@ def name(control: Locator) -> str:
 def kind(control: Locator) -> str:
     return control.evaluate(
         "(e) => e.role === 'slider' && e.tagName !== 'INPUT' ? 'handle'"
+        " : e.role === 'gridcell' ? 'cell'"
         " : e.tagName === 'INPUT' ? e.type : e.tagName.toLowerCase()"
     )
 
@@ -121,6 +126,7 @@ KEYS = {
     "radio": ["ArrowRight", "ArrowLeft"],
     "checkbox": ["Space"],
     "button": ["Enter", "Space"],
+    "cell": ["Space", "Enter"],
 }
 
 
@@ -319,7 +325,7 @@ def test_reset_and_the_address(figure_on, visit, bases, page, model):
     figure = figure_on(page, model)
     first = figure.shows
     for control in figure.controls():
-        if kind(control) in ("range", "handle"):
+        if kind(control) in ("range", "handle", "cell"):
             for _ in by_keyboard(figure, control):
                 if figure.changed_since(first) == {"status", "picture"}:
                     break

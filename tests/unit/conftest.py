@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from figure_page import browser, show  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,17 @@ EXAMPLES = {
             for step in (0, 1, 5, 10)
         ],
     ),
+    "MaskPainter": Example(
+        "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
+        "fill='-inf')",
+        [
+            {"mask": "-".join(["111111"] * 6)},
+            {"mask": "-".join(["000000"] * 6), "fill": "smallest"},
+            {"place": "after"},
+            {"place": "renormalized"},
+            {"mask": "110000-111000-011100-001110-000111-000011", "fill": "zeros"},
+        ],
+    ),
     "SoftLookup": Example(
         "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [

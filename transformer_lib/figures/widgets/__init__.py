@@ -5,9 +5,17 @@ answers to the reader. The modules share ``kit.js``.
 """
 
 from .alignment_stepper import AlignmentStepper
+from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
 from .soft_lookup import SoftLookup
 
-__all__ = ["AlignmentStepper", "MixingMatrix", "ScaleMeter", "ScheduleExplorer", "SoftLookup"]
+__all__ = [
+    "AlignmentStepper",
+    "MaskPainter",
+    "MixingMatrix",
+    "ScaleMeter",
+    "ScheduleExplorer",
+    "SoftLookup",
+]

@@ -1,0 +1,80 @@
+"""A live figure alone on a page, and a model that writes down what it is told, as kernels do."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+PAGE = """<!doctype html><html lang="en" ATTRIBUTES><meta charset="utf-8"><title>Figures</title>
+<meta name="viewport" content="width=device-width"><style>CSS</style><body><h1 id="top">Top</h1>
+<main></main><script type="module">
+window.models = [];
+for (const state of STATES) {
+  const listeners = {};
+  const model = { state, sent: [], get: (name) => state[name],
+    set(name, value) { state[name] = value; listeners["change:" + name]?.forEach((f) => f()); },
+    on(event, f) { (listeners[event] ??= new Set()).add(f); },
+    off(event, f) { listeners[event].delete(f); },
+    listening: () => Object.values(listeners).reduce((n, set) => n + set.size, 0),
+    save_changes() { model.sent.push(structuredClone({ ...state, _esm: 0, _css: 0 })); } };
+  const el = document.body.querySelector("main").appendChild(document.createElement("div"));
+  const source = new Blob([state._esm], { type: "text/javascript" });
+  const module = await import(URL.createObjectURL(source));
+  model.leave = module.default.render({ model, el });
+  window.models.push(model);
+}
+document.body.dataset.ready = "";
+</script></html>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
+    executable = next((path for n in names if n and (path := shutil.which(n))), None)
+    reason = "no browser: CHROME_PATH, chromium, chromium-browser, google-chrome"
+    if executable is None and os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    if executable is None:
+        pytest.skip(reason)
+    api = pytest.importorskip("playwright.sync_api")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """show(figures, html attributes, address's fragment, **context options) -> page."""
+    contexts, errors, asked = [], [], []
+
+    def show(*figures, attributes="", fragment="", **options):
+        states = [dict(figure.get_state()) for figure in figures]
+        text = PAGE.replace("CSS", states[0]["_css"]).replace("ATTRIBUTES", attributes)
+        path = tmp_path / "page.html"
+        path.write_text(text.replace("STATES", json.dumps(states).replace("</", "<\\/")))
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri() + fragment)
+        page.wait_for_selector("body[data-ready]", state="attached")
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert [url for url in asked if not url.startswith(("file:", "blob:"))] == []
+
+
+PUBLISHED = 'data-content_root="./"'
+SETTLE = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
+
+
+def status(page):
+    return page.locator(".lf-status").inner_text()

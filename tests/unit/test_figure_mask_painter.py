@@ -1,0 +1,253 @@
+"""MaskPainter: its arithmetic is the library's and PyTorch's; cells can be painted in every way."""
+
+import itertools
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+from traitlets import TraitError
+
+from transformer_lib import attention, causal_mask, local_mask, padding_mask
+from transformer_lib.figures.widgets import MaskPainter
+from transformer_lib.figures.widgets.mask_painter import FILLS, PAD, PLACES, layer
+
+WORDS = [PAD, "a", "b", "c", PAD, "d", "e"]
+IDS = torch.tensor([[0, 5, 6, 7, 0, 8, 9]])
+N = len(WORDS)
+LEFT = "000000-000000-001000-001100-001110-001111"  # causal, and two pads on the left
+# JSON has no NaN and no infinity.
+TOLD = "const told = (x) => (typeof x === 'object' ? Object.values(x).map(told) : String(x));"
+
+
+def numbers(told):
+    return torch.tensor([[float(x) for x in row] for row in told], dtype=torch.float64)
+
+
+def bits(mask):
+    return "-".join("".join(str(int(may)) for may in row) for row in mask.tolist())
+
+
+# ---- arithmetic
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("density", [0.0, 0.3, 0.7, 1.0])
+def test_both_layers_are_those_of_pytorch(js, place, fill, density):
+    x = torch.randn(N, 3, dtype=torch.float64)
+    mask = torch.rand(N, N) < density
+    body = f"""{TOLD}
+    const mask = m.parse(given.mask, given.x.length);
+    const first = m.layer({{ ...given, mask }});
+    const second = m.layer({{ ...given, mask, x: first.output }});
+    const names = ["scores", "masked", "weights", "output"];
+    return [first, second].map((done) => names.map((name) => told(done[name])));"""
+    page = js("mask_painter.js", body, x=x.tolist(), mask=bits(mask), place=place, fill=fill)
+    for told in page:
+        want = layer(x, mask, place=place, fill=fill)
+        for got, tensor in zip(told, want, strict=True):
+            torch.testing.assert_close(numbers(got), tensor, equal_nan=True)
+        x = want.output
+
+
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_zeros_for_empty_rows_is_the_librarys_rule(density):
+    x, mask = torch.randn(N, 3), torch.rand(N, N) < density
+    done = layer(x, mask, place="before", fill="zeros")
+    output, weights = attention(x, x, x, mask)
+    torch.testing.assert_close(done.weights, weights)
+    torch.testing.assert_close(done.output, output)
+
+
+def test_an_empty_row_is_nan_or_uniform_or_nothing():
+    x, mask = torch.randn(N, 3), causal_mask(N) & padding_mask(IDS)[0, 0]
+    rows = {fill: layer(x, mask, place="before", fill=fill) for fill in FILLS}
+    assert rows["-inf"].weights[0].isnan().all()
+    assert rows["-inf"].output[1:].isfinite().all()
+    second = layer(rows["-inf"].output, mask, place="before", fill="-inf")
+    assert second.weights[1:].isfinite().all()
+    assert second.output.isnan().all(), "0 times NaN is NaN"
+    torch.testing.assert_close(rows["smallest"].weights[0], torch.full((N,), 1 / N))
+    assert rows["zeros"].weights[0].eq(0).all()
+
+
+def test_shared_out_anew_a_late_mask_is_an_early_one():
+    x, mask = torch.randn(N, 3), torch.rand(N, N) < 0.5
+    late = layer(x, mask, place="renormalized", fill="zeros")
+    early = layer(x, mask, place="before", fill="-inf")
+    torch.testing.assert_close(late.output, early.output, equal_nan=True)
+
+
+def test_rules_are_the_librarys_masks(js):
+    masks = {
+        "causal": causal_mask(N),
+        "padding": padding_mask(IDS)[0, 0].expand(N, N),
+        "local": local_mask(N, window=1),
+    }
+    body = """const rules = m.rulesFor(given.words);
+    const all = given.words.map(() => given.words.map(() => true));
+    return given.some.map((names) => m.write(names.reduce((mask, name) =>
+      m.impose(mask, rules[name]), all)));"""
+    some = [list(names) for k in range(4) for names in itertools.combinations(masks, k)]
+    page = js("mask_painter.js", body, words=WORDS, some=some)
+    want = [torch.ones(N, N, dtype=torch.bool) for _ in some]
+    for mask, names in zip(want, some, strict=True):
+        for name in names:
+            mask &= masks[name]
+    assert page == [bits(mask) for mask in want]
+
+
+def test_a_rule_taken_away_leaves_the_others_and_what_was_painted(js):
+    body = """const rules = m.rulesFor(given.words);
+    const all = given.words.map(() => given.words.map(() => true));
+    const both = m.impose(m.impose(all, rules.causal), rules.padding);
+    both[3][2] = false;
+    const without = m.lift(both, rules.causal, [rules.padding]);
+    return [m.write(without), m.keeps(without, rules.padding), m.keeps(without, rules.causal)];"""
+    want = padding_mask(IDS)[0, 0].expand(N, N).clone()
+    want[3, 2] = False
+    assert js("mask_painter.js", body, words=WORDS) == [bits(want), True, False]
+
+
+def test_a_mask_goes_into_text_and_comes_back(js):
+    body = "return given.texts.map((text) => m.write(m.parse(text, 3)));"
+    texts = ["100-110-111", "", "1", "11111-1-1-1", "abc-010"]
+    want = ["100-110-111", "000-000-000", "100-000-000", "111-100-100", "000-010-000"]
+    assert js("mask_painter.js", body, texts=texts) == want
+
+
+# ---- the Python side
+
+
+def test_masks_come_in_many_forms():
+    want = "100-110-111"
+    words, vectors = ["a", "b", "c"], [[1], [2], [3]]
+    for mask in (want, causal_mask(3), causal_mask(3).tolist(), causal_mask(3).numpy()):
+        assert MaskPainter(words=words, vectors=vectors, mask=mask).mask == want
+    assert MaskPainter(words=words, vectors=vectors).mask == want
+    assert MaskPainter(words=[PAD, "b", "c"], vectors=vectors).mask == "000-010-011"
+    assert MaskPainter().mask == LEFT
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"mask": "110-11"}, ValueError, "mask must be square.*got '110-11'"),
+        ({"mask": "12-11"}, ValueError, "mask must be square"),
+        ({"mask": ""}, ValueError, "mask must be square"),
+        ({"mask": 3}, TypeError, "mask must be rows of True and False, or a text; got 3"),
+        ({"mask": [[1, 0], [1, 1]]}, TypeError, r"mask\[0\]\[0\] must be True or False; got 1"),
+        ({"mask": "10-11"}, ValueError, "a row for each of 6 words; got 2"),
+        ({"words": ["a"]}, TraitError, "words"),
+        ({"words": ["a", "b"]}, ValueError, "words: 2, vectors: 6"),
+        ({"vectors": [[1, 1]] * 5 + [[1]]}, ValueError, r"vectors\[5\] must have as many"),
+        ({"vectors": [[]] * 6}, ValueError, r"vectors\[0\] must have as many .* got 0"),
+        ({"place": "later"}, ValueError, "place must be one of"),
+        ({"fill": "0"}, ValueError, "fill must be one of"),
+    ],
+)
+def test_what_makes_no_mask_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        MaskPainter(**given)
+
+
+# ---- in a browser
+
+
+def mask(page):
+    page.evaluate(SETTLE)
+    return page.evaluate("models[0].get('mask')").split("-")
+
+
+def centre(page, row, column):
+    cell = page.locator("[role=grid] tbody tr").nth(row).locator("td").nth(column)
+    box = cell.bounding_box()
+    assert min(box["width"], box["height"]) >= 32
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+@pytest.mark.browser
+def test_keys_paint(show):
+    page = show(MaskPainter())
+    page.get_by_role("button", name="Reset").focus()
+    for _ in range(6):  # three rules, two rows of choices, the grid
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.role") == "gridcell"
+    for key in ("Space", "ArrowRight", "ArrowDown", "Enter", "End", "Space", "ArrowRight", "Home"):
+        page.keyboard.press(key)
+    assert mask(page)[:2] == ["100000", "010001"]
+    assert page.locator("[role=gridcell][tabindex='0']").count() == 1
+    page.keyboard.press("Space")
+    assert mask(page)[1] == "110001"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.role") != "gridcell", "the grid is one stop"
+
+
+@pytest.mark.browser
+def test_a_mouse_paints_what_the_first_cell_becomes(show):
+    page = show(MaskPainter())
+    page.mouse.move(*centre(page, 0, 0))
+    page.mouse.down()
+    page.mouse.move(*centre(page, 0, 2), steps=8)
+    page.mouse.move(*centre(page, 2, 2), steps=8)  # this one may be seen, and stays so
+    page.mouse.up()
+    page.mouse.move(*centre(page, 2, 5), steps=8)
+    assert mask(page)[:3] == ["111000", "001000", "001000"]
+    assert "Nothing to attend to" not in status(page)
+    page.mouse.click(*centre(page, 0, 1))
+    assert mask(page)[0] == "101000"
+
+
+@pytest.mark.browser
+def test_a_finger_paints_and_the_page_stays(show):
+    page = show(MaskPainter(), viewport={"width": 390, "height": 500}, has_touch=True)
+    page.locator("[role=grid]").scroll_into_view_if_needed()
+    scroll = page.evaluate("scrollY")
+    client = page.context.new_cdp_session(page)
+    points = [centre(page, row, 0) for row in (0, 1, 2)]
+    for kind, point in zip(("touchStart", "touchMove", "touchMove"), points, strict=True):
+        touch = {"x": point[0], "y": point[1]}
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [touch]})
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert mask(page)[:3] == ["100000", "100000", "101000"]
+    assert page.evaluate("scrollY") == scroll
+
+
+@pytest.mark.browser
+def test_nan_is_red_and_spreads(show):
+    page = show(MaskPainter())
+    red = page.locator("td[data-nan]")
+    assert red.count() == 2 * (6 + 1) + 2 * 2 + 2 * (6 + 1) + 6 * 2
+    page.get_by_role("radio", name="smallest number").check()
+    assert red.count() == 0
+    assert "each word gets 1/6" in status(page)
+    page.get_by_role("radio", name="after it").check()
+    assert "at worst to 0.00" in status(page)
+    assert page.get_by_role("radio", name="smallest number").is_disabled()
+
+
+@pytest.mark.browser
+def test_rules_are_switched_where_the_mask_keeps_them(show):
+    page = show(MaskPainter())
+    checked = {name: page.get_by_role("checkbox", name=name) for name in ("causal", "padding")}
+    assert all(box.is_checked() for box in checked.values())
+    checked["padding"].uncheck()
+    assert mask(page) == bits(causal_mask(6)).split("-")
+    page.mouse.click(*centre(page, 0, 5))
+    assert not checked["causal"].is_checked()
+
+
+@pytest.mark.browser
+def test_the_mask_is_in_the_address(show):
+    changed = "100000-000000-001000-001100-001110-001111"
+    fragment = f"#MaskPainter=mask:{changed};fill:zeros"
+    page = show(MaskPainter(), attributes=PUBLISHED)
+    page.get_by_role("radio", name="zeros").check()
+    page.mouse.click(*centre(page, 0, 0))
+    page.wait_for_function("location.hash.includes('mask')")
+    assert page.evaluate("location.hash") == fragment
+    again = show(MaskPainter(), attributes=PUBLISHED, fragment=fragment)
+    assert mask(again) == changed.split("-")
+    assert again.get_by_role("radio", name="zeros").is_checked()
+    wrong = show(MaskPainter(), attributes=PUBLISHED, fragment="#MaskPainter=mask:<b>;fill:zeros")
+    assert mask(wrong) == LEFT.split("-")
