@@ -59,6 +59,15 @@ EXAMPLES = {
             for row in (0, 3, 5)
         ],
     ),
+    "PositionsExplorer": Example(
+        "PositionsExplorer(view='waves', d_model=64, length=64, first=20, second=27)",
+        [
+            {"d_model": 256, "length": 128, "first": 120, "second": 3},
+            {"d_model": 2, "length": 8, "first": 7, "second": 7},
+            {"view": "rotary", "d_model": 2},
+            {"view": "rotary", "d_model": 256, "length": 128, "second": 127},
+        ],
+    ),
     "ScaleMeter": Example(
         "ScaleMeter(d_k=64, scaled=False, seed=1)",
         [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],

@@ -7,6 +7,7 @@ answers to the reader. The modules share ``kit.js``.
 from .alignment_stepper import AlignmentStepper
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
+from .positions_explorer import PositionsExplorer
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
 from .soft_lookup import SoftLookup
@@ -15,6 +16,7 @@ __all__ = [
     "AlignmentStepper",
     "MaskPainter",
     "MixingMatrix",
+    "PositionsExplorer",
     "ScaleMeter",
     "ScheduleExplorer",
     "SoftLookup",

@@ -76,12 +76,12 @@ export function fluid(picture, height, redraw) {
 }
 
 /** Blue for positive numbers, orange for negative, nothing for 0, which shows the ground: [red, green, blue, alpha]. */
-export const diverging = (x) => [...(x < 0 ? [213, 94, 0] : [0, 114, 178]), 255 * Math.min(1, Math.abs(x))];
+export const diverging = (x) => (x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)]);
 
 /** Fills an HTML canvas, one pixel for each number of a table. colourOf(column, row): [red, green, blue, alpha]. */
 export function paint(field, colourOf) {
   const image = new ImageData(field.width, field.height);
-  steps(field.width * field.height).forEach((i) => image.data.set(colourOf(i % field.width, Math.floor(i / field.width)), 4 * i));
+  for (let i = 0, at = 0; at < image.data.length; i += 1) for (const part of colourOf(i % field.width, Math.floor(i / field.width))) image.data[at++] = part;
   field.getContext("2d").putImageData(image, 0, 0);
 }
 
@@ -108,7 +108,7 @@ export function slider({ label, last, read, find, show, onInput }) {
       const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
       if (!way || !event.shiftKey) return;
       event.preventDefault();
-      onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(last / 10)), 0, last)));
+      onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(input.max / 10)), 0, Number(input.max))));
     } });
   const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), shown, input);
   return { element, update(value) {

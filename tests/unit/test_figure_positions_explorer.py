@@ -1,0 +1,183 @@
+"""PositionsExplorer: the page's waves and turns are the library's; pairs move, distances stay."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from figure_page import SETTLE, status
+
+from transformer_lib.figures.widgets import PositionsExplorer
+from transformer_lib.figures.widgets.positions_explorer import content
+from transformer_lib.positions import RotaryPositions, SinusoidalPositions
+
+MODULE = "positions_explorer.js"
+
+# ---- arithmetic
+
+
+@pytest.mark.parametrize("d", [2, 6, 64, 254])
+def test_addresses_are_the_librarys(js, d):
+    body = "return given.at.map((pos) => m.address(pos, m.turnsOf(given.d)));"
+    at = [0, 1, 7, 100, 127]
+    table = SinusoidalPositions(d_model=d, max_len=128).table[at]
+    np.testing.assert_allclose(js(MODULE, body, at=at, d=d), table, rtol=0, atol=1e-6)
+    shown = PositionsExplorer(d_model=d, length=128)
+    assert torch.from_numpy(shown.table()[at]).equal(table)
+
+
+def test_the_papers_first_rows(js):
+    # worked out by hand with base 10000; base 100 would give 0.0998 and 0.9950 in the second pair
+    rows = js(MODULE, "return [1, 3].map((pos) => m.address(pos, m.turnsOf(4)));")
+    want = [[0.8415, 0.5403, 0.0100, 0.99995], [0.1411, -0.9900, 0.0300, 0.99955]]
+    np.testing.assert_allclose(rows, want, atol=5e-5)
+
+
+@pytest.mark.parametrize("d", [2, 6, 64])
+def test_turns_are_the_librarys(js, d):
+    vector = torch.linspace(-1, 2, d)
+    rotary = RotaryPositions(d_head=d, max_len=128)
+    at = [0, 1, 7, 100, 127]
+    body = "return given.at.map((pos) => m.rotate(given.vector, pos, m.turnsOf(given.d)));"
+    page = js(MODULE, body, at=at, d=d, vector=vector.tolist())
+    want = rotary(vector.expand(1, 1, 128, d))[0, 0, at]
+    torch.testing.assert_close(torch.tensor(page), want, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("d", [2, 10, 64])
+def test_query_and_key_are_those_of_the_still_picture(js, d):
+    page = np.array(js(MODULE, "return m.content(given.d);", d=d))
+    np.testing.assert_allclose(page, content(d), atol=1e-12)
+    lengths = page[:, : d // 2] ** 2 + page[:, d // 2 :] ** 2
+    np.testing.assert_allclose(lengths, 1)
+
+
+@pytest.mark.parametrize("view", ["waves", "rotary"])
+@pytest.mark.parametrize(("d", "length"), [(2, 11), (64, 64), (256, 128)])
+def test_dot_products_by_distance_hold_wherever_the_pair_stands(js, view, d, length):
+    page = js(MODULE, "return m.dots(given.view, given.d, given.n);", view=view, d=d, n=length)
+    shown = PositionsExplorer(view=view, d_model=d, length=length, first=0, second=0)
+    np.testing.assert_allclose(page, shown.dots(), rtol=0, atol=2e-4)
+    first, second = shown.turned() if view == "rotary" else (shown.table(),) * 2
+    every = first @ second.T  # (a, b)
+    for distance in (1 - length, -3, 0, 1, length - 1):
+        want = page[length - 1 + distance]
+        np.testing.assert_allclose(np.diagonal(every, distance), want, rtol=0, atol=2e-4)
+
+
+def test_waves_fall_oscillate_and_do_not_tend_to_zero(js):
+    ahead = js(MODULE, "return m.dots('waves', 64, 128);")[127:]
+    assert ahead[0] == pytest.approx(32)
+    assert all(now > after for now, after in pairwise(ahead[:6]))
+    rises = sum(now < after for now, after in pairwise(ahead))
+    assert rises > 30
+    assert min(ahead) > 5
+    before = js(MODULE, "return m.dots('waves', 64, 128);")[127::-1]
+    assert before == pytest.approx(ahead)  # a dot product of two addresses has no direction
+
+
+def test_a_pair_keeps_its_distance(js):
+    body = "return given.cases.map(([a, distance]) => m.apart(a, distance, 9));"
+    cases = [[3, 4], [8, 4], [1, -4], [5, 9], [2, -9], [5, 0]]
+    want = [[3, 7], [5, 9], [4, 0], [0, 9], [9, 0], [5, 5]]
+    assert js(MODULE, body, cases=cases) == want
+
+
+# ---- what is no figure
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "message"),
+    [
+        ({"d_model": 63}, ValueError, "d_model must be even; got 63"),
+        ({"d_model": 258}, ValueError, "d_model must be from 2 to 256; got 258"),
+        ({"length": 7}, ValueError, "length must be from 8 to 128; got 7"),
+        ({"length": 20, "first": 3, "second": 20}, ValueError, "second must be below length, 20"),
+        ({"first": -1}, ValueError, "first must be from 0 to 127; got -1"),
+        ({"second": 1.5}, TypeError, "second must be a whole number; got 1.5"),
+        ({"view": "learned"}, ValueError, "view must be one of 'waves', 'rotary'; got 'learned'"),
+    ],
+)
+def test_what_makes_no_positions_is_refused(numbers, error, message):
+    with pytest.raises(error, match=message):
+        PositionsExplorer(**numbers)
+
+
+# ---- in a browser
+
+
+def told(page, name):
+    return page.evaluate("(name) => models[0].get(name)", name)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("view", ["waves", "rotary"])
+def test_moving_both_leaves_the_dot_product_and_moving_one_does_not(show, view):
+    page = show(PositionsExplorer(view=view))
+    product = page.evaluate("document.querySelector('.lf-status').textContent").split("product ")[1]
+    value = product.split()[0].rstrip(",")
+    page.get_by_role("slider", name="move both").press("Shift+ArrowRight")
+    assert (told(page, "first"), told(page, "second")) == (26, 33)
+    assert f"product {value}" in status(page)
+    page.get_by_role("slider", name="position b", exact=True).press("ArrowRight")
+    assert (told(page, "first"), told(page, "second")) == (26, 34)
+    assert f"product {value}" not in status(page)
+
+
+@pytest.mark.browser
+def test_rows_and_the_distance_can_be_dragged(show):
+    page = show(PositionsExplorer(), viewport={"width": 760, "height": 800})
+    a = page.get_by_role("slider", name="position a, a row")
+    box = a.locator(".lf-touch").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 30, y + 25)  # 8 rows of 200 / 64 pixels; sideways does nothing
+    page.mouse.up()
+    assert (told(page, "first"), told(page, "second")) == (28, 27)
+    a.press("ArrowUp")
+    a.press("Shift+ArrowDown")
+    assert told(page, "first") == 37
+    distance = page.get_by_role("slider", name="distance from a to b")
+    assert distance.get_attribute("aria-valuenow") == "-10"
+    distance.press("Shift+ArrowLeft")
+    assert (told(page, "first"), told(page, "second")) == (37, 17)
+    for _ in range(4):
+        distance.press("Shift+ArrowLeft")
+    assert (told(page, "first"), told(page, "second")) == (60, 0), "a makes room"
+
+
+@pytest.mark.browser
+def test_a_shorter_table_keeps_the_pair_inside(show):
+    page = show(PositionsExplorer(first=40, second=60))
+    page.get_by_role("slider", name="length").press("Home")
+    assert (told(page, "first"), told(page, "second")) == (0, 7)
+    assert "any two rows 7 apart" in status(page)
+
+
+@pytest.mark.browser
+def test_an_address_that_does_not_fit_is_made_to(show):
+    page = show(PositionsExplorer())
+    page.evaluate("models[0].set('d_model', 7); models[0].set('length', 8.2);")
+    page.evaluate(SETTLE)
+    assert status(page).startswith("Row 7 with itself has the dot product 4.00")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("view", ["waves", "rotary"])
+def test_the_largest_table_answers_within_50_ms_on_a_slow_phone(show, view):
+    """A CPU four times as slow: four times the thread's own time, which other programs leave be."""
+    page = show(PositionsExplorer(view=view, d_model=256), viewport={"width": 390, "height": 800})
+    client = page.context.new_cdp_session(page)
+    client.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy():
+        metrics = client.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
+    took = []
+    for length in range(123, 129):
+        before = busy()
+        page.evaluate("(n) => { models[0].set('length', n); document.body.offsetHeight; }", length)
+        took.append(1000 * (busy() - before))
+    assert 4 * min(took) < 50
