@@ -31,6 +31,18 @@ EXAMPLES = {
             for step in (0, 1, 5, 10)
         ],
     ),
+    "ArchitectureExplorer": Example(
+        "ArchitectureExplorer(kind='both', d_model=512, n_heads=8, d_ff=2048, n_layers=6, "
+        "vocab_size=37000, pre_norm=True)",
+        [
+            {"part": "decoder-forward"},
+            {"kind": "encoder", "pre_norm": False},
+            {"kind": "decoder", "part": "decoder-positions", "n_layers": 1},
+            {"kind": "encoder", "pre_norm": True, "d_model": 1024, "part": "encoder-layer"},
+            {"kind": "both", "d_model": 2048, "n_layers": 24, "d_ff": 8192, "vocab_size": 100_000},
+            {"part": "decoder-output", "pre_norm": False},
+        ],
+    ),
     "MaskPainter": Example(
         "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
         "fill='-inf')",

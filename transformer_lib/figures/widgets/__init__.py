@@ -5,6 +5,7 @@ answers to the reader. The modules share ``kit.js``.
 """
 
 from .alignment_stepper import AlignmentStepper
+from .architecture_explorer import ArchitectureExplorer
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .positions_explorer import PositionsExplorer
@@ -14,6 +15,7 @@ from .soft_lookup import SoftLookup
 
 __all__ = [
     "AlignmentStepper",
+    "ArchitectureExplorer",
     "MaskPainter",
     "MixingMatrix",
     "PositionsExplorer",

@@ -1,0 +1,181 @@
+"""ArchitectureExplorer: the page counts as the library counts, and what is drawn adds up."""
+
+import itertools
+import json
+import re
+
+import pytest
+import torch
+from figure_page import status
+
+from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, Transformer, parameter_counts
+from transformer_lib.figures.widgets import ArchitectureExplorer
+from transformer_lib.figures.widgets.architecture_explorer import PUBLISHED
+from transformer_lib.figures.widgets.architecture_still import layout
+
+MODULE = "architecture_explorer.js"
+KINDS = ("both", "encoder", "decoder")
+SIZES = [
+    {"kind": kind, "d_model": d, "d_ff": f, "n_layers": n, "vocab_size": v, "pre_norm": pre}
+    for (kind, pre), (d, f, n, v) in itertools.product(
+        itertools.product(KINDS, (True, False)),
+        [(512, 2048, 6, 37_000), (1024, 4096, 6, 37_000), (66, 131, 1, 1009), (202, 257, 3, 9973)],
+    )
+]
+
+
+def library(sizes):
+    return ModelConfig(n_heads=2, **{name: n for name, n in sizes.items() if name != "kind"})
+
+
+def test_the_groups_are_parameter_counts(js):
+    for sizes in SIZES:
+        page = js(MODULE, "return m.groupsOf(given);", **sizes)
+        counts = parameter_counts(library(sizes))
+        if sizes["kind"] != "both":  # the other stack is not there, nor what looks at it
+            one = {k: n for k, n in counts.items() if k.startswith(sizes["kind"])}
+            counts = {"embeddings": counts["embeddings"], **one}
+            if sizes["kind"] == "decoder":
+                del counts["decoder.cross_attention"]
+                counts["decoder.norms"] -= sizes["n_layers"] * 2 * sizes["d_model"]
+        want = [sum(n for name, n in counts.items() if re.search(what, name))
+                for what in ("embed", "attention", "forward", "norms")]  # fmt: skip
+        assert page[:4] == want, sizes
+        assert list(ArchitectureExplorer(n_heads=2, **sizes).groups().values()) == [
+            n for n in page if n
+        ]
+
+
+def test_the_totals_are_those_of_the_models(js):
+    models = {"both": Transformer, "encoder": EncoderOnly, "decoder": DecoderOnly}
+    for sizes in (sizes for sizes in SIZES if sizes["d_model"] != 1024):
+        with torch.device("meta"):
+            model = models[sizes["kind"]](library(sizes))
+        assert sum(js(MODULE, "return m.groupsOf(given);", **sizes)) == sum(
+            p.numel() for p in model.parameters()
+        ), sizes
+
+
+def test_a_layers_box_adds_up_its_boxes(js):
+    page = js(MODULE, "return m.partsOf(given);", **SIZES[0])
+    each = {box["part"]: box["each"] for box in page}
+    assert each["encoder-attention"] == 1_050_624
+    inside = ("norm-attention", "attention", "norm-cross", "cross", "norm-forward", "forward")
+    for stack in ("encoder", "decoder"):
+        found = [each.get(f"{stack}-{name}", 0) for name in inside]
+        assert each[f"{stack}-layer"] == sum(found)
+
+
+def test_every_formula_gives_its_number(js):
+    for sizes in SIZES:
+        names = {"vocabulary": sizes["vocab_size"], **sizes}
+        for box in js(MODULE, "return m.partsOf(given);", **sizes):
+            if not box["each"] or "formula" not in box:
+                continue
+            formula = box["formula"].replace("²", " ** 2").replace("·", "*")
+            formula = re.sub(r"(\d) d_", r"\1 * d_", formula)
+            assert eval(formula, {}, names) == box["each"], box
+
+
+def test_what_the_papers_numbers_ask_for(js):
+    body = "return m.publishedLike(given, given.published);"
+    base, big, *_ = (js(MODULE, body, published=PUBLISHED, **sizes) for sizes in SIZES)
+    assert base == {"name": "The paper’s base", "millions": 65, "exact": True, "tokens": 40_700}
+    assert big == {"name": "The paper’s big", "millions": 213, "exact": True, "tokens": 35_800}
+    other = js(MODULE, body, published=PUBLISHED, **SIZES[0] | {"d_ff": 3072, "vocab_size": 9000})
+    assert not other["exact"]
+    assert other["name"] == "The paper’s base"  # the nearest to 61.4 million
+    for kind, name, d, d_ff, n, m in PUBLISHED:
+        sizes = {"kind": kind, "d_model": d, "d_ff": d_ff, "n_layers": n, "pre_norm": False}
+        vocab_size = {"BERT": 30_522, "GPT": 40_478}.get(name.split()[0], 37_000)
+        page = js(MODULE, "return m.groupsOf(given);", vocab_size=vocab_size, **sizes)
+        assert sum(page) / 1e6 == pytest.approx(m, rel=0.09), name  # ours, beside the papers'
+
+
+@pytest.mark.parametrize("pre_norm", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_still_picture_is_laid_out_as_the_page(js, kind, pre_norm):
+    sizes = {"kind": kind, "d_model": 768, "vocab_size": 30_500, "pre_norm": pre_norm}
+    page = js(MODULE, "return m.layout(given, 700);", **sizes)
+    assert json.loads(json.dumps(layout(**sizes))) == page
+    parts = {box["part"] for box in js(MODULE, "return m.partsOf(given);", n_layers=2, **sizes)}
+    assert page["boxes"].keys() == parts
+
+
+@pytest.mark.parametrize("width", [262, 336, 559, 560, 700])
+def test_boxes_keep_apart_and_inside(js, width):
+    body = "return m.layout(given, given.width);"
+    for kind, pre in itertools.product(KINDS, (True, False)):
+        sizes = {"kind": kind, "d_model": 512, "vocab_size": 1000, "pre_norm": pre}
+        place = js(MODULE, body, width=width, **sizes)
+        boxes = place["boxes"].values()
+        for x, y, w, h in boxes:
+            assert 0 <= x < x + w <= width
+            assert 0 <= y < y + h <= place["height"]
+            assert h >= 32, "a finger must hit it"
+        for (ax, ay, aw, ah), (bx, by, bw, bh) in itertools.combinations(boxes, 2):
+            assert ax + aw <= bx or bx + bw <= ax or ay + ah <= by or by + bh <= ay
+
+
+def test_heads_divide_the_width(js):
+    for d in (64, 512, 768, 1536, 2048):
+        heads = js(MODULE, "return m.headsOf(given.d);", d=d)
+        assert (12 in heads) == (d % 12 == 0)
+        for h in heads:
+            assert ModelConfig(vocab_size=100, d_model=d, n_heads=h)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "message"),
+    [
+        ({"d_model": 512, "n_heads": 12}, ValueError, r"d_model \(512\) must be divisible by n_"),
+        ({"d_model": 4096}, ValueError, "d_model must be from 64 to 2048; got 4096"),
+        ({"d_model": 65, "n_heads": 1}, ValueError, "d_model must be even for its waves; got 65"),
+        ({"n_layers": 0}, ValueError, "n_layers must be from 1 to 24; got 0"),
+        ({"kind": "encoders"}, ValueError, "kind must be one of 'both', .*'encoders'"),
+        ({"part": "attention"}, ValueError, "part must be one of 'encoder-attention', "),
+    ],
+)
+def test_what_makes_no_model_is_refused(numbers, error, message):
+    with pytest.raises(error, match=message):
+        ArchitectureExplorer(**numbers)
+
+
+@pytest.mark.browser
+def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
+    page = show(ArchitectureExplorer())
+    assert "4 d_model² + 4 d_model = 1,050,624 numbers" in status(page)
+    forward = page.locator("label", has_text="feed-forward").last
+    forward.hover()
+    assert status(page).startswith("Decoder, feed-forward: 2 d_model · d_ff + d_ff + d_model")
+    page.locator(".ae-total").hover()
+    assert status(page).startswith("Encoder, self-attention"), "hovering only looks"
+    forward.click()
+    page.locator(".ae-total").hover()
+    assert status(page).startswith("Decoder, feed-forward")
+    assert page.locator(".ae-more").inner_text() == "More in chapter 7."
+    assert page.locator(".ae-more a").count() == 0, "no page, no link"
+
+    page.evaluate(
+        """document.body.insertAdjacentHTML("beforeend", `<nav class="bd-links">
+        <a href="../chapters/08_encoder.html">8. The encoder</a>
+        <a href="../x/notation.html">Notation</a></nav>`)"""
+    )
+    page.get_by_role("radio", name="× 6 layers 18,914,304").check()
+    link = page.locator(".ae-more a")
+    assert link.inner_text() == "chapter 8. The encoder"
+    assert link.evaluate("(a) => a.href").endswith("/chapters/08_encoder.html")
+
+
+@pytest.mark.browser
+def test_no_slider_leads_to_heads_that_do_not_divide(show):
+    page = show(ArchitectureExplorer(d_model=768, n_heads=12))
+    page.get_by_role("slider", name="d_model").press("ArrowLeft")
+    assert page.evaluate("['d_model', 'n_heads'].map((n) => models[0].get(n))") == [512, 16]
+    for key in ("Home", *["ArrowRight"] * 7):
+        page.get_by_role("slider", name="heads").press(key)
+        assert 512 % page.evaluate("models[0].get('n_heads')") == 0
+    page.evaluate("models[0].set('n_heads', 12)")  # as an address might
+    assert "of 32" in page.locator("label", has_text="masked self-attention").inner_text()
+    page.evaluate("models[0].set('part', 'decoder-cross'); models[0].set('kind', 'encoder')")
+    assert status(page).startswith("Encoder, self-attention"), "an encoder alone crosses to nothing"
