@@ -49,7 +49,8 @@ def number_title(app, doctree):
 
 
 def configure(app, config):
-    """Set what depends on other settings, and keep buttons off that would lead nowhere."""
+    """Set what depends on other settings; take an address out that leads nowhere, so that no page
+    offers what lies behind it."""
     config.html_context.setdefault("default_mode", "auto")
     options = config.html_theme_options
     options["logo"] = {"text": config.html_title, "alt_text": ""}
@@ -60,8 +61,6 @@ def configure(app, config):
     host = urlsplit(options.get("repository_url", "")).hostname or "repository.invalid"
     if host.endswith(".invalid"):
         options.pop("repository_url", None)
-        options["launch_buttons"] = {}
-        options["use_repository_button"] = options["use_issues_button"] = False
 
 
 def copy_fonts(app):

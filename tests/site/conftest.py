@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
+import published as publication
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +20,19 @@ def book() -> Path:
     if not (pages.BOOK / "index.html").is_file():
         pytest.fail(f"the site is not built: no index.html in {pages.BOOK}; run: make book")
     return pages.BOOK
+
+
+@pytest.fixture(scope="session")
+def published(book, tmp_path_factory) -> Path:
+    """The folder of another build: the same book with the repository's address set.
+
+    Test processes share one: the first that comes builds it, the others wait.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with FileLock(folder / "published.lock"):
+        return publication.build(folder / "published")
 
 
 @pytest.fixture(scope="session")

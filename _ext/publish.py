@@ -1,0 +1,165 @@
+"""What a published site tells others: what each page is about, where it lives, what else there is.
+
+The site's address is `html.baseurl` in _config.yml or, when that is not set and the repository's
+address is, the one that GitHub Pages gives to that repository. With neither, nothing names an
+address: no canonical links, no sitemap; the pages work wherever they are put.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from docutils import nodes
+
+from book import chapter_of, write
+from cards import HEIGHT, WIDTH, draw_card, draw_logo, png
+
+CARDS = "_static/cards"
+TOUCH_ICON = "_static/touch-icon.png"
+# Pages for people who are here already: no card, not for search engines.
+TOOLS = {"404", "genindex", "search"}
+
+
+def pages_address(repository: str) -> str:
+    """https://github.com/Owner/name -> where GitHub Pages puts its site."""
+    owner, name = urlsplit(repository).path.strip("/").split("/")
+    host = f"{owner.lower()}.github.io"
+    return f"https://{host}/" if name.lower() == host else f"https://{host}/{name}/"
+
+
+def find_address(app, config):
+    """Runs after book.configure, which takes the repository's address out while it is not real."""
+    repository = config.html_theme_options.get("repository_url")
+    if not config.html_baseurl and repository:
+        config.html_baseurl = pages_address(repository)
+    if config.html_baseurl and not config.html_baseurl.endswith("/"):
+        config.html_baseurl += "/"
+
+
+# ---- What a page is about ------------------------------------------------------------------------
+
+
+def readable(latex: str) -> str:
+    """A short formula in running text, for places that know no formulas."""
+    latex = re.sub(r"\\sqrt\{([^{}]*)\}", r"√\1", latex)
+    latex = re.sub(r"\\(?:mathrm|text|mathbf)\{([^{}]*)\}", r"\1", latex)
+    return re.sub(r"[\\{}]", "", latex)
+
+
+def in_short(text: str, length: int = 200) -> str:
+    """As many whole sentences as there is room for; of a longer sentence its beginning."""
+    first, *others = re.split(r"(?<=[.?!]) ", text)
+    for sentence in others:
+        if len(first) + len(sentence) >= length:
+            break
+        first += f" {sentence}"
+    return textwrap.shorten(first, length, placeholder=" …")
+
+
+def promise_of(doctree) -> str:
+    """The page's first paragraph as plain text: in a chapter, what it promises."""
+    paragraph = next(doctree.findall(nodes.paragraph), None)
+    if paragraph is None:
+        return ""
+    paragraph = paragraph.deepcopy()
+    for formula in list(paragraph.findall(nodes.math)):
+        formula.replace_self(nodes.Text(readable(formula.astext())))
+    return " ".join(paragraph.astext().split())
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """Put a description, Open Graph's tags and the card into the page's head."""
+    book = app.config.html_title
+    title = " ".join(re.sub(r"<[^>]*>", "", html.unescape(context.get("title", ""))).split())
+    title = title or book
+    number = chapter_of(pagename)
+    base = app.config.html_baseurl
+    if pagename == app.config.root_doc and base:
+        context["pageurl"] = base  # the same page as index.html, and the address people share
+    promise = promise_of(doctree) if doctree is not None else ""
+    description = in_short(promise) or f"{title}: a page of {book}."
+    tags = [("name", "description", description)]
+    if pagename in TOOLS:
+        context["pageurl"] = None
+        tags.append(("name", "robots", "noindex"))
+    elif doctree is not None:
+        name = f"{CARDS}/{pagename.replace('/', '-')}.png"
+        modules = Path(app.srcdir, "node_modules")
+        plain = re.sub(r"^\d+\. ", "", title) if number is not None else title
+        write(Path(app.outdir, name), draw_card(modules, book, plain, promise, number))
+        # Readers of these tags want an address in full; without one, this is the best there is.
+        image = urljoin(base, name) if base else context["pathto"](name, 1)
+        tags += [
+            ("property", "og:type", "website" if pagename == app.config.root_doc else "article"),
+            ("property", "og:site_name", book),
+            ("property", "og:title", title),
+            ("property", "og:description", description),
+            ("property", "og:image", image),
+            ("property", "og:image:width", str(WIDTH)),
+            ("property", "og:image:height", str(HEIGHT)),
+            ("property", "og:image:alt", f"{title}. {description}"),
+            ("name", "twitter:card", "summary_large_image"),
+        ]
+        if base:
+            tags.insert(1, ("property", "og:url", context["pageurl"]))
+    lines = [f'<meta {kind}="{name}" content="{html.escape(text)}">' for kind, name, text in tags]
+    lines.append(f'<link rel="apple-touch-icon" href="{context["pathto"](TOUCH_ICON, 1)}">')
+    context["metatags"] = "\n    ".join([context.get("metatags", ""), *lines])
+
+
+def draw_icon(app):
+    if app.builder.format == "html":
+        write(Path(app.outdir, TOUCH_ICON), png(draw_logo(180, ground="#fffefb")))
+
+
+# ---- Pages of the site as a whole ----------------------------------------------------------------
+
+
+def not_found(app):
+    """404.html, which GitHub Pages shows for every address that leads nowhere."""
+    yield "404", {"title": "Page not found"}, "404.html"
+
+
+def from_the_root(page: str, root: str) -> str:
+    """The page with its relative addresses counted from the site's root.
+
+    It is shown at every depth, where `_static/…` would be somewhere else each time.
+    """
+    relative = r'(?<=\s)((?:href|src|action|data-content_root)=")(?!\w+:|[/#"])(?:\./)?'
+    return re.sub(relative, rf"\g<1>{root}", page)
+
+
+def finish(app, exception):
+    """With an address: the sitemap, where to find it, and a 404 page that works at any depth."""
+    base = app.config.html_baseurl
+    if app.builder.format != "html" or exception is not None or not base:
+        return
+    out = Path(app.outdir)
+    uris = sorted(
+        "" if page == app.config.root_doc else app.builder.get_target_uri(page)
+        for page in app.env.found_docs
+    )
+    urls = "".join(f"  <url><loc>{html.escape(urljoin(base, uri))}</loc></url>\n" for uri in uris)
+    write(
+        out / "sitemap.xml",
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n'.encode(),
+    )
+    write(out / "robots.txt", f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n".encode())
+    page = out / "404.html"
+    text = page.read_text(encoding="utf-8")
+    write(page, from_the_root(text, urlsplit(base).path).encode())
+
+
+def setup(app):
+    app.connect("config-inited", find_address, priority=900)
+    app.connect("builder-inited", draw_icon)
+    app.connect("html-page-context", describe)
+    app.connect("html-collect-pages", not_found)
+    # After whatever else changes pages once they are written.
+    app.connect("build-finished", finish, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

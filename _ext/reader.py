@@ -1,0 +1,106 @@
+"""What stands around a page: what a reader can do with it, how much is read, what comes next.
+
+The header's actions lead to this page's notebook in Colab, to its file, and to a new issue that
+says where the error is. What leads to the repository is there once its address is (book.configure).
+Progress and the memory of chapters read are the work of reader.js, in the reader's own browser.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+from zlib import crc32
+
+from docutils import nodes
+
+from book import chapter_of, write
+
+HERE = Path(__file__).parent
+SCRIPTS = [HERE / "reader.js", HERE / "search.js"]
+COLAB = "https://colab.research.google.com/github"
+
+
+def notebook_in_colab(repository: str, branch: str, source: str) -> str:
+    return f"{COLAB}{urlsplit(repository).path}/blob/{branch}/{source}"
+
+
+def new_issue(repository: str, title: str, source: str, version: str) -> str:
+    """A new issue with all that the page knows; reader.js fills in the section on the screen."""
+    body = f"Page: {title} ({source})\nSection: \nVersion: {version}\n\n"
+    body += "**What it says, and what it should say:**\n\n"
+    fields = {"title": f"Error in “{title}”", "body": body}
+    return f"{repository}/issues/new?{urlencode(fields)}"
+
+
+def version_of(confdir) -> str:
+    text = Path(confdir, "pyproject.toml").read_text(encoding="utf-8")
+    return re.search(r'^version = "(.*)"', text, re.MULTILINE)[1]
+
+
+def plain(title: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", title)).split())
+
+
+def actions(app, pagename, context) -> list[dict[str, str]]:
+    """What the header offers on this page, in order."""
+    options = app.config.html_theme_options
+    repository = options.get("repository_url")
+    source = context.get("sourcename")
+    if not source:  # search, index: pages without a source of their own
+        return []
+    found = []
+    if source.endswith(".ipynb"):
+        if repository:
+            branch = options.get("repository_branch") or "main"
+            url = notebook_in_colab(repository, branch, source)
+            found.append({"kind": "colab", "text": "Open in Colab", "url": url})
+        url = context["pathto"](f"_sources/{source}", 1)
+        found.append({"kind": "download", "text": "Download .ipynb", "url": url})
+    if repository:
+        url = new_issue(repository, plain(context["title"]), source, version_of(app.confdir))
+        found.append({"kind": "report", "text": "Report an error here", "url": url})
+    return found
+
+
+def question_of(env, docname) -> str:
+    """A chapter's first section is its question: `Who eats?`; of other pages nothing."""
+    if chapter_of(docname) is None:
+        return ""
+    titles = [entry.astext() for entry in env.tocs[docname].findall(nodes.reference)]
+    return titles[1] if len(titles) > 1 and titles[1].endswith("?") else ""
+
+
+def surround(app, pagename, templatename, context, doctree):
+    """Give the templates what they show; they are in templates/."""
+    context["page_actions"] = actions(app, pagename, context)
+    _, _, after = app.builder.relations.get(pagename, (None, None, None))
+    context["next_question"] = question_of(app.env, after) if after else ""
+    if pagename == "search":
+        app.add_js_file("search.js", loading_method="defer")
+
+
+def configure(app, config):
+    """Runs after book.configure."""
+    options = config.html_theme_options
+    if repository := options.get("repository_url"):
+        options["extra_footer"] += f'<p><a href="{repository}">The source of this book</a></p>'
+    config.templates_path = [str(HERE / "templates"), *config.templates_path]
+
+
+def copy_scripts(app):
+    if app.builder.format == "html":
+        for script in SCRIPTS:
+            write(Path(app.outdir, "_static", script.name), script.read_bytes())
+        app.add_js_file("reader.js", loading_method="defer")
+
+
+def setup(app):
+    app.connect("config-inited", configure, priority=900)
+    app.connect("builder-inited", copy_scripts)
+    app.connect("html-page-context", surround)
+    # Pages built with earlier templates are built again.
+    sources = [Path(__file__), *SCRIPTS, *sorted((HERE / "templates").rglob("*.html"))]
+    version = crc32(b"".join(path.read_bytes() for path in sources))
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

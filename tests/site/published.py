@@ -1,0 +1,82 @@
+"""The book as it will be once the repository's address is set, and a server like its host's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+from pages import ROOT, QuietHandler
+
+REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
+ADDRESS = "https://ada-l.github.io/attention-by-hand/"
+PREFIX = "/attention-by-hand/"
+NOT_NEEDED = (".*", "_build", "node_modules", "tests", "build", "runs", "__pycache__", "*.egg-info")
+
+
+def extension(name: str):
+    """A module of _ext/, loaded as Sphinx would find it."""
+    folder = str(ROOT / "_ext")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+def build(folder: Path) -> Path:
+    """Copy the sources, set the address with the owner's command, build; returns the site.
+
+    A second call returns what the first has built.
+    """
+    book, site = folder / "book", folder / "site"
+    if site.exists():
+        return site
+    shutil.copytree(ROOT, book, ignore=shutil.ignore_patterns(*NOT_NEEDED))
+    (book / "node_modules").symlink_to(ROOT / "node_modules")
+    run = partial(subprocess.run, cwd=book, capture_output=True, text=True)
+    run([sys.executable, "_ext/repository.py", REPOSITORY], check=True)
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    result = run(
+        [*command, "--warningiserror", "--nitpick", "--keep-going", "--quiet"],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(book)},
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    (book / "_build" / "html").rename(site)
+    return site
+
+
+class PagesHandler(QuietHandler):
+    """As GitHub Pages: the site in a folder of its own, 404.html for all that is not there."""
+
+    def translate_path(self, path: str) -> str:
+        inside = path.removeprefix(PREFIX) if path.startswith(PREFIX) else "nothing/here"
+        return super().translate_path(f"/{inside}")
+
+    def send_error(self, code, *arguments, **options) -> None:
+        body = Path(self.directory, "404.html").read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def publishing(folder: Path):
+    """The site's address on this machine, while a server like GitHub's serves it."""
+    handler = partial(PagesHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}{PREFIX}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,291 @@
+"""What stands around a page: its actions, the way on, how far one has read, the search."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from pages import BOOK, ROOT, pages, parsed
+from published import REPOSITORY, publishing
+
+CHAPTER, NEXT = "chapters/01_soft_lookup.html", "chapters/02_scaled_dot_product.html"
+NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
+KEY = "attention-built-by-hand:read"
+TO_THE_END = "window.scrollTo(0, document.documentElement.scrollHeight)"
+
+
+def actions(soup: BeautifulSoup) -> dict[str, str]:
+    return {link["data-action"]: link["href"] for link in soup.select(".page-action")}
+
+
+def published_page(published, page: str) -> BeautifulSoup:
+    return BeautifulSoup((published / page).read_text(encoding="utf-8"), "html.parser")
+
+
+# --- what can be done with a page -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_chapter_can_be_downloaded(book, path):
+    page = f"chapters/{path.stem}.html"
+    target = (BOOK / page).parent / actions(parsed(page))["download"]
+    assert json.loads(target.read_bytes()) == json.loads(path.read_bytes())
+
+
+def test_without_an_address_nothing_leads_there(book):
+    if ".invalid" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
+        pytest.skip("the address is set")
+    offered = {kind for page in pages() for kind in actions(parsed(page))}
+    assert offered == {"download"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_colab_opens_the_same_notebook_and_the_same_branch(published, path):
+    url = actions(published_page(published, f"chapters/{path.stem}.html"))["colab"]
+    start = f"https://colab.research.google.com/github{urlsplit(REPOSITORY).path}/blob/"
+    assert url.startswith(start)
+    branch, _, source = url.removeprefix(start).partition("/")
+    assert ROOT / source == path
+    # The library that it installs there is of the branch that it opens.
+    installed = (published.parent / "book" / source).read_text(encoding="utf-8")
+    assert f"git+{REPOSITORY}@{branch}" in installed
+
+
+def test_an_error_is_reported_with_its_place(published):
+    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.M)[1]
+    reported = 0
+    for path in sorted(published.rglob("*.html")):
+        page = path.relative_to(published).as_posix()
+        if page.startswith("_"):
+            continue
+        soup = published_page(published, page)
+        url = actions(soup).get("report")
+        if page in ("404.html", "search.html"):
+            assert url is None
+            continue
+        reported += 1
+        assert url.startswith(f"{REPOSITORY}/issues/new?")
+        fields = parse_qs(urlsplit(url).query, strict_parsing=True)
+        title = " ".join(soup.h1.get_text().removesuffix("#").split())
+        assert fields["title"] == [f"Error in “{title}”"]
+        (body,) = fields["body"]
+        source = re.search(r"^Page: .* \((.*)\)$", body, re.M)[1]
+        assert (ROOT / source).stem == page.rpartition("/")[2].removesuffix(".html")
+        assert (ROOT / source).is_file()
+        assert f"\nVersion: {version}\n" in body
+    assert reported > 5
+
+
+@pytest.mark.browser
+def test_a_report_names_the_section_on_the_screen(browser, published):
+    with publishing(published) as base:
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        page.goto(base + CHAPTER)
+        report = page.get_by_role("link", name="Report an error here")
+
+        def section() -> str:
+            report.focus()
+            url = report.get_attribute("href")
+            (body,) = parse_qs(urlsplit(url).query)["body"]
+            return re.search(r"^Section: (.*)$", body, re.M)[1]
+
+        assert section() == ""
+        report.blur()
+        for _ in range(3):  # figures that wake on the way make the page longer
+            page.evaluate("document.querySelector('#exercises').scrollIntoView()")
+            page.wait_for_timeout(300)
+        assert section().startswith("Exercises (#exercises)")
+        page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1440, 1100, 768, 390, 320])
+def test_header_at_every_width(browser, published, width):
+    """Nothing twice, nothing too small to touch, nothing cut off; words where there is room."""
+    with publishing(published) as base:
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        page.goto(base + CHAPTER)
+        header = page.locator(".bd-header-article")
+        for name in ("Open in Colab", "Download .ipynb", "Report an error here", "Color mode"):
+            assert (
+                header.get_by_role("link", name=name)
+                .or_(header.get_by_role("button", name=name))
+                .count()
+                == 1
+            )
+        assert page.get_by_role("button", name="Search").count() == 1
+        boxes = [
+            box
+            for control in header.locator("a, button").all()
+            if control.is_visible() and (box := control.bounding_box())
+        ]
+        assert len(boxes) >= 5
+        assert [box for box in boxes if box["width"] < 32 or box["height"] < 32] == []
+        assert [box for box in boxes if box["x"] < 0 or box["x"] + box["width"] > width] == []
+        boxes.sort(key=lambda box: box["x"])
+        for one, other in itertools.pairwise(boxes):
+            assert one["x"] + one["width"] <= other["x"] + 0.5
+        words = header.locator(".page-action-text").first.bounding_box()["width"] > 20
+        assert words == (width > 992)
+        page.close()
+
+
+# --- the way on -----------------------------------------------------------------------------------
+
+
+def test_the_next_page_is_named_with_its_question(book):
+    following = parsed(CHAPTER).select_one("a.right-next")
+    there = parsed(NEXT)
+    assert following["href"] == "02_scaled_dot_product.html"
+    assert following["rel"] == ["next"]
+    title = following.select_one(".prev-next-title").get_text()
+    assert title == there.h1.get_text().removesuffix("#")
+    question = following.select_one(".prev-next-question").get_text()
+    assert question.endswith("?")
+    assert question == there.select_one("article h2").get_text().removesuffix("#")
+    # An appendix asks nothing.
+    assert parsed("chapters/13_training.html").select(".prev-next-question") == []
+
+
+# --- how far one has read -------------------------------------------------------------------------
+
+
+def progress(page) -> float:
+    page.wait_for_timeout(150)
+    box = page.locator(".reading-progress").bounding_box()
+    return box["width"] / page.evaluate("document.documentElement.clientWidth")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_progress_and_memory(visit, scheme):
+    page, watch = visit(CHAPTER, scheme, figures=".nothing")
+    assert progress(page) == 0
+    assert page.locator(".reading-memory").is_hidden()
+    page.evaluate("window.scrollTo(0, 2500)")
+    assert 0.05 < progress(page) < 0.9
+    assert page.locator(".read-tick").count() == 0
+    for _ in range(3):  # figures that wake on the way make the page longer
+        page.evaluate(TO_THE_END)
+        page.wait_for_timeout(300)
+    assert progress(page) == pytest.approx(1, abs=0.01)
+    chapters = page.locator("nav.bd-links")
+    first = chapters.get_by_role("link", name="A dictionary that answers almost")
+    assert "(read)" in first.aria_snapshot()
+    # Another page of the book remembers, and a reader can clear it.
+    page.goto(page.url.replace(CHAPTER, NEXT))
+    assert page.locator(".read-tick").count() == 1
+    assert "(read)" in first.aria_snapshot()
+    assert "1 of 3" in page.locator(".reading-memory").inner_text()
+    page.get_by_role("button", name="Clear the marks of chapters read").press("Enter")
+    assert page.locator(".read-tick").count() == 0
+    assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
+    assert page.evaluate("document.activeElement.className") == "reading-memory"
+    page.reload()
+    assert page.locator(".read-tick").count() == 0
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "7", "[null]"])
+def test_a_spoiled_memory_harms_nothing(visit, stored):
+    page, watch = visit(CHAPTER, figures=".nothing")
+    page.evaluate(f"localStorage.setItem('{KEY}', '{stored}')")
+    page.reload()
+    page.evaluate(TO_THE_END)
+    page.locator(".read-tick").wait_for()
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+def test_without_storage_the_bar_still_moves(visit):
+    page, watch = visit(CHAPTER, figures=".nothing")
+    page.add_init_script("""
+        for (const name of ["getItem", "setItem", "removeItem"]) {
+          const usual = Storage.prototype[name];
+          Storage.prototype[name] = function (key, ...rest) {
+            if (key.endsWith(":read")) throw new DOMException("refused", "SecurityError");
+            return usual.call(this, key, ...rest);
+          };
+        }
+    """)
+    page.reload()
+    page.evaluate(TO_THE_END)
+    assert progress(page) > 0.5
+    assert page.locator(".read-tick").count() == 0
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+def test_the_bar_moves_nothing_and_is_not_printed(visit):
+    page, _ = visit(CHAPTER, figures=".nothing")
+    bar = page.locator(".reading-progress")
+    assert bar.get_attribute("aria-hidden") == "true"
+    layout = "[...document.querySelectorAll('nav.bd-links li, article h1')].map((e) => e.offsetTop)"
+    before = page.evaluate(layout)
+    page.evaluate(f"localStorage.setItem('{KEY}', JSON.stringify(['chapters/01_soft_lookup']))")
+    page.reload()
+    page.locator(".read-tick").wait_for()
+    assert page.evaluate(layout) == before
+    page.emulate_media(media="print")
+    assert bar.is_hidden()
+
+
+def test_only_chapters_have_a_bar(book):
+    """The script looks for the number in the title."""
+    numbered = {page for page in pages() if parsed(page).select("article h1 .chapter-number")}
+    assert numbered == {f"chapters/{path.stem}.html" for path in NOTEBOOKS}
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_from_the_keyboard(visit, scheme):
+    page, watch = visit(CHAPTER, scheme, figures=".nothing")
+    page.keyboard.press("Control+k")
+    field = page.locator("#pst-search-dialog input")
+    field.wait_for(state="visible")
+    page.keyboard.type("cross-attention")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=cross-attention")
+    results = page.locator("#search-results ul.search > li")
+    page.get_by_text("Search finished").wait_for()
+    page.wait_for_timeout(500)
+    links = [link.get_attribute("href") for link in results.locator("> a").all()]
+    assert any(link.startswith("chapters/glossary.html#term-cross-attention") for link in links)
+    assert any(link.startswith("chapters/13_training.html") for link in links)
+    assert watch.complaints == {}
+    if scheme == "http":
+        assert results.locator("p.context").count() > 0
+    face = "(e) => getComputedStyle(e).fontFamily.split(',')[0]"
+    assert "Source Serif" in page.locator("h1:visible").evaluate(face)
+    assert "Source Serif" in results.locator("> a").first.evaluate(face)
+    results.locator("> a[href*='term-cross-attention']").first.click()
+    page.wait_for_url("**/glossary.html*")
+    assert page.locator("dt#term-cross-attention").is_visible()
+
+
+@pytest.mark.browser
+def test_excerpts_are_prose(visit):
+    """A formula once, and not as HTML, MathML and TeX in a row; no table of contents."""
+    page, _ = visit("search.html?q=softmax", figures=".nothing")
+    page.get_by_text("Search finished").wait_for()
+    page.locator("p.context").first.wait_for()
+    page.wait_for_timeout(500)
+    text = " ".join(page.locator("p.context").all_inner_texts())
+    assert "s_i is the score of key i" in text
+    assert "frac" not in text
+    assert "Contents" not in text
+
+
+@pytest.mark.browser
+def test_a_search_that_finds_nothing_says_so(visit):
+    page, watch = visit("search.html?q=zzyzx", figures=".nothing")
+    page.get_by_text("did not match any documents").wait_for()
+    assert watch.complaints == {}
