@@ -9,7 +9,10 @@ from typing import Any
 from transformer_lib.figures import widgets
 from transformer_lib.figures.widgets.base import LiveFigure
 
-RUN = [[step, 1.5 + 5 * 2.718 ** (-step / 3000)] for step in range(100, 20_000, 400)]
+RUN = [
+    [step, 1.5 + 5 * 2.718 ** (-step / 3000), 0.002 * min(step / 1000, (1000 / step) ** 0.5)]
+    for step in range(100, 20_000, 400)
+]
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def test_a_tensor_is_a_list_of_numbers_too():
         (ScheduleExplorer, {"warmup": 9}, ValueError, "warmup must be from 10 to 10000; got 9"),
         (ScheduleExplorer, {"steps": 500}, ValueError, "step must be at most steps, 500"),
         (ScheduleExplorer, {"d_model": 500}, ValueError, "d_model must be a power of two"),
-        (ScheduleExplorer, {"run": [[1, 2, 3]]}, ValueError, r"run\[0\] must be a step and a loss"),
+        (ScheduleExplorer, {"run": [[1]]}, ValueError, r"run\[0\] must be a step, a loss"),
+        (ScheduleExplorer, {"run": [[1, 2, 3], [2, 2]]}, ValueError, r"run\[1\] must have a rate"),
         (ScheduleExplorer, {"run": [[5, 2], [5, 1]]}, ValueError, r"run\[1\] must come after"),
     ],
 )

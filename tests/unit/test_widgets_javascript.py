@@ -235,11 +235,15 @@ def test_marks_of_a_recorded_run(js, run):
     assert [tuple(mark) for mark in page] == want
 
 
-def test_loss_of_a_recorded_run_at_a_step(js):
-    run = [[10, 4.0], [20, 2.0], [40, 1.0]]
-    body = "return [5, 10, 15, 20, 30, 40, 41].map((step) => m.lossAt(given.run, step));"
-    assert js("schedule_explorer.js", body, run=run) == [None, 4, 3, 2, 1.5, 1, None]
-    assert js("schedule_explorer.js", "return m.lossAt([], 3);") is None
+def test_loss_and_rate_of_a_recorded_run_at_a_step(js):
+    run = [[10, 4.0, 0.1], [20, 2.0, 0.3], [40, 1.0, 0.2]]
+    body = "return [5, 10, 15, 20, 30, 40, 41].map((s) => m.runAt(given.run, s, given.what));"
+    assert js("schedule_explorer.js", body, run=run, what="loss") == [None, 4, 3, 2, 1.5, 1, None]
+    rates = js("schedule_explorer.js", body, run=run, what="rate")
+    assert rates[1:-1] == pytest.approx([0.1, 0.2, 0.3, 0.25, 0.2])
+    assert rates[0] is rates[-1] is None
+    assert js("schedule_explorer.js", "return m.runAt([], 3);") is None
+    assert js("schedule_explorer.js", "return m.runAt([[3, 1]], 3, 'rate');") is None
 
 
 def test_axes_end_on_round_numbers(js):

@@ -15,12 +15,14 @@ export const inverseSqrt = (step, { warmup, top }) => top * Math.min(step / warm
 export const cosine = (step, { warmup, top, last }) => (step < warmup ? (top * step) / warmup
   : (top * (1 + Math.cos((Math.PI * clamp(step - warmup, 0, last - warmup)) / Math.max(1, last - warmup)))) / 2);
 
-/** The loss of a run at a step, on the line between the two records around it; null outside the run. */
-export function lossAt(run, step) {
+/** The loss of a run at a step, or its rate, on the line between the two records around it; null where it has none. */
+export function runAt(run, step, what = "loss") {
+  const column = what === "loss" ? 1 : 2;
   const i = run.findIndex(([at]) => at >= step);
-  if (i < 0 || (i === 0 && run[0][0] > step)) return null;
-  const [[a, low], [b, high]] = [run[Math.max(0, i - 1)], run[i]];
-  return a === b ? high : low + ((high - low) * (step - a)) / (b - a);
+  if (i < 0 || (i === 0 && run[0][0] > step) || run[i].length <= column) return null;
+  const [before, after] = [run[Math.max(0, i - 1)], run[i]];
+  const share = before === after ? 1 : (step - before[0]) / (after[0] - before[0]);
+  return before[column] + (after[column] - before[column]) * share;
 }
 
 /** Where a run first came down to whole, or else half, losses: [step, loss], six of them at most. */
@@ -59,13 +61,18 @@ function build({ get, change }) {
   const warmup = slider({ label: "warm-up steps", ...decades(10, 60), show: round, onInput: (value) => change({ warmup: Math.min(value, last) }) });
   const peak = slider({ label: "peak", ...decades(1e-5, 60), show: rate, onInput: (value) => change({ peak: value }) });
   const others = ["constant", "cosine"].map((name) => toggle({ label: name, onInput: (on) => change({ [name]: on }) }));
+  const key = (name, text) => html("span", { class: `se-key se-${name}` }, svg("svg", { width: 30, height: 8, "aria-hidden": "true" },
+    svg("line", { x1: 2, x2: 28, y1: 4, y2: 4, class: `se-line se-${name}` })), text);
+  others.forEach((other, i) => other.element.append(key(["constant", "cosine"][i], "")));
   const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ logarithmic: on }) });
 
   let [x, y] = [null, null];
   let frame = svg("g");
   const lines = ["constant", "cosine", "paper"].map((name) => svg("polyline", { class: `se-line se-${name}` }));
-  const names = ["constant", "cosine", "the paper’s"].map((text) => svg("text", { class: "lf-halo", text, "text-anchor": "end" }));
   const top = svg("g", {}, svg("circle", { r: 4, class: "se-top" }), svg("text", { class: "lf-halo", y: -10 }));
+  const rated = run.length > 0 && run[0].length > 2; // the run's own rates are known: its marks stand on them, else on the axis
+  const runTop = rated ? Math.max(...run.map(([, , r]) => r)) : 0;
+  const runLine = svg("polyline", { class: "se-line se-run" });
   const marks = milestones(run).map(([, loss]) => svg("g", {}, svg("circle", { r: 4, class: "se-mark" }),
     svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` })));
   const line = svg("line", { y1: TOP, y2: BOTTOM, class: "se-cursor" });
@@ -74,7 +81,7 @@ function build({ get, change }) {
   const handle = draggable(svg("g", { "aria-label": "step" }, svg("circle", { r: 18, class: "lf-touch" }), svg("circle", { r: 8, class: "lf-knob" })), {
     at: () => [x(get("step")), 0], to: (px, up) => change({ step: clamp(Math.round(x.invert(px + up)), 1, last) }),
     point: (event) => [pointIn(picture, event)[0], 0], step: 4, leap: 40 });
-  picture.append(frame, ...lines, ...names, line, ...marks, top, handle);
+  picture.append(frame, ...lines, runLine, line, ...marks, top, handle);
   const size = fluid(picture, HEIGHT, () => draw());
 
   function draw() {
@@ -93,7 +100,7 @@ function build({ get, change }) {
 
     const { width } = size;
     const right = width - 24;
-    const [high, parts] = roundUp(shape.top * 1.05, wide ? [[10]] : undefined);
+    const [high, parts] = roundUp(Math.max(shape.top, runTop) * 1.05, wide ? [[10]] : undefined);
     const low = wide ? high / 1e4 : 0;
     x = scale([wide ? 1 : 0, last], [LEFT, right], wide);
     y = scale([low, high], [BOTTOM, TOP], wide);
@@ -109,35 +116,37 @@ function build({ get, change }) {
     const up = (r) => y(Math.max(r, low));
     ["constant", "cosine", "paper"].forEach((name, i) => set(lines[i], { visibility: name === "paper" || get(name) ? "visible" : "hidden",
       points: grid.map((s) => `${fixed(x(s), 1)},${up(curves[name](s)).toFixed(1)}`).join(" ") }));
-    const aside = wide ? 0.985 * last : x.invert(LEFT + 0.82 * (right - LEFT)); // where the cosine's name stands
-    [[wide ? LEFT + 70 : right, up(shape.top) - 7, get("constant")], [x(aside) - 8, up(curves.cosine(aside)) + 8, get("cosine")], [right, up(curves.paper(last)) + 19, true]]
-      .forEach(([nx, ny, on], i) => set(names[i], { x: nx, y: ny, visibility: on ? "visible" : "hidden" }));
     const place = (element, s) => set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
     place(top, shape.warmup);
     const late = x(shape.warmup) > (LEFT + right) / 2;
     const at = width > 420 ? ` at step ${round(shape.warmup)}` : "";
     set(top.lastChild, { text: `peak ${rate(shape.top)}${at}`, "text-anchor": late ? "end" : "start", x: late ? -8 : 8 });
-    let [px, py] = [-99, -99]; // the last mark with words: words that would cover it are left out
+    let [px, py] = [-99, -99]; // the last mark with words: words that would cover it, or the peak's, are left out
+    const peakWords = [x(shape.warmup) - (late ? 190 : 0), x(shape.warmup) + (late ? 0 : width > 420 ? 190 : 90)];
     milestones(run).forEach(([s], i) => {
-      const [mx, my] = [x(clamp(s, 1, last)), up(curves.paper(clamp(s, 1, last)))];
-      const room = Math.abs(mx - px) > 52 || Math.abs(my - py) > 16;
-      if (room) [px, py] = [mx, my];
+      const [mx, my] = [x(clamp(s, 1, last)), rated ? up(runAt(run, s, "rate")) : BOTTOM];
       set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
-      // left of a climbing curve, if the axis leaves room, below a falling one
-      const [dx, dy, anchor] = s >= shape.warmup ? [0, 20, "middle"] : mx > LEFT + 64 ? [-10, 0, "end"] : [10, 8, "start"];
+      // above the axis; left of a climbing curve, if the axis leaves room, below a falling one
+      const climbs = rated && runAt(run, s, "rate") < runTop && s < run.find(([, , r]) => r === runTop)[0];
+      const [dx, dy, anchor] = !rated ? [0, -10, "middle"] : !climbs ? [0, 20, "middle"] : mx > LEFT + 64 ? [-10, 0, "end"] : [10, 8, "start"];
+      const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where its words begin
+      const free = Math.abs(my + dy - up(shape.top) + 10) > 16 || beside > peakWords[1] || beside + 44 < peakWords[0];
+      const room = free && (Math.abs(mx - px) > 52 || Math.abs(my - py) > 16);
+      if (room) [px, py] = [mx, my];
       set(marks[i].lastChild, { x: dx, y: dy, "text-anchor": anchor, visibility: room ? "visible" : "hidden" });
     });
     place(handle, step);
     set(line, { x1: x(step), x2: x(step) });
-    const loss = lossAt(run, step);
+    const [loss, pace] = ["loss", "rate"].map((what) => runAt(run, step, what));
+    set(runLine, { points: rated ? run.filter(([s]) => s <= last).map(([s, , r]) => `${fixed(x(Math.max(1, s)), 1)},${fixed(up(r), 1)}`).join(" ") : "" });
     set(handle, { "aria-valuenow": step, "aria-valuemin": 1, "aria-valuemax": last, "aria-valuetext": `step ${round(step)}, rate ${rate(here)}` });
     const where = step < shape.warmup ? "still climbing" : step === shape.warmup ? "at the top" : "on the way down";
     return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
-      loss === null ? "" : ` The recorded run was at a loss of ${fixed(loss)} there.`}`;
+      loss === null ? "" : ` The recorded run was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`}`;
   }
 
   return { controls: [height.element, model.element, peak.element, warmup.element, ...others.map((other) => other.element), log.element],
-    picture: [html("div", { class: "lf-wide" }, picture)], draw };
+    picture: [html("div", { class: "lf-wide" }, html("p", {}, key("paper", "this schedule"), rated ? key("run", "the recorded run’s") : null), picture)], draw };
 }
 
 export default live({

@@ -23,11 +23,11 @@ def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
     """
     if not run:
         return []
-    first, best = run[0][1], min(loss for _, loss in run)
+    first, best = run[0][1], min(record[1] for record in run)
     sizes = (0.1, 0.2, 0.5, 1, 2, 5)
     size = next((s for s in sizes if math.floor(first / s) - math.ceil(best / s) < 6), 10)
     levels = [n * size for n in range(math.ceil(best / size), math.floor(first / size) + 1)]
-    return [(next(s for s, loss in run if loss <= level), level) for level in levels]
+    return [(next(record[0] for record in run if record[1] <= level), level) for level in levels]
 
 
 class ScheduleExplorer(LiveFigure):
@@ -40,7 +40,8 @@ class ScheduleExplorer(LiveFigure):
         peak: the highest rate, 0.00001 to 0.01; counts if ``height="peak"``.
         steps: the last step shown.
         step: the step that is read.
-        run: a recorded run, ``[[step, loss], …]`` in the order of its steps; empty for none.
+        run: a recorded run, ``[[step, loss, rate], …]`` in the order of its steps; empty for none.
+            Its marks stand on its own rates, whatever the reader turns; without them, on the axis.
         constant: whether to show a constant rate.
         cosine: whether to show a cosine.
         logarithmic: whether both axes are logarithmic.
@@ -86,8 +87,12 @@ class ScheduleExplorer(LiveFigure):
     def _in_order(self, proposal: Any) -> list:
         run = proposal["value"]
         for i, record in enumerate(run):
-            if len(record) != 2:
-                raise ValueError(f"run[{i}] must be a step and a loss; got {record}")
+            if len(record) not in (2, 3):
+                raise ValueError(f"run[{i}] must be a step, a loss and a rate; got {record}")
+            if len(record) != len(run[0]):
+                raise ValueError(
+                    f"run[{i}] must have a rate if and only if run[0] has; got {record}"
+                )
             if i and record[0] <= run[i - 1][0]:
                 raise ValueError(
                     f"run[{i}] must come after step {run[i - 1][0]}; got step {record[0]}"
@@ -125,14 +130,20 @@ class ScheduleExplorer(LiveFigure):
             f"peak {top:.2g} at step {self.warmup:,}", (self.warmup, top), (8, 4),
             textcoords="offset points",
         )  # fmt: skip
+        own = {record[0]: record[2] for record in self.run if len(record) > 2}
+        if own:
+            ax.plot(
+                list(own), list(own.values()), ls=":", color=style.INK, lw=1.5, label="the run's"
+            )
+        highest = max(top, *own.values()) if own else top
         free = None  # where the last label stands, in shares of the axes
         for step, loss in milestones(self.run):
-            height = self.rates(np.array([step]))["paper"][0]
-            ax.plot(step, height, "o", color=style.ACCENT, mec=style.CARD)
-            place = np.array([step / self.steps, height / top])
+            height = own.get(step, 0.0)
+            ax.plot(step, height, "o", color=style.CARD, mec=style.INK, clip_on=False)
+            place = np.array([step / self.steps, height / highest])
             if free is None or np.abs(place - free).max() > 0.07:
                 ax.annotate(
-                    f"loss {loss:g}", (step, height), (6, -10),
+                    f"loss {loss:g}", (step, height), (8, -12 if own else 8),
                     textcoords="offset points", fontsize=8,
                 )  # fmt: skip
                 free = place
@@ -140,8 +151,8 @@ class ScheduleExplorer(LiveFigure):
         ax.axvline(self.step, color=style.INK, lw=0.8, ls="--")
         ax.set(xlabel="step", ylabel="learning rate")
         if self.logarithmic:
-            ax.set(xscale="log", yscale="log", ylim=(top / 1e4, top * 1.5))
+            ax.set(xscale="log", yscale="log", ylim=(highest / 1e4, highest * 1.5))
         else:
-            ax.set(xlim=(0, self.steps), ylim=(0, top * 1.15))
+            ax.set(xlim=(0, self.steps), ylim=(0, highest * 1.15))
         ax.legend(loc="upper right")
         return figure
