@@ -52,7 +52,9 @@ def show(browser, tmp_path):
 
     def show(*figures, attributes="", fragment="", **options):
         states = [dict(figure.get_state()) for figure in figures]
-        text = PAGE.replace("CSS", states[0]["_css"]).replace("ATTRIBUTES", attributes)
+        text = PAGE.replace("CSS", "\n".join(state["_css"] for state in states)).replace(
+            "ATTRIBUTES", attributes
+        )
         path = tmp_path / "page.html"
         path.write_text(text.replace("STATES", json.dumps(states).replace("</", "<\\/")))
         context = browser.new_context(**options)

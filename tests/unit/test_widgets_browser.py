@@ -13,6 +13,7 @@ from figure_page import PUBLISHED, SETTLE, status
 from transformer_lib.figures.widgets import (
     MixingMatrix,
     SoftLookup,
+    base,
 )
 
 pytestmark = pytest.mark.browser
@@ -30,6 +31,21 @@ def test_nothing_jumps_and_nothing_sticks_out(show, name, width):
         heights.add(round(box["height"]))
     assert max(heights) - min(heights) <= 1
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_other_figures_on_the_page_change_nothing(show, name):
+    """Each brings the kit's sheet along; one that comes later must not undo a figure's own."""
+    page = show(make(name), viewport={"width": 760, "height": 800})
+    places = """() => [...document.querySelectorAll("figure *")].map((e) => {
+      const { x, y, width, height } = e.getBoundingClientRect();
+      return [e.tagName, e.getAttribute("class"), x, y, width, height].join(" ");
+    })"""
+    page.evaluate(SETTLE)
+    before = page.evaluate(places)
+    page.add_style_tag(content=base.read("kit.css"))
+    page.evaluate(SETTLE)
+    assert page.evaluate(places) == before
 
 
 def test_what_the_reader_does_reaches_the_kernel(show):
