@@ -16,8 +16,7 @@
 
   function recall() {
     try {
-      const pages = JSON.parse(localStorage.getItem(KEY));
-      return new Set(Array.isArray(pages) ? pages : []);
+      return new Set(JSON.parse(localStorage.getItem(KEY)));
     } catch {
       return new Set();
     }

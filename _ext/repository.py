@@ -19,7 +19,7 @@ from typing import NamedTuple
 UNSET = "https://repository.invalid/owner/attention-built-by-hand"
 
 # GitHub's own rules for names. No user, port, query or fragment: the address is pasted into
-# commands. Colab's launch buttons open GitHub alone, hence no other host.
+# commands. Colab's launch links open GitHub alone, hence no other host.
 OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}"
 NAME = r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 GITHUB = re.compile(rf"https://github\.com/({OWNER})/({NAME})")
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
         print(f"{place.address}  {place.path.relative_to(root)}")
     addresses = {place.address for place in found}
     if addresses == {UNSET}:
-        print("Not set yet: launch buttons are off.")
+        print("Not set yet: no page leads there.")
     return 0 if len(addresses) == 1 else 1
 
 

@@ -231,6 +231,8 @@ def test_the_bar_moves_nothing_and_is_not_printed(visit):
     page.reload()
     page.locator(".read-tick").wait_for()
     assert page.evaluate(layout) == before
+    page.evaluate("window.scrollTo(0, 2500)")
+    assert progress(page) > 0.05
     page.emulate_media(media="print")
     assert bar.is_hidden()
 
