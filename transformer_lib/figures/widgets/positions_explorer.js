@@ -133,7 +133,7 @@ function build({ get, change }) {
     const stride = [2, 4, 8, 16, 32, 64].find((s) => n / s <= room.width / 110);
     const ticks = steps(2 * Math.floor(last / stride) + 1, -Math.floor(last / stride)).map((i) => [i * stride, fixed(i * stride, 0)]);
     grid = swap(grid, axes({ ...frameOf, x, y: up, xTicks: ticks, xLabel: "distance, b − a",
-      yLabel: kind === "rotary" ? "dot product of query and key" : "dot product of rows a and b",
+      yLabel: "dot product a · b",
       yTicks: steps(5, -2).map((i) => (i * d) / 4).filter((tick) => up(tick) <= frameOf.bottom).map((tick) => [tick, fixed(tick, tick % 1 ? 1 : 0)]) }));
     set(line, { points: list.map((value, i) => `${x(i - last).toFixed(1)},${up(value).toFixed(1)}`).join(" ") });
   }

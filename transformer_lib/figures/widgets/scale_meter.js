@@ -80,12 +80,12 @@ function build({ get, change }) {
   const frame = { y, left: LEFT, right: RIGHT, top: TOP, bottom: BOTTOM, yTicks: ticks };
   const xScore = scale([-REACH, REACH], [LEFT, RIGHT]);
   const area = svg("path", { class: "sm-area" });
-  const scoresPicture = canvas(WIDTH, HEIGHT, { "aria-hidden": "true" },
+  const scoresPicture = canvas(WIDTH, HEIGHT, { class: "lf-svg sm-picture", "aria-hidden": "true" },
     axes({ ...frame, x: xScore, xTicks: [-80, -40, 0, 40, 80].map((s) => [s, fixed(s, 0)]), xLabel: "score, all queries and keys",
       yLabel: "how often (highest = 1)" }), area);
   const xKey = scale([0.5, KEYS + 0.5], [LEFT, RIGHT]);
   const bars = steps(KEYS).map((k) => svg("rect", { x: xKey(k + 0.6), width: xKey(1.4) - xKey(0.6), class: "sm-bar" }));
-  const weightsPicture = canvas(WIDTH, HEIGHT, { "aria-hidden": "true" },
+  const weightsPicture = canvas(WIDTH, HEIGHT, { class: "lf-svg sm-picture", "aria-hidden": "true" },
     axes({ ...frame, x: xKey, xTicks: [1, 4, 8, 12, 16].map((k) => [k, String(k)]), xLabel: "key, for the first query", yLabel: "weight (dashed: all alike, 1/16)" }),
     ...bars, svg("line", { class: "sm-uniform", x1: LEFT, x2: RIGHT, y1: y(1 / KEYS), y2: y(1 / KEYS) }));
 
