@@ -12,6 +12,7 @@ MADE      := $(VENV)/.made
 WITH_SITE := $(VENV)/.with-site
 WITH_ALL  := $(VENV)/.with-all
 ASSETS    := node_modules/.package-lock.json
+CHECKERS  := node_modules/axe-core/package.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
 test coverage: export OMP_NUM_THREADS ?= 1
@@ -34,7 +35,7 @@ serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"
 	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT)
 
-test: $(WITH_ALL)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
+test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
 	@echo "== 1/4  style and types"
 	@$(MAKE) --no-print-directory lint
 	@echo "== 2/4  library: unit tests, the lines they run, doctests"
@@ -108,3 +109,9 @@ $(ASSETS): package.json package-lock.json | $(WITH_SITE)
 	@echo "Fetching fonts and style sheets"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --omit=dev --loglevel=error > /dev/null
 	@touch $@
+
+# What looks at pages and is not part of them; npm replaces the whole folder.
+$(CHECKERS): package.json package-lock.json | $(WITH_SITE)
+	@echo "Fetching fonts, style sheets and what checks pages"
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --loglevel=error > /dev/null
+	@touch $@ $(ASSETS)

@@ -1,0 +1,58 @@
+"""What the theme and Sphinx leave out for readers who do not see the page, put in at the end.
+
+Each change answers a finding of axe-core (tests/site/test_accessibility.py), which says whether it
+is still needed.
+"""
+
+import re
+from pathlib import Path
+
+from book import write
+
+CHANGES = [
+    # Logo and search stand in no landmark.
+    (r'(<div id="pst-primary-sidebar")', r'\1 role="region" aria-label="Book"'),
+    # A button is called what it says, and what is said on it is an icon's, or nothing.
+    (r'(<button class="btn search-button-field[^"]*") title="\w+" aria-label="\w+"', r"\1"),
+    (r'(<i class="theme-switch[^>]*data-mode="\w+")\s+title="[^"]*"', r"\1"),
+    # What opens a part of the contents has no name.
+    (
+        r'(<a class="reference internal" href="[^"]*">([^<]*)</a><details[^>]*><summary)>',
+        r'\1 aria-label="Pages of \2">',
+    ),
+    # sphinx-exercise calls the inside of every box by the same id.
+    (r'<section id="(exercise|solution)-content">', r'<section class="\1-content">'),
+]
+SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
+# Parameters on lines of their own are a list of definitions without a term.
+IN_SIGNATURE = [
+    (r"<dl>", '<span class="sig-lines">'),
+    (r"<dd>", '<span class="sig-line">'),
+    (r"</d[ld]>", "</span>"),
+]
+
+
+def changed(text: str) -> str:
+    for pattern, better in CHANGES:
+        text = re.sub(pattern, better, text)
+    return SIGNATURE.sub(mend_signature, text)
+
+
+def mend_signature(found) -> str:
+    text = found[0]
+    for pattern, better in IN_SIGNATURE:
+        text = re.sub(pattern, better, text)
+    return text
+
+
+def change_pages(app, exception):
+    if app.builder.format == "html" and exception is None:
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            write(page, changed(text).encode())
+
+
+def setup(app):
+    # Before the assets are made light, which ends the build.
+    app.connect("build-finished", change_pages, priority=600)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
