@@ -17,9 +17,11 @@ CHANGES = [
     (r'(<i class="theme-switch[^>]*data-mode="\w+")\s+title="[^"]*"', r"\1"),
     # What opens a part of the contents has no name.
     (
-        r'(<a class="reference internal" href="[^"]*">([^<]*)</a><details[^>]*><summary)>',
+        r'(<a class="[^"]*\breference internal" href="[^"]*">([^<]*)</a><details[^>]*><summary)>',
         r'\1 aria-label="Pages of \2">',
     ),
+    # The entries of a list are its items; this role is none for a div.
+    (r'role="doc-biblioentry"', 'role="listitem"'),
     # sphinx-exercise calls the inside of every box by the same id.
     (r'<section id="(exercise|solution)-content">', r'<section class="\1-content">'),
 ]

@@ -77,7 +77,8 @@ def visit_inline(translator, node):
 
 
 def visit_block(translator, node):
-    translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    # The second class lets the theme's script bring the keyboard to an equation that scrolls.
+    translator.body.append(translator.starttag(node, "div", CLASS="math jp-RenderedHTMLCommon"))
     if node["number"]:
         numbers = translator.builder.fignumbers.get("displaymath", {})
         number = ".".join(map(str, numbers.get(node["ids"][0], ()))) or node["number"]

@@ -1,0 +1,155 @@
+"""Works by chapter: a link to a paper is a citation, and each chapter ends with what it cites.
+
+In a notebook a work is cited by a link to its own address, `[Liu et al., 2020](https://…)`: plain
+Markdown, which leads to the paper wherever the notebook is read. If references.bib has the address,
+the link leads, on the page, to the work's entry under *References*, which has the address and a way
+back to each place. Under *Further reading* it goes on leading to the paper itself. The appendix has
+all works, and says which chapters cite each.
+"""
+
+from pathlib import Path
+from zlib import crc32
+
+from docutils import nodes
+from pybtex.database import parse_file
+from pybtex.plugin import register_plugin
+from pybtex.richtext import HRef, Tag, Text
+from pybtex.style import FormattedEntry
+from pybtex.style.formatting import BaseStyle
+from pybtex_docutils import Backend
+from sphinx.util.nodes import make_refnode
+
+from book import chapter_of
+from tooltips import as_text
+
+APPENDIX = "chapters/bibliography"
+MOST_AUTHORS = 6
+FURTHER = "Further reading"
+
+
+class BookStyle(BaseStyle):
+    """Ashish Vaswani, Noam Shazeer, … and 3 others (2017). *Attention Is All You Need*. NIPS 30."""
+
+    default_sorting_style = "author_year_title"
+
+    def format_entry(self, label, entry, bib_data=None):
+        return FormattedEntry(entry.key, self.told(entry), label)
+
+    def told(self, entry) -> Text:
+        names = [
+            " ".join(str(part) for part in (*person.rich_first_names, *person.rich_middle_names,
+                                            *person.rich_prelast_names, *person.rich_last_names))
+            for person in entry.persons["author"]
+        ]  # fmt: skip
+        if len(names) > MOST_AUTHORS:
+            names[MOST_AUTHORS - 1 :] = [f"{len(names) - MOST_AUTHORS + 1} others"]
+        authors = ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+        field = entry.fields
+        title = HRef(field["url"], Tag("em", Text.from_latex(field["title"])))
+        place = Text.from_latex(field.get("booktitle") or field["journal"])
+        volume = f" {field['volume']}" if "volume" in field else ""
+        stop = "" if str(title).endswith(("?", "!")) else "."
+        return Text(authors, f" ({field['year']}). ", title, f"{stop} ", place, f"{volume}.")
+
+
+def works(app):
+    """Address of each work in references.bib -> its entry."""
+    if not hasattr(app, "attention_works"):
+        entries = parse_file(str(Path(app.srcdir, "references.bib"))).entries.values()
+        app.attention_works = {entry.fields["url"]: entry for entry in entries}
+    return app.attention_works
+
+
+def entry_text(entry) -> nodes.paragraph:
+    return Backend().paragraph(BookStyle().format_entry("", entry))
+
+
+def note_citations(app, doctree):
+    """Which works a chapter cites, in the order of the text."""
+    known = works(app)
+    links = [link.get("refuri") for link in doctree.findall(nodes.reference)]
+    cited = list(dict.fromkeys(known[link].key for link in links if link in known))
+    if not hasattr(app.env, "attention_cited"):
+        app.env.attention_cited = {}
+    app.env.attention_cited[app.env.docname] = cited
+
+
+def rewrite_appendix(app, env):
+    return [APPENDIX]
+
+
+def list_references(app, doctree, docname):
+    if docname == APPENDIX:
+        name_chapters(app, doctree)
+    if chapter_of(docname) is None:
+        return
+    known, places = works(app), {}
+    for link in list(doctree.findall(nodes.reference)):
+        entry = known.get(link.get("refuri"))
+        if entry is None:
+            continue
+        here = places.setdefault(entry.key, [])
+        here.append(f"cite-{entry.key}-{len(here) + 1}")
+        link["ids"].append(here[-1])
+        if not is_further_reading(link):
+            link["refuri"] = f"#ref-{entry.key}"
+            link["internal"] = True
+    entries = [entry for entry in known.values() if entry.key in places]
+    if entries:
+        title = nodes.title("", "References")
+        listed = BookStyle().sort(entries)
+        items = [reference(app, docname, entry, places[entry.key]) for entry in listed]
+        section = nodes.section("", title, nodes.bullet_list("", *items, classes=["references"]))
+        section["ids"] = ["references"]
+        doctree.next_node(nodes.section).append(section)
+
+
+def reference(app, docname, entry, places) -> nodes.list_item:
+    """A work's entry, and the ways back; its text is also the tip of the links to it."""
+    paragraph = entry_text(entry)
+    tips = app.__dict__.setdefault("attention_tips", {})
+    tips[docname, f"ref-{entry.key}"] = as_text(app, paragraph.deepcopy())
+    for number, place in enumerate(places, start=1):
+        which = f", place {number} of {len(places)}" if len(places) > 1 else ""
+        back = f'\N{NO-BREAK SPACE}<a class="back" href="#{place}" aria-label="Back to the text{which}">↩</a>'
+        paragraph.append(nodes.raw("", back, format="html"))
+    return nodes.list_item("", paragraph, ids=[f"ref-{entry.key}"])
+
+
+def is_further_reading(node) -> bool:
+    while node is not None:
+        if isinstance(node, nodes.section) and node[0].astext() == FURTHER:
+            return True
+        node = node.parent
+    return False
+
+
+def name_chapters(app, doctree):
+    """Say of each work in the appendix which chapters cite it."""
+    citing = {doc: keys for doc, keys in app.env.attention_cited.items() if chapter_of(doc)}
+    tips = app.__dict__.setdefault("attention_tips", {})
+    for citation in app.env.get_domain("cite").citations:
+        item = next((n for n in doctree.findall() if citation.citation_id in ids(n)), None)
+        if item is None:
+            continue
+        tips[APPENDIX, citation.citation_id] = as_text(app, entry_text(citation.entry))
+        chapters = sorted((chapter_of(doc), doc) for doc in citing if citation.key in citing[doc])
+        paragraph = item.next_node(nodes.paragraph)
+        for position, (number, doc) in enumerate(chapters):
+            lead = ", " if position else " Chapter " if len(chapters) == 1 else " Chapters "
+            link = make_refnode(app.builder, APPENDIX, doc, "references", nodes.Text(str(number)))
+            paragraph += [nodes.Text(lead), link]
+        paragraph += nodes.Text("." if chapters else "")
+
+
+def ids(node) -> list[str]:
+    return node["ids"] if isinstance(node, nodes.Element) else []
+
+
+def setup(app):
+    register_plugin("pybtex.style.formatting", "book", BookStyle)
+    app.connect("doctree-read", note_citations)
+    app.connect("env-updated", rewrite_appendix)
+    app.connect("doctree-resolved", list_references)
+    version = crc32(Path(__file__).read_bytes())
+    return {"env_version": version, "parallel_read_safe": False, "parallel_write_safe": False}
