@@ -75,7 +75,7 @@ def note_citations(app, doctree):
 
 
 def rewrite_appendix(app, env):
-    return [APPENDIX]
+    return [APPENDIX] if APPENDIX in env.all_docs else []
 
 
 def list_references(app, doctree, docname):
