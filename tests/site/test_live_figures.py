@@ -325,7 +325,7 @@ def test_reset_and_the_address(figure_on, visit, bases, page, model):
     figure = figure_on(page, model)
     first = figure.shows
     for control in figure.controls():
-        if kind(control) in ("range", "handle", "cell"):
+        if kind(control) in ("range", "handle", "cell", "checkbox"):
             for _ in by_keyboard(figure, control):
                 if figure.changed_since(first) == {"status", "picture"}:
                     break

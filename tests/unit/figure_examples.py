@@ -46,6 +46,18 @@ EXAMPLES = {
             {"part": "decoder-output", "pre_norm": False},
         ],
     ),
+    "HeadsExplorer": Example(
+        "HeadsExplorer(attention='cross', layer=1, head=0, token=0, off=False)",
+        [
+            {"attention": kind, "layer": i, "head": h, "token": token, "off": off}
+            for kind, i, h, token, off in (
+                ("encoder", 0, 1, 2, True),
+                ("decoder", 1, 2, 9, True),
+                ("cross", 1, 0, 7, True),
+                ("cross", 1, 3, 14, False),
+            )
+        ],
+    ),
     "MaskPainter": Example(
         "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
         "fill='-inf')",

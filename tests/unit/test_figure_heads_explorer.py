@@ -1,0 +1,231 @@
+"""HeadsExplorer: its stored maps and results are the model's, one head switched off at a time."""
+
+import json
+import math
+
+import pytest
+import torch
+from figure_page import SETTLE, status
+
+from transformer_lib import (
+    ModelConfig,
+    MultiHeadAttention,
+    Transformer,
+    attention,
+    greedy,
+    record_attention,
+)
+from transformer_lib.data import Tokenizer
+from transformer_lib.figures.widgets import HeadsExplorer
+from transformer_lib.figures.widgets.heads_explorer import LONGEST, stand_in, without_head
+
+
+def test_a_head_is_off_when_its_columns_of_the_output_matrix_are_zero():
+    layer, x = MultiHeadAttention(d_model=15, n_heads=3), torch.randn(2, 7, 15)
+    with_all = layer(x)
+    with without_head(layer, 1):
+        got = layer(x)
+    twin = MultiHeadAttention(d_model=15, n_heads=3)
+    twin.load_state_dict(layer.state_dict())
+    with torch.no_grad():
+        twin.out_proj.weight[:, 5:10] = 0
+    torch.testing.assert_close(got, twin(x))
+    assert not torch.allclose(got, with_all)
+    torch.testing.assert_close(layer(x), with_all)
+
+
+def test_it_is_the_sum_over_the_other_heads():
+    layer, x = MultiHeadAttention(d_model=6, n_heads=2), torch.randn(1, 5, 6)
+    query, key, value = layer.in_proj(x)[0].split(6, dim=-1)
+    other = (
+        attention(query[:, 3:], key[:, 3:], value[:, 3:]).output @ layer.out_proj.weight[:, 3:].T
+    )
+    with without_head(layer, 0):
+        torch.testing.assert_close(layer(x)[0], other + layer.out_proj.bias)
+
+
+def test_the_head_comes_back_after_an_error():
+    layer, x = MultiHeadAttention(d_model=4, n_heads=2), torch.randn(1, 3, 4)
+    before = layer(x)
+    with pytest.raises(ZeroDivisionError), without_head(layer, 0):
+        1 / 0  # noqa: B018
+    torch.testing.assert_close(layer(x), before)
+
+
+@pytest.mark.parametrize("head", [-1, 2])
+def test_a_head_that_is_not_there_is_refused(head):
+    layer = MultiHeadAttention(d_model=4, n_heads=2)
+    with pytest.raises(ValueError, match=f"head must be below 2.*got {head}"):
+        without_head(layer, head).__enter__()
+
+
+# ---- a model's figure
+
+TOKENIZER = Tokenizer.characters(["abcdefg"])
+CONFIG = ModelConfig(
+    vocab_size=TOKENIZER.vocab_size, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=40
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(4)
+    return Transformer(CONFIG)
+
+
+def ended_model(model, monkeypatch, length):
+    """The model with a text that ends after so many tokens, whatever an untrained one writes."""
+    from transformer_lib import decoding
+
+    text = torch.tensor([[*([5] * (length - 1)), CONFIG.eos_id]])
+    monkeypatch.setattr(decoding, "greedy", lambda *_, **__: decoding.Generation(text, None))
+    return text
+
+
+def test_numbers_are_the_models(model, monkeypatch):
+    text = ended_model(model, monkeypatch, 6)
+    shown = HeadsExplorer.from_model(model, TOKENIZER, "abca")
+    assert (shown.source, shown.note) == (["a", "b", "c", "a"], "")
+    assert shown.writes == [*TOKENIZER.tokens([5]) * 5, "<eos>"]
+    assert shown.reads == ["<bos>", *shown.writes[:-1]]
+    source, target = torch.tensor([TOKENIZER.encode("abca")]), torch.tensor([[1, 5, 5, 5, 5, 5]])
+    model.eval()
+
+    def likely():
+        return model(source, target).softmax(-1).gather(-1, text[..., None])[0, :, 0]
+
+    with record_attention(model) as maps:
+        torch.testing.assert_close(torch.tensor(shown.probabilities), likely(), atol=6e-5, rtol=0)
+    kinds = ("cross", "encoder", "decoder")
+    assert shown.kinds == list(kinds)
+    names = {
+        "cross": "decoder.layers.{}.cross",
+        "encoder": "encoder.layers.{}.self",
+        "decoder": "decoder.layers.{}.self",
+    }
+    for k, kind in enumerate(kinds):
+        for i in range(2):
+            name = names[kind].format(i) + "_attention"
+            want = maps[name][0]
+            torch.testing.assert_close(torch.tensor(shown.weights[k][i]), want, atol=6e-4, rtol=0)
+            for head in range(3):
+                with without_head(model.get_submodule(name), head):
+                    want = likely()
+                got = torch.tensor(shown.without[k][i][head])
+                torch.testing.assert_close(got, want, atol=6e-5, rtol=0)
+
+
+def test_the_first_head_shown_costs_most(model, monkeypatch):
+    ended_model(model, monkeypatch, 6)
+    shown = HeadsExplorer.from_model(model, TOKENIZER, "abca")
+    off = [math.prod(head) for kind in shown.without for layer in kind for head in layer]
+    k = shown.kinds.index(shown.attention)
+    assert math.prod(shown.without[k][shown.layer][shown.head]) == min(off)
+    other = HeadsExplorer.from_model(model, TOKENIZER, "abca", attention="decoder", layer=0)
+    assert (other.attention, other.layer, other.head) == ("decoder", 0, 0)
+
+
+def test_the_text_is_the_models_own(model):
+    with torch.no_grad():
+        model.embedding.weight[CONFIG.eos_id] *= 40  # so that it ends at all
+    shown = HeadsExplorer.from_model(model, TOKENIZER, "ab")
+    text = greedy(model, torch.tensor([TOKENIZER.encode("ab")]), max_len=LONGEST).ids[0].tolist()
+    assert shown.writes == TOKENIZER.tokens(text)
+
+
+def test_stored_numbers_are_few(model, monkeypatch):
+    ended_model(model, monkeypatch, LONGEST)  # words are read, letters written
+    shown = HeadsExplorer.from_model(model, TOKENIZER, "abcdef")
+    state = {name: x for name, x in shown.get_state().items() if not name.startswith("_")}
+    assert len(json.dumps(state)) < 50_000
+
+
+def test_what_it_cannot_show_is_refused(model, monkeypatch):
+    with pytest.raises(TypeError, match="model must be a Transformer; got a Linear"):
+        HeadsExplorer.from_model(torch.nn.Linear(2, 2), TOKENIZER, "ab")
+    for source in ("", "a" * (LONGEST + 1)):
+        with pytest.raises(ValueError, match=f"1 to {LONGEST} tokens; got {len(source)}"):
+            HeadsExplorer.from_model(model, TOKENIZER, source)
+    ended_model(model, monkeypatch, LONGEST + 1)
+    with pytest.raises(ValueError, match=f"more than {LONGEST} tokens"):
+        HeadsExplorer.from_model(model, TOKENIZER, "ab")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reads": ["<bos>"]}, r"weights\[2\], of decoder, must have the shape \(2, 4, 15, 1\)"),
+        ({"source": ["a"]}, r"weights\[0\], of cross, .*\(2, 4, 15, 1\); got \(2, 4, 15, 3\)"),
+        ({"probabilities": [1.0]}, "writes: 15, probabilities: 1"),
+        ({"without": []}, "kinds: 3, weights: 3, without: 0"),
+        ({"without": [[[[1.0]]]] * 3}, r"without\[0\] must have the shape \(2, 4, 15\)"),
+        ({"layer": 2}, "layer must be below 2; got 2"),
+        ({"head": 4}, "head must be below 4; got 4"),
+        ({"token": 15}, "token must be below 15; got 15"),
+        ({"attention": "encoder", "token": 3}, "token must be below 3; got 3"),
+        ({"kinds": ["encoder", "decoder", "self"]}, "attention must be one of .*got 'cross'"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        HeadsExplorer(**(stand_in() | changes))
+
+
+def test_numbers_come_all_or_none():
+    with pytest.raises(ValueError, match="go together; got only source"):
+        HeadsExplorer(source=["a"])
+    assert "Stand-in" in HeadsExplorer().note
+    assert HeadsExplorer(**stand_in()).note == ""
+
+
+def test_stand_in_weights_sum_to_1():
+    for kind in stand_in()["weights"]:
+        torch.testing.assert_close(
+            (rows := torch.tensor(kind).sum(-1)), torch.ones_like(rows), atol=0.01, rtol=0
+        )
+
+
+# ---- the page
+
+
+def test_arithmetic_of_the_page(js):
+    before, after = [0.9, 0.8, 0.97], [0.9, 0.2, 0.5]
+    body = """return [m.together(given.before), m.worst(given.before, given.after),
+      m.strongest(given.after)];"""
+    want = [torch.tensor(before).prod().item(), 1, 0]
+    assert js("heads_explorer.js", body, before=before, after=after) == pytest.approx(want)
+
+
+@pytest.mark.browser
+def test_a_head_switched_off_shows_what_is_lost(show):
+    page = show(HeadsExplorer())
+    page.get_by_role("checkbox", name="switch this head off").check()
+    without = stand_in()["without"][0][1][0]
+    assert f"to {math.prod(without):.2f}" in status(page)
+    assert page.locator(".he-fill[data-fallen=true]").count() == 2
+    page.get_by_role("group", name="head", exact=True).get_by_role("radio", name="2").check()
+    assert page.locator(".he-fill[data-fallen=true]").count() == 0, "one at a time"
+
+
+@pytest.mark.browser
+def test_a_row_that_is_pointed_at_is_the_one_looked_at(show):
+    page = show(HeadsExplorer())
+    for band in (7, 3):
+        page.locator(".he-svg [visibility=visible] .he-band").nth(band).hover()
+        page.evaluate(SETTLE)
+        assert page.evaluate("models[0].get('token')") == band
+    assert "“i”" in status(page)
+
+
+@pytest.mark.browser
+def test_an_encoder_alone_has_no_probabilities(show):
+    data = stand_in()
+    shown = HeadsExplorer(
+        source=data["source"], kinds=["encoder"], weights=data["weights"][1:2], reads=[],
+        writes=[], probabilities=[], without=[], attention="encoder",
+    )  # fmt: skip
+    page = show(shown)
+    assert page.locator(".he-bars").count() == 0
+    assert page.get_by_role("checkbox").count() == 0
+    assert status(page).endswith("%.")
+    assert len(shown._png()) > 2000

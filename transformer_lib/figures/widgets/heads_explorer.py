@@ -1,0 +1,280 @@
+"""HeadsExplorer: what every head of a trained model looks at, and what it is worth (chapter 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...data import Tokenizer
+    from ...models import Transformer
+    from ...multihead import MultiHeadAttention
+
+KINDS = ("cross", "encoder", "decoder")
+LONGEST = 24
+STAND_IN = "Stand-in numbers, made up to show how the figure works."
+
+
+@contextmanager
+def without_head(layer: MultiHeadAttention, head: int) -> Iterator[None]:
+    """Switch one head of an attention layer off: the output projection gets zeros in its place.
+
+    Args:
+        layer: the attention.
+        head: which head, counted from 0.
+
+    Raises:
+        ValueError: the layer has no such head.
+
+    >>> import torch
+    >>> from transformer_lib import MultiHeadAttention
+    >>> layer, x = MultiHeadAttention(d_model=4, n_heads=1), torch.randn(1, 3, 4)
+    >>> with without_head(layer, 0):
+    ...     torch.equal(layer(x), layer.out_proj.bias.expand(1, 3, 4))
+    True
+    """
+    if not 0 <= head < layer.n_heads:
+        raise ValueError(f"head must be below {layer.n_heads}, the number of heads; got {head}")
+
+    def silence(module: Any, inputs: tuple) -> tuple:
+        (joined,) = inputs  # (B, T, d_model), the heads side by side
+        parts = joined.unflatten(-1, (layer.n_heads, layer.d_head)).clone()
+        parts[..., head, :] = 0
+        return (parts.flatten(-2),)
+
+    hook = layer.out_proj.register_forward_pre_hook(silence)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def stand_in() -> dict[str, Any]:
+    """Make up what two layers of four heads might do while they write *zweiundvierzig*.
+
+    Each head has a place it likes, for each query; its weights are a softmax of minus the distance
+    to that place. Without the head of layer 2 that finds the word to write, the first letters of
+    the parts are lost.
+    """
+    source, writes = ["forty", "-", "two"], [*"zweiundvierzig", "<eos>"]
+    reads = ["<bos>", *writes[:-1]]
+    n, parts = len(writes), [2] * 4 + [1] * 3 + [0] * 7 + [1]
+
+    def rows(places: Any, keys: int, sharpness: float, causal: bool = False) -> list:
+        scores = -sharpness * abs(np.arange(keys) - np.asarray(places)[:, None])
+        powers = np.exp(scores) * (np.tri(len(scores), keys) if causal else 1)
+        return (powers / powers.sum(-1, keepdims=True)).round(3).tolist()
+
+    s, t = np.arange(3), np.arange(n)
+    starts = [0] * 4 + [4] * 3 + [7] * 8
+    heads = {
+        "cross": [parts, [2] * n, [0] * n, [*parts[1:], 1]],
+        "encoder": [s, s - 1, s + 1, [1] * 3],
+        "decoder": [t, t - 1, starts, t - 2],
+    }
+    size = {"cross": 3, "encoder": 3, "decoder": n}
+    weights = [
+        [[rows(where, size[kind], sharp / (1 + i), kind == "decoder") for i, where in pairs]
+         for sharp in (1.0, 3.0)]
+        for kind, pairs in ((kind, [*enumerate(places)]) for kind, places in heads.items())
+    ]  # fmt: skip
+    sure = np.where(np.isin(t, (0, 4, 7)), 0.97, 0.995)
+    without = np.tile(0.999 * sure, (3, 2, 4, 1))
+    without[0, 1, 0] = np.where(np.isin(t, (0, 7)), 0.21, 0.96 * sure)
+    without[2, 0, 1] = 0.9 * sure
+    return {"source": source, "reads": reads, "writes": writes, "kinds": list(heads),
+            "weights": weights, "probabilities": sure.tolist(),
+            "without": without.round(4).tolist()}  # fmt: skip
+
+
+class HeadsExplorer(LiveFigure):
+    """What each head of each layer looks at, token by token, and what is lost without it.
+
+    A text's probability is the product of its tokens' probabilities, each given those before it.
+    Without arguments the numbers are made up; :meth:`from_model` shows a trained model.
+
+    Args:
+        source: the tokens that are read, S.
+        reads: what the decoder has read at each step, T: the text shifted right.
+        writes: what it wrote, T; empty if the model writes nothing.
+        kinds: which attentions there are, out of ``"cross"``, ``"encoder"`` and ``"decoder"``.
+        weights: ``(kind, layer, head, query, key)``.
+        probabilities: ``(T,)`` of the tokens written, with all heads.
+        without: ``(kind, layer, head, T)``, the same with that head switched off.
+        attention: the kind that is shown.
+        layer, head, token: what is looked at, counted from 0.
+        off: whether the head that is looked at is switched off; one at a time.
+
+    Raises:
+        ValueError: lists that do not fit together.
+
+    >>> HeadsExplorer(attention="decoder", head=2)
+    HeadsExplorer(attention='decoder', layer=1, head=2, token=0, off=False)
+    """
+
+    _esm = compose("heads_explorer.js")
+    _css = dress("heads_explorer.css")
+    shown = ("attention", "layer", "head", "token", "off")
+
+    source = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
+    reads = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
+    writes = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
+    kinds = traitlets.List(traitlets.Unicode(), minlen=1).tag(sync=True)
+    weights = Numbers([], depth=5, low=0, high=1.001)
+    probabilities = Numbers([], low=0, high=1)
+    without = Numbers([], depth=4, low=0, high=1)
+    attention = OneOf(*KINDS)
+    layer = Number(1, low=0, high=99, whole=True)
+    head = Number(0, low=0, high=99, whole=True)
+    token = Number(0, low=0, high=99, whole=True)
+    off = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        data = ("source", "reads", "writes", "kinds", "weights", "probabilities", "without")
+        given = [name for name in data if name in numbers]
+        if not given:
+            numbers = {"note": STAND_IN} | stand_in() | numbers
+        elif len(given) < len(data):
+            raise ValueError(f"{', '.join(data)} go together; got only {', '.join(given)}")
+        super().__init__(**numbers)
+        same_length(self, ("writes", "probabilities"))
+        same_length(self, ("kinds", "weights", "without") if self.writes else ("kinds", "weights"))
+        if self.attention not in self.kinds:
+            raise ValueError(f"attention must be one of {self.kinds}; got {self.attention!r}")
+        layers, heads = len(self.weights[0]), len(self.weights[0][0])
+        for i, kind in enumerate(self.kinds):
+            queries, keys = self.tokens(kind)
+            shape = (layers, heads, len(queries), len(keys))
+            _check(f"weights[{i}], of {kind},", self.weights[i], shape)
+            if self.writes:
+                _check(f"without[{i}]", self.without[i], (layers, heads, len(self.writes)))
+        sizes = {"layer": layers, "head": heads, "token": len(self.tokens(self.attention)[0])}
+        for name, size in sizes.items():
+            if getattr(self, name) >= size:
+                raise ValueError(f"{name} must be below {size}; got {getattr(self, name)}")
+
+    def tokens(self, kind: str) -> tuple[list[str], list[str]]:
+        """Return the queries and the keys of a kind of attention."""
+        queries = self.source if kind == "encoder" else self.writes or self.reads
+        return queries, self.reads if kind == "decoder" else self.source
+
+    @classmethod
+    def from_model(
+        cls, model: Transformer, tokenizer: Tokenizer, source: str, **numbers: Any
+    ) -> HeadsExplorer:
+        """Let a trained model translate greedily, then once more without each of its heads.
+
+        The text written with all heads is read again each time (teacher forcing), and the
+        probability of its tokens measured. The first head shown is the one that costs most.
+
+        Args:
+            model: an encoder and a decoder, of equally many layers.
+            tokenizer: of source and target.
+            source: the text to translate.
+            numbers: what else the figure takes: ``attention``, ``layer``, ``anchor``, ``note``, …
+
+        Raises:
+            TypeError: another model.
+            ValueError: a text of no tokens, or texts of more than 24.
+        """
+        import torch
+
+        from ...decoding import evaluating, greedy
+        from ...models import Transformer
+        from ...multihead import record_attention
+
+        if not isinstance(model, Transformer):
+            raise TypeError(f"model must be a Transformer; got a {type(model).__name__}")
+        config = model.config
+        ids = tokenizer.encode(source)
+        if not 0 < len(ids) <= LONGEST:
+            raise ValueError(f"source must be 1 to {LONGEST} tokens; got {len(ids)}")
+        read = torch.tensor([ids], device=next(model.parameters()).device)
+        special = {"bos_id": config.bos_id, "eos_id": config.eos_id, "pad_id": config.pad_id}
+        text = greedy(model, read, max_len=LONGEST + 1, **special).ids
+        if text.size(1) > LONGEST:
+            raise ValueError(f"the translation has more than {LONGEST} tokens")
+        target = torch.cat([torch.full_like(text[:, :1], config.bos_id), text[:, :-1]], dim=1)
+
+        def likely() -> Any:
+            chosen = model(read, target).softmax(-1).gather(-1, text[..., None])
+            return chosen[0, :, 0].double().cpu().numpy().round(4)
+
+        layers: dict[str, list[Any]] = {
+            "cross": [layer.cross_attention for layer in model.decoder.layers],
+            "encoder": [layer.self_attention for layer in model.encoder.layers],
+            "decoder": [layer.self_attention for layer in model.decoder.layers],
+        }
+        without: list = [[[] for _ in each] for each in layers.values()]
+        with evaluating(model):
+            with record_attention(model) as recorded:
+                sure = likely()
+            names = {module: name for name, module in model.named_modules()}
+            maps = [
+                [
+                    recorded[names[layer]][0].double().cpu().numpy().round(3).tolist()
+                    for layer in each
+                ]
+                for each in layers.values()
+            ]
+            for k, each in enumerate(layers.values()):
+                for i, layer in enumerate(each):
+                    for head in range(config.n_heads):
+                        with without_head(layer, head):
+                            without[k][i].append(likely().tolist())
+        if "attention" not in numbers:
+            cost = np.array([[np.prod(h, -1) for h in kind] for kind in without])
+            k, i, h = (int(x) for x in np.unravel_index(cost.argmin(), cost.shape))
+            numbers = {"attention": KINDS[k], "layer": i, "head": h} | numbers
+        return cls(
+            source=tokenizer.tokens(ids), reads=tokenizer.tokens(target[0].tolist()),
+            writes=tokenizer.tokens(text[0].tolist()), kinds=list(KINDS), weights=maps,
+            probabilities=sure.tolist(), without=without, **numbers,
+        )  # fmt: skip
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        k = self.kinds.index(self.attention)
+        queries, keys = self.tokens(self.attention)
+        weights = np.array(self.weights[k][self.layer][self.head])
+        figure = Figure(figsize=(6.4, 1.8 + 0.17 * len(queries)), dpi=110)
+        heat, bars = figure.subplots(2, 1, height_ratios=(0.17 * len(queries), 0.8))
+        heat.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        heat.set_xticks(range(len(keys)), keys)
+        heat.set_yticks(range(len(queries)), queries, fontsize=8)
+        heat.xaxis.tick_top()
+        heat.axhspan(self.token - 0.5, self.token + 0.5, fill=False, ec=style.INK, lw=1.5)
+        heat.set_title(f"{self.attention} attention, layer {self.layer + 1}, head {self.head + 1}")
+        t = range(len(self.writes))
+        now = self.without[k][self.layer][self.head] if self.off else self.probabilities
+        bars.bar(t, now, color=style.PALETTE[2])
+        bars.bar(t, self.probabilities, fill=False, ec=style.INK, lw=0.8)
+        bars.set_xticks(t, self.writes)
+        bars.set(ylim=(0, 1), yticks=(0, 1), ylabel="probability")
+        for ax in (heat, bars):
+            ax.grid(False)
+            ax.spines[:].set_visible(False)
+            ax.tick_params(length=0)
+        return figure
+
+
+def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless nested lists have this shape."""
+    found: list[int] = []
+    level: list = [value]
+    while level and isinstance(level[0], list):
+        sizes = {len(part) for part in level}
+        found.append(sizes.pop() if len(sizes) == 1 else -1)
+        level = [item for part in level for item in part]
+    if tuple(found) != shape:
+        raise ValueError(f"{name} must have the shape {shape}; got {tuple(found)}, -1 for ragged")
