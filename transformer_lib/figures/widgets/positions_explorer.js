@@ -180,7 +180,7 @@ function build({ get, change }) {
     [[waves, "waves"], [turning, "rotary"]].forEach(([part, name]) => set(part, { "data-hidden": kind !== name }));
     place(zero, x(0), up(list[last]));
     place(here, x(b - a), up(list[last + b - a]), { "aria-label": "distance from a to b", "aria-valuenow": b - a, "aria-valuemin": -last, "aria-valuemax": last });
-    (kind === "waves" ? drawRows : drawDials)(now());
+    (kind === "waves" ? [drawRows, drawDials] : [drawDials]).forEach((part) => part(now())); // dials are cheap: kept up to date
     const [far, product] = [Math.abs(a - b), fixed(list[last + b - a])];
     if (kind === "rotary") return `The query at ${a} and the key at ${b} have the dot product ${product}, wherever they stand, as long as the key is ${
       far ? `${far} ${b > a ? "after" : "before"} the query` : "where the query is"}.`;

@@ -131,7 +131,7 @@ function build({ get, change }) {
       const [dx, dy, anchor] = !rated ? [0, -10, "middle"] : !climbs ? [0, 20, "middle"] : mx > LEFT + 64 ? [-10, 0, "end"] : [10, 8, "start"];
       const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where its words begin
       const free = Math.abs(my + dy - up(shape.top) + 10) > 16 || beside > peakWords[1] || beside + 44 < peakWords[0];
-      const room = free && (Math.abs(mx - px) > 52 || Math.abs(my - py) > 16);
+      const room = free && (Math.abs(mx - px) > 66 || Math.abs(my - py) > 16);
       if (room) [px, py] = [mx, my];
       set(marks[i].lastChild, { x: dx, y: dy, "text-anchor": anchor, visibility: room ? "visible" : "hidden" });
     });
