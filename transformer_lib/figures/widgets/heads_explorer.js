@@ -94,7 +94,7 @@ function build({ get, change }) {
     const pitch = (list) => Math.min(3 * ROW, (ROW * rows) / list.length); // few words spread out
     const at = (list) => (i) => TOP + (ROW * rows - pitch(list) * list.length) / 2 + pitch(list) * (i + 0.5);
     const [y, z] = [at(queries), at(keys)];
-    const show = (element, on, attributes) => set(element, { visibility: on ? null : "hidden", ...(on ? attributes : {}) });
+    const show = (element, on, attributes) => set(element, { visibility: on ? null : "hidden", ...attributes });
     set(heading[1], { x: from + 6, text: kind === "encoder" ? "this word" : "to write this" });
     steps(rows).forEach((i) => {
       show(left[i], i < keys.length, { y: z(i) + 4, text: keys[i] ?? "", "font-weight": map[token][i] > 0.3 ? 700 : 400 });
