@@ -69,6 +69,14 @@ EXAMPLES = {
             {"mask": "110000-111000-011100-001110-000111-000011", "fill": "zeros"},
         ],
     ),
+    "BeamGrower": Example(
+        "BeamGrower(beam_size=2, length_penalty=0.6, step=4)",
+        [
+            {"beam_size": size, "length_penalty": exponent, "step": step}
+            for size in (1, 2, 4)
+            for exponent, step in ((0, 1), (0.2, 6), (1, 0), (0.6, 3), (1, 6))
+        ],
+    ),
     "SoftLookup": Example(
         "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [

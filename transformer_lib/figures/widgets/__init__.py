@@ -6,6 +6,7 @@ answers to the reader. The modules share ``kit.js``.
 
 from .alignment_stepper import AlignmentStepper
 from .architecture_explorer import ArchitectureExplorer
+from .beam_grower import BeamGrower
 from .heads_explorer import HeadsExplorer
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
@@ -17,6 +18,7 @@ from .soft_lookup import SoftLookup
 __all__ = [
     "AlignmentStepper",
     "ArchitectureExplorer",
+    "BeamGrower",
     "HeadsExplorer",
     "MaskPainter",
     "MixingMatrix",
