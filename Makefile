@@ -20,7 +20,7 @@ test coverage: export OMP_NUM_THREADS ?= 1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint coverage notebooks bench repository lock clean
+.PHONY: help book pdf serve test lint coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -30,6 +30,9 @@ book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, 
 	@$(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet > /dev/null
 	@echo "The book: file://$(CURDIR)/$(SITE)/index.html"
 	@echo "      or: make serve, then http://localhost:$(PORT)"
+
+pdf: $(WITH_SITE) $(ASSETS)  ## Print the book with Chromium or Chrome: _build/pdf/*.pdf
+	@$(PY) _ext/pdf_print.py
 
 serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"
@@ -46,6 +49,7 @@ test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, n
 	@$(PY) -m pytest --quiet tests/notebooks
 	@echo "== 4/4  the built site"
 	@$(MAKE) --no-print-directory book
+	@$(MAKE) --no-print-directory pdf || [ "$$CI" != true ] # without a browser, its tests are skipped
 	@$(PY) -m pytest --quiet -n 2 tests/site
 
 lint: $(WITH_ALL)  ## Check style and types

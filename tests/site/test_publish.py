@@ -282,7 +282,7 @@ def test_the_workflow_publishes_what_make_builds():
     assert "pull_request" not in triggers
     jobs = workflow["jobs"]
     steps = jobs["build"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == ["make book"]
+    assert [step["run"] for step in steps if "run" in step] == ["make pdf book"]
     (upload,) = (step for step in steps if "upload-pages" in step.get("uses", ""))
     assert (
         re.search(r"^SITE +:= (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1]
