@@ -111,7 +111,8 @@ def reference(app, docname, entry, places) -> nodes.list_item:
     tips[docname, f"ref-{entry.key}"] = as_text(app, paragraph.deepcopy())
     for number, place in enumerate(places, start=1):
         which = f", place {number} of {len(places)}" if len(places) > 1 else ""
-        back = f'\N{NO-BREAK SPACE}<a class="back" href="#{place}" aria-label="Back to the text{which}">↩</a>'
+        label = f'aria-label="Back to the text{which}"'
+        back = f'\N{NO-BREAK SPACE}<a class="back" href="#{place}" {label}>↩</a>'
         paragraph.append(nodes.raw("", back, format="html"))
     return nodes.list_item("", paragraph, ids=[f"ref-{entry.key}"])
 

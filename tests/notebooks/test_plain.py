@@ -1,0 +1,129 @@
+"""A chapter reads well where no Sphinx is: in Colab, in Jupyter, on GitHub.
+
+Those show CommonMark, tables and `$math$`; whatever else MyST knows they show as it was typed. So a
+chapter keeps to plain Markdown. Directives are few, and fenced by colons: their text is then set as
+text, and only the line above it is seen as typed. Roles show as typed in the middle of a sentence,
+so there are none: terms, papers and figures are linked (CONTRIBUTING.md, *Links*).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from execute import notebooks
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+CHAPTERS = notebooks()
+DIRECTIVES = {"admonition", "exercise", "figure", "solution", "solution-start", "solution-end"}
+
+DIRECTIVE = re.compile(r"^(`{3,}|~{3,}|:{3,})\{([\w:-]+)\}", re.M)
+TYPED = {
+    "a role": re.compile(r"\{[\w:+-]+\}`"),
+    "a target": re.compile(r"^\([\w:-]+\)=\s*$", re.M),
+    "attributes": re.compile(r"(?<=[\])`*_])\{[.#:\w]"),
+    "a footnote": re.compile(r"\[\^\w+\]"),
+    "a comment": re.compile(r"^%", re.M),
+    "a substitution": re.compile(r"\{\{"),
+    "a definition list": re.compile(r"^: ", re.M),
+    "a label of an equation": re.compile(r"^\$\$ *\([\w:-]+\)", re.M),
+}
+plain = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_inline=True)
+
+
+def prose(text: str) -> str:
+    """What is neither code nor math."""
+    tokens = [child for token in plain.parse(text) for child in (token.children or [])]
+    return "\n".join(token.content for token in tokens if token.type == "text")
+
+
+def without_code(text: str) -> str:
+    text = re.sub(r"^(`{3,}|~{3,})(?!\{).*?^\1", "", text, flags=re.M | re.S)
+    text = re.sub(r"\$\$.*?\$\$(?! *\()|(?<!\$)\$(?!\$)[^$\n]*\$", "math", text, flags=re.S)
+    return re.sub(r"(?<![}`])`[^`\n]*`", "code", text)
+
+
+def complaints(text: str) -> list[str]:
+    """What of a Markdown cell would be seen as it was typed, or not seen at all."""
+    found = []
+    for fence, name in DIRECTIVE.findall(text):
+        if name not in DIRECTIVES:
+            found.append(f"directive {name}; known: {', '.join(sorted(DIRECTIVES))}")
+        elif fence[0] != ":":
+            found.append(f"directive {name} is shown as code: fence it by colons")
+    if re.search(r"\S.*\n:{3,}\s*$", text) and not re.search(r"^:(?:::)?.*\n:{3,}\s*$", text, re.M):
+        found.append("the closing colons run into the text: leave a line empty before them")
+    bare = without_code(text)
+    found += [f"{kind}: {m[0]}" for kind, rule in TYPED.items() if (m := rule.search(bare))]
+    if re.search(r"\\(?:begin|frac|sqrt|sum)\b|(?<!\\)\$", prose(text)):
+        found.append("math without its dollars")
+    return found
+
+
+def links(text: str) -> list[str]:
+    tokens = [child for token in plain.parse(text) for child in (token.children or [])]
+    return [str(token.attrs["href"]) for token in tokens if token.type == "link_open"]
+
+
+def markdown_cells(path: Path) -> list[tuple[str, str]]:
+    cells = nbformat.read(path, as_version=4).cells
+    return [(cell.id, cell.source) for cell in cells if cell.cell_type == "markdown"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_reads_well_without_sphinx(path):
+    found = [f"{cell}: {what}" for cell, text in markdown_cells(path) for what in complaints(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_its_links_lead_to_files_of_the_repository(path):
+    missing = [
+        f"{cell}: {link}"
+        for cell, text in markdown_cells(path)
+        for link in links(text)
+        if not link.startswith(("https://", "http://", "#"))
+        and not (path.parent / link.partition("#")[0]).is_file()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("```{exercise} One\n:label: ex-1\n\nText.\n```", "shown as code"),
+        (":::{eval-rst}\n.. note:: No.\n\n:::", "directive eval-rst"),
+        ("```{code-cell}\n1\n```", "directive code-cell"),
+        (":::{exercise} One\n:label: ex-1\n\nText.\n:::", "closing colons"),
+        ("A {term}`query` asks.", "a role"),
+        ("See {cite:p}`vaswani2017`.", "a role"),
+        ("(here)=\n## Title", "a target"),
+        ("Some *text*{.red}.", "attributes"),
+        ("So it is.[^1]", "a footnote"),
+        ("% nobody sees this", "a comment"),
+        ("{{ name }}", "a substitution"),
+        ("$$\nx\n$$ (eq-x)", "a label of an equation"),
+        (r"Then \frac{1}{2} of it.", "math without"),
+    ],
+)
+def test_what_would_be_seen_as_typed_is_found(text, complaint):
+    assert any(complaint in found for found in complaints(text)), complaints(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ":::{exercise} One\n:label: ex-1\n\nText with $x_{i}$.\n\n:::",
+        ":::{solution-start} ex-1\n:class: dropdown\n:::",
+        ":::{solution-end}\n:::",
+        "Code `{term}` and `f{x}` and `\\frac`, a [query](glossary.md#term-query).",
+        "$$\n\\begin{aligned} a &= b \\end{aligned}\n$$",
+        "```\n% python\n```",
+        "It costs 5 and $e^{x}$ more.",
+    ],
+)
+def test_plain_text_is_left_alone(text):
+    assert complaints(text) == []
