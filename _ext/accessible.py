@@ -20,6 +20,8 @@ CHANGES = [
         r'(<a class="[^"]*\breference internal" href="[^"]*">([^<]*)</a><details[^>]*><summary)>',
         r'\1 aria-label="Pages of \2">',
     ),
+    # A title is no tip: neither a finger nor a keyboard gets at it.
+    (r'(<a class="reference internal[^"]*" href="[^"]*") title="[^"]*"', r"\1"),
     # The entries of a list are its items; this role is none for a div.
     (r'role="doc-biblioentry"', 'role="listitem"'),
     # sphinx-exercise calls the inside of every box by the same id.
