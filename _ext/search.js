@@ -7,14 +7,18 @@
   // Opened as a file, a page may not read its neighbors: titles alone, then.
   if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
-  const textOf = Search.htmlToText;
-  Search.htmlToText = (html, anchor) => {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll(AROUND).forEach((part) => part.remove());
-    for (const formula of page.querySelectorAll(".katex")) {
-      const source = formula.closest("div.math") ? " … " : formula.querySelector("annotation")?.textContent;
-      formula.replaceWith(source ?? "");
-    }
-    return textOf(page.documentElement.outerHTML, anchor);
-  };
+  // When all scripts have run, in whichever order they came; excerpts are fetched later than this.
+  document.addEventListener("DOMContentLoaded", () => {
+    if (typeof Search === "undefined") return;
+    const textOf = Search.htmlToText;
+    Search.htmlToText = (html, anchor) => {
+      const page = new DOMParser().parseFromString(html, "text/html");
+      page.querySelectorAll(AROUND).forEach((part) => part.remove());
+      for (const formula of page.querySelectorAll(".katex")) {
+        const source = formula.closest("div.math") ? " … " : formula.querySelector("annotation")?.textContent;
+        formula.replaceWith(source ?? "");
+      }
+      return textOf(page.documentElement.outerHTML, anchor);
+    };
+  });
 })();
