@@ -190,6 +190,14 @@ def test_nothing_reaches_over_the_margins(print_):
     assert dict(over) == {}
 
 
+def test_nothing_is_wider_than_the_page(pdf):
+    """Chromium would shrink the whole book until it fits."""
+    margins = re.compile(rb"/Artifact <</Type /Pagination>> BDC.*?\nQ\nEMC\n", re.DOTALL)
+    for number, page in enumerate(pdf.pages, start=1):
+        body = margins.sub(b"", page["/Contents"].get_data(), count=1)
+        assert b"\n3.125 0 0 3.125 " in body, number  # 300 dots for 96 pixels
+
+
 def test_headings_have_text_below_them(pdf, headings):
     """No heading closes a page."""
     low = [item.title for item in flat(pdf.outline) if float(item["/Top"]) < 125]
