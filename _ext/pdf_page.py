@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 
 # Buttons, scripts, marks beside headings; KaTeX's MathML, which would be printed over its HTML.
 NOT_FOR_PAPER = [
-    ".headerlink, button, script, style, .toctree-wrapper, .start-reading",
+    ".headerlink, button, script, style, .toctree-wrapper, .start-reading, .path-narrow",
     ".katex-mathml, a.back",
     "details.hide > summary",
 ]
@@ -102,7 +102,7 @@ def follow(link, docname, docnames, address):
     if page in docnames and "=" not in parts.fragment:
         place = f"--{unquote(parts.fragment)}" if parts.fragment else ""
         link["href"] = f"#{key(page)}{place}"
-        link["class"] = "internal"
+        link["class"] = [*link.get("class", []), "internal"]
     elif address:
         place = f"#{parts.fragment}" if parts.fragment else ""
         link["href"] = f"{address.rstrip('/')}/{target}{place}"
