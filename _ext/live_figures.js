@@ -12,7 +12,14 @@
 
   const stored = {};
   for (const script of document.querySelectorAll('script[type="application/vnd.jupyter.widget-state+json"]')) {
-    Object.assign(stored, JSON.parse(script.textContent).state);
+    // What the models' modules and style sheets begin with alike stands once; see live_figures.py.
+    const { state: models, beginnings = {} } = JSON.parse(script.textContent);
+    for (const { state } of Object.values(models)) {
+      for (const name of Object.keys(beginnings)) {
+        if (name in state) state[name] = beginnings[name] + state[name];
+      }
+    }
+    Object.assign(stored, models);
   }
 
   /** Base64 text to the bytes that a trait of type Bytes arrives as in a notebook. */

@@ -136,9 +136,30 @@ def closure(state, model_id, found=None):
     return found
 
 
+def share(states, minify):
+    """What a page's figures need, as one script: their code made short, common beginnings once.
+
+    Each figure carries the whole kit, in its module and in its style sheet, and its own after it.
+    The host puts the beginnings back.
+    """
+    models, beginnings = {}, {}
+    for stored in states:
+        models |= stored["state"]
+    for name, kind in (("_esm", "module"), ("_css", "sheet")):
+        holders = [model["state"] for model in models.values() if name in model["state"]]
+        texts = sorted({state[name] for state in holders})
+        short = dict(zip(texts, minify(kind, texts), strict=True))
+        common = os.path.commonprefix([short[state[name]] for state in holders])  # noqa: RUF071
+        beginnings[name] = common
+        for state in holders:
+            state[name] = short[state[name]][len(common) :]
+    return as_script({"beginnings": beginnings, "state": models})
+
+
 def as_script(content):
     """JSON that may stand inside a script element: no `</script>` can end it early."""
-    return json.dumps(content, sort_keys=True).replace("</", "<\\/")
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("</", "<\\/")
 
 
 def add_script(env, key, uri, **attributes):

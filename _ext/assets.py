@@ -1,0 +1,177 @@
+"""What every page of the site loads, joined and made small; see slim.py."""
+
+import json
+import logging
+import re
+import shutil
+import subprocess
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
+from io import BytesIO
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from sphinx.errors import ConfigError
+
+from book import write
+from equations import NODE
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)
+NODE_SCRIPT, MENUS = (Path(__file__).with_name(name) for name in ("assets.js", "menus.js"))
+SHEET = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")(?![^>]*\bmedia=)[^>]*\bhref="([^"]+)"')
+SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"')
+IMPORT = re.compile(r'@import "([^"]+)";')
+ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
+ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
+# Icons are a font, tooltips are the browser's, menus.js opens menus; nothing here has tabs.
+DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
+# What the search page and documentation_options.js are for is not for all.
+APART = re.compile(r"^(?:katex/|documentation_options|searchtools|language_data)")
+# A little more than an equation, up to the next tag that is none of its own.
+EQUATION = re.compile(r'class="katex-html"(?:[^<]|</?(?:span|svg|path|line)\b)*')
+# Attributes in whose values selectors do not look.
+PROSE = re.compile(r"""\b(alt|title|content|style|aria-label)=("[^"]*"|'[^']*')""")
+# What scripts put on a page that stands in no page and in no script of the theme.
+LATER = "canvas svg output input button select textarea label fieldset meter progress video"
+
+
+def in_static(url: str) -> str:
+    """../_static/book.css?v=1 -> book.css; a file elsewhere -> nothing."""
+    _, found, name = url.partition("?")[0].rpartition("_static/")
+    return name if found else ""
+
+
+class Assets:
+    def __init__(self, app, pages: dict[Path, str]):
+        self.static = Path(app.outdir, "_static")
+        self.modules = Path(app.srcdir)
+        if not Path(self.modules, "node_modules/esbuild").is_dir():
+            raise ConfigError("node_modules has no esbuild: `make book` fetches it, or `npm ci`")
+        self.cache = Path(app.doctreedir, "slim")
+        self.cache.mkdir(parents=True, exist_ok=True)
+        self.asked: set[Path] = set()
+        self.pages = pages
+        # Written anew whenever anything is; the others that were say what is its own.
+        search = pages[Path(app.outdir, "search.html")]
+        self.fresh = "_static/site.css" not in search
+        fresh = [text for text in pages.values() if "_static/site.css" not in text]
+        scripts = [name for url in SCRIPT.findall(search) if (name := in_static(url))]
+        scripts = [name for name in scripts if all(f"_static/{name}" in text for text in fresh)]
+        self.dropped = {name for name in scripts if DROPPED.search(name)}
+        self.scripts = [name for name in scripts if not (DROPPED.search(name) or APART.match(name))]
+        self.sheets = [n for url in SHEET.findall(search) if not APART.match(n := in_static(url))]
+        self.words = self.find_words()
+        self.options = self.read("documentation_options.js").strip()
+
+    # ---- Asking for what takes a while ---------------------------------------------------------
+
+    def remember(self, make, *question: bytes) -> bytes:
+        """The answer to a question: from the last build, if it was asked then."""
+        ours = [Path(__file__).read_bytes(), NODE_SCRIPT.read_bytes()]
+        file = self.cache / sha256(b"\0".join([*ours, *question])).hexdigest()
+        self.asked.add(file)
+        if not file.is_file():
+            file.write_bytes(make())
+        return file.read_bytes()
+
+    def ask(self, kind: str, texts: list[str], words: list[str] | None = None) -> list[str]:
+        """Ask node; see assets.js."""
+        question = json.dumps({"kind": kind, "texts": texts, "words": words}).encode()
+
+        def answer() -> bytes:
+            command = [NODE, NODE_SCRIPT, self.modules]
+            return subprocess.run(command, input=question, capture_output=True, check=True).stdout
+
+        return json.loads(self.remember(answer, question))
+
+    def minify(self, kind: str, texts: list[str]) -> list[str]:
+        return self.ask(kind, texts)
+
+    def subset(self, font: bytes, characters: str) -> bytes:
+        def answer() -> bytes:
+            options = subset.Options(flavor="woff2", notdef_outline=True)
+            file = TTFont(BytesIO(font))
+            subsetter = subset.Subsetter(options)
+            subsetter.populate(text=characters)
+            subsetter.subset(file)
+            file.flavor = "woff2"
+            file.save(small := BytesIO())
+            return small.getvalue()
+
+        return self.remember(answer, font, characters.encode())
+
+    # ---- Style sheets and scripts --------------------------------------------------------------
+
+    def join(self) -> None:
+        """Write site.css and site.js; delete what they are made of."""
+        sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
+        (sheet,) = self.ask("sheet", [sheet], self.words)
+        write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
+        scripts = [*map(self.read, self.scripts), MENUS.read_text(encoding="utf-8")]
+        scripts = self.ask("script", scripts)
+        # The empty statement keeps one script's "use strict" from being meant for all.
+        write(self.static / "site.js", ";\n".join(["", *scripts]).encode())
+        for name in [*self.sheets, *self.scripts, *self.dropped]:
+            (self.static / name).unlink()
+        for folder in ("locales", "scripts", "styles", "vendor"):
+            shutil.rmtree(self.static / folder, ignore_errors=True)
+
+    def read(self, name: str) -> str:
+        return (self.static / name).read_text(encoding="utf-8")
+
+    def read_sheet(self, name: str) -> str:
+        """A sheet with what it imports, its addresses as seen from _static."""
+        folder = (self.static / name).parent
+
+        def path(address: str) -> str:
+            return (folder / address).resolve().relative_to(self.static.resolve()).as_posix()
+
+        text = self.read(name).replace('@charset "UTF-8";', "")
+        text = ADDRESS.sub(lambda found: found[1] + path(found[2]), text)
+        return IMPORT.sub(lambda found: self.read_sheet(path(found[1])), text)
+
+    def find_words(self) -> list[str]:
+        """All that selectors may ask for: tags, attributes, their values; any word of a script."""
+        words = set(LATER.split())
+        tags = {tag for text in self.pages.values() for tag in re.findall(r"<[a-z][^>]*>", text)}
+        tags = {PROSE.sub(r"\1", tag) for tag in tags}
+        scripts = [self.read(name) for name in [*self.scripts, "searchtools.js"]]
+        for text in [*tags, *scripts, MENUS.read_text(encoding="utf-8")]:
+            words.update(re.findall(r"[\w-]+", text))
+        return sorted(words)
+
+    def icon_face(self, sheet: str) -> str:
+        """The icons that the sheet shows, as a font inside it: none comes late and moves others."""
+        icons = "".join(sorted(set(re.findall("[\ue000-\uf8ff]", sheet))))
+        (file,) = self.static.rglob("fa-solid-900.woff2")
+        font = b64encode(self.subset(file.read_bytes(), icons)).decode()
+        return (
+            '@font-face{font-family:"Font Awesome 6 Free";font-weight:900;font-display:block;'
+            f'src:url("data:font/woff2;base64,{font}")}}'
+        )
+
+    # ---- What some pages load ------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Make small what is not in site.css and site.js: other scripts, KaTeX's sheet, fonts."""
+        self.shrink("script", sorted(set(self.static.glob("*.js")) - {self.static / "site.js"}))
+        self.shrink("sheet", [self.static / "katex/katex.min.css"], self.words)
+        texts = [unescape(text) for text in self.pages.values()]
+        equations = "".join(EQUATION.findall("".join(texts)))
+        self.pick("fonts", "".join(texts))
+        self.pick("katex/fonts", equations)
+        for file in set(self.cache.iterdir()) - self.asked:
+            file.unlink()
+
+    def shrink(self, kind: str, files: list[Path], words: list[str] | None = None) -> None:
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        for file, text in zip(files, self.ask(kind, texts, words), strict=True):
+            write(file, text.encode())
+
+    def pick(self, folder: str, text: str) -> None:
+        """Leave in a folder's fonts the characters of a text."""
+        characters = "".join(sorted(set(text)))
+        for font in sorted((self.static / folder).glob("*.woff2")):
+            write(font, self.subset(font.read_bytes(), characters))

@@ -1,0 +1,112 @@
+"""Make the built pages light: one style sheet, one script, fonts of the characters in use.
+
+The theme alone sends 860 KB, of which a page needs a twentieth. When all is built, what every page
+loads becomes `site.css`, without the rules that no page asks for, and `site.js`, without Bootstrap
+and the script of icons (assets.py). Equations' style sheet stays where there are equations, the
+search index where it is searched. What live figures have in common stands once, at the end.
+
+A page that Sphinx did not write anew is slim already, and only learns the versions of both files.
+"""
+
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+from sphinx.util import logging
+
+import live_figures
+from assets import Assets, in_static
+from book import write
+
+LOGGER = logging.getLogger(__name__)
+
+LINK = re.compile(r'<link\b[^>]*\bhref="([^"]+)"[^>]*>\s*')
+SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"[^>]*>\s*</script>\s*')
+STATE = f'<script type="{live_figures.STATE}">'
+STATES = re.compile(rf"{re.escape(STATE)}(.*?)</script>\s*", re.DOTALL)
+ICON = re.compile(r'<(i|span) (?=class="[^"]*\bfa-)')
+VERSION = re.compile(r'(_static/(site\.(?:css|js)))(?:\?v=\w+)?"')
+# The theme asks which colours the system has only when the page has been painted in the other ones.
+THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
+THEME_AT_ONCE = (
+    r'\1["light", "dark"].find((mode) => mode === localStorage.getItem("mode"))'
+    r' ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")'
+)
+# menus.js opens menus; what it does not do, a page must not ask for. A title is a tooltip already.
+BOOTSTRAP = re.compile(r'data-bs-toggle="(?!dropdown"|tooltip")[^"]*"')
+SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
+# Which page this is may be asked before any other script has come.
+INLINED = "documentation_options.js"
+
+
+def slim_page(text: str, assets: Assets) -> str:
+    """A page as Sphinx wrote it, loading the assets instead of what they were made of."""
+    root = re.search(r'href="([^"]*)_static/', text)[1]
+    equations = 'class="katex"' in text
+    early = []
+    search = 'id="search-results"' in text
+
+    def link(found) -> str:
+        name = in_static(found[1])
+        preload = 'rel="preload"' in found[0]  # a font may not be, where a page is a file
+        dropped = preload or name in assets.sheets or (name.startswith("katex/") and not equations)
+        return "" if dropped else found[0]
+
+    def script(found) -> str:
+        name = in_static(found[1])
+        if name == INLINED:
+            return f"<script>{assets.options}</script>\n"
+        if name in assets.scripts or name in assets.dropped:
+            return ""
+        if SEARCH.search(found[1]) and not search:
+            return ""
+        if " defer" in found[0]:
+            return found[0]
+        early.append(found[0])
+        return ""
+
+    text = SCRIPT.sub(script, LINK.sub(link, text))
+    text = THEME.sub(THEME_AT_ONCE, text).replace('data-theme="auto"', 'data-theme="light"', 1)
+    text = ICON.sub(r'<\1 aria-hidden="true" ', text)
+    if states := STATES.findall(text):
+        together = live_figures.share(map(json.loads, states), assets.minify)
+        text = STATES.sub("", text)
+        text = text.replace("</body>", f"{STATE}{together}</script>\n</body>")
+    # Last: scripts in the page set what the script reads, and the sheet overrides others. Scripts
+    # that do not wait for the page build on it, so where there are any it does not wait either.
+    defer = "" if early else "defer "
+    ours = f'<script {defer}src="{root}_static/site.js"></script>\n{"".join(early)}'
+    ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
+    return text.replace("</head>", f"{ours}</head>", 1)
+
+
+
+def slim(app, exception):
+    if exception is not None or app.builder.name != "html":
+        return
+    out = Path(app.outdir)
+    files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
+    pages = {file: file.read_text(encoding="utf-8") for file in files}
+    assets = Assets(app, pages)
+    if assets.fresh:
+        assets.join()
+    for file, text in pages.items():
+        for asked in BOOTSTRAP.findall(text):
+            LOGGER.warning("%s: menus.js does not know %s", file.relative_to(out), asked)
+        if "_static/site.css" not in text:
+            pages[file] = slim_page(text, assets)
+    assets.finish()
+    versions = {
+        name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8]
+        for name in ("site.css", "site.js")
+    }
+    for file, text in pages.items():
+        text = VERSION.sub(lambda found: f'{found[1]}?v={versions[found[2]]}"', text)
+        write(file, text.encode())
+
+
+def setup(app):
+    # When everything has been written that other extensions write.
+    app.connect("build-finished", slim, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
