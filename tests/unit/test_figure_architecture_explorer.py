@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from figure_page import status
+from figure_page import SETTLE, status
 
 from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, Transformer, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
@@ -179,3 +179,31 @@ def test_no_slider_leads_to_heads_that_do_not_divide(show):
     assert "of 32" in page.locator("label", has_text="masked self-attention").inner_text()
     page.evaluate("models[0].set('part', 'decoder-cross'); models[0].set('kind', 'encoder')")
     assert status(page).startswith("Encoder, self-attention"), "an encoder alone crosses to nothing"
+
+
+SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")]
+  .filter((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight)
+  .map((box) => box.innerText)"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [320, 390, 600, 800])
+def test_the_names_fit_their_boxes(show, width):
+    page = show(ArchitectureExplorer(), viewport={"width": width, "height": 844})
+    wide = "* { font-family: DejaVu Sans, Verdana, sans-serif !important }"
+    page.add_style_tag(content=wide)
+    for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}):
+        page.evaluate("(sizes) => Object.entries(sizes).map((s) => models[0].set(...s))", sizes)
+        page.evaluate(SETTLE)
+        assert page.evaluate(SPILLS) == []
+
+
+@pytest.mark.browser
+def test_no_key_leads_under_the_status_line(show):
+    page = show(ArchitectureExplorer(), viewport={"width": 320, "height": 600})
+    page.get_by_role("radio", name="embedding").first.focus()
+    line = page.locator(".lf-status")
+    for _ in range(12):
+        page.keyboard.press("ArrowDown")
+        box = page.locator(".ae-boxes label:focus-within").bounding_box()
+        assert box["y"] + box["height"] <= line.bounding_box()["y"]
