@@ -22,8 +22,9 @@ CONTROLS = (
     " [role=grid] [tabindex='0']"
 )
 
-# What there is to see, in words that do not depend on how one got here: labels for screen readers
-# left out, attributes and classes in order.
+# What there is to see, in words that do not depend on how one got here: labels for screen readers,
+# names of radio groups (each mount draws its own) and what is hidden left out, attributes and
+# classes in order.
 PICTURE = """
 (figure) => {
   const tidy = ({ name, value }) =>
@@ -31,8 +32,9 @@ PICTURE = """
   const told = (node) => {
     if (node.nodeType !== Node.ELEMENT_NODE) return node.textContent;
     if (node.matches("[aria-live], .lf-controls")) return "";
+    if (!node.checkVisibility({ visibilityProperty: true })) return "";
     const attributes = [...node.attributes].map(tidy)
-      .filter(([name, value]) => value && !name.startsWith("aria-"))
+      .filter(([name, value]) => value && name !== "name" && !name.startsWith("aria-"))
       .map(([name, value]) => `${name}="${value}"`).sort();
     const pixels = node.tagName === "CANVAS" ? node.toDataURL() : "";
     const inside = [...node.childNodes].map(told).join("");
