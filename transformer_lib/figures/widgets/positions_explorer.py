@@ -25,7 +25,7 @@ def content(d_head: int) -> tuple[np.ndarray, np.ndarray]:
 
     >>> query, key = content(4)
     >>> query.round(2).tolist(), key.round(2).tolist()
-    ([1.0, 0.54, 0.0, 0.84], [0.36, 0.67, 0.93, 0.74])
+    ([1.0, 0.54, 0.0, 0.84], [0.36, 0.66, 0.93, 0.75])
     """
     pair = np.arange(d_head // 2)
     first, second = 1.0 * pair, 1.0 * pair + 1.2 * np.cos(1.7 * pair)
