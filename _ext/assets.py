@@ -31,6 +31,15 @@ DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js
 APART = re.compile(r"^(?:katex/|documentation_options|searchtools|language_data)")
 # A little more than an equation, up to the next tag that is none of its own.
 EQUATION = re.compile(r'class="katex-html"(?:[^<]|</?(?:span|svg|path|line)\b)*')
+FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")
+# Fonts that a script hands over are there at once, from a file as well; those that a sheet asks for
+# come later, and text painted in another font then moves.
+FACES_SCRIPT = """\
+for (const [family, font, options] of FACES) {
+  const bytes = Uint8Array.from(atob(font), (letter) => letter.charCodeAt(0));
+  document.fonts.add(new FontFace(family, bytes, options));
+}
+"""
 # Attributes in whose values selectors do not look.
 PROSE = re.compile(r"""\b(alt|title|content|style|aria-label)=("[^"]*"|'[^']*')""")
 # What scripts put on a page that stands in no page and in no script of the theme.
@@ -62,7 +71,9 @@ class Assets:
         self.dropped = {name for name in scripts if DROPPED.search(name)}
         self.scripts = [name for name in scripts if not (DROPPED.search(name) or APART.match(name))]
         self.sheets = [n for url in SHEET.findall(search) if not APART.match(n := in_static(url))]
+        self.written = {self.static / name for name in ("site.js", "fonts.js")}
         self.words = self.find_words()
+        self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
         self.options = self.read("documentation_options.js").strip()
 
     # ---- Asking for what takes a while ---------------------------------------------------------
@@ -108,6 +119,10 @@ class Assets:
         """Write site.css and site.js; delete what they are made of."""
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
+        faces = [self.face(block) for block in FACE.findall(sheet)]
+        script = FACES_SCRIPT.replace("FACES", json.dumps(faces))
+        write(self.static / "fonts.js", script.encode())
+        sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
         scripts = [*map(self.read, self.scripts), MENUS.read_text(encoding="utf-8")]
         scripts = self.ask("script", scripts)
@@ -115,7 +130,7 @@ class Assets:
         write(self.static / "site.js", ";\n".join(["", *scripts]).encode())
         for name in [*self.sheets, *self.scripts, *self.dropped]:
             (self.static / name).unlink()
-        for folder in ("locales", "scripts", "styles", "vendor"):
+        for folder in ("fonts", "locales", "scripts", "styles", "vendor"):
             shutil.rmtree(self.static / folder, ignore_errors=True)
 
     def read(self, name: str) -> str:
@@ -142,8 +157,15 @@ class Assets:
             words.update(re.findall(r"[\w-]+", text))
         return sorted(words)
 
+    def face(self, block: str) -> list:
+        """A rule for a font as what FontFace takes: family, font, weight and style."""
+        said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
+        font = (self.static / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
+        packed = b64encode(self.subset(font, self.characters)).decode()
+        return [said.pop("family"), packed, said]
+
     def icon_face(self, sheet: str) -> str:
-        """The icons that the sheet shows, as a font inside it: none comes late and moves others."""
+        """The icons that the sheet shows, as a font inside it."""
         icons = "".join(sorted(set(re.findall("[\ue000-\uf8ff]", sheet))))
         (file,) = self.static.rglob("fa-solid-900.woff2")
         font = b64encode(self.subset(file.read_bytes(), icons)).decode()
@@ -156,12 +178,10 @@ class Assets:
 
     def finish(self) -> None:
         """Make small what is not in site.css and site.js: other scripts, KaTeX's sheet, fonts."""
-        self.shrink("script", sorted(set(self.static.glob("*.js")) - {self.static / "site.js"}))
+        self.shrink("script", sorted(set(self.static.glob("*.js")) - self.written))
         self.shrink("sheet", [self.static / "katex/katex.min.css"], self.words)
         texts = [unescape(text) for text in self.pages.values()]
-        equations = "".join(EQUATION.findall("".join(texts)))
-        self.pick("fonts", "".join(texts))
-        self.pick("katex/fonts", equations)
+        self.pick("katex/fonts", "".join(EQUATION.findall("".join(texts))))
         for file in set(self.cache.iterdir()) - self.asked:
             file.unlink()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
@@ -60,10 +61,40 @@ class QuietHandler(SimpleHTTPRequestHandler):
         """Requests are watched in the browser."""
 
 
+class PackingHandler(QuietHandler):
+    """Packs what it sends, as servers of published pages do, and notes how much that was."""
+
+    def __init__(self, *arguments, sent: dict[str, int], **options) -> None:
+        self.sent = sent
+        super().__init__(*arguments, **options)
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            super().do_GET()
+            return
+        content = path.read_bytes()
+        packed = path.suffix not in (".png", ".woff2")
+        content = gzip.compress(content) if packed else content
+        self.sent[self.path.partition("?")[0]] = len(content)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "max-age=600")
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(content)
+
+
 @contextmanager
-def serving(folder: Path):
-    """The folder's address, while a server in this process serves it."""
-    handler = partial(QuietHandler, directory=str(folder))
+def serving(folder: Path, sent: dict[str, int] | None = None):
+    """The folder's address, while a server in this process serves it.
+
+    With `sent`, the server packs what it sends and enters there how many bytes each path took.
+    """
+    kind = QuietHandler if sent is None else partial(PackingHandler, sent=sent)
+    handler = partial(kind, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
