@@ -14,7 +14,11 @@ WIDTHS = (1280, 390)
 
 RUN = """
 async () => {
-  const found = await axe.run(document, { resultTypes: ["violations"], reporter: "v2" });
+  const found = await axe.run(document, {
+    resultTypes: ["violations"],
+    reporter: "v2",
+    rules: { "target-size": { enabled: true } },
+  });
   return found.violations.flatMap(({ id, help, nodes }) => nodes.map(
     ({ target, failureSummary }) => `${id} (${help}): ${target.join(" ")} ${failureSummary}`));
 }
