@@ -48,6 +48,17 @@ def test_other_figures_on_the_page_change_nothing(show, name):
     assert page.evaluate(places) == before
 
 
+def test_scrolling_below_a_resting_pointer_changes_nothing(show):
+    page = show(MixingMatrix(), viewport={"width": 760, "height": 300})
+    rows = page.locator(".lf-heat tbody tr")
+    rows.nth(1).scroll_into_view_if_needed()
+    rows.nth(1).hover()
+    assert page.evaluate("models[0].get('row')") == 1
+    page.mouse.wheel(0, 64)
+    page.wait_for_timeout(300)
+    assert page.evaluate("models[0].get('row')") == 1
+
+
 def test_what_the_reader_does_reaches_the_kernel(show):
     page = show(SoftLookup())
     page.get_by_role("slider", name="query fruit").press("Shift+ArrowLeft")

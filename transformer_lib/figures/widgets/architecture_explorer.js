@@ -138,7 +138,7 @@ function build({ all, get, change }) {
     n_heads: among("heads", "n_heads", () => headsOf(get("d_model"))),
     d_ff: among("d_ff", "d_ff", () => [128, 256, 512, 1024, 2048, 3072, 4096, 8192]),
     n_layers: among("layers", "n_layers", () => steps(24, 1)),
-    vocab_size: among("vocabulary", "vocab_size", () => [1000, 2000, 4000, 8000, 16000, 24000, 30500, 32000, 35800, 37000, 40500, 40700, 50000, 64000, 100000]),
+    vocab_size: among("vocabulary", "vocab_size", () => [1000, 2000, 4000, 8000, 16000, 18500, 24000, 30500, 32000, 35800, 37000, 40500, 40700, 50000, 64000, 100000]),
   };
   let over = null; // the box under the mouse
   const hover = (part) => ({ pointerType }) => { if (pointerType === "mouse") { over = part; change({}, false); } };

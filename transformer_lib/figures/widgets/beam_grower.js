@@ -63,6 +63,8 @@ export function inView(candidates, room) {
 
 // ---- picture
 
+const share = (total) => (Math.exp(total) < 0.01 ? "under 1\u00a0%" : percent(Math.exp(total)));
+
 const [LEFT, TOP, MOST] = [20, 34, 7]; // a gutter for the steps' numbers, one line for the source, columns at most
 const SIZES = [1, 2, 3, 4];
 
@@ -168,8 +170,8 @@ function build({ get, change }) {
     }
     const [kept, lost, ended] = ["kept", "lost", "ended"].map((fate) => candidates.filter((candidate) => candidate.fate === fate));
     const finish = ended.length ? `${quoted(ended[0].node)} ends with score ${fixed(ended[0].total / penalty(step, x))}. ` : "";
-    const loses = lost.length ? `; the best it loses is ${quoted(lost[0].node)}, ${percent(Math.exp(lost[0].total))}` : "";
-    return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${percent(Math.exp(kept[0].total))}${kept.length > 1 ? `, and ${kept.length - 1} more` : ""}${loses}.`;
+    const loses = lost.length ? `; the best it loses is ${quoted(lost[0].node)}, ${share(lost[0].total)}` : "";
+    return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${share(kept[0].total)}${kept.length > 1 ? `, and ${kept.length - 1} more` : ""}${loses}.`;
   }
 
   return { controls: [beamSize.element, exponent.element, time.element], picture: [picture, list, legend], draw };

@@ -1,5 +1,5 @@
 // HeadsExplorer: what does this head look at, and what becomes of the text without it? Maps and results are stored.
-import { canvas, choice, clamp, fixed, fluid, html, live, percent, set, steps, svg, toggle, tokenStrip } from "./kit.js";
+import { canvas, choice, clamp, fixed, fluid, html, live, moved, percent, set, steps, svg, toggle, tokenStrip } from "./kit.js";
 
 // ---- arithmetic
 
@@ -53,7 +53,7 @@ function build({ get, change }) {
     const tops = keys.map((word) => svg("text", { text: word }));
     const frame = svg("rect", { class: "he-frame", x: LEFT - 1, height: ROW + 1 });
     const bands = queries.map((_, i) => svg("rect", { class: "he-band", x: 0, y: TOP + ROW * i, height: ROW,
-      onpointerenter: () => look(i), onpointerdown: () => look(i) }));
+      onpointermove: moved(() => look(i)), onpointerdown: () => look(i) }));
     return { cells, names, tops, frame, bands, group: svg("g", {}, ...names, ...tops, ...cells.flat(), frame, ...bands) };
   });
   heat.append(...maps.map((map) => map.group));
@@ -65,7 +65,7 @@ function build({ get, change }) {
   const left = steps(rows).map(() => svg("text", { x: 74, "text-anchor": "end" }));
   const right = steps(rows).map(() => svg("text", {}));
   const heading = [svg("text", { x: 74, y: TOP - 14, class: "lf-axis", "text-anchor": "end", text: "looks at" }), svg("text", { y: TOP - 14, class: "lf-axis" })];
-  const places = steps(rows).map((i) => svg("rect", { class: "he-band", height: ROW, width: 90, onpointerenter: () => look(i), onpointerdown: () => look(i) }));
+  const places = steps(rows).map((i) => svg("rect", { class: "he-band", height: ROW, width: 90, onpointermove: moved(() => look(i)), onpointerdown: () => look(i) }));
   lines.append(...heading, ...faint, ...ties, ...left, ...right, ...places);
 
   // The probabilities of what was written: an outline with all heads, filled with this one off.

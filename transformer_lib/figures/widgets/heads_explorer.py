@@ -174,7 +174,8 @@ class HeadsExplorer(LiveFigure):
         """Let a trained model translate greedily, then once more without each of its heads.
 
         The text written with all heads is read again each time (teacher forcing), and the
-        probability of its tokens measured. The first head shown is the one that costs most.
+        probability of its tokens measured. The first head shown is the one that costs most,
+        where it costs most.
 
         Args:
             model: an encoder and a decoder, of equally many layers.
@@ -234,7 +235,9 @@ class HeadsExplorer(LiveFigure):
         if "attention" not in numbers:
             cost = np.array([[np.prod(h, -1) for h in kind] for kind in without])
             k, i, h = (int(x) for x in np.unravel_index(cost.argmin(), cost.shape))
-            numbers = {"attention": KINDS[k], "layer": i, "head": h} | numbers
+            lost = int(np.argmax(np.subtract(sure.tolist(), without[k][i][h])))
+            token = lost if KINDS[k] != "encoder" else 0
+            numbers = {"attention": KINDS[k], "layer": i, "head": h, "token": token} | numbers
         return cls(
             source=tokenizer.tokens(ids), reads=tokenizer.tokens(target[0].tolist()),
             writes=tokenizer.tokens(text[0].tolist()), kinds=list(KINDS), weights=maps,

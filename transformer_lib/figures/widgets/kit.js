@@ -2,7 +2,6 @@
 // model, status line, Reset button and the page's address. A figure's module imports from "./kit.js"; Python joins both.
 
 // ---------------------------------------------------------------- arithmetic
-
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 export const sum = (list) => list.reduce((total, x) => total + x, 0);
 export const dot = (a, b) => sum(a.map((x, i) => x * b[i]));
@@ -11,8 +10,7 @@ export const steps = (n, from = 0) => Array.from({ length: n }, (_, i) => from +
 /** softmax(scores / temperature). Temperature 0 is the limit: the best score takes all, ties share. */
 export function softmax(scores, temperature = 1) {
   const best = Math.max(...scores); // subtracted so that exp cannot overflow
-  const powers = scores.map((score) =>
-    temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best));
+  const powers = scores.map((score) => (temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best)));
   const total = sum(powers);
   return powers.map((power) => power / total);
 }
@@ -31,7 +29,6 @@ export function scale([low, high], [start, end], log = false) {
 }
 
 // ---------------------------------------------------------------- elements
-
 /** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
 export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
 
@@ -98,7 +95,6 @@ export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, y
 }
 
 // ---------------------------------------------------------------- controls
-
 /** A slider over positions 0…last. `read(position)` is the value, `find(value)` its position, `show(value)` its text. */
 export function slider({ label, last, read, find, show, onInput }) {
   const shown = html("span", { class: "lf-value" });
@@ -156,6 +152,8 @@ export function toggle({ label, onInput }) {
 
 export const button = (label, onclick) => html("button", { type: "button", class: "lf-button", text: label, onclick });
 
+let rest = ""; // where the pointer is: a page that scrolls below it does not move it
+export const moved = (act) => ({ clientX, clientY }) => { if (rest !== (rest = `${clientX} ${clientY}`)) act(); };
 /** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
 export function tint(element, weight) {
   element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
@@ -166,7 +164,7 @@ export function tint(element, weight) {
 export function heatMap({ caption, rows, columns, onRow = null }) {
   const cells = rows.map(() => columns.map(() => html("td")));
   const heads = rows.map((word) => html("th", { scope: "row", text: word }));
-  const lines = rows.map((_, i) => html("tr", onRow ? { onpointerenter: () => onRow(i) } : {}, heads[i], ...cells[i]));
+  const lines = rows.map((_, i) => html("tr", onRow ? { onpointermove: moved(() => onRow(i)) } : {}, heads[i], ...cells[i]));
   const element = html("table", { class: "lf-heat" }, html("caption", { text: caption }),
     html("thead", {}, html("tr", {}, html("td"), ...columns.map((word) =>
       html("th", { scope: "col" }, html("span", { text: word }))))),

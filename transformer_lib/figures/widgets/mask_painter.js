@@ -65,13 +65,13 @@ function build({ get, all, change }) {
   const features = get("vectors")[0].map((_, i) => String(i + 1));
   const grid = table("scores: click or drag to hide", words, "mp-grid");
   const masked = table("", words, "mp-bare-wide");
-  const weights = table("weights", [...words, "sum"], "mp-bare-wide");
-  const output = table("output", features, "mp-bare-narrow");
-  const weights2 = table("layer 2: weights", [...words, "sum"], "mp-bare-wide");
+  const weights = table("weights", [...words, "sum"], "mp-sums");
+  const output = table("output", features, "mp-bare");
+  const weights2 = table("layer 2: weights", [...words, "sum"], "mp-sums");
   const output2 = table("output", features, "mp-bare");
-  [weights, weights2].forEach((map) => map.element.classList.add("mp-sums"));
   paintable(grid, { mask, paint });
-  const picture = [html("div", { class: "mp-tables lf-wide" }, ...[grid, masked, weights, output, weights2, output2].map((map) => map.element))];
+  const picture = [[grid, masked], [weights, output], [weights2, output2]].map((pair) =>
+    html("div", { class: "mp-tables lf-wide" }, ...pair.map((map) => map.element)));
 
   const told = new Map(); // a cell that stays as it was is not touched: there are 300 of them
   const tell = (cell, text, weight, marks = {}) => {
@@ -120,7 +120,10 @@ function build({ get, all, change }) {
       return `Too late: hidden keys have taken their share, and it is thrown away. In ${rows(first.sums.filter((s) => s < 0.995).length)} `
         + `the weights add up to less than 1, at worst to ${fixed(Math.min(...first.sums))}.`;
     }
-    if (empty === 0) return `${hidden} hidden cell${hidden > 1 ? "s" : ""}, each of weight 0; each row adds up to 1. No row is empty, so all fillings give the same.`;
+    if (empty === 0) {
+      const same = where === "before" ? " No row is empty, so all fillings give the same." : "";
+      return `${hidden} hidden cell${hidden > 1 ? "s" : ""}, each of weight 0; each row adds up to 1.${same}`;
+    }
     if (gone) {
       const why = where === "before" ? "a softmax over −∞ alone is 0/0" : "a row of zeros divided by its sum is 0/0";
       return `Nothing to attend to in ${rows(empty)}: ${why}, NaN. Layer 2 loses ${rows(gone)}, since even a masked NaN comes back: 0 × NaN is NaN.`;

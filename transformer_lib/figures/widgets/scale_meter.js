@@ -67,7 +67,7 @@ export function histogram(list, low, high, n) {
 // ---- picture
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 200, 34, 334, 24, 160];
-const [REACH, BINS] = [80, 80]; // the score axis shows -80…80 always, so that a wider bell looks wider
+const [REACH, BINS] = [120, 120]; // the score axis shows -120…120 always, so that a wider bell looks wider
 
 function build({ get, change }) {
   const width = slider({ label: "d_k, the length of the vectors", last: 9, read: (p) => 2 ** (p + 1), find: (d) => Math.log2(d) - 1,
@@ -81,7 +81,7 @@ function build({ get, change }) {
   const xScore = scale([-REACH, REACH], [LEFT, RIGHT]);
   const area = svg("path", { class: "sm-area" });
   const scoresPicture = canvas(WIDTH, HEIGHT, { class: "lf-svg sm-picture", "aria-hidden": "true" },
-    axes({ ...frame, x: xScore, xTicks: [-80, -40, 0, 40, 80].map((s) => [s, fixed(s, 0)]), xLabel: "score, all queries and keys",
+    axes({ ...frame, x: xScore, xTicks: [-120, -60, 0, 60, 120].map((s) => [s, fixed(s, 0)]), xLabel: "score, all queries and keys",
       yLabel: "how often (highest = 1)" }), area);
   const xKey = scale([0.5, KEYS + 0.5], [LEFT, RIGHT]);
   const bars = steps(KEYS).map((k) => svg("rect", { x: xKey(k + 0.6), width: xKey(1.4) - xKey(0.6), class: "sm-bar" }));

@@ -106,8 +106,8 @@ class ScaleMeter(LiveFigure):
         first = np.exp(scores[0] - scores[0].max())
         figure = Figure(figsize=(6.4, 2.9), dpi=110)
         left, right = figure.subplots(1, 2)
-        left.hist(scores.ravel(), bins=np.linspace(-80, 80, 81), color=style.ACCENT)
-        left.set(xlim=(-80, 80), xlabel="score", ylabel="how often", xticks=range(-80, 81, 40))
+        left.hist(scores.ravel(), bins=np.linspace(-120, 120, 121), color=style.ACCENT)
+        left.set(xlim=(-120, 120), xlabel="score", ylabel="how often", xticks=range(-120, 121, 60))
         right.bar(range(1, KEYS + 1), first / first.sum(), color=style.ACCENT)
         right.axhline(1 / KEYS, color=style.QUIET, ls="--", lw=1)
         right.set(

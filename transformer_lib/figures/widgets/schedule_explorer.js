@@ -142,7 +142,7 @@ function build({ get, change }) {
     set(handle, { "aria-valuenow": step, "aria-valuemin": 1, "aria-valuemax": last, "aria-valuetext": `step ${round(step)}, rate ${rate(here)}` });
     const where = step < shape.warmup ? "still climbing" : step === shape.warmup ? "at the top" : "on the way down";
     return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
-      loss === null ? "" : ` The recorded run was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`}`;
+      loss === null ? "" : ` The recorded run, on its own schedule, was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`}`;
   }
 
   return { controls: [height.element, model.element, peak.element, warmup.element, ...others.map((other) => other.element), log.element],
