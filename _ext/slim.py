@@ -3,13 +3,15 @@
 The theme alone sends 860 KB, of which a page needs a twentieth. When all is built, what every page
 loads becomes `site.css`, without the rules that no page asks for, and `site.js`, without Bootstrap
 and the script of icons (assets.py). Equations' style sheet stays where there are equations, the
-search index where it is searched. What live figures have in common stands once, at the end.
+search index where it is searched. What live figures have in common stands once, at the end. Images
+come when they are nearly in sight, into places of their size.
 
 A page that Sphinx did not write anew is slim already, and only learns the versions of both files.
 """
 
 import json
 import re
+import struct
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,6 +28,7 @@ SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"[^>]*>\s*</script>\s*')
 STATE = f'<script type="{live_figures.STATE}">'
 STATES = re.compile(rf"{re.escape(STATE)}(.*?)</script>\s*", re.DOTALL)
 ICON = re.compile(r'<(i|span) (?=class="[^"]*\bfa-)')
+IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(?:loading|width)=)')
 VERSION = re.compile(r'(_static/((?:site|fonts)\.(?:css|js)))(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
 THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
@@ -38,6 +41,13 @@ BOOTSTRAP = re.compile(r'data-bs-toggle="(?!dropdown"|tooltip")[^"]*"')
 SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
 # Which page this is may be asked before any other script has come.
 INLINED = "documentation_options.js"
+
+
+def waiting(found, images: Path) -> str:
+    """The beginning of an <img> that is loaded when it is nearly in sight; nothing moves then."""
+    with Path(images, found[1]).open("rb") as file:
+        width, height = struct.unpack(">16x2I", file.read(24))
+    return f'<img loading="lazy" width="{width}" height="{height}" '
 
 
 def slim_page(text: str, assets: Assets) -> str:
@@ -68,6 +78,7 @@ def slim_page(text: str, assets: Assets) -> str:
 
     text = SCRIPT.sub(script, LINK.sub(link, text))
     text = THEME.sub(THEME_AT_ONCE, text).replace('data-theme="auto"', 'data-theme="light"', 1)
+    text = IMAGE.sub(lambda found: waiting(found, assets.static.parent / "_images"), text)
     text = ICON.sub(r'<\1 aria-hidden="true" ', text)
     if states := STATES.findall(text):
         together = live_figures.share(map(json.loads, states), assets.minify)
@@ -80,7 +91,6 @@ def slim_page(text: str, assets: Assets) -> str:
     ours = f'{fonts}<script {defer}src="{root}_static/site.js"></script>\n{"".join(early)}'
     ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
     return text.replace("</head>", f"{ours}</head>", 1)
-
 
 
 def slim(app, exception):

