@@ -295,6 +295,53 @@ def test_it_answers_to_a_finger(visit, page, model):
     assert moved == 1, "the page zoomed"
 
 
+# Operates every control a few times; from the event to the finished layout, the best time of each.
+QUICKLY = """
+(figure) => {
+  const key = (name) => (e) =>
+    e.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const turn = (e) => {
+    e.value = Number(e.value) < Number(e.max) ? Number(e.value) + 1 : Number(e.min);
+    e.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const ways = [
+    ["input[type=range]:enabled", turn],
+    ["input:enabled:not([type=range])", (e) => e.click()],
+    ["[role=slider]:not(input)", key("ArrowRight")],
+    ["[role=gridcell]", key(" ")],
+  ];
+  const times = {};
+  for (const [selector, act] of ways) {
+    for (const control of figure.querySelectorAll(selector)) {
+      const rounds = Array.from({ length: 12 }, () => {
+        const start = performance.now();
+        act(control);
+        figure.getBoundingClientRect();
+        return performance.now() - start;
+      });
+      const name = control.ariaLabel ?? control.labels?.[0]?.textContent ?? selector;
+      times[name] = Math.max(times[name] ?? 0, Math.min(...rounds));
+    }
+  }
+  return times;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "page, model", [f for f in FIGURES if "live_figures" in f[0]] or [("", "")]
+)
+def test_it_answers_within_50_ms_on_a_slow_machine(visit, page, model):
+    """A quarter of this machine's speed. What the browser then paints is not counted."""
+    figure = Figure(visit(page, figures=mount(model))[0], model)
+    client = figure.page.context.new_cdp_session(figure.page)
+    client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    times = figure.root.evaluate(QUICKLY)
+    print(model, {name: round(time, 1) for name, time in times.items()})
+    assert times
+    assert {name: time for name, time in times.items() if time > 50} == {}
+
+
 @every_figure
 def test_tab_reaches_every_control(figure_on, page, model):
     figure = figure_on(page, model)
