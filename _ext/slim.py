@@ -52,7 +52,10 @@ def waiting(found, images: Path) -> str:
 
 def slim_page(text: str, assets: Assets) -> str:
     """A page as Sphinx wrote it, loading the assets instead of what they were made of."""
-    root = re.search(r'href="([^"]*)_static/', text)[1]
+    found = re.search(r'href="([^"]*)_static/', text)
+    if found is None:  # a page that only leads on to another
+        return text
+    root = found[1]
     equations = 'class="katex"' in text
     early = []
     search = 'id="search-results"' in text

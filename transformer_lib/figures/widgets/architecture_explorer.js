@@ -185,7 +185,7 @@ function build({ all, get, change }) {
     const { part, kind, formula, each, times } = shown;
     const [to, name] = about(part, sizes);
     if (more.dataset.to !== String(to)) set(more, { "data-to": to }).replaceChildren("More in ", chapter(to), ".");
-    const whose = `${part[0] === "d" ? "Decoder" : "Encoder"}, ${name}: `;
+    const whose = `${part[0] === "d" ? "Decoder" : "Encoder"}, ${name}${name.includes("attention") ? ` of ${sizes.n_heads} head${sizes.n_heads > 1 ? "s" : ""}` : ""}: `;
     if (!each) return `${whose}${formula}. It adds nothing to the ${millions(numbers)}.`;
     const product = kind === "layer" ? `${times} × ${round(each)} = ${round(each * times)} numbers`
       : `${formula} = ${round(each)} numbers${times > 1 ? ` a layer, ${round(each * times)} in all` : ""}`;
