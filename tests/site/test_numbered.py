@@ -1,0 +1,116 @@
+"""Numbers that the text names are those that the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from pages import ROOT, pages, parsed
+
+CHAPTERS = [page for page in pages() if re.match(r"chapters/\d", page)]
+every_chapter = pytest.mark.parametrize("page", CHAPTERS or ["index.html"])
+NAMED = re.compile(r"(?:Figure|Exercise) \d+\.\d+|\(\d+\.\d+\)")
+
+
+def shown(page: str, anchor: str) -> str:
+    """What the page calls the thing at an anchor."""
+    thing = parsed(page).find(id=anchor)
+    label = thing.select_one(".eqno, .caption-number, .admonition-title")
+    return NAMED.search(label.get_text())[0]
+
+
+@every_chapter
+def test_a_link_that_is_a_number_leads_there(book, page):
+    links = [
+        link
+        for link in parsed(page).select("article a.reference.internal")
+        if NAMED.fullmatch(link.get_text())
+    ]
+    assert len(links) >= 5
+    for link in links:
+        target, _, anchor = link["href"].partition("#")
+        there = f"chapters/{target}" if target else page
+        assert shown(there, anchor) == link.get_text(), link
+
+
+@every_chapter
+def test_an_equation_has_the_number_of_its_tag(book, page):
+    source = ROOT / page.replace(".html", ".ipynb")
+    text = "\n".join(cell.source for cell in nbformat.read(source, as_version=4).cells)
+    tags = [f"({tag})" for tag in re.findall(r"\\tag\{(.*?)\}", text)]
+    soup = parsed(page)
+    assert tags
+    assert [NAMED.match(number.get_text())[0] for number in soup.select(".eqno")] == tags
+    assert soup.select("article .katex .tag") == []  # not KaTeX's, which nothing can link to
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_the_number_stands_beside_the_equation(visit, width):
+    for path in CHAPTERS:
+        page, _ = visit(path, figures="none", viewport={"width": width, "height": 900})
+        blocks = page.eval_on_selector_all(
+            "div.math:has(> .eqno)",
+            """all => all.map(block => {
+                const box = element => element.getBoundingClientRect();
+                const parts = [...block.querySelectorAll(".katex-base")];
+                const start = box(parts[0]).left - box(block).left;
+                const out = box(block.querySelector(".eqno")).right - box(block).right;
+                block.scrollLeft = block.scrollWidth;
+                const end = Math.max(...parts.map(part => box(part).right));
+                return [start, out, box(block.querySelector(".eqno")).left - end];
+            })""",
+        )
+        assert blocks
+        for start, out, gap in blocks:
+            assert start >= -1, "the beginning of the equation cannot be seen"
+            assert out <= 1, "the number is out of sight"
+            assert gap >= -1, "the number hides the equation's end"
+
+
+GOOD = r"""# One
+
+$$
+a \tag{1.1}
+$$
+
+$$
+unnumbered
+$$
+
+$$
+b \tag{1.2}
+$$
+
+See [(1.2)](#eq-1-2) and [(1.1)](01_one.md#eq-1-1).
+"""
+
+
+@pytest.mark.parametrize(
+    "right, wrong, warning",
+    [
+        ("", "", ""),
+        ("[(1.2)]", "[(1.1)]", "a link says (1.1) and leads to (1.2)"),
+        ("[(1.1)]", "[(1.3)]", "a link says (1.3) and leads to (1.1)"),
+        ("[(1.1)]", "[Figure 1.1]", "a link says Figure 1.1 and leads to (1.1)"),
+        (r"\tag{1.2}", r"\tag{1.3}", "tagged ['1.3'] where (1.2) is due"),
+        (r"\tag{1.1}", "", "tagged ['1.2'] where (1.1) is due"),
+    ],
+)
+def test_a_wrong_number_is_a_warning(tmp_path, right, wrong, warning):
+    (tmp_path / "01_one.md").write_text(GOOD.replace(right, wrong), encoding="utf-8")
+    (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\n01_one\n```\n", encoding="utf-8")
+    (tmp_path / "conf.py").write_text(
+        "extensions = ['myst_parser', 'book', 'numbered']\n"
+        "myst_enable_extensions = ['dollarmath']\n"
+        "numfig = math_numfig = True\n",
+        encoding="utf-8",
+    )
+    build = [sys.executable, "-m", "sphinx", "-q", "-b", "dummy", tmp_path, tmp_path / "_build"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "_ext"), "NO_COLOR": "1"}
+    result = subprocess.run(build, env=environment, capture_output=True, text=True, check=True)
+    assert warning in result.stderr
+    assert bool(result.stderr) == bool(warning), result.stderr
