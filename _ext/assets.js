@@ -14,6 +14,7 @@ const KINDS = {
       content: [{ raw: words.join(" "), extension: "html" }],
       defaultExtractor: (text) => text.split(" "),
       keyframes: true,
+      safelist: { standard: [/^live-/, "data-state"] }, // what live_figures.js puts into a page
     });
     return { code: css, loader: "css", minify: true };
   },

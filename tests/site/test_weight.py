@@ -141,3 +141,10 @@ def test_a_slow_page_that_moves_is_found(browser, tmp_path):
         paint, shift, _ = first_seconds(browser, address, **PHONE)
     assert shift > MOST_SHIFT
     assert paint > MOST_PAINT
+
+
+def test_what_scripts_add_keeps_its_style(book):
+    """No page holds a live figure's own classes before a script has run."""
+    sheet = (book / "_static" / "site.css").read_text(encoding="utf-8")
+    for selector in ("figure.live-figure", ".live-host[data-state]", ".live-host-message"):
+        assert selector in sheet, selector
