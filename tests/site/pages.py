@@ -42,6 +42,12 @@ def pages() -> list[str]:
     return sorted(page for page in found if not page.startswith("_"))  # not the theme's templates
 
 
+def chapters() -> list[str]:
+    """The numbered chapters' pages, in the order in which the book has them."""
+    files = re.findall(r"file: (chapters/\d\w+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [f"{file}.html" for file in files]
+
+
 @cache
 def parsed(page: str) -> BeautifulSoup:
     return BeautifulSoup((BOOK / page).read_text(encoding="utf-8"), "html.parser")
