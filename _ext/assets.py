@@ -32,6 +32,8 @@ APART = re.compile(r"^(?:katex/|documentation_options|searchtools|language_data)
 # A little more than an equation, up to the next tag that is none of its own.
 EQUATION = re.compile(r'class="katex-html"(?:[^<]|</?(?:span|svg|path|line)\b)*')
 FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")
+# The faces of equations inside a line; the others stand in boxes of a size that the page gives.
+LINE_FACE = re.compile(r"KaTeX_(?:Main-Regular|Math-Italic)\.")
 # Fonts that a script hands over are there at once, from a file as well; those that a sheet asks for
 # come later, and text painted in another font then moves.
 FACES_SCRIPT = """\
@@ -119,9 +121,7 @@ class Assets:
         """Write site.css and site.js; delete what they are made of."""
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
-        faces = [self.face(block) for block in FACE.findall(sheet)]
-        script = FACES_SCRIPT.replace("FACES", json.dumps(faces))
-        write(self.static / "fonts.js", script.encode())
+        self.hand_over(FACE.findall(sheet), self.static, self.characters)
         sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
         scripts = [*map(self.read, self.scripts), MENUS.read_text(encoding="utf-8")]
@@ -157,12 +157,16 @@ class Assets:
             words.update(re.findall(r"[\w-]+", text))
         return sorted(words)
 
-    def face(self, block: str) -> list:
-        """A rule for a font as what FontFace takes: family, font, weight and style."""
-        said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
-        font = (self.static / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
-        packed = b64encode(self.subset(font, self.characters)).decode()
-        return [said.pop("family"), packed, said]
+    def hand_over(self, blocks: list[str], folder: Path, characters: str) -> None:
+        """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for."""
+        faces = []
+        for block in blocks:
+            said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
+            font = (folder / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
+            packed = b64encode(self.subset(font, characters)).decode()
+            faces.append([said.pop("family"), packed, said])
+        script = FACES_SCRIPT.replace("FACES", json.dumps(faces))
+        write(folder / "fonts.js", script.encode())
 
     def icon_face(self, sheet: str) -> str:
         """The icons that the sheet shows, as a font inside it."""
@@ -179,19 +183,25 @@ class Assets:
     def finish(self) -> None:
         """Make small what is not in site.css and site.js: other scripts, KaTeX's sheet, fonts."""
         self.shrink("script", sorted(set(self.static.glob("*.js")) - self.written))
-        self.shrink("sheet", [self.static / "katex/katex.min.css"], self.words)
-        texts = [unescape(text) for text in self.pages.values()]
-        self.pick("katex/fonts", "".join(EQUATION.findall("".join(texts))))
+        self.set_equations(self.static / "katex")
         for file in set(self.cache.iterdir()) - self.asked:
             file.unlink()
 
-    def shrink(self, kind: str, files: list[Path], words: list[str] | None = None) -> None:
-        texts = [file.read_text(encoding="utf-8") for file in files]
-        for file, text in zip(files, self.ask(kind, texts, words), strict=True):
-            write(file, text.encode())
-
-    def pick(self, folder: str, text: str) -> None:
-        """Leave in a folder's fonts the characters of a text."""
-        characters = "".join(sorted(set(text)))
-        for font in sorted((self.static / folder).glob("*.woff2")):
+    def set_equations(self, folder: Path) -> None:
+        """Make small what equations are set with: KaTeX's sheet and fonts."""
+        file = folder / "katex.min.css"
+        (sheet,) = self.ask("sheet", [file.read_text(encoding="utf-8")], self.words)
+        texts = "".join(unescape(text) for text in self.pages.values())
+        characters = "".join(sorted(set("".join(EQUATION.findall(texts)))))
+        at_once = [block for block in FACE.findall(sheet) if LINE_FACE.search(block)]
+        self.hand_over(at_once, folder, characters)
+        for block in at_once:
+            sheet = sheet.replace(block, "")
+        write(file, sheet.encode())
+        for font in sorted(folder.glob("fonts/*.woff2")):
             write(font, self.subset(font.read_bytes(), characters))
+
+    def shrink(self, kind: str, files: list[Path]) -> None:
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        for file, text in zip(files, self.ask(kind, texts), strict=True):
+            write(file, text.encode())

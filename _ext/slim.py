@@ -29,7 +29,7 @@ STATE = f'<script type="{live_figures.STATE}">'
 STATES = re.compile(rf"{re.escape(STATE)}(.*?)</script>\s*", re.DOTALL)
 ICON = re.compile(r'<(i|span) (?=class="[^"]*\bfa-)')
 IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(?:loading|width)=)')
-VERSION = re.compile(r'(_static/((?:site|fonts)\.(?:css|js)))(?:\?v=\w+)?"')
+VERSION = re.compile(r'(_static/(site\.css|site\.js|fonts\.js|katex/fonts\.js))(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
 THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
 THEME_AT_ONCE = (
@@ -91,6 +91,8 @@ def slim_page(text: str, assets: Assets) -> str:
     # that do not wait for the page build on it, so where there are any it does not wait either.
     defer = "" if early else "defer "
     fonts = f'<script src="{root}_static/fonts.js"></script>\n'
+    if equations:
+        fonts += f'<script src="{root}_static/katex/fonts.js"></script>\n'
     ours = f'{fonts}<script {defer}src="{root}_static/site.js"></script>\n{"".join(early)}'
     ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
     return text.replace("</head>", f"{ours}</head>", 1)
@@ -113,7 +115,7 @@ def slim(app, exception):
     assets.finish()
     versions = {
         name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8]
-        for name in ("site.css", "site.js", "fonts.js")
+        for name in ("site.css", "site.js", "fonts.js", "katex/fonts.js")
     }
     for file, text in pages.items():
         text = VERSION.sub(lambda found: f'{found[1]}?v={versions[found[2]]}"', text)

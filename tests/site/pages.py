@@ -136,7 +136,7 @@ class Watch:
         self.errors: list[str] = []
         context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), self._refuse)
         context.on("request", lambda r: self._note(r.url, base))
-        context.on("requestfailed", lambda r: self.failed.append(f"{r.url}: {r.failure}"))
+        context.on("requestfailed", self._fail)
         context.on("response", self._answer)
         context.on("console", self._message)
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
@@ -144,6 +144,11 @@ class Watch:
 
     def _refuse(self, route) -> None:
         route.abort()
+
+    def _fail(self, request) -> None:
+        # Aborted is what a page left no longer waits for; nothing that is missing ends so.
+        if request.failure != "net::ERR_ABORTED":
+            self.failed.append(f"{request.url}: {request.failure}")
 
     def _note(self, url: str, base: str) -> None:
         if not url.startswith((base, "data:", "blob:")):
