@@ -19,13 +19,13 @@ from book import write
 from equations import NODE
 
 logging.getLogger("fontTools").setLevel(logging.WARNING)
-NODE_SCRIPT, MENUS = (Path(__file__).with_name(name) for name in ("assets.js", "menus.js"))
+NODE_SCRIPT = Path(__file__).with_name("assets.js")
 SHEET = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")(?![^>]*\bmedia=)[^>]*\bhref="([^"]+)"')
 SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"')
 IMPORT = re.compile(r'@import "([^"]+)";')
 ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
 ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
-# Icons are a font, tooltips are the browser's, menus.js opens menus; nothing here has tabs.
+# Icons are a font, tooltips are the browser's; nothing here has menus or tabs (slim.py looks).
 DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
 # What the search page and documentation_options.js are for is not for all.
 APART = re.compile(r"^(?:katex/|documentation_options|searchtools|language_data)")
@@ -124,8 +124,7 @@ class Assets:
         self.hand_over(FACE.findall(sheet), self.static, self.characters)
         sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
-        scripts = [*map(self.read, self.scripts), MENUS.read_text(encoding="utf-8")]
-        scripts = self.ask("script", scripts)
+        scripts = self.ask("script", list(map(self.read, self.scripts)))
         # The empty statement keeps one script's "use strict" from being meant for all.
         write(self.static / "site.js", ";\n".join(["", *scripts]).encode())
         for name in [*self.sheets, *self.scripts, *self.dropped]:
@@ -153,7 +152,7 @@ class Assets:
         tags = {tag for text in self.pages.values() for tag in re.findall(r"<[a-z][^>]*>", text)}
         tags = {PROSE.sub(r"\1", tag) for tag in tags}
         scripts = [self.read(name) for name in [*self.scripts, "searchtools.js"]]
-        for text in [*tags, *scripts, MENUS.read_text(encoding="utf-8")]:
+        for text in [*tags, *scripts]:
             words.update(re.findall(r"[\w-]+", text))
         return sorted(words)
 

@@ -36,8 +36,8 @@ THEME_AT_ONCE = (
     r'\1["light", "dark"].find((mode) => mode === localStorage.getItem("mode"))'
     r' ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")'
 )
-# menus.js opens menus; what it does not do, a page must not ask for. A title is a tooltip already.
-BOOTSTRAP = re.compile(r'data-bs-toggle="(?!dropdown"|tooltip")[^"]*"')
+# What only Bootstrap does, a page must not ask for. A title is a tooltip already.
+BOOTSTRAP = re.compile(r'data-bs-toggle="(?!tooltip")[^"]*"')
 SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
 # Which page this is may be asked before any other script has come.
 INLINED = "documentation_options.js"
@@ -109,7 +109,7 @@ def slim(app, exception):
         assets.join()
     for file, text in pages.items():
         for asked in BOOTSTRAP.findall(text):
-            LOGGER.warning("%s: menus.js does not know %s", file.relative_to(out), asked)
+            LOGGER.warning("%s: without Bootstrap nothing answers to %s", file.relative_to(out), asked)
         if "_static/site.css" not in text:
             pages[file] = slim_page(text, assets)
     assets.finish()
