@@ -109,7 +109,7 @@ def slim(app, exception):
         assets.join()
     for file, text in pages.items():
         for asked in BOOTSTRAP.findall(text):
-            LOGGER.warning("%s: without Bootstrap nothing answers to %s", file.relative_to(out), asked)
+            LOGGER.warning("%s: nothing here answers to %s", file.relative_to(out), asked)
         if "_static/site.css" not in text:
             pages[file] = slim_page(text, assets)
     assets.finish()
