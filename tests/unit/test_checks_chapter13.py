@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer_lib.checks.chapter13 import check
+from transformer_lib.data import collate
 
 
 def verdict(capsys, function, name):
@@ -177,9 +178,44 @@ def without_end(logits, labels, epsilon):
     return ((1 - epsilon) * surprise - epsilon * log_p.mean(-1))[labels > 2].mean()
 
 
+def smoothed_labels(logits, epsilon, labels):
+    v = logits.size(-1)
+    return torch.full_like(logits, epsilon / v).scatter_add(
+        -1, labels[..., None], torch.full_like(logits, 1 - epsilon)[..., :1]
+    )
+
+
+def divergence(logits, labels, epsilon):
+    goal = smoothed_labels(logits, epsilon, labels)
+    loss = F.kl_div(logits.log_softmax(-1), goal, reduction="none").sum(-1)
+    return loss[labels != 0].mean()
+
+
+def divergence_by_sentences(logits, labels, epsilon):
+    goal = smoothed_labels(logits, epsilon, labels) * (labels != 0)[..., None]
+    return F.kl_div(logits.log_softmax(-1), goal, reduction="batchmean")
+
+
+def shifted_once_more(logits, labels, epsilon):
+    return loss_by_torch(logits[:, :-1], labels[:, 1:], epsilon)
+
+
+def per_place(logits, labels, epsilon):
+    return not_divided(logits, labels, epsilon) / labels.shape[1]
+
+
+def perplexity(logits, labels, epsilon):
+    return loss_by_torch(logits, labels, epsilon).exp()
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (divergence, "the KL divergence is taken"),
+        (divergence_by_sentences, "the KL divergence is taken"),
+        (shifted_once_more, "labels are shifted once more"),
+        (per_place, "the number of places in a row"),
+        (perplexity, "you return the perplexity"),
         (with_padding, "padding is counted as if it were a label"),
         (divided_by_all, "the number it is divided by does not"),
         (row_by_row, "each row is averaged by itself"),
@@ -248,6 +284,13 @@ def test_right_rates_pass(capsys, function):
         (lambda s, d, w: d**-0.5 * min(1 / s, s * w**-1.5), "in proportion to the step"),
         (lambda s, d, w: min((d * s) ** -0.5, s * w**-1.5), "in one of the two terms only"),
         (lambda s, d, w: d**-0.5 * min(s**-1 / 2, s * w**-1.5), "a power binds before"),
+        (lambda s, d, w: d**-0.5 * min(s**+0.5, s * w**-1.5), "the first term has lost its minus"),
+        (lambda s, d, w: d**-0.5 * min(s**-0.5, w**-1.5), "the second term lacks the step"),
+        (
+            lambda s, d, w: d**-0.5 * (s * w**-1.5 if s <= w else (s - w) ** -0.5),
+            "counted from the end of the warm-up",
+        ),
+        (lambda s, d, w: (d * min(s**-0.5, s * w**-1.5)) ** -0.5, "a bracket is around too much"),
         (lambda s, d, w: 512**-0.5 * min(s**-0.5, s * 4000**-1.5), "numbers of the paper's base"),
     ],
 )
@@ -255,3 +298,351 @@ def test_wrong_rates_are_told_apart(capsys, function, diagnosis):
     result = verdict(capsys, function, "learning_rate")
     assert not result
     assert diagnosis in " ".join(result.report.split())
+
+
+# --------------------------------------------------------------------------------- three_tensors
+
+
+def tensors_by_collate(source_ids, target_ids):
+    return collate(list(zip(source_ids, target_ids, strict=True)))
+
+
+def tensors_by_pad_sequence(sources, targets):
+    def fill(rows):
+        rows = [torch.tensor(row) for row in rows]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+    return [
+        fill(sources),
+        fill([[1, *row] for row in targets]),
+        fill([[*row, 2] for row in targets]),
+    ]
+
+
+def tensors_by_slices(sources, targets):
+    """Rows are cut before they are filled up."""
+    whole = [[1, *row, 2] for row in targets]
+    s, t = (max(map(len, rows)) for rows in (sources, whole))
+    source = torch.zeros(len(sources), s, dtype=torch.long)
+    reads, says = (torch.zeros(len(whole), t - 1, dtype=torch.long) for _ in range(2))
+    for n, (row, target) in enumerate(zip(sources, whole, strict=True)):
+        source[n, : len(row)] = torch.tensor(row)
+        reads[n, : len(target) - 1] = torch.tensor(target[:-1])
+        says[n, : len(target) - 1] = torch.tensor(target[1:])
+    return source, reads, says
+
+
+@pytest.mark.parametrize(
+    "function", [tensors_by_collate, tensors_by_pad_sequence, tensors_by_slices]
+)
+def test_right_tensors_pass(capsys, function):
+    assert verdict(capsys, function, "three_tensors")
+
+
+def filled(rows, value=0, left=False):
+    longest = max(map(len, rows))
+    gaps = [[value] * (longest - len(row)) for row in rows]
+    return torch.tensor([g + r if left else r + g for r, g in zip(rows, gaps, strict=True)])
+
+
+def made(source, reads, says, **how):
+    def three_tensors(sources, targets):
+        return (
+            filled([source(row) for row in sources], **how),
+            filled([reads(row) for row in targets], **how),
+            filled([says(row) for row in targets], **how),
+        )
+
+    return three_tensors
+
+
+def same(row):
+    return row
+
+
+def begun(row):
+    return [1, *row]
+
+
+def ended(row):
+    return [*row, 2]
+
+
+def both(row):
+    return [1, *row, 2]
+
+
+def cut_after_padding(sources, targets):
+    whole = filled([both(row) for row in targets])
+    return filled(sources), whole[:, :-1], whole[:, 1:]
+
+
+def rolled(sources, targets):
+    whole = filled([both(row) for row in targets])
+    return filled(sources), whole, torch.roll(whole, -1, dims=1)
+
+
+def ended_behind_padding(sources, targets):
+    target, n = filled(targets), len(targets)
+    reads = torch.cat([torch.full((n, 1), 1), target], dim=1)
+    return filled(sources), reads, torch.cat([target, torch.full((n, 1), 2)], dim=1)
+
+
+def swapped(sources, targets):
+    return tensors_by_collate(targets, sources)
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (made(same, ended, ended), "the shift is missing"),
+        (made(same, begun, begun), "the shift is missing"),
+        (made(same, begun, same), "<eos> is missing in the labels"),
+        (made(same, both, ended), "the decoder reads <eos>"),
+        (made(same, begun, both), "<bos> is among the labels"),
+        (made(same, same, ended), "<bos> is missing"),
+        (cut_after_padding, "the last column is cut off after padding"),
+        (rolled, "rolled and not shifted"),
+        (ended_behind_padding, "<eos> stands behind the padding"),
+        (made(same, ended, begun), "the shift goes the wrong way"),
+        (made(same, begun, ended, left=True), "the padding stands in front"),
+        (made(same, begun, ended, value=2), "filled up with <eos>"),
+        (made(same, begun, ended, value=-100), "filled up with -100"),
+        (made(both, begun, ended), "the source gets <bos> and <eos> too"),
+        (made(same, lambda r: [2, *r], lambda r: [*r, 1]), "1 begins and 2 ends"),
+        (swapped, "source and target have changed places"),
+        (lambda s, t: tensors_by_collate(s[:1], t[:1]), "only the first pair"),
+    ],
+)
+def test_wrong_tensors_are_told_apart(capsys, function, diagnosis):
+    result = verdict(capsys, function, "three_tensors")
+    assert not result
+    assert diagnosis in " ".join(result.report.split())
+
+
+# ---------------------------------------------------------------------------------- joint_update
+
+
+def totalled(model, part, reads=None, ignored=0):
+    logits = model(part.source, part.target_input if reads is None else reads)
+    log_p = logits.log_softmax(-1)
+    surprise = -log_p.gather(-1, part.labels[..., None])[..., 0]
+    return surprise[part.labels != ignored].sum()
+
+
+def counted(part):
+    return (part.labels != 0).sum()
+
+
+def update_in_parts(model, optimizer, batches):
+    count = sum(counted(part) for part in batches)
+    optimizer.zero_grad()
+    losses = []
+    for part in batches:
+        loss = totalled(model, part) / count
+        loss.backward()
+        losses.append(loss.detach())
+    optimizer.step()
+    return sum(losses)
+
+
+def update_weighted(model, optimizer, batches):
+    """Means, each with its share of the labels; cleared afterwards."""
+    count = sum(counted(part).item() for part in batches)
+    whole = 0.0
+    for part in batches:
+        logits = model(part.source, part.target_input)
+        mean = F.cross_entropy(logits.mT, part.labels, ignore_index=0)
+        (mean * counted(part) / count).backward()
+        whole += mean.item() * counted(part).item() / count
+    optimizer.step()
+    optimizer.zero_grad()
+    return whole
+
+
+def update_of_one_sum(model, optimizer, batches):
+    loss = sum(totalled(model, part) for part in batches) / sum(map(counted, batches))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@pytest.mark.parametrize("function", [update_in_parts, update_weighted, update_of_one_sum])
+def test_right_updates_pass(capsys, function):
+    assert verdict(capsys, function, "joint_update")
+
+
+def not_cleared(model, optimizer, batches):
+    count = sum(map(counted, batches))
+    losses = [totalled(model, part) / count for part in batches]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return sum(losses).item()
+
+
+def cleared_each_time(model, optimizer, batches):
+    count, whole = sum(map(counted, batches)), 0.0
+    for part in batches:
+        optimizer.zero_grad()
+        loss = totalled(model, part) / count
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def a_step_for_each(model, optimizer, batches):
+    losses = []
+    for part in batches:
+        loss = totalled(model, part) / counted(part)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+def mean_of_means(model, optimizer, batches):
+    optimizer.zero_grad()
+    whole = 0.0
+    for part in batches:
+        loss = totalled(model, part) / counted(part) / len(batches)
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def sum_of_means(model, optimizer, batches):
+    optimizer.zero_grad()
+    losses = [totalled(model, part) / counted(part) for part in batches]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return sum(losses).item() / len(losses)
+
+
+def padding_counted(model, optimizer, batches):
+    optimizer.zero_grad()
+    count = sum(part.labels.numel() for part in batches)
+    loss = sum(totalled(model, part, ignored=-1) for part in batches) / count
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def padding_in_the_divisor(model, optimizer, batches):
+    optimizer.zero_grad()
+    count = sum(part.labels.numel() for part in batches)
+    loss = sum(totalled(model, part) for part in batches) / count
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def by_sentences(model, optimizer, batches):
+    optimizer.zero_grad()
+    count = sum(len(part.labels) for part in batches)
+    loss = sum(totalled(model, part) for part in batches) / count
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def undivided(model, optimizer, batches):
+    optimizer.zero_grad()
+    loss = sum(totalled(model, part) for part in batches)
+    loss.backward()
+    optimizer.step()
+    return loss.item() / sum(map(counted, batches)).item()
+
+
+def not_stepped(model, optimizer, batches):
+    optimizer.zero_grad()
+    loss = sum(totalled(model, part) for part in batches) / sum(map(counted, batches))
+    loss.backward()
+    return loss.item()
+
+
+def stepped_too_early(model, optimizer, batches):
+    optimizer.step()
+    optimizer.zero_grad()
+    loss = sum(totalled(model, part) for part in batches) / sum(map(counted, batches))
+    loss.backward()
+    return loss.item()
+
+
+def answers_on_the_desk(model, optimizer, batches):
+    optimizer.zero_grad()
+    loss = sum(totalled(model, part, reads=part.labels) for part in batches)
+    loss = loss / sum(map(counted, batches))
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def the_sum_returned(model, optimizer, batches):
+    return update_in_parts(model, optimizer, batches) * sum(map(counted, batches))
+
+
+def the_last_returned(model, optimizer, batches):
+    optimizer.zero_grad()
+    count = sum(map(counted, batches))
+    for part in batches:
+        total = totalled(model, part)
+        (total / count).backward()
+    optimizer.step()
+    return total / counted(part)
+
+
+def only_the_last(model, optimizer, batches):
+    return update_in_parts(model, optimizer, batches[-1:])
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (not_cleared, "the old gradient is not cleared"),
+        (cleared_each_time, "the gradient is cleared before every part"),
+        (only_the_last, "only the last part's is left for the step"),
+        (a_step_for_each, "every part takes a step of its own"),
+        (mean_of_means, "each part is averaged by itself"),
+        (sum_of_means, "the averages of the parts are added up"),
+        (padding_counted, "padding is counted as if it were a label"),
+        (padding_in_the_divisor, "the number it is divided by does not"),
+        (by_sentences, "divided by the number of sentences"),
+        (undivided, "the surprises go backward undivided"),
+        (not_stepped, "nothing reaches the parameters"),
+        (stepped_too_early, "the step comes before backward"),
+        (answers_on_the_desk, "which are the answers"),
+        (the_sum_returned, "the sum of the surprises is returned"),
+        (the_last_returned, "the loss of the last part alone is returned"),
+    ],
+)
+def test_wrong_updates_are_told_apart(capsys, function, diagnosis):
+    result = verdict(capsys, function, "joint_update")
+    assert not result
+    assert diagnosis in " ".join(result.report.split())
+
+
+def test_an_update_that_returns_nothing_is_told_so(capsys):
+    result = verdict(capsys, lambda m, o, b: update_in_parts(m, o, b) and None, "joint_update")
+    assert "is a `return` missing?" in result.report
+
+
+def test_the_smallest_failing_input_of_a_loss_can_be_read(capsys):
+    result = verdict(
+        capsys, lambda logits, labels, e: loss_by_torch(logits, labels, e) + 1, "smoothed_loss"
+    )
+    assert (
+        "No mistake that this checker knows" in result.report
+        and "logits = tensor([[[" in result.report
+    )
+    padded = verdict(
+        capsys,
+        lambda logits, labels, e: loss_by_torch(logits, labels, e) + (labels == 0).any() / 7,
+        "smoothed_loss",
+    )
+    assert "logits = tensor([[[1.0" in padded.report

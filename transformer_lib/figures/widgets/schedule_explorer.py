@@ -148,7 +148,7 @@ class ScheduleExplorer(LiveFigure):
                 )  # fmt: skip
                 free = place
         ax.plot(self.step, self.rates(np.array([self.step]))["paper"], "D", color=style.INK, ms=7)
-        ax.axvline(self.step, color=style.INK, lw=0.8, ls="--")
+        ax.axvline(self.step, color=style.INK, lw=0.6)
         ax.set(xlabel="step", ylabel="learning rate")
         if self.logarithmic:
             ax.set(xscale="log", yscale="log", ylim=(highest / 1e4, highest * 1.5))

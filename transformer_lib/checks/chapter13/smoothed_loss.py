@@ -1,4 +1,4 @@
-"""Checkers for chapter 13, *Training: from noise to zweiundvierzig*."""
+"""The exercise `smoothed_loss`: what it asks for, and how its answers go wrong."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Checker, Exercise
+from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
-
-__all__ = ["check"]
-
-
-# --------------------------------------------------------------------------------- smoothed_loss
 
 
 def _even_mix(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
@@ -50,13 +45,21 @@ def _others_only(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
     return (1 - epsilon) * surprise + epsilon * others / (log_p.size(-1) - 1)
 
 
+def _divergence(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
+    """What `F.kl_div` gives for a smoothed label: cross-entropy less the label's own entropy."""
+    v = log_p.size(-1)
+    right, wrong = torch.tensor(1 - epsilon + epsilon / v), torch.tensor(epsilon / v)
+    entropy = -torch.xlogy(right, right) - (v - 1) * torch.xlogy(wrong, wrong)
+    return _even_mix(surprise, log_p, epsilon) - entropy
+
+
 def _mean_of_rows(loss: Tensor, real: Tensor) -> Tensor:
     return ((loss * real).sum(-1) / real.sum(-1)).mean()
 
 
 _LABELS = torch.tensor([[4, 3, 2], [5, 2, 0]])
 
-_SMOOTHED_LOSS = Exercise(
+SMOOTHED_LOSS = Exercise(
     name="smoothed_loss",
     reference=lambda logits, labels, epsilon: _smoothed_loss(logits, labels, epsilon),
     cases=[
@@ -65,7 +68,13 @@ _SMOOTHED_LOSS = Exercise(
         Case(
             "two labels, none of them padding", random_tensor(1, 2, 7), torch.tensor([[4, 2]]), 0.1
         ),
-        Case("two rows, the second one padded", random_tensor(2, 3, 7, seed=1), _LABELS, 0.2),
+        Case(
+            "two rows, the second one padded",
+            torch.tensor([[[1.0, 0, 2], [0, 3, 1]], [[2, 1, 0], [1, 1, 0]]]),
+            torch.tensor([[2, 1], [2, 0]]),
+            0.1,
+        ),
+        Case("rows of three, one label missing", random_tensor(2, 3, 7, seed=1), _LABELS, 0.2),
         Case(
             "as many labels as ids",
             random_tensor(2, 3, 3),
@@ -84,6 +93,25 @@ _SMOOTHED_LOSS = Exercise(
         ],
         "each row is averaged by itself: a label in a short row then counts for more": [
             _wrong(reduce=_mean_of_rows),
+        ],
+        "the sum is divided by the number of places in a row and not by that of all real labels": [
+            _wrong(reduce=lambda loss, real: loss[real].sum() / real.size(1)),
+        ],
+        "you return the perplexity: the exercise asks for its logarithm, the loss": [
+            _wrong(reduce=lambda loss, real: _per_label(loss, real).exp()),
+            lambda logits, labels, epsilon: _smoothed_loss(logits, labels, 0.0).exp(),
+        ],
+        "labels are shifted once more: they already stand one place ahead of what the decoder "
+        "reads": [
+            lambda logits, labels, epsilon: _smoothed_loss(logits[:, :-1], labels[:, 1:], epsilon),
+            lambda logits, labels, epsilon: _smoothed_loss(logits[:, 1:], labels[:, :-1], epsilon),
+        ],
+        "the KL divergence is taken and not the cross-entropy: it is smaller by the surprise that "
+        "is in the smoothed labels themselves": [
+            _wrong(mix=_divergence),
+            _wrong(mix=_divergence, reduce=lambda loss, real: (loss * real).sum()),
+            _wrong(mix=_divergence, reduce=lambda loss, real: (loss * real).sum() / len(loss)),
+            _wrong(mix=_divergence, reduce=lambda loss, real: loss.mean()),
         ],
         "the surprises are added up and not divided by the number of real labels": [
             _wrong(reduce=lambda loss, real: loss[real].sum()),
@@ -160,81 +188,3 @@ _SMOOTHED_LOSS = Exercise(
     },
     section="Should a model ever be certain?",
 )
-
-
-# --------------------------------------------------------------------------------- learning_rate
-
-
-def _learning_rate(step: int, d_model: int, warmup: int) -> float:
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-_LEARNING_RATE = Exercise(
-    name="learning_rate",
-    reference=_learning_rate,
-    cases=[
-        # Small widths and short warm-ups make large rates, in which a small mistake shows.
-        Case("the first step", 1, 4, 10),
-        Case("halfway up", 5, 4, 10),
-        Case("the peak", 10, 4, 10),
-        Case("the first step after the peak", 11, 4, 10),
-        Case("far down", 1000, 4, 10),
-        Case("a warm-up of one step", 2, 16, 1),
-        Case("the peak of the paper's base model", 4000, 512, 4000),
-    ],
-    mistakes={
-        "the larger of the two terms is taken: the formula has min where you have max": [
-            lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5),
-        ],
-        "there is no climb, because the warm-up is missing or its exponent has lost its minus "
-        "sign: the rate starts at its highest": lambda step, d, w: d**-0.5 * step**-0.5,
-        "the descent is missing: the rate climbs for ever": [
-            lambda step, d, w: d**-0.5 * step * w**-1.5,
-        ],
-        "the rate stays at its peak after the warm-up": [
-            lambda step, d, w: d**-0.5 * min(w**-0.5, step * w**-1.5),
-        ],
-        "d_model is not used": lambda step, d, w: min(step**-0.5, step * w**-1.5),
-        "d_model has the exponent 0.5: a wider model should get smaller steps": [
-            lambda step, d, w: d**0.5 * min(step**-0.5, step * w**-1.5),
-        ],
-        "d_model has the exponent -1": lambda step, d, w: min(step**-0.5, step * w**-1.5) / d,
-        "warmup has the exponent -0.5: the two terms then do not meet at the peak": [
-            lambda step, d, w: d**-0.5 * min(step**-0.5, step * w**-0.5),
-        ],
-        "the climb is a share of the warm-up, step / warmup: the second term needs "
-        "another warmup^-0.5": [
-            lambda step, d, w: d**-0.5 * min(step**-0.5, step / w),
-            lambda step, d, w: d**-0.5 * (step / w if step < w else step**-0.5),
-        ],
-        "the shape is right, but its highest value is d_model^-0.5: nothing has been divided by "
-        "the root of warmup": [
-            lambda step, d, w: d**-0.5 * min((w / step) ** 0.5, step / w),
-        ],
-        "the steps are counted from 0: the first one is step 1": [
-            lambda step, d, w: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * w**-1.5),
-        ],
-        "d_model is in one of the two terms only: brackets are missing around min": [
-            lambda step, d, w: min(d**-0.5 * step**-0.5, step * w**-1.5),
-            lambda step, d, w: min(step**-0.5, d**-0.5 * step * w**-1.5),
-        ],
-        "a power binds before a division: x**-1/2 is (1/x)/2, and the root is x**-0.5": [
-            lambda step, d, w: d**-1 / 2 * min(step**-0.5, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(step**-1 / 2, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(step**-0.5, step * w**-3 / 2),
-            lambda step, d, w: d**-1 / 2 * min(step**-1 / 2, step * w**-3 / 2),
-        ],
-        "numbers of the paper's base model stand where the arguments should": [
-            lambda step, d, w: 512**-0.5 * min(step**-0.5, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(step**-0.5, step * 4000**-1.5),
-            lambda step, d, w: 512**-0.5 * min(step**-0.5, step * 4000**-1.5),
-        ],
-        "the rate falls in proportion to the step, and not to its root": [
-            lambda step, d, w: d**-0.5 * min(step**-1.0, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(w**0.5 / step, step * w**-1.5),
-        ],
-    },
-    section="How large a step?",
-)
-
-check = Checker(_SMOOTHED_LOSS, _LEARNING_RATE)
