@@ -196,6 +196,12 @@ def divergence_by_sentences(logits, labels, epsilon):
     return F.kl_div(logits.log_softmax(-1), goal, reduction="batchmean")
 
 
+def probabilities(logits, labels, epsilon):
+    p = logits.softmax(-1)
+    right = p.gather(-1, labels[..., None])[..., 0]
+    return (-(1 - epsilon) * right - epsilon * p.mean(-1))[labels != 0].mean()
+
+
 def shifted_once_more(logits, labels, epsilon):
     return loss_by_torch(logits[:, :-1], labels[:, 1:], epsilon)
 
@@ -216,6 +222,7 @@ def perplexity(logits, labels, epsilon):
         (shifted_once_more, "labels are shifted once more"),
         (per_place, "the number of places in a row"),
         (perplexity, "you return the perplexity"),
+        (probabilities, "probabilities are used where their logarithms should be"),
         (with_padding, "padding is counted as if it were a label"),
         (divided_by_all, "the number it is divided by does not"),
         (row_by_row, "each row is averaged by itself"),
@@ -388,6 +395,13 @@ def ended_behind_padding(sources, targets):
     return filled(sources), reads, torch.cat([target, torch.full((n, 1), 2)], dim=1)
 
 
+def as_wide_as_the_widest(sources, targets):
+    reads, says = [[1, *row] for row in targets], [[*row, 2] for row in targets]
+    t = len(targets)
+    together = filled([*sources, *reads, *says])
+    return together[: len(sources)], together[-2 * t : -t], together[-t:]
+
+
 def swapped(sources, targets):
     return tensors_by_collate(targets, sources)
 
@@ -408,6 +422,8 @@ def swapped(sources, targets):
         (made(same, begun, ended, left=True), "the padding stands in front"),
         (made(same, begun, ended, value=2), "filled up with <eos>"),
         (made(same, begun, ended, value=-100), "filled up with -100"),
+        (made(same, begun, ended, value=1), "rows are filled up with <bos>"),
+        (as_wide_as_the_widest, "source and target are filled up to one common length"),
         (made(both, begun, ended), "the source gets <bos> and <eos> too"),
         (made(same, lambda r: [2, *r], lambda r: [*r, 1]), "1 begins and 2 ends"),
         (swapped, "source and target have changed places"),
@@ -597,6 +613,24 @@ def the_last_returned(model, optimizer, batches):
     return total / counted(part)
 
 
+def mean_of_means_returned(model, optimizer, batches):
+    means = [(totalled(model, part) / counted(part)).item() for part in batches]
+    update_in_parts(model, optimizer, batches)
+    return sum(means) / len(means)
+
+
+def shifted_by_two(model, optimizer, batches):
+    parts = [
+        part._replace(target_input=part.target_input[:, :-1], labels=part.labels[:, 1:])
+        for part in batches
+    ]
+    optimizer.zero_grad()
+    loss = sum(totalled(model, part) for part in parts) / sum(map(counted, batches))
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def only_the_last(model, optimizer, batches):
     return update_in_parts(model, optimizer, batches[-1:])
 
@@ -619,6 +653,8 @@ def only_the_last(model, optimizer, batches):
         (answers_on_the_desk, "which are the answers"),
         (the_sum_returned, "the sum of the surprises is returned"),
         (the_last_returned, "the loss of the last part alone is returned"),
+        (mean_of_means_returned, "the loss returned is the mean of the parts' means"),
+        (shifted_by_two, "labels are shifted once more"),
     ],
 )
 def test_wrong_updates_are_told_apart(capsys, function, diagnosis):
