@@ -24,8 +24,8 @@ def score_in_loops(query, key, W, U, v):
     if query.dim() > 2:
         pairs = zip(query, key, strict=True)
         return torch.stack([score_in_loops(q, k, W, U, v) for q, k in pairs])
-    rows = [[sum(torch.tanh(q @ W + k @ U) * v) for k in key] for q in query]
-    return torch.tensor(rows)
+    rows = [torch.stack([sum(torch.tanh(q @ W + k @ U) * v) for k in key]) for q in query]
+    return torch.stack(rows)
 
 
 def score_by_broadcast(q, k, w1, w2, v):
@@ -49,9 +49,8 @@ def score_of_joined(query, key, W, U, v):
 
 def score_by_module(query, key, W, U, v):
     module = AdditiveScore(d_query=len(W), d_key=len(U), d_hidden=len(v))
-    module.query.weight.data, module.key.weight.data = W.T, U.T
-    module.v.weight.data = v[None]
-    return module(query, key)
+    weights = {"query.weight": W.T, "key.weight": U.T, "v.weight": v[None]}
+    return torch.func.functional_call(module, weights, (query, key))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +93,11 @@ def hidden(query, key, W, U):
         (lambda q, k, W, U, v: hidden(q, k, W, U).sum(-1), "added up without v"),
         (lambda q, k, W, U, v: hidden(q, k, W, U) * v, "v is multiplied but not summed"),
         (lambda q, k, W, U, v: hidden(q, k, W, U), "the hidden layer is returned"),
+        (lambda q, k, W, U, v: hidden(q, k, W, U) @ v.unsqueeze(1), "left at the end"),
+        (
+            lambda q, k, W, U, v: torch.tensor(scored()(q, k, W, U, v).tolist()),
+            "gradient",
+        ),
         (lambda q, k, W, U, v: scored()(k, q, U, W, v), "have changed places: rows"),
         (lambda q, k, W, U, v: scored()(q, k, W, U, v).mT, "have changed places: rows"),
         (lambda q, k, W, U, v: torch.tanh(q @ W + k @ U) @ v, "query t meets key t only"),
@@ -121,8 +125,9 @@ def test_wrong_scores_are_named(capsys, function, diagnosis):
 def look_in_loops(h, states, W, real):
     contexts, rows = [], []
     for query, line, keep in zip(h, states, real, strict=True):
-        powers = [((query @ W) @ key).exp() * ok for key, ok in zip(line, keep, strict=True)]
-        row = torch.stack(powers) / sum(powers)
+        scores = torch.stack([(query @ W) @ key for key in line])
+        powers = (scores - scores[keep].max()).exp() * keep
+        row = powers / powers.sum()
         rows.append(row)
         contexts.append(sum(w * state for w, state in zip(row, line, strict=True)))
     return torch.stack(contexts), torch.stack(rows)
@@ -187,6 +192,27 @@ def look_with_powers(h, states, W, real):
     return mixed(scores_of(h, states, W).exp() * real, states)
 
 
+def look_along_an_axis_of_one(h, states, W, real):
+    scores = (h @ W)[:, :, None].mT @ states.mT  # (B, 1, S)
+    return mixed(scores.softmax(1)[:, 0], states)
+
+
+def look_with_plain_powers(h, states, W, real):
+    powers = torch.exp(scores_of(h, states, W)) * real
+    return mixed(powers / powers.sum(1, keepdim=True), states)
+
+
+def look_squeezing(h, states, W, real):
+    scores = torch.bmm(states, (h @ W).unsqueeze(2)).squeeze()
+    weights = scores.masked_fill(~real, -math.inf).softmax(-1)
+    return torch.bmm(weights.unsqueeze(1), states).squeeze(), weights
+
+
+def look_zeroing_states_in_the_mix(h, states, W, real):
+    weights = scores_of(h, states, W).softmax(-1)
+    return mixed(weights, states * real[..., None])[0], weights
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -237,6 +263,26 @@ def look_with_powers(h, states, W, real):
         (look(give=lambda w, states: mixed(w, states)[0]), "only the context is returned"),
         (look(give=lambda w, states: w), "only the weights are returned"),
         (look(give=lambda w, states: mixed(w, states)[::-1]), "in the wrong order"),
+        (look(mask=lambda s, real: s + (~real) * -math.inf), "0 · ∞ is NaN"),
+        (look(mask=lambda s, real: s.masked_fill(~real, -10)), "not low enough"),
+        (look(mask=lambda s, real: s.masked_fill(~real, math.inf)), "plus infinity"),
+        (
+            look(
+                mask=lambda s, real: s.masked_fill(
+                    torch.arange(s.size(1)) >= real.sum(1)[:, None], -math.inf
+                )
+            ),
+            "taken to stand behind",
+        ),
+        (
+            lambda h, states, W, real: (look()(h, states, W, real)[0], scores_of(h, states, W)),
+            "the scores are returned and not the weights",
+        ),
+        (look(mask=lambda s, real: s.masked_fill(~real, -math.inf).softmax(-1)), "twice"),
+        (look_along_an_axis_of_one, "an axis of length 1: every weight"),
+        (look_with_plain_powers, "the exponentials overflow"),
+        (look_squeezing, "`squeeze()` names no axis"),
+        (look_zeroing_states_in_the_mix, "left out of the mix but not of the weights"),
         (look(give=lambda w, states: (w[:, None] @ states, w)), "an axis of length 1"),
         (look(give=lambda w, states: (w[:, None] @ states, w[:, None])), "an axis of length 1"),
     ],

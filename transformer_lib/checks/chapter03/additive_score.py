@@ -88,6 +88,9 @@ ADDITIVE_SCORE = Exercise(
         "v is multiplied but not summed: the hidden layer's axis is still there": [
             _but(reduce=lambda hidden, v: hidden * v),
         ],
+        "an axis of length 1 is left at the end: v is one vector": [
+            _but(reduce=lambda hidden, v: hidden @ v[:, None]),
+        ],
         "the hidden layer is returned: v is missing": _but(reduce=lambda hidden, v: hidden),
         "the axes of queries and keys have changed places: rows belong to queries": [
             _but(join=lambda q, k: q.unsqueeze(-3) + k.unsqueeze(-2)),
@@ -124,4 +127,5 @@ ADDITIVE_SCORE = Exercise(
         ),
     },
     section="Three ways to compare",
+    keeps=["gradient"],
 )

@@ -12,6 +12,7 @@ from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
 
 _SEE = ' (see chapter 2, the section "Which scores make softmax draw this triangle?")'
+_MASK = ' (see the section "The library\'s version")'
 
 
 def _score(h: Tensor, states: Tensor, W: Tensor) -> Tensor:
@@ -69,6 +70,22 @@ def _projected(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> object:
     return _mix(weights, states @ W.T), weights
 
 
+def _as_if_behind(scores: Tensor, real: Tensor) -> Tensor:
+    count = real.sum(dim=1, keepdim=True)
+    return _hide(scores, torch.arange(scores.shape[1]) < count)
+
+
+def _scores_returned(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> object:
+    scores = _score(h, states, W)
+    return _mix(_rows(_hide(scores, real)), states), scores
+
+
+def _powers_of_real(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> object:
+    powers = _score(h, states, W).exp() * real
+    weights = powers / powers.sum(-1, keepdim=True)
+    return _mix(weights, states), weights
+
+
 def _hard(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> object:
     best = _hide(_score(h, states, W), real).argmax(-1)
     weights = torch.nn.functional.one_hot(best, states.shape[1]).to(states.dtype)
@@ -106,10 +123,20 @@ LOOK_BACK = Exercise(
             random_tensor(3, 4, seed=2),
             torch.tensor([[False, False, True, True, True], [True] * 5]),
         ),
+        _case("three lines of one letter", 3, 1, 2, 4, [1, 1, 1]),
+        Case(
+            "scores of hundreds",
+            200 * torch.eye(3)[:2],
+            torch.eye(3).expand(2, 3, 3) + random_tensor(2, 3, 3) / 100,
+            torch.eye(3),
+            torch.tensor([[True, True, True], [True, True, False]]),
+        ),
     ],
     mistakes={
-        "the padding is not hidden: it takes part of the weight": _but(mask=_nothing_hidden),
-        "the fill is the wrong way round: it hides the letters and leaves the padding": [
+        "the padding is not hidden: it takes part of the weight" + _MASK: _but(
+            mask=_nothing_hidden
+        ),
+        "the fill is the wrong way round: it hides the letters and leaves the padding" + _MASK: [
             _but(mask=lambda s, real: s.masked_fill(real, float("-inf"))),
             _but(mask=lambda s, real: s.masked_fill(real, -1e9)),
             _but(mask=lambda s, real: s.masked_fill(real, torch.finfo(s.dtype).min)),
@@ -131,6 +158,48 @@ LOOK_BACK = Exercise(
         ],
         "the softmax runs over the whole table and not over each line": [
             _but(weigh=lambda s: s.flatten().softmax(0).view_as(s)),
+        ],
+        "minus infinity is multiplied by a table of 1 and 0: 0 · ∞ is NaN, so it has to be filled "
+        "in": [
+            _but(mask=lambda s, real: s + float("-inf") * ~real),
+            _but(mask=lambda s, real: s - float("inf") * ~real),
+            _but(mask=lambda s, real: s * real + float("-inf") * ~real),
+        ],
+        "the fill is not low enough: the padding still takes some weight": [
+            _but(mask=lambda s, real: s.masked_fill(~real, -1.0)),
+            _but(mask=lambda s, real: s.masked_fill(~real, -10.0)),
+        ],
+        "the fill is plus infinity: then the padding takes all": [
+            _but(mask=lambda s, real: s.masked_fill(~real, float("inf"))),
+            _but(mask=lambda s, real: s.masked_fill(~real, 1e9)),
+        ],
+        "the padding is taken to stand behind the letters: `real` says where it stands": [
+            _but(mask=_as_if_behind),
+        ],
+        "the context is right, but the scores are returned and not the weights": [
+            _scores_returned,
+        ],
+        "the softmax is taken twice": _but(weigh=lambda s: s.softmax(-1).softmax(-1)),
+        "the softmax runs over an axis of length 1: every weight is then 1": [
+            _but(weigh=torch.ones_like, mask=_nothing_hidden),
+            _but(weigh=torch.ones_like, after=_emptied),
+        ],
+        "the padding is left out of the mix but not of the weights" + _MASK: [
+            lambda h, states, W, real: _look_back(
+                h, states, W, real, mask=_nothing_hidden, mix=lambda w, st: _mix(w * real, st)
+            ),
+        ],
+        "the exponentials overflow: take the softmax, or subtract the largest score first": [
+            _but(weigh=lambda s: s.exp() / s.exp().sum(-1, keepdim=True)),
+            _powers_of_real,
+        ],
+        "`squeeze()` names no axis: it also takes away the batch or the line if it has length 1": [
+            _but(score=lambda h, states, W: (states @ (h @ W)[:, :, None]).squeeze()),
+            _but(
+                score=lambda h, states, W: (states @ (h @ W)[:, :, None]).squeeze(),
+                mix=lambda w, st: (w[:, None] @ st).squeeze(),
+            ),
+            _but(mix=lambda w, st: (w[:, None] @ st).squeeze()),
         ],
         "there is no softmax: the scores themselves mix the states": [
             _but(weigh=lambda s: s, mask=_nothing_hidden),
@@ -182,5 +251,5 @@ LOOK_BACK = Exercise(
             _but(give=lambda context, weights: (context, weights[..., None])),
         ],
     },
-    section="What if the line stays open?",
+    section="Three ways to compare",
 )
