@@ -4,7 +4,8 @@
     python tests/notebooks/strict.py chapters/01_soft_lookup.ipynb     # one
 
 Further arguments go to pytest (`-x`, `-k`, `-n 0`). These are the only settings with which chapters
-are compared: `make test` and the canary test both come here.
+are compared: `make test` and the canary test both come here. With --nbval-kernel-name another
+environment's kernel runs them, with that environment's library (test_clean_environment.py).
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from execute import ROOT, notebooks
 # Never --nbval-lax: it compares marked cells only, and lets altered outputs pass.
 OPTIONS = [
     "--nbval",
-    "--nbval-current-env",
-    "--nbval-cell-timeout=300",
+    "--nbval-cell-timeout=900",  # seconds; only for what hangs: a machine may be busy
     f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
     "--quiet",
     # A notebook is one module: its cells stay in order, in one worker.
@@ -39,9 +39,11 @@ def main(arguments: list[str]) -> int:
     options = [argument for argument in arguments if argument not in paths]
     # The last chapters train and take longest: first in, so that nothing waits for them.
     paths = paths or [str(path) for path in notebooks()[::-1]]
-    # The kernels import the library from this checkout, whatever is installed.
-    inherited = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
+    if not any(option.startswith("--nbval-kernel-name") for option in options):
+        # The kernels import the library from this checkout, whatever is installed.
+        options.append("--nbval-current-env")
+        inherited = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     return pytest.main([*OPTIONS, *options, *paths])
 
