@@ -107,6 +107,16 @@
     addEventListener("load", soon);
   }
 
+  // ---- What was folded -------------------------------------------------------------------------------
+
+  // Code in an opened solution may scroll to the side, and then needs a stop of Tab. The theme looks for
+  // such code when a page is loaded, where it is hidden, and after every change of the window's size.
+  const lookAgain = () => dispatchEvent(new Event("resize"));
+  article?.addEventListener("toggle", lookAgain, true);
+  article?.addEventListener("click", ({ target }) => {
+    if (target.closest(".dropdown, .toggle-button")) lookAgain();
+  });
+
   // ---- Report an error here ----------------------------------------------------------------------------
 
   /** The last heading at or above the middle of the screen. */

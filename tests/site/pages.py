@@ -169,12 +169,17 @@ class Watch:
 
 
 def open_page(context, url: str, figures: str = "[data-model]"):
-    """A page with its live figures awake, all or those named: they wake near the viewport."""
+    """A page with its live figures awake, all or those named."""
     page = context.new_page()
     page.goto(url, wait_until="load")
+    wake(page, figures)
+    page.evaluate("document.fonts.ready.then(() => true)")
+    return page
+
+
+def wake(page, figures: str = "[data-model]") -> None:
+    """Live figures wake near the viewport."""
     for figure in page.locator(figures).all():
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=20_000)
     page.evaluate("window.scrollTo(0, 0)")
-    page.evaluate("document.fonts.ready.then(() => true)")
-    return page

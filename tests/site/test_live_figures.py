@@ -3,19 +3,25 @@
 Nothing here knows a figure. A figure is a group with a label, a status line (`aria-live`), controls
 (inputs, buttons, selects, SVG elements with role=slider that are dragged, and grids to paint, of
 which one cell is the stop of Tab) and a picture.
+
+Figures of one kind run one script on different numbers. Each is operated by keys, and one of each
+kind by mouse and fingers as well.
 """
 
 from __future__ import annotations
 
 import pytest
-from pages import live_figures
+from pages import live_figures, wake
 from playwright.sync_api import Error, Locator
 
-FIGURES = live_figures()
+FIGURES = live_figures() or [("index.html", "")]
+# One of each kind, from the page that has them all if it is there.
+KINDS = {
+    model.rpartition("-")[0]: (page, model)
+    for page, model in sorted(FIGURES, key=lambda figure: "live_figures" in figure[0])
+}
 pytestmark = pytest.mark.browser
-every_figure = pytest.mark.parametrize(
-    "page, model", FIGURES or [("index.html", "")], ids=lambda value: str(value)
-)
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 CONTROLS = (
     "input:enabled, button:enabled, select:enabled, [role=slider]:not([aria-disabled=true]),"
@@ -49,7 +55,7 @@ class Figure:
     """A live figure on a page, operated as a reader would."""
 
     def __init__(self, page, model: str) -> None:
-        self.page = page
+        self.page, self.model = page, model
         self.root = page.locator(f'[data-model="{model}"] [role=group][aria-label]').first
         self.root.wait_for(state="visible", timeout=20_000)
         self.root.evaluate("(figure) => figure.scrollIntoView({ block: 'center' })")
@@ -59,21 +65,32 @@ class Figure:
         return self.root.locator("[aria-live]").inner_text().strip()
 
     @property
-    def picture(self) -> str:
-        return self.root.evaluate(PICTURE)
-
-    @property
     def shows(self) -> tuple[str, str]:
         """Status and picture, once the page has drawn what it was asked to."""
-        self.page.evaluate("new Promise((r) => requestAnimationFrame(() => setTimeout(r, 30)))")
-        return self.status, self.picture
+        return tuple(
+            self.root.evaluate(
+                f"""async (figure) => {{
+                  await new Promise((r) => requestAnimationFrame(() => setTimeout(r, 30)));
+                  const status = figure.querySelector("[aria-live]").innerText.trim();
+                  return [status, ({PICTURE})(figure)];
+                }}"""
+            )
+        )
 
     def controls(self) -> list[Locator]:
-        found = self.root.locator(CONTROLS).all()
-        return [control for control in found if control.is_visible() and name(control) != "Reset"]
+        found = self.root.locator(CONTROLS)
+        wanted = found.evaluate_all(
+            """(all) => all.map((e) => e.checkVisibility({ visibilityProperty: true })
+                && e.getBoundingClientRect().width > 0 && e.textContent.trim() !== "Reset")"""
+        )
+        return [found.nth(number) for number, is_wanted in enumerate(wanted) if is_wanted]
 
     def reset(self) -> None:
         self.root.get_by_role("button", name="Reset").click()
+
+    def start_again(self) -> None:
+        """As `reset`, but without looking whether a mouse can hit the button."""
+        self.root.get_by_role("button", name="Reset").dispatch_event("click")
 
     @property
     def address(self) -> str:
@@ -216,7 +233,7 @@ def operate(figure: Figure, way) -> tuple[list[str], set[str]]:
                 break
         else:
             dead.append(name(control))
-        figure.reset()
+        figure.start_again()
     return dead, changed
 
 
@@ -230,64 +247,87 @@ def test_there_are_live_figures(book):
     assert {"index.html"} | chapters <= pages
 
 
-@pytest.fixture(scope="module")
-def figure_on(visit_once):
-    """figure_on(page, model): the figure over http, in its first state, the same page each time."""
-    figures = {}
-
-    def figure_on(page: str, model: str) -> Figure:
-        if (page, model) not in figures:
-            figures[page, model] = Figure(visit_once(page, figures=mount(model))[0], model)
-        figures[page, model].reset()
-        assert "=" not in figures[page, model].address
-        return figures[page, model]
-
-    return figure_on
+def ids(figure: tuple[str, str]) -> str:
+    return "-".join(figure)
 
 
 def mount(model: str) -> str:
     return f'[data-model="{model}"]'
 
 
-@every_figure
-def test_it_says_what_it_is(visit, page, model):
-    shown, watch = visit(page, figures=mount(model))
+@pytest.fixture(scope="module")
+def open_once(visit_once):
+    """open_once(page, **options) -> (page, watch): one visit to a page for all of its figures."""
+    last: dict = {}  # by kind of visit: a figure's tests at a desk and on a phone take turns
+
+    def open_once(page: str, **options):
+        kind = tuple(options)
+        there, visit = last.get(kind, (None, None))
+        if there != page:
+            if visit:
+                visit[0].context.close()
+            visit = visit_once(page, figures="#none", **options)
+            last[kind] = page, visit
+        return visit
+
+    return open_once
+
+
+def figure_on(shown, model: str) -> Figure:
+    """The figure, awake and in its first state."""
+    wake(shown, mount(model))
     figure = Figure(shown, model)
+    figure.reset()
+    assert "=" not in figure.address
+    return figure
+
+
+@pytest.fixture(scope="module", params=FIGURES, ids=ids)
+def place(request) -> tuple[str, str]:
+    """The page of a figure, and the widget's id there."""
+    return request.param
+
+
+@pytest.fixture
+def at_desk(place, open_once) -> Figure:
+    page, model = place
+    return figure_on(open_once(page)[0], model)
+
+
+@pytest.fixture
+def in_hand(place, open_once) -> Figure:
+    page, model = place
+    return figure_on(open_once(page, **PHONE)[0], model)
+
+
+def test_it_says_what_it_is(at_desk, place, open_once):
+    figure, (_, watch) = at_desk, open_once(place[0])
     assert figure.root.get_attribute("aria-label").endswith("?"), "its title is a question"
     assert figure.status.endswith("."), "its status line is a sentence"
     assert len(figure.controls()) >= 2
-    assert shown.locator("[data-state=failed]").count() == 0
-    shown.wait_for_load_state("networkidle")
+    assert figure.page.locator("[data-state=failed]").count() == 0
+    figure.page.wait_for_load_state("networkidle")
     assert watch.complaints == {}
 
 
-@every_figure
-def test_it_answers_to_keys(figure_on, page, model):
-    dead, changed = operate(figure_on(page, model), by_keyboard)
+def test_it_answers_to_keys(at_desk):
+    dead, changed = operate(at_desk, by_keyboard)
     assert dead == []
     assert changed == {"status", "picture"}
 
 
-@every_figure
-def test_it_answers_in_a_file(visit, page, model):
+@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
+def test_it_answers_to_the_mouse_in_a_file(visit, page, model):
     """Without a server, as when the page was saved or mailed."""
     figure = Figure(visit(page, "file", mount(model))[0], model)
-    dead, changed = operate(figure, by_keyboard)
+    dead, changed = operate(figure, by_mouse)
     assert dead == []
     assert changed == {"status", "picture"}
 
 
-@every_figure
-def test_it_answers_to_the_mouse(figure_on, page, model):
-    dead, changed = operate(figure_on(page, model), by_mouse)
-    assert dead == []
-    assert changed == {"status", "picture"}
-
-
-@every_figure
+@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
 def test_it_answers_to_a_finger(visit, page, model):
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    figure = Figure(visit(page, figures=mount(model), **phone)[0], model)
+    figure = Figure(visit(page, figures=mount(model), **PHONE)[0], model)
     dead, changed = operate(figure, by_touch)
     assert dead == []
     assert changed == {"status", "picture"}
@@ -328,9 +368,7 @@ QUICKLY = """
 """
 
 
-@pytest.mark.parametrize(
-    "page, model", [f for f in FIGURES if "live_figures" in f[0]] or [("", "")]
-)
+@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
 def test_it_answers_within_50_ms_on_a_slow_machine(visit, page, model):
     """A quarter of this machine's speed. What the browser then paints is not counted."""
     figure = Figure(visit(page, figures=mount(model))[0], model)
@@ -342,9 +380,8 @@ def test_it_answers_within_50_ms_on_a_slow_machine(visit, page, model):
     assert {name: time for name, time in times.items() if time > 50} == {}
 
 
-@every_figure
-def test_tab_reaches_every_control(figure_on, page, model):
-    figure = figure_on(page, model)
+def test_tab_reaches_every_control(at_desk):
+    figure = at_desk
     groups, wanted = set(), []
     for control in figure.controls():
         if kind(control) == "radio":  # a group is one stop
@@ -368,10 +405,9 @@ def test_tab_reaches_every_control(figure_on, page, model):
     assert missed == []
 
 
-@every_figure
-def test_reset_and_the_address(figure_on, visit, bases, page, model):
+def test_reset_and_the_address(at_desk):
     """An address holds the state: whoever opens it sees the same; Reset brings the first back."""
-    figure = figure_on(page, model)
+    figure = at_desk
     first = figure.shows
     for control in figure.controls():
         if kind(control) in ("range", "handle", "cell", "checkbox"):
@@ -383,20 +419,21 @@ def test_reset_and_the_address(figure_on, visit, bases, page, model):
     now = figure.shows
     assert now[0] != first[0]
     assert "=" in figure.address
-    address = figure.address.removeprefix(bases["http"])
-    there = Figure(visit(address, figures=mount(model))[0], model)
+    address = figure.address
+    other = figure.page.context.new_page()
+    other.goto(address)
+    there = Figure(other, figure.model)
     assert differences(now, there.shows) == {}
+    other.close()
 
     figure.reset()
     assert differences(first, figure.shows) == {}
     assert "=" not in figure.address
 
 
-@every_figure
-def test_a_finger_can_hit_it(visit, page, model):
+def test_a_finger_can_hit_it(in_hand):
     """Controls are at least 32 pixels high on a phone, and can be tapped there."""
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-    figure = Figure(visit(page, figures=mount(model), **phone)[0], model)
+    figure = in_hand
     small = {}
     for control in figure.controls():
         # A small box to check has a label that is hit as well; a slider's label does not slide.
@@ -409,15 +446,16 @@ def test_a_finger_can_hit_it(visit, page, model):
     assert small == {}
 
 
-@every_figure
-def test_without_scripts_a_picture_stands_in(visit, browser, bases, page, model):
+@pytest.mark.parametrize("page", sorted({page for page, _ in FIGURES}))
+def test_without_scripts_pictures_stand_in(browser, bases, page):
     context = browser.new_context(java_script_enabled=False)
     try:
         shown = context.new_page()
         shown.goto(bases["http"] + page)
-        picture = shown.locator(f'[data-model="{model}"] img')
-        assert picture.is_visible()
-        assert len(picture.get_attribute("alt")) > 20
+        for model in [model for there, model in FIGURES if there == page]:
+            picture = shown.locator(f"{mount(model)} img")
+            assert picture.is_visible()
+            assert len(picture.get_attribute("alt")) > 20
     except Error as error:
         pytest.fail(str(error))
     finally:

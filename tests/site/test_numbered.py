@@ -48,11 +48,13 @@ def test_an_equation_has_the_number_of_its_tag(book, page):
     assert soup.select("article .katex .tag") == []  # not KaTeX's, which nothing can link to
 
 
-@pytest.mark.parametrize("width", [320, 1280])
-def test_the_number_stands_beside_the_equation(visit, width):
-    for path in CHAPTERS:
-        page, _ = visit(path, figures="none", viewport={"width": width, "height": 900})
-        blocks = page.eval_on_selector_all(
+@pytest.mark.browser
+@every_chapter
+def test_the_number_stands_beside_the_equation(visit, page):
+    shown, _ = visit(page, figures="none")
+    for width in (1280, 320):
+        shown.set_viewport_size({"width": width, "height": 900})
+        blocks = shown.eval_on_selector_all(
             "div.math:has(> .eqno)",
             """all => all.map(block => {
                 const box = element => element.getBoundingClientRect();
@@ -61,7 +63,9 @@ def test_the_number_stands_beside_the_equation(visit, width):
                 const out = box(block.querySelector(".eqno")).right - box(block).right;
                 block.scrollLeft = block.scrollWidth;
                 const end = Math.max(...parts.map(part => box(part).right));
-                return [start, out, box(block.querySelector(".eqno")).left - end];
+                const gap = box(block.querySelector(".eqno")).left - end;
+                block.scrollLeft = 0;
+                return [start, out, gap];
             })""",
         )
         assert blocks

@@ -1,4 +1,7 @@
-"""Every page of the built site: it asks nobody else, its links lead somewhere, it fits a phone."""
+"""Every page as it is written: its links lead somewhere, its images speak, its equations are set.
+
+What a browser makes of it is seen in test_weight.py (over http) and test_accessibility.py (a file).
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,6 @@ def test_the_book_is_all_there(book):
         if path.suffix in (".ipynb", ".md")
     }
     assert chapters == sources
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["http", "file"])
-@every_page
-def test_a_page_asks_nobody_else(visit, page, scheme):
-    shown, watch = visit(page, scheme)
-    shown.wait_for_load_state("networkidle")
-    assert watch.complaints == {}
 
 
 @pytest.mark.browser
@@ -151,42 +145,3 @@ def test_equations_are_set(book, page):
 def test_raw_tex_is_found():
     page = r"<body><p>As $x^2$ and \frac{1}{2}.</p><code>$x$</code><p>It costs $5 or 5 $.</p>"
     assert raw_tex(BeautifulSoup(page, "html.parser")) == [r"As $x^2$ and \frac{1}{2}."]
-
-
-# What reaches beyond the right edge, where nothing around it scrolls by itself.
-TOO_WIDE = """
-() => [...document.querySelectorAll("main *")]
-    .filter((element) => {
-      if (element.getBoundingClientRect().right <= innerWidth) return false;
-      for (let around = element.parentElement; around; around = around.parentElement) {
-        if (around !== document.body && around !== document.documentElement
-            && getComputedStyle(around).overflowX !== "visible") return false;
-      }
-      return true;
-    })
-    .map((element) => `${element.tagName}.${element.getAttribute("class") ?? ""}`)
-"""
-
-
-@pytest.mark.browser
-@every_page
-def test_a_page_fits_a_phone(visit, page):
-    shown, _ = visit(page, viewport={"width": 390, "height": 844})
-    for width in (390, 320):
-        shown.set_viewport_size({"width": width, "height": 844})
-        too_wide = shown.evaluate(TOO_WIDE)
-        assert shown.evaluate("document.documentElement.scrollWidth") <= width, too_wide
-        shown.evaluate("window.scrollTo(500, 0)")
-        assert shown.evaluate("window.scrollX") == 0, too_wide
-
-
-@pytest.mark.browser
-def test_a_wide_page_is_found(browser):
-    context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.set_content("<body style='margin: 0'><main><div style='width: 500px'>wide</div></main>")
-    found = page.evaluate(TOO_WIDE), page.evaluate("document.documentElement.scrollWidth")
-    page.evaluate("window.scrollTo(500, 0)")
-    scrolled = page.evaluate("window.scrollX")
-    context.close()
-    assert (*found, scrolled) == (["DIV."], 500, 110)

@@ -1,12 +1,17 @@
-"""Every page is light and quick: bytes sent, when it is painted, what moves after that."""
+"""Every page, opened for the first time on a slow machine: light, quick, still, and its own.
+
+One visit at a desk and one with a phone serve all these tests: bytes sent, when the page is
+painted, what moves after that, whom else it asks, whether it fits.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 
 import pytest
-from pages import pages, parsed, serving
+from pages import Watch, pages, parsed, serving, wake
 
 PAGES = pages() or ["index.html"]
 pytestmark = pytest.mark.browser
@@ -16,8 +21,10 @@ MOST_BYTES = 250_000  # packed with gzip, images apart
 MOST_PAINT = 1500  # milliseconds
 MOST_SHIFT = 0.05
 IMAGES = {".png", ".jpg", ".svg", ".ico"}
-PHONE = {"viewport": {"width": 390, "height": 844}}
-DESK = {"viewport": {"width": 1280, "height": 900}}
+SIZES = {
+    "desk": {"viewport": {"width": 1280, "height": 900}},
+    "phone": {"viewport": {"width": 390, "height": 844}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +43,127 @@ def scroll_through(page) -> None:
             window.scrollTo(0, y);
             await new Promise((done) => setTimeout(done, 40));
           }
+          window.scrollTo(0, 0);
         }"""
     )
     page.wait_for_load_state("networkidle")
 
 
-@every_page
-def test_a_page_is_light(browser, packed, page):
-    address, sent = packed
-    context = browser.new_context(**DESK)
+# What moved is told by what it moved, for whoever has to mend it.
+WATCH = """
+  window.paint = 0; window.shift = 0; window.moved = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.paint = entry.startTime;
+  }).observe({ type: "largest-contentful-paint", buffered: true });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue;
+      window.shift += entry.value;
+      window.moved.push(...entry.sources.map(({ node }) => `${node?.nodeName}.${node?.className}`));
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+# What reaches beyond the right edge, where nothing around it scrolls by itself.
+TOO_WIDE = """
+() => [...document.querySelectorAll("main *")]
+    .filter((element) => {
+      if (element.getBoundingClientRect().right <= innerWidth) return false;
+      for (let around = element.parentElement; around; around = around.parentElement) {
+        if (around !== document.body && around !== document.documentElement
+            && getComputedStyle(around).overflowX !== "visible") return false;
+      }
+      return true;
+    })
+    .map((element) => `${element.tagName}.${element.getAttribute("class") ?? ""}`)
+"""
+
+
+def first_seconds(page, url: str) -> tuple[float, float, list[str]]:
+    """Largest contentful paint in ms, layout shift and what moved, with a CPU four times slower."""
+    client = page.context.new_cdp_session(page)
+    client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    page.add_init_script(WATCH)
+    page.goto(url, wait_until="networkidle")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    page.wait_for_timeout(300)
+    client.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    return tuple(page.evaluate("[window.paint, window.shift, window.moved]"))
+
+
+def width_of(page) -> tuple[int, int, list[str]]:
+    """How wide the page is, how far it scrolls to the side, and what is too wide."""
+    too_wide = page.evaluate(TOO_WIDE)
+    page.evaluate("window.scrollTo(500, 0)")
+    width, scrolled = page.evaluate("[document.documentElement.scrollWidth, window.scrollX]")
+    page.evaluate("window.scrollTo(0, 0)")
+    return width, scrolled, too_wide
+
+
+@pytest.fixture(scope="module", params=[(p, s) for p in PAGES for s in SIZES], ids="-".join)
+def visit_to(request, browser, packed):
+    """What there is to know of a first visit: a page, at a desk or with a phone."""
+    (name, size), (address, sent) = request.param, packed
+    context = browser.new_context(**SIZES[size])
     try:
+        watch = Watch(context, address)
         sent.clear()
-        shown = context.new_page()
-        shown.goto(address + page, wait_until="networkidle")
-        scroll_through(shown)
-        kinds = Counter()
-        for path, size in sent.items():
-            kinds[PurePosixPath(path).suffix] += size
+        page = context.new_page()
+        paint, shift, moved = first_seconds(page, address + name)
+        wake(page)
+        scroll_through(page)
+        found = SimpleNamespace(paint=paint, shift=shift, moved=moved, sent=dict(sent))
+        found.complaints = watch.complaints
+        found.widths = {}
+        for width in (390, 320) if size == "phone" else ():
+            page.set_viewport_size({"width": width, "height": 844})
+            found.widths[width] = width_of(page)
     finally:
         context.close()
+
+    def again() -> float:
+        context = browser.new_context(**SIZES[size])
+        try:
+            return first_seconds(context.new_page(), address + name)[0]
+        finally:
+            context.close()
+
+    found.again = again
+    return found
+
+
+def test_a_page_asks_nobody_else(visit_to):
+    assert visit_to.complaints == {}
+
+
+def test_a_page_is_light(visit_to):
+    kinds = Counter()
+    for path, size in visit_to.sent.items():
+        kinds[PurePosixPath(path).suffix] += size
     light = {kind: size for kind, size in kinds.items() if kind not in IMAGES}
     assert light.keys() >= {".html", ".css", ".js"}
     assert sum(light.values()) <= MOST_BYTES, dict(light)
     # Faces of equations inside a line come with fonts.js: late, they would move what follows.
-    assert not [path for path in sent if "Main-Regular" in path or "Math-Italic" in path]
+    assert not [path for path in visit_to.sent if "Main-Regular" in path or "Math-Italic" in path]
+
+
+def test_a_page_stands_still(visit_to):
+    assert visit_to.shift <= MOST_SHIFT, visit_to.moved
+
+
+def test_a_page_is_quick(visit_to):
+    for _ in range(4):  # another process may have had the machine
+        if 0 < visit_to.paint < MOST_PAINT:
+            break
+        visit_to.paint = visit_to.again()
+    assert 0 < visit_to.paint < MOST_PAINT
+
+
+def test_a_page_fits_a_phone(visit_to):
+    for width, (needed, scrolled, too_wide) in visit_to.widths.items():
+        assert needed <= width, too_wide
+        assert scrolled == 0, too_wide
 
 
 @every_page
@@ -88,49 +192,6 @@ def test_text_is_set_in_the_book_s_own_face(browser, bases):
         assert {font["familyName"] for font in used["fonts"]} == {"Source Serif 4"}
 
 
-# What moved is told by what it moved, for whoever has to mend it.
-WATCH = """
-  window.paint = 0; window.shift = 0; window.moved = [];
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.paint = entry.startTime;
-  }).observe({ type: "largest-contentful-paint", buffered: true });
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) {
-      if (entry.hadRecentInput) continue;
-      window.shift += entry.value;
-      window.moved.push(...entry.sources.map(({ node }) => `${node?.nodeName}.${node?.className}`));
-    }
-  }).observe({ type: "layout-shift", buffered: true });
-"""
-
-
-def first_seconds(browser, url: str, **options) -> tuple[float, float, list[str]]:
-    """Largest contentful paint in ms, layout shift and what moved, with a CPU four times slower."""
-    context = browser.new_context(**options)
-    try:
-        page = context.new_page()
-        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
-        page.add_init_script(WATCH)
-        page.goto(url, wait_until="networkidle")
-        page.evaluate("document.fonts.ready.then(() => true)")
-        page.wait_for_timeout(300)
-        return tuple(page.evaluate("[window.paint, window.shift, window.moved]"))
-    finally:
-        context.close()
-
-
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-@every_page
-def test_a_page_is_quick_and_stands_still(browser, packed, page, size):
-    address, _ = packed
-    for _ in range(5):  # another process may have had the machine
-        paint, shift, moved = first_seconds(browser, address + page, **size)
-        assert shift <= MOST_SHIFT, moved
-        if 0 < paint < MOST_PAINT:
-            break
-    assert 0 < paint < MOST_PAINT
-
-
 def test_a_slow_page_that_moves_is_found(browser, tmp_path):
     (tmp_path / "index.html").write_text(
         "<!DOCTYPE html><body><p>Still</p><script>setTimeout(() => { const box ="
@@ -139,10 +200,20 @@ def test_a_slow_page_that_moves_is_found(browser, tmp_path):
         "<script>const until = performance.now() + 1600;"
         " setTimeout(() => { while (performance.now() < until + 300); }, 100)</script>"
     )
+    page = browser.new_page(**SIZES["phone"])
     with serving(tmp_path) as address:
-        paint, shift, _ = first_seconds(browser, address, **PHONE)
+        paint, shift, _ = first_seconds(page, address)
+    page.close()
     assert shift > MOST_SHIFT
     assert paint > MOST_PAINT
+
+
+def test_a_wide_page_is_found(browser):
+    page = browser.new_page(**SIZES["phone"])
+    page.set_content("<body style='margin: 0'><main><div style='width: 500px'>wide</div></main>")
+    found = width_of(page)
+    page.close()
+    assert found == (500, 110, ["DIV."])
 
 
 def test_what_scripts_add_keeps_its_style(book):
