@@ -38,19 +38,26 @@ serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"
 	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT)
 
+# Two commands at once, for two processors where each has work for one: the second is seen while it runs,
+# the first when both have ended, and both must succeed.
+define both
+	@mkdir -p .cache
+	@{ $(1); } > .cache/beside.log 2>&1 & job=$$!; { $(2); }; second=$$?; \
+		wait $$job; first=$$?; cat .cache/beside.log; exit $$((first || second))
+endef
+
 test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
-	@echo "== 1/4  style and types"
-	@$(MAKE) --no-print-directory lint
-	@echo "== 2/4  library: unit tests, the lines they run, doctests"
+	@echo "== 1/4  style and types, doctests"
+	$(call both,$(MAKE) --no-print-directory lint,$(PY) -m pytest --quiet tests/test_project.py transformer_lib)
+	@echo "== 2/4  library: unit tests, and the lines they run"
 	@$(MAKE) --no-print-directory coverage
-	@$(PY) -m pytest --quiet tests/test_project.py transformer_lib
-	@echo "== 3/4  notebooks"
-	@$(PY) tests/notebooks/strict.py
-	@$(PY) -m pytest --quiet tests/notebooks
+	@echo "== 3/4  notebooks, while the site is built and printed"
+	$(call both,$(BUILD_ALL),$(PY) -m pytest --quiet tests/notebooks)
 	@echo "== 4/4  the built site"
-	@$(MAKE) --no-print-directory book
-	@$(MAKE) --no-print-directory pdf || [ "$$CI" != true ] # without a browser, its tests are skipped
-	@$(PY) -m pytest --quiet -n 2 tests/site
+	@$(PY) -m pytest --quiet -n 2 --dist worksteal tests/site
+
+# Without a browser there is no print, and its tests are skipped.
+BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
 
 lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff check .
