@@ -77,15 +77,16 @@ def visit_inline(translator, node):
 
 
 def visit_block(translator, node):
-    # The second class lets the theme's script bring the keyboard to an equation that scrolls.
-    translator.body.append(translator.starttag(node, "div", CLASS="math jp-RenderedHTMLCommon"))
+    translator.body.append(translator.starttag(node, "div", CLASS="math"))
     if node["number"]:
         numbers = translator.builder.fignumbers.get("displaymath", {})
         number = ".".join(map(str, numbers.get(node["ids"][0], ()))) or node["number"]
         translator.body.append(f'<span class="eqno">({number})')
         translator.add_permalink_ref(node, "Link to this equation")
         translator.body.append("</span>")
-    translator.body.append(set_equation(translator, node, display=True) + "</div>\n")
+    # The second class lets the theme's script bring the keyboard to an equation that scrolls.
+    translator.body.append('<div class="equation jp-RenderedHTMLCommon">')
+    translator.body.append(set_equation(translator, node, display=True) + "</div></div>\n")
     raise nodes.SkipNode
 
 
