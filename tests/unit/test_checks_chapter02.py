@@ -19,76 +19,75 @@ def verdict(capsys, function, name):
 # ---------------------------------------------------------------------------------- past_average
 
 
-def averages_in_a_loop(x):
-    return torch.stack([x[: t + 1].mean(dim=0) for t in range(x.shape[0])])
+def averages_in_a_loop(x, window):
+    return torch.stack([x[max(0, t + 1 - window) : t + 1].mean(dim=0) for t in range(x.shape[0])])
 
 
-def averages_by_softmax(tokens):
+def averages_by_softmax(tokens, width):
     T = tokens.size(0)
-    future = torch.triu(torch.ones(T, T), diagonal=1).bool()
-    return F.softmax(torch.zeros(T, T).masked_fill(future, float("-inf")), dim=1) @ tokens
+    age = torch.arange(T)[:, None] - torch.arange(T)
+    scores = torch.zeros(T, T).masked_fill((age < 0) | (age >= width), float("-inf"))
+    return F.softmax(scores, dim=1) @ tokens
 
 
-def averages_by_einsum(x):
+def averages_by_einsum(x, window):
     n = len(x)
-    weights = torch.tril(torch.ones(n, n)) / torch.arange(1, n + 1).unsqueeze(1)
+    band = torch.tril(torch.ones(n, n)) - torch.tril(torch.ones(n, n), -window)
+    weights = band / torch.arange(1, n + 1).clamp(max=window).unsqueeze(1)
     return torch.einsum("ts,sd->td", weights.double(), x.double())
 
 
-def averages_kept_running(x):
-    rows, mean = [], torch.zeros(x.shape[1])
-    for t, row in enumerate(x):
-        mean = mean + (row - mean) / (t + 1)
-        rows.append(mean)
-    return torch.stack(rows)
+def averages_by_differences(x, window):
+    sums = torch.cat([torch.zeros(1, x.shape[1]), x]).cumsum(0)
+    last = torch.arange(1, len(x) + 1)
+    first = (last - window).clamp(min=0)
+    return (sums[last] - sums[first]) / (last - first)[:, None]
 
 
 @pytest.mark.parametrize(
     "function",
-    [averages_in_a_loop, averages_by_softmax, averages_by_einsum, averages_kept_running],
+    [averages_in_a_loop, averages_by_softmax, averages_by_einsum, averages_by_differences],
 )
 def test_right_averages_pass(capsys, function):
     assert verdict(capsys, function, "past_average")
 
 
-def triangle(x, diagonal=0):
-    return torch.tril(torch.ones(x.size(0), x.size(0)), diagonal)
+def band(x, window, diagonal=0):
+    ones = torch.ones(x.size(0), x.size(0))
+    return torch.triu(torch.tril(ones, diagonal), diagonal - window + 1)
 
 
-def average_without_itself(x):
-    weights = triangle(x, -1)
-    return (weights / weights.sum(1, keepdim=True)) @ x
+def divided(weights):
+    return weights / weights.sum(dim=1, keepdim=True)
 
 
-def average_without_itself_guarded(x):
-    rows = [torch.zeros(x.shape[1])] + [x[:t].mean(0) for t in range(1, len(x))]
-    return torch.stack(rows)
+def average_of_a_slice(first, last):
+    """x[first:last] for each t, as somebody would write it who counts from the wrong end."""
+
+    def function(x, window):
+        return torch.stack(
+            [x[max(0, first(t, window)) : last(t, window)].mean(0) for t in range(len(x))]
+        )
+
+    return function
 
 
-def average_of_a_slice_one_short(x):
-    return torch.stack([x[:t].mean(0) for t in range(len(x))])
+def average_without_itself_guarded(x, window):
+    rows = [x[max(0, t - window) : t].mean(0) for t in range(1, len(x))]
+    return torch.stack([torch.zeros(x.shape[1]), *rows])
 
 
-def average_with_keepdim_forgotten(x):
-    weights = triangle(x)
-    return (weights / weights.sum(1)) @ x
-
-
-def average_of_columns(x):
-    weights = triangle(x)
-    return weights / weights.sum(0, keepdim=True) @ x
-
-
-def average_of_the_rest(x):
-    return torch.stack([x[t:].mean(0) for t in range(len(x))])
-
-
-def average_with_the_past_forbidden(x):
-    scores = torch.zeros(len(x), len(x)).masked_fill(triangle(x) == 1, float("-inf"))
+def average_with_the_past_forbidden(x, window):
+    scores = torch.zeros(len(x), len(x)).masked_fill(band(x, window) == 1, float("-inf"))
     return scores.softmax(dim=-1) @ x
 
 
-def average_of_two_at_a_time(x):
+def average_of_likeness(x, window):
+    scores = torch.einsum("td,sd->ts", x, x)
+    return scores.masked_fill(~band(x, window).bool(), -1e9).softmax(dim=-1) @ x
+
+
+def average_of_two_at_a_time(x, window):
     mean, rows = x[0], []
     for t in range(len(x)):
         mean = x[0] if t == 0 else (mean + x[t]) / 2
@@ -96,47 +95,63 @@ def average_of_two_at_a_time(x):
     return torch.stack(rows)
 
 
-def average_of_four(x):
-    allowed = torch.ones(4, 4).tril()
-    return (allowed / allowed.sum(dim=1, keepdim=True)) @ x
-
-
-def average_counted_from_zero(x):
-    return torch.cumsum(x, dim=0) / torch.arange(len(x)).unsqueeze(1)
+def average_of_four(x, window):
+    allowed = torch.ones(4, 4).tril() * torch.ones(4, 4).triu(1 - window)
+    return divided(allowed) @ x
 
 
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
-        (lambda x: torch.ones(len(x), len(x)) / len(x) @ x, "those still to come included"),
-        (lambda x: x.mean(0, keepdim=True).repeat(len(x), 1), "those still to come included"),
-        (average_without_itself, "row t leaves itself out"),
-        (average_without_itself_guarded, "row t leaves itself out"),
-        (average_of_a_slice_one_short, "row t leaves itself out"),
-        (lambda x: triangle(x) @ x, "but not divided"),
-        (lambda x: triangle(x) / len(x) @ x, "by the number of all rows"),
-        (average_counted_from_zero, "the first row is divided by 0"),
-        (average_of_columns, "the columns of the weights sum to 1"),
-        (average_with_keepdim_forgotten, "without keepdim=True"),
-        (average_of_the_rest, "the triangle is the upper one"),
-        (lambda x: F.softmax(triangle(x), dim=-1) @ x, "since e^0 = 1"),
-        (lambda x: triangle(x) / triangle(x).sum(1, keepdim=True), "the weights are returned"),
-        (lambda x: x.mean(dim=0), "those still to come included"),
-        (lambda x: torch.softmax(triangle(x), dim=0) @ x, "the columns of the weights sum to 1"),
-        (lambda x: (triangle(x) / triangle(x).sum(1, keepdim=True)).T @ x, "turned on their side"),
-        (average_with_the_past_forbidden, "the wrong way round"),
-        (average_of_two_at_a_time, "counts as one"),
-        (average_of_four, "4 by 4 whatever x is"),
-        (lambda x: x.cumsum(0) / torch.arange(1, len(x) + 1), "without keepdim=True"),
-        (lambda x: averages_in_a_loop(x.T).T, "along each row, over the columns so far"),
+        (lambda x, w: torch.ones(len(x), len(x)) / len(x) @ x, "those still to come included"),
+        (lambda x, w: x.mean(0, keepdim=True).repeat(len(x), 1), "those still to come included"),
+        (lambda x, w: x.mean(dim=0), "those still to come included"),
+        (lambda x, w: divided(torch.ones(len(x), len(x)).tril()) @ x, "the window is not used"),
+        (average_of_a_slice(lambda t, w: t - w, lambda t, w: t + 1), "one row too long"),
+        (average_of_a_slice(lambda t, w: t - w + 2, lambda t, w: t + 1), "one row too short"),
         (
-            lambda x: x @ (triangle(x) / triangle(x).sum(1, keepdim=True)),
-            "matrix product is turned",
+            average_of_a_slice(lambda t, w: t - w + 1, lambda t, w: t + w),
+            "reaches to both sides of row t",
         ),
+        (lambda x, w: divided(band(x, 2 * w + 1, w)) @ x, "reaches to both sides of row t"),
+        (lambda x, w: divided(band(x, w, -1)) @ x, "row t leaves itself out"),
+        (average_without_itself_guarded, "row t leaves itself out"),
+        (average_of_a_slice(lambda t, w: t - w, lambda t, w: t), "row t leaves itself out"),
+        (average_of_a_slice(lambda t, w: t - w + 1, lambda t, w: t), "row t leaves itself out"),
+        (lambda x, w: band(x, w) @ x, "but not divided"),
+        (lambda x, w: band(x, w) @ x / w, "the first rows have fewer"),
+        (
+            lambda x, w: band(x, w) / torch.arange(1, len(x) + 1)[:, None] @ x,
+            "the window holds fewer",
+        ),
+        (lambda x, w: band(x, w) / len(x) @ x, "by the number of all rows"),
+        (average_of_two_at_a_time, "counts as one"),
+        (lambda x, w: band(x, w) / band(x, w).sum(0, True) @ x, "the columns of the weights sum"),
+        (lambda x, w: divided(band(x, w)).T @ x, "turned on their side"),
+        (average_with_the_past_forbidden, "the wrong way round"),
+        (lambda x, w: F.softmax(band(x, w), dim=-1) @ x, "e^0 = 1"),
+        (average_of_likeness, "are the rows' own dot products"),
+        (lambda x, w: F.softmax(x @ x.T, dim=-1) @ x, "are the rows' own dot products"),
+        (average_of_four, "4 by 4 whatever x is"),
+        (lambda x, w: band(x, w) / band(x, w).sum(1) @ x, "without keepdim=True"),
+        (average_of_a_slice(lambda t, w: t, lambda t, w: t + w), "the triangle is the upper one"),
+        (average_of_a_slice(lambda t, w: t, lambda t, w: None), "the triangle is the upper one"),
+        (lambda x, w: averages_in_a_loop(x.T, w).T, "along each row, over the columns so far"),
+        (lambda x, w: divided(band(x, w)), "the weights are returned"),
+        (lambda x, w: x @ divided(band(x, w)), "matrix product is turned"),
     ],
 )
 def test_wrong_averages_are_named(capsys, function, diagnosis):
-    assert diagnosis in verdict(capsys, function, "past_average").report
+    report = verdict(capsys, lambda x, window: function(x, window), "past_average").report
+    assert diagnosis in report
+
+
+def test_an_average_without_a_window_is_told_its_signature(capsys):
+    def past_average(x):
+        return x.cumsum(0)
+
+    report = verdict(capsys, past_average, "past_average").report
+    assert "calls past_average(x, window)" in report
 
 
 # ------------------------------------------------------------------------------ scaled_attention
@@ -310,6 +325,33 @@ def attend_with_queries_and_keys_swapped(q, k, v, causal=False):
     return scores.softmax(-1) @ v
 
 
+def attend_by(divide):
+    """Attention with something else in place of the scale."""
+
+    def function(q, k, v, causal=False):
+        scores = divide(q @ k.mT)
+        if causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -math.inf)
+        return F.softmax(scores, dim=-1) @ v
+
+    return function
+
+
+def attend_with_cosines(q, k, v, causal=False):
+    one = F.cosine_similarity(q.unsqueeze(-2), k.unsqueeze(-3), dim=-1)
+    return attend_by(lambda s: one)(q, k, v, causal)
+
+
+def attend_with_cosines_and_scale(q, k, v, causal=False):
+    q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+    return attend()(q, k, v, causal)
+
+
+def attend_scaling_both(q, k, v, causal=False):
+    root = math.sqrt(q.size(-1))
+    return attend_by(lambda s: s)(q / root, k / root, v, causal)
+
+
 def attend_without_transpose(q, k, v, causal=False):
     return F.softmax(q @ k / math.sqrt(q.size(-1)), dim=-1) @ v
 
@@ -322,6 +364,15 @@ def attend_without_transpose(q, k, v, causal=False):
         (lambda q, k, v, causal=False: F.softmax(q @ k.mT, -1) @ v, "answer to chapter 1's"),
         (attend(lambda q, k, v: q.size(-1)), "by d_k and not by its root"),
         (attend(lambda q, k, v: 1 / math.sqrt(q.size(-1))), "multiplied by the root"),
+        (attend(lambda q, k, v: q.size(-1) ** 1 / 2), "a power binds before a division"),
+        (attend(lambda q, k, v: 1 / (q.size(-1) ** -1 / 2)), "a power binds before a division"),
+        (attend(lambda q, k, v: 2 * q.size(-1)), "a power binds before a division"),
+        (attend(lambda q, k, v: q.size(-1) ** 0.25), "the fourth root is taken"),
+        (attend_scaling_both, "queries and keys by a root each"),
+        (attend_by(lambda s: s / s.std(dim=-1, keepdim=True)), "their own standard deviation"),
+        (attend_by(lambda s: s / s.std()), "their own standard deviation"),
+        (attend_with_cosines, "the scores are cosines"),
+        (attend_with_cosines_and_scale, "the scores are cosines"),
         (attend(lambda q, k, v: 8), "64 is the paper's d_k"),
         (attend(lambda q, k, v: math.sqrt(512)), "512 is the width of the paper's model"),
         (attend(lambda q, k, v: math.sqrt(4)), "4 was d_k in the worked example only"),
@@ -360,6 +411,14 @@ def attend_without_transpose(q, k, v, causal=False):
             "turned on their side",
         ),
         (lambda q, k, v, causal=False: attend()(q, k, k, causal), "the keys are mixed"),
+        (
+            lambda q, k, v, causal=False: v @ attend_returning_weights(q, k, v, causal),
+            "have changed places in the product",
+        ),
+        (
+            lambda q, k, v, causal=False: attend_returning_weights(q, k, v, causal) * v,
+            "multiplied number by number",
+        ),
     ],
 )
 def test_wrong_attentions_are_named(capsys, function, diagnosis):

@@ -167,30 +167,43 @@ def test_mixing_is_the_librarys_attention(js, mode, sharpness):
 # ---- ScaleMeter
 
 
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("d_k", [2, 64, 1024])
-def test_scale_meter_measures_what_the_library_computes(js, d_k):
-    body = "const s = m.drawScores(given.d, 5); return [s, m.measure(s)];"
-    scores, page = js("scale_meter.js", body, d=d_k)
-    here = scale_meter.draw_scores(d_k, 5)
-    np.testing.assert_allclose(scores, here, rtol=0, atol=1e-9)
-    assert abs(np.std(here) / math.sqrt(d_k) - 1) < 0.35  # 16 keys: few for d_k = 2
-    for name, want in scale_meter.measure(here)._asdict().items():
+def test_scale_meter_measures_what_the_library_computes(js, d_k, scaled):
+    scale = d_k**-0.5 if scaled else 1.0
+    body = "const l = m.drawLookups(given.d, 5); return [l, m.measure(l, given.scale)];"
+    drawn, page = js("scale_meter.js", body, d=d_k, scale=scale)
+    here = scale_meter.draw_lookups(d_k, 5)
+    for name, want in here._asdict().items():
+        np.testing.assert_allclose(drawn[name], want, rtol=0, atol=1e-9)
+    assert abs(np.std(here.scores) / math.sqrt(d_k) - 1) < 0.35  # 16 keys: few for d_k = 2
+    for name, want in scale_meter.measure(here, scale)._asdict().items():
         assert page[name] == pytest.approx(want, abs=1e-9), name
 
     # the same from the library's attention: the keys are unit vectors, so queries are the scores
     eye = torch.eye(scale_meter.KEYS, dtype=torch.float64)
-    weights = attention(torch.tensor(here), eye, eye, scale=1.0).weights
+    weights = attention(torch.tensor(here.scores), eye, eye, scale=scale).weights
     torch.testing.assert_close(torch.tensor(page["weights"], dtype=torch.float64), weights)
     bits = torch.distributions.Categorical(probs=weights).entropy().mean() / math.log(2)
     assert page["entropy"] == pytest.approx(bits.item(), abs=1e-5)
 
 
-def test_gradient_left_is_the_trace_of_autograds_jacobian(js):
-    scores = torch.linspace(-2, 3, 16, dtype=torch.float64)
-    jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), scores)
-    page = js("scale_meter.js", "return m.measure([given.s]).gradient;", s=scores.tolist())
-    assert page == pytest.approx(jacobian.trace().item())
-    assert page == pytest.approx(torch.linalg.matrix_norm(jacobian, "nuc").item())
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_the_gradient_at_the_query_is_autograds(js, scale):
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((64, 5), (16, 5), (16, 1))
+    query, key, value = (torch.randn(*s, dtype=torch.double, generator=generator) for s in shapes)
+    answers = attention(query.requires_grad_(), key, value, scale=scale).output
+    (gradient,) = torch.autograd.grad(answers.sum(), query)
+    lengths = gradient.norm(dim=-1)
+    given = {
+        "scores": (query @ key.T).tolist(),
+        "values": value[:, 0].tolist(),
+        "between": (key @ key.T).tolist(),
+    }
+    page = js("scale_meter.js", "return m.measure(given.l, given.scale);", l=given, scale=scale)
+    assert page["typical"] == pytest.approx(lengths.median().item())
+    assert page["average"] == pytest.approx(lengths.mean().item())
 
 
 def test_histogram_counts_every_score_once(js):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from transformer_lib.checks.chapter01.my_softmax import normalized
 from transformer_lib.checks.core import Case, Exercise
@@ -94,6 +95,9 @@ ATTEND = Exercise(
             lambda q, k, v: (-torch.cdist(q, k).square()).softmax(-1) @ v,
             lambda q, k, v: (-torch.cdist(q, k)).softmax(-1) @ v,
         ],
+        "the scores are cosines: the length of a query or a key no longer counts": [
+            lambda q, k, v: _scores(normalize(q, dim=-1), normalize(k, dim=-1)).softmax(-1) @ v,
+        ],
         "the scores are divided by the root of d_k: that is right in chapter 2, but not asked "
         "for here": lambda q, k, v: (_scores(q, k) * q.shape[-1] ** -0.5).softmax(-1) @ v,
         "the keys are not transposed: where the shapes fit at all, each query meets columns of "
@@ -108,6 +112,16 @@ ATTEND = Exercise(
         ],
         "the weights are returned, and the values never asked": [
             lambda q, k, v: _scores(q, k).softmax(-1),
+        ],
+        "the weights are turned on their side before they mix: a key's column mixes the values": [
+            lambda q, k, v: _scores(q, k).softmax(-1).mT @ v,
+        ],
+        "weights and values have changed places in the product": [
+            lambda q, k, v: v @ _scores(q, k).softmax(-1),
+        ],
+        "weights and values are multiplied number by number: it takes a matrix product to mix": [
+            lambda q, k, v: _scores(q, k).softmax(-1) * v,
+            lambda q, k, v: (_scores(q, k).softmax(-1) * v).sum(-1),
         ],
         "the keys are mixed and not the values": lambda q, k, v: _attend(q, k, k),
         "the softmax is taken twice": lambda q, k, v: _scores(q, k).softmax(-1).softmax(-1) @ v,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -27,6 +29,36 @@ def _unshifted(query: Tensor, keys: Tensor, values: Tensor, temperature: float =
     e = (-_squared(query, keys) / temperature).exp()
     return e / e.sum() @ values
 
+
+def _shares(powers: Tensor) -> Tensor:
+    return powers / powers.sum()
+
+
+def _inverse(
+    near: Callable[[Tensor, float], Tensor], then: Callable[[Tensor], Tensor] = _shares
+) -> Callable[..., Tensor]:
+    def lookup(query: Tensor, keys: Tensor, values: Tensor, temperature: float = 1.0) -> Tensor:
+        return then(near(_squared(query, keys), temperature)) @ values
+
+    return lookup
+
+
+# What learners call near: one over the distance or its square, with something that keeps it from
+# being 1 / 0 or without, at a temperature or at none.
+_NEAR: list[Callable[[Tensor, float], Tensor]] = [
+    lambda d, t: 1 / (1 + d),
+    lambda d, t: 1 / (1 + d / t),
+    lambda d, t: 1 / (1 + d) / t,
+    lambda d, t: 1 / (1 + d.sqrt()),
+    lambda d, t: 1 / (1 + d.sqrt() / t),
+    lambda d, t: 1 / (1 + d.sqrt()) / t,
+    lambda d, t: 1 / d,
+    lambda d, t: 1 / d / t,
+    lambda d, t: 1 / d.sqrt(),
+    lambda d, t: 1 / d.sqrt() / t,
+    *(lambda d, t, e=e: 1 / (d + e) for e in (1e-6, 1e-8, 1e-9)),
+    *(lambda d, t, e=e: 1 / (d.sqrt() + e) for e in (1e-6, 1e-8, 1e-9)),
+]
 
 DISTANCE_LOOKUP = Exercise(
     name="distance_lookup",
@@ -72,7 +104,15 @@ DISTANCE_LOOKUP = Exercise(
         "the scores are still dot products": [
             lambda q, k, v, temperature=1.0: (k @ q / temperature).softmax(-1) @ v,
         ],
-        "the squares are halved, as in the formula of the normal distribution": [
+        "the weights are one over the distance, without exp: that is near, too, but no softmax of "
+        "the scores asked for": [
+            *(_inverse(near) for near in _NEAR),
+        ],
+        "the softmax is given one over the distance: the score of a key is minus its square": [
+            *(_inverse(near, then=lambda w: w.softmax(-1)) for near in _NEAR),
+        ],
+        "the squares are halved, as in the formula of the normal distribution, or by a stray "
+        "**1/2, which is a half and no root": [
             lambda q, k, v, temperature=1.0: _distance_lookup(q, k, v, 2 * temperature),
             lambda q, k, v, temperature=1.0: _distance_lookup(q, k, v, 2 * temperature**2),
         ],
@@ -112,6 +152,19 @@ DISTANCE_LOOKUP = Exercise(
             ),
         ],
         "exp gives 0 for every key that is far away, and 0 / 0 is not a number": _unshifted,
+        "weights and values are multiplied number by number: the products must be added up over "
+        "the keys, which weights @ values does": [
+            lambda q, k, v, temperature=1.0: (-_squared(q, k) / temperature).softmax(-1) * v,
+            lambda q, k, v, temperature=1.0: (
+                (-_squared(q, k) / temperature).softmax(-1)[:, None] * v
+            ),
+            lambda q, k, v, temperature=1.0: (
+                (-_squared(q, k) / temperature).softmax(-1) * v
+            ).sum(),
+            lambda q, k, v, temperature=1.0: (
+                (-_squared(q, k) / temperature).softmax(-1)[:, None] * v
+            ).sum(),
+        ],
         "the weights are returned, and the values never asked": [
             lambda q, k, v, temperature=1.0: (-_squared(q, k) / temperature).softmax(-1),
         ],

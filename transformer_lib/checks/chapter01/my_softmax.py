@@ -24,6 +24,13 @@ def normalized(powers: Tensor) -> Tensor:
     return powers / powers.sum(dim=-1, keepdim=True)
 
 
+_SMALL = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12)
+
+
+def _cut(powers: Tensor, small: float) -> Tensor:
+    return powers / (powers.sum(dim=-1, keepdim=True) + small)
+
+
 MY_SOFTMAX = Exercise(
     name="my_softmax",
     reference=_softmax,
@@ -63,6 +70,7 @@ MY_SOFTMAX = Exercise(
             lambda s: (s * math.log(10)).softmax(-1),
         ],
         "exp overflows: in float32 e^89 is already inf, and inf / inf is not a number": [
+            *(lambda s, e=e: _cut(s.exp(), e) for e in _SMALL),
             lambda s: normalized(s.exp()),
         ],
         "what is subtracted is not the largest score: one that lies far above it still overflows": [
@@ -75,6 +83,16 @@ MY_SOFTMAX = Exercise(
         ],
         "one number is subtracted from the whole tensor: in a row far below it every exp is 0, "
         "and 0 / 0 is not a number": lambda s: normalized((s - s.max()).exp()),
+        "a row of zeros is hidden and not avoided, by something small below the line or by "
+        "nan_to_num: subtract the largest score of each row": [
+            *(lambda s, e=e: _cut((s - s.max()).exp(), e) for e in _SMALL),
+            lambda s: normalized((s - s.max()).exp()).nan_to_num(),
+        ],
+        "inf and NaN are replaced after they have come up: what the weights were is lost by then": [
+            lambda s: normalized(s.exp()).nan_to_num(),
+            lambda s: normalized(s.exp().nan_to_num()),
+            lambda s: normalized(s.exp()).nan_to_num(1.0),
+        ],
         "max(dim=…) returns two things, the largest values and their places: take .values, or "
         "use amax": lambda s: normalized((s - s.max(-1, keepdim=True)).exp()),
         "the maximum has lost its axis: without keepdim=True it is subtracted from the wrong rows, "

@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
@@ -59,6 +60,14 @@ def _but(**step: Callable) -> Callable[..., Tensor]:
 
 def _same(scores: Tensor) -> Tensor:
     return scores
+
+
+def _cosines(query: Tensor, key: Tensor) -> Tensor:
+    return _scores(normalize(query, dim=-1), normalize(key, dim=-1))
+
+
+def _spread_to_1(scores: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    return scores / scores.std(dim=dim, keepdim=True)
 
 
 def _all_axes_reversed(key: Tensor) -> Tensor:  # what `.T` does, without its warning
@@ -138,9 +147,30 @@ SCALED_ATTENTION = Exercise(
         "the scores are not divided by anything": _but(scale=lambda q, k, v: 1.0),
         "the scores are not divided by anything and `causal` is not used: this is the answer to "
         "chapter 1's last build exercise": _but(scale=lambda q, k, v: 1.0, mask=_same),
-        "the scores are divided by d_k and not by its root: they are now too much alike (see "
-        'the section "How large is a dot product?")': [
+        "the scores are divided by d_k and not by its root, or queries and keys by a root each, "
+        "which comes to the same: they are now too much alike (see the section "
+        '"How large is a dot product?")': [
             _but(scale=lambda q, k, v: 1 / q.shape[-1]),
+        ],
+        "a power binds before a division: d_k**1/2 is d_k/2, and the root is d_k**0.5": [
+            _but(scale=lambda q, k, v: q.shape[-1] ** -1 / 2),
+            _but(scale=lambda q, k, v: 1 / (q.shape[-1] ** 1 / 2)),
+        ],
+        "the fourth root is taken: ** 0.25 is right where queries and keys are divided by it, each "
+        "of them": [
+            _but(scale=lambda q, k, v: q.shape[-1] ** -0.25),
+        ],
+        "the scores are divided by their own standard deviation, as it happens to be: then no "
+        "query can be more decided than another": [
+            _but(score=lambda q, k: _spread_to_1(_scores(q, k), -1), scale=lambda q, k, v: 1.0),
+            _but(
+                score=lambda q, k: _spread_to_1(_scores(q, k), (-2, -1)), scale=lambda q, k, v: 1.0
+            ),
+            _but(score=lambda q, k: _scores(q, k) / _scores(q, k).std(), scale=lambda q, k, v: 1.0),
+        ],
+        "the scores are cosines: the length of a query or a key no longer counts": [
+            _but(score=_cosines, scale=lambda q, k, v: 1.0),
+            _but(score=_cosines),
         ],
         "the scores are multiplied by the root of d_k instead of divided": [
             _but(scale=lambda q, k, v: q.shape[-1] ** 0.5),
@@ -244,6 +274,11 @@ SCALED_ATTENTION = Exercise(
         "the weights are returned, and the values never mixed": _but(mix=lambda w, k, v: w),
         "the weights are turned on their side before they mix: a key's column mixes the values": [
             _but(mix=lambda w, k, v: w.mT @ v),
+        ],
+        "weights and values have changed places in the product": _but(mix=lambda w, k, v: v @ w),
+        "weights and values are multiplied number by number: it takes a matrix product to mix": [
+            _but(mix=lambda w, k, v: w * v),
+            _but(mix=lambda w, k, v: (w * v).sum(-1)),
         ],
         "the keys are mixed and not the values": _but(mix=lambda w, k, v: w @ k),
     },

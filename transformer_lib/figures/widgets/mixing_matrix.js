@@ -1,4 +1,4 @@
-// MixingMatrix: who listens to whom? A matrix of weights times the words' vectors is a mix for each word.
+// MixingMatrix: who takes from whom? A matrix of weights times the words' vectors is a mix for each word.
 import { choice, dot, fixed, heatMap, html, live, percent, slider, softmax, steps, sum, tint, tokenStrip } from "./kit.js";
 
 // ---- arithmetic
@@ -31,7 +31,7 @@ function build({ get, change }) {
     options: ["uniform", "causal", "content", "content-causal"].map((value) => [value, value.replace("-", ", ")]) });
   const sharpness = slider({ label: "how sharply content counts", last: 40, read: (p) => p / 4, find: (s) => 4 * s,
     show: (s) => fixed(s), onInput: (value) => change({ sharpness: value }) });
-  const strip = tokenStrip({ label: "who listens, and what it takes from each", words, onInput: select });
+  const strip = tokenStrip({ label: "who takes, and how much from each", words, onInput: select });
 
   const weightMap = heatMap({ caption: "weights: row takes from column", rows: words, columns: words, onRow: select });
   const vectorMap = heatMap({ caption: "the words’ vectors", rows: words, columns: features });
@@ -62,7 +62,7 @@ function build({ get, change }) {
     const name = (i) => (words.indexOf(words[i]) === words.lastIndexOf(words[i]) ? words[i] : `${words[i]} (word ${i + 1})`);
     const seen = steps(words.length).filter((i) => weights[i] !== null);
     const alike = kind === "uniform" || kind === "causal" || s === 0;
-    if (seen.length === 1) return `${name(row)} comes first: with nothing before it, it can only listen to itself.`;
+    if (seen.length === 1) return `${name(row)} comes first: with nothing before it, it can only take from itself.`;
     if (alike && seen.length < words.length) return `${name(row)} takes ${percent(1 / seen.length)} from itself and from each word before it: a running average.`;
     if (alike) return `${name(row)} takes ${percent(1 / seen.length)} from every word, and so does every other word: all the mixes are the same.`;
     const [first, second] = [...seen].sort((i, j) => weights[j] - weights[i]);
@@ -75,7 +75,7 @@ function build({ get, change }) {
 
 export default live({
   name: "MixingMatrix",
-  title: () => "Who listens to whom?",
+  title: () => "Who takes from whom?",
   state: { mode: ["uniform", "causal", "content", "content-causal"], sharpness: [0, 10], row: [0, 9] },
   build,
 });

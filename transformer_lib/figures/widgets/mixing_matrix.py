@@ -19,7 +19,7 @@ MODES = ("content", "uniform", "causal", "content-causal")
 
 
 class MixingMatrix(LiveFigure):
-    """A weight matrix times the words' vectors: who listens to whom, and what comes of it.
+    """A weight matrix times the words' vectors: who takes from whom, and what comes of it.
 
     The default sentence has vectors made by hand. What a word *is*, and what it *asks for*, are
     two different vectors: a verb asks for things, and is none.

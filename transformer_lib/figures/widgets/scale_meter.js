@@ -1,5 +1,5 @@
 // ScaleMeter: why divide by √d_k? Dot products of random vectors, and what the softmax makes of them.
-import { axes, button, canvas, clamp, fixed, html, live, percent, rich, scale, set, slider, softmax, steps, sum, svg, toggle } from "./kit.js";
+import { axes, button, canvas, clamp, dot, fixed, html, live, percent, rich, scale, set, slider, softmax, steps, sum, svg, toggle } from "./kit.js";
 
 // ---- arithmetic
 
@@ -28,32 +28,41 @@ export function normals(n, next) {
 
 export const [KEYS, QUERIES] = [16, 64];
 
-/** Scores of 64 random queries with 16 random keys, all components from N(0, 1): QUERIES rows of KEYS. */
-export function drawScores(dK, seed) {
+/** 64 random lookups among 16 random keys, all components from N(0, 1): scores (QUERIES rows of KEYS), the value of
+ *  each key, and the dot products of the keys with each other (KEYS rows of KEYS), by which a gradient comes to a query. */
+export function drawLookups(dK, seed) {
   const next = uniform(seed);
   const keys = normals(KEYS * dK, next);
   const queries = normals(QUERIES * dK, next);
-  return steps(QUERIES).map((q) => steps(KEYS).map((k) => {
-    let score = 0;
-    for (let i = 0; i < dK; i += 1) score += queries[q * dK + i] * keys[k * dK + i];
-    return score;
+  const products = (rows, n) => steps(n).map((q) => steps(KEYS).map((k) => {
+    let product = 0;
+    for (let i = 0; i < dK; i += 1) product += rows[q * dK + i] * keys[k * dK + i];
+    return product;
   }));
+  return { scores: products(queries, QUERIES), values: [...normals(KEYS, next)], between: products(keys, KEYS) };
 }
 
 const mean = (list) => sum(list) / list.length;
+const median = (list) => [...list].sort((a, b) => a - b)[(list.length - 1) >> 1]; // the lower of two, as in PyTorch
 
-/** What the softmax makes of the scores. entropy in bits; gradient: 1 - Σ w², the trace of the softmax's Jacobian
- *  diag(w) - w wᵀ: how far the weights still move when scores move. Means over the queries. */
-export function measure(scores) {
-  const weights = scores.map((row) => softmax(row));
+/** What the softmax makes of scale · scores. entropy in bits. Of an answer a = Σ w v, the gradient at its query is
+ *  scale · Σ w (v − a) · key: typical is the median of its length over the queries, average the mean. Others are means. */
+export function measure({ scores, values, between }, factor = 1) {
+  const weights = scores.map((row) => softmax(row.map((score) => factor * score)));
   const all = scores.flat();
   const middle = mean(all);
+  const gradients = weights.map((row) => {
+    const answer = dot(row, values);
+    const parts = row.map((w, k) => w * (values[k] - answer));
+    return factor * Math.sqrt(Math.max(0, dot(parts, between.map((line) => dot(line, parts)))));
+  });
   return {
     weights,
-    spread: Math.sqrt(mean(all.map((s) => (s - middle) ** 2))),
+    spread: factor * Math.sqrt(mean(all.map((s) => (s - middle) ** 2))),
     largest: mean(weights.map((row) => Math.max(...row))),
     entropy: mean(weights.map((row) => -sum(row.map((w) => (w > 0 ? w * Math.log2(w) : 0))))),
-    gradient: mean(weights.map((row) => 1 - sum(row.map((w) => w * w)))),
+    typical: median(gradients),
+    average: mean(gradients),
   };
 }
 
@@ -90,37 +99,37 @@ function build({ get, change }) {
     ...bars, svg("line", { class: "sm-uniform", x1: LEFT, x2: RIGHT, y1: y(1 / KEYS), y2: y(1 / KEYS) }));
 
   const rows = [["spread", "spread of scores", 2], ["largest", "largest weight", 2], ["entropy", "entropy, of 4 bits", 2],
-    ["gradient", "gradient left, of 0.94", 3]];
+    ["typical", "gradient at the query: median", null], ["average", "gradient at the query: mean", null]];
+  const short = (x) => (x < 0.0005 && x > 0 ? "< 0.001" : fixed(x, x < 0.095 ? 3 : 2));
   const cells = rows.map(() => [html("td"), html("td")]);
   const heads = ["as they are", "÷ √d_k"].map((text) => html("th", { scope: "col" }, ...rich(text)));
   const table = html("table", { class: "sm-table lf-wide" },
-    html("caption", { text: "means over 64 queries; gradient left: 1 − Σ weight², the trace of the softmax’s Jacobian" }),
+    html("caption", { text: "over 64 queries; a gradient is given by its length" }),
     html("thead", {}, html("tr", {}, html("td"), ...heads)),
     html("tbody", {}, ...rows.map(([, text], i) => html("tr", {}, html("th", { scope: "row", text }), ...cells[i]))));
 
-  let [drawn, raw, both] = ["", [], []];
+  let [drawn, lookups, both] = ["", null, []];
   function draw() {
     const [d, seed, divide] = [get("d_k"), get("seed"), get("scaled")];
     if (drawn !== `${d} ${seed}`) {
-      raw = drawScores(d, seed);
-      both = [raw, raw.map((row) => row.map((score) => score / Math.sqrt(d)))].map((scores) => ({ scores, ...measure(scores) }));
+      lookups = drawLookups(d, seed);
+      both = [1, 1 / Math.sqrt(d)].map((factor) => ({ factor, ...measure(lookups, factor) }));
       drawn = `${d} ${seed}`;
     }
     const now = both[Number(divide)];
     width.update(d);
     scaled.update(divide);
-    const counts = histogram(now.scores.flat(), -REACH, REACH, BINS);
+    const counts = histogram(lookups.scores.flat().map((score) => now.factor * score), -REACH, REACH, BINS);
     const top = Math.max(...counts);
     const bin = scale([0, BINS], [LEFT, RIGHT]);
     set(area, { d: `M${LEFT} ${BOTTOM}${counts.map((n, i) => `V${fixed(y(n / top), 1)}H${fixed(bin(i + 1), 1)}`).join("")}V${BOTTOM}Z` });
     bars.forEach((bar, k) => set(bar, { y: y(now.weights[0][k]), height: BOTTOM - y(now.weights[0][k]) }));
     rows.forEach(([name, , digits], i) => both.forEach((one, j) => {
-      set(cells[i][j], { text: fixed(one[name], digits), "data-now": j === Number(divide) });
+      set(cells[i][j], { text: digits ? fixed(one[name], digits) : short(one[name]), "data-now": j === Number(divide) });
     }));
     heads.forEach((head, j) => set(head, { "data-now": j === Number(divide) }));
-    const how = divide ? "scaled" : "unscaled";
-    const left = divide ? `the gradient left is ${fixed(now.gradient)}` : `${percent(now.gradient / both[1].gradient)} of the scaled scores’ gradient is left`;
-    return `d_k = ${d}, ${how}: scores spread by ${fixed(now.spread, 1)}, the best key takes ${percent(now.largest)} of the weight, ${left}.`;
+    return `d_k = ${d}, ${divide ? "scaled" : "unscaled"}: scores spread by ${fixed(now.spread, 1)}, the best key gets ${percent(now.largest)} of the weight, ` +
+      `the typical query gets a gradient of ${short(now.typical)}, the average is ${short(now.average)}.`;
   }
 
   return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw };

@@ -30,47 +30,66 @@ def uniform(seed: int, n: int) -> np.ndarray:
     return ((z ^ (z >> np.uint64(14))) & low) / 2.0**32
 
 
-def draw_scores(d_k: int, seed: int) -> np.ndarray:
-    """Return the scores ``(64, 16)`` of random queries with random keys, components from N(0, 1).
+class Lookups(NamedTuple):
+    """Random lookups: 64 queries among 16 keys that they share."""
 
-    >>> draw_scores(4, seed=1).shape
-    (64, 16)
+    scores: np.ndarray
+    """``(64, 16)``: each query with each key."""
+    values: np.ndarray
+    """``(16,)``: what each key is worth."""
+    between: np.ndarray
+    """``(16, 16)``: each key with each key."""
+
+
+def draw_lookups(d_k: int, seed: int) -> Lookups:
+    """Draw queries, keys and values, all components from N(0, 1).
+
+    >>> [numbers.shape for numbers in draw_lookups(4, seed=1)]
+    [(64, 16), (16,), (16, 16)]
     """
-    n = (KEYS + QUERIES) * d_k  # even: Box and Muller make two normal numbers of two uniform ones
+    n = (KEYS + QUERIES) * d_k + KEYS  # even: Box and Muller make two numbers of two uniform ones
     u = uniform(seed, n)
     radius, angle = np.sqrt(-2 * np.log(1 - u[0::2])), 2 * np.pi * u[1::2]
-    normal = np.stack((radius * np.cos(angle), radius * np.sin(angle)), -1).reshape(-1, d_k)
-    return normal[KEYS:] @ normal[:KEYS].T
+    normal = np.stack((radius * np.cos(angle), radius * np.sin(angle)), -1).ravel()
+    vectors, values = normal[:-KEYS].reshape(-1, d_k), normal[-KEYS:]
+    keys, queries = vectors[:KEYS], vectors[KEYS:]
+    return Lookups(queries @ keys.T, values, keys @ keys.T)
 
 
 class Measures(NamedTuple):
-    """Means over the queries; ``spread`` is the standard deviation of all scores."""
+    """What softmax makes of the scores; see `measure`."""
 
     spread: float
     largest: float
     entropy: float
-    gradient: float
+    typical: float
+    average: float
 
 
-def measure(scores: np.ndarray) -> Measures:
-    """Return what a softmax over the keys makes of ``(queries, keys)`` scores.
+def measure(lookups: Lookups, scale: float = 1.0) -> Measures:
+    """Return what a softmax over the keys makes of scale · scores.
 
-    Entropy is in bits. The gradient that is left is 1 - Σ w², the trace of the softmax's Jacobian
-    diag(w) - w wᵀ: near 1 while the weights can move, 0 once one key has all the weight.
+    ``spread`` is the standard deviation of all scores. ``largest`` weight and ``entropy``, in bits,
+    are means over the queries. Of an answer a = Σ w v the gradient at its query is
+    scale · Σ w (v - a) · key: ``typical`` is the median of its length over the queries, the lower
+    of the two in the middle, and ``average`` its mean.
 
-    >>> measure(np.zeros((1, 16)))
-    Measures(spread=0.0, largest=0.0625, entropy=4.0, gradient=0.9375)
+    >>> measure(Lookups(np.zeros((1, 16)), np.arange(16.0), np.zeros((16, 16))))[:3]
+    (0.0, 0.0625, 4.0)
     """
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    scores, values, between = lookups
+    powers = np.exp(scale * (scores - scores.max(-1, keepdims=True)))
     weights = powers / powers.sum(-1, keepdims=True)
     bits = np.where(weights > 0, -weights * np.log2(np.where(weights > 0, weights, 1)), 0).sum(-1)
-    gradient = 1 - (weights**2).sum(-1)
-    means = (scores.std(), weights.max(-1).mean(), bits.mean(), gradient.mean())
+    parts = weights * (values - (weights @ values)[:, None])
+    gradients = scale * np.sqrt(np.maximum((parts @ between * parts).sum(-1), 0))
+    typical = np.sort(gradients)[(len(gradients) - 1) // 2]
+    means = (scale * scores.std(), weights.max(-1).mean(), bits.mean(), typical, gradients.mean())
     return Measures(*map(float, means))
 
 
 class ScaleMeter(LiveFigure):
-    """Scores of random vectors, their softmax, and the gradient that is left.
+    """Scores of random vectors, their softmax, and the gradient that arrives at the query.
 
     Args:
         d_k: length of queries and keys: a power of two from 2 to 1024.
@@ -101,8 +120,9 @@ class ScaleMeter(LiveFigure):
     def draw(self) -> Figure:
         from matplotlib.figure import Figure
 
-        scores = draw_scores(self.d_k, self.seed) * (self.d_k**-0.5 if self.scaled else 1.0)
-        numbers = measure(scores)
+        lookups = draw_lookups(self.d_k, self.seed)
+        scale = self.d_k**-0.5 if self.scaled else 1.0
+        scores, numbers = scale * lookups.scores, measure(lookups, scale)
         first = np.exp(scores[0] - scores[0].max())
         figure = Figure(figsize=(6.4, 2.9), dpi=110)
         left, right = figure.subplots(1, 2)
@@ -119,8 +139,9 @@ class ScaleMeter(LiveFigure):
         how = "divided by √d_k" if self.scaled else "as they are"
         figure.suptitle(
             f"d_k = {self.d_k}, scores {how}: spread {numbers.spread:.1f}, "
-            f"entropy {numbers.entropy:.1f} of 4 bits, "
-            f"gradient left {numbers.gradient:.2f} of 0.94",
+            f"entropy {numbers.entropy:.1f} of 4 bits,\n"
+            f"gradient at the query {numbers.typical:.2g} in the middle, "
+            f"{numbers.average:.2g} on average",
             fontsize=10,
         )
         return figure

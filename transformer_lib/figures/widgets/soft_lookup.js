@@ -125,7 +125,7 @@ function build({ get, change }) {
     place(query, state.query);
     const outside = state.query[0] > 2.2; // no room for the word on the right
     set(query.lastChild, { x: outside ? -15 : 15, "text-anchor": outside ? "end" : "start" });
-    set(answer.firstChild, { text: fixed(price, 1) });
+    set(answer.firstChild, { text: fixed(price) });
     return sentence(state, weights, price);
   }
 
@@ -134,11 +134,11 @@ function build({ get, change }) {
     const order = steps(words.length).sort((i, j) => weights[j] - weights[i]);
     const winners = order.filter((i) => weights[i] === weights[order[0]]);
     if (t === 0 && winners.length === 1) {
-      return `At temperature 0 the best key, ${words[order[0]]}, takes everything: the dictionary is back, and ${name} costs ${fixed(price, 1)}.`;
+      return `At temperature 0 the query ${name} takes everything from the best key, ${words[order[0]]}, so it costs ${fixed(price)}.`;
     }
     const shares = order.filter((i) => weights[i] >= 0.005).map((i) => `${percent(weights[i])} from ${words[i]}`);
     const list = shares.length > 1 ? `${shares.slice(0, -1).join(", ")} and ${shares.at(-1)}` : shares[0];
-    return `The query ${name} takes ${list}, so it costs ${fixed(price, 1)}.`;
+    return `The query ${name} takes ${list}, so it costs ${fixed(price)}.`;
   }
 
   return { controls: [likeness.element, heat.element],

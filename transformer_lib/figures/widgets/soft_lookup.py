@@ -60,7 +60,7 @@ class SoftLookup(LiveFigure):
         key_vectors: ``(S, 2)``, from -3 to 3 (the plane shows -2 to 2 of the second number).
         values: ``(S,)``, what each key is worth.
         query: ``(2,)``.
-        temperature: 0 to 10; scores are divided by it. 0 is the limit, a plain dictionary.
+        temperature: 0 to 10; scores are divided by it. 0 is the limit, a strict lookup.
         likeness: ``"dot"``, ``"cosine"`` or ``"distance"`` (minus the squared distance).
         query_word: what the query is called.
         features: what the two axes mean.
@@ -151,5 +151,5 @@ class SoftLookup(LiveFigure):
         for i, weight in enumerate(weights):
             bars.text(weight + 0.03, i, f"{weight:.2f}", va="center")
         terms = " + ".join(f"{w:.2f}×{v:g}" for w, v in zip(weights, self.values, strict=True))
-        figure.suptitle(f"{terms} = {answer:.1f}", fontsize=12)
+        figure.suptitle(f"{terms} = {answer:.2f}", fontsize=12)
         return figure
