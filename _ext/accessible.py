@@ -24,6 +24,8 @@ CHANGES = [
     (r'(<a class="reference internal[^"]*" href="[^"]*") title="[^"]*"', r"\1"),
     # The entries of a list are its items; this role is none for a div.
     (r'role="doc-biblioentry"', 'role="listitem"'),
+    # What opens a folded cell is called what it says.
+    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
     # sphinx-exercise calls the inside of every box by the same id.
     (r'<section id="(exercise|solution)-content">', r'<section class="\1-content">'),
 ]
