@@ -44,8 +44,11 @@ for (const [family, font, options] of FACES) {
 """
 # Attributes in whose values selectors do not look.
 PROSE = re.compile(r"""\b(alt|title|content|style|aria-label)=("[^"]*"|'[^']*')""")
-# What scripts put on a page that stands in no page and in no script of the theme.
-LATER = "canvas svg output input button select textarea label fieldset meter progress video"
+# What scripts and slim.py put on a page that stands in no page and in no script of the theme.
+LATER = """
+canvas svg output input button select textarea label fieldset meter progress video
+wide-figure
+"""
 
 
 def in_static(url: str) -> str:

@@ -29,6 +29,10 @@ STATE = f'<script type="{live_figures.STATE}">'
 STATES = re.compile(rf"{re.escape(STATE)}(.*?)</script>\s*", re.DOTALL)
 ICON = re.compile(r'<(i|span) (?=class="[^"]*\bfa-)')
 IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(?:loading|width)=)')
+# Several panels side by side: on a phone they scroll rather than shrink. The theme's script makes
+# what bears its class a stop of the keyboard where it does scroll.
+WIDE = re.compile(r'<img loading="lazy" width="(?:1[1-9]|[2-9]\d)\d\d"[^>]*>')
+SCROLLING = r'<div class="pst-scrollable-table-container wide-figure">\g<0></div>'
 VERSION = re.compile(r'(_static/(site\.css|site\.js|fonts\.js|katex/fonts\.js))(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
 THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
@@ -82,6 +86,7 @@ def slim_page(text: str, assets: Assets) -> str:
     text = SCRIPT.sub(script, LINK.sub(link, text))
     text = THEME.sub(THEME_AT_ONCE, text).replace('data-theme="auto"', 'data-theme="light"', 1)
     text = IMAGE.sub(lambda found: waiting(found, assets.static.parent / "_images"), text)
+    text = WIDE.sub(SCROLLING, text)
     text = ICON.sub(r'<\1 aria-hidden="true" ', text)
     if states := STATES.findall(text):
         together = live_figures.share(map(json.loads, states), assets.minify)

@@ -145,3 +145,20 @@ def test_equations_are_set(book, page):
 def test_raw_tex_is_found():
     page = r"<body><p>As $x^2$ and \frac{1}{2}.</p><code>$x$</code><p>It costs $5 or 5 $.</p>"
     assert raw_tex(BeautifulSoup(page, "html.parser")) == [r"As $x^2$ and \frac{1}{2}."]
+
+
+@pytest.mark.browser
+def test_panels_beside_each_other_scroll_on_a_phone(visit):
+    """They keep a legible size, and whoever has only a keyboard can scroll them."""
+    name = next(page for page in PAGES if parsed(page).select(".wide-figure"))
+    page, _ = visit(name, figures=".nothing", viewport={"width": 390, "height": 844})
+    panels = page.locator(".wide-figure").first
+    panels.scroll_into_view_if_needed()
+    page.wait_for_timeout(500)  # the theme looks at sizes when they have settled
+    assert panels.evaluate("box => box.scrollWidth > box.clientWidth + 100")
+    assert panels.get_attribute("tabindex") == "0"
+    panels.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(300)
+    assert panels.evaluate("box => box.scrollLeft") > 0
