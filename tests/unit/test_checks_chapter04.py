@@ -95,6 +95,26 @@ def ask_none(x, W_q, W_k, W_v, memory=None):
     return weights @ v, weights
 
 
+def ask_if(x, W_q, W_k, W_v, memory=None):
+    if memory:
+        return asks(x, W_q, W_k, W_v, memory)
+    return asks(x, W_q, W_k, W_v)
+
+
+def ask_causal(x, W_q, W_k, W_v, memory=None):
+    m = x if memory is None else memory
+    scores = (x @ W_q) @ (m @ W_k).mT / W_k.size(-1) ** 0.5
+    hidden = torch.ones_like(scores).triu(1).bool()
+    weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+    return weights @ (m @ W_v), weights
+
+
+def ask_scores(x, W_q, W_k, W_v, memory=None):
+    m = x if memory is None else memory
+    scores = (x @ W_q) @ (m @ W_k).mT / W_k.size(-1) ** 0.5
+    return scores.softmax(-1) @ (m @ W_v), scores
+
+
 def ask_both(x, W_q, W_k, W_v, memory=None):
     return asks(x, W_q, W_k, W_v, x if memory is None else torch.cat((x, memory), dim=-2))
 
@@ -115,6 +135,20 @@ def ask_without_values(x, W_q, W_k, W_v, memory=None):
         (asking(lambda x, m: (m, m, m)), "the queries come from `memory` as well"),
         (ask_both, "one behind the other"),
         (ask_or, "ask whether `memory is None`"),
+        (ask_if, "ask whether `memory is None`"),
+        (ask_causal, "a causal mask is left over"),
+        (ask_scores, "the scores are returned where the weights should be"),
+        (
+            lambda x, a, b, c, memory=None: (
+                asks(x, a, b, c, memory)[0],
+                asks(x, a, b, c, memory)[1].transpose(-1, -2),
+            ),
+            "the weights are returned on their side",
+        ),
+        (asking(turn=lambda k: k.transpose(0, 1)), "axes counted from the front"),
+        (asking(turn=lambda k: k.transpose(1, 2)), "axes counted from the front"),
+        (asking(divisor=lambda x, m, q, v: m.size(-1) ** 0.5), "of the width of `memory`"),
+        (asking(divisor=lambda x, m, q, v: q.size(-1) ** -0.5), "multiplied by the root"),
         (ask_none, "None is no tensor"),
         (lambda x, a, b, c, memory=None: asks(x, b, a, c, memory), "W_q and W_k have changed"),
         (lambda x, a, b, c, memory=None: asks(x, a, c, b, memory), "W_k and W_v have changed"),
@@ -202,8 +236,40 @@ def law(f, x, p):
 
 
 def tries_columns(f, x):
-    p = torch.randperm(x.size(1))
-    return near(f(x[:, p]), f(x)[:, p]) and near(f(x[:, p.flip(0)]), f(x)[:, p.flip(0)])
+    orders = [torch.randperm(x.size(1)) for _ in range(10)]
+    return all(near(f(x[:, p]), f(x)[:, p]) for p in orders)
+
+
+def tries_one(f, x):
+    p = torch.randperm(len(x))
+    return torch.allclose(f(x[p]), f(x)[p], atol=1e-5)
+
+
+def tries_one_matrix(f, x):
+    P = torch.eye(x.shape[0])[torch.randperm(x.shape[0])]
+    return bool(((f(P @ x) - P @ f(x)).abs() < 1e-4).all())
+
+
+def returns_in_the_loop(f, x):
+    for _ in range(100):
+        p = torch.randperm(len(x))
+        return near(f(x[p]), f(x)[p])
+    return None
+
+
+def returns_at_the_first_success(f, x):
+    for _ in range(20):
+        p = torch.randperm(len(x))
+        if near(f(x[p]), f(x)[p]):
+            return True
+    return False
+
+
+def asserts_close(f, x):
+    for _ in range(20):
+        p = torch.randperm(len(x))
+        torch.testing.assert_close(f(x[p]), f(x)[p])
+    return True
 
 
 def tries_two_orders(f, x):
@@ -219,6 +285,12 @@ def tries_two_orders(f, x):
         (tries(lambda f, x, p: torch.equal(f(x[p]), f(x)[p])), "every last bit must agree"),
         (tries(lambda f, x, p: bool((f(x[p]) == f(x)[p]).all())), "every last bit must agree"),
         (tries_columns, "the columns are shuffled"),
+        (tries_one, "only one shuffle is drawn"),
+        (tries_one_matrix, "only one shuffle is drawn"),
+        (returns_in_the_loop, "only one shuffle is drawn"),
+        (returns_at_the_first_success, "all of them have to agree"),
+        (tries(lambda f, x, p: torch.allclose(f(x[p]), f(x)[p], atol=0.1)), "tolerance is so wide"),
+        (asserts_close, "an assert stops the test"),
         (tries(law, lambda n: [list(range(n))[::-1]]), "turns the words around"),
         (tries(law, lambda n: [[*range(1, n), 0]]), "moves all words on by one"),
         (tries(law, lambda n: [[1, 0, *range(2, n)]]), "only the first two words"),

@@ -66,6 +66,22 @@ def _memory_or_x(
     return _ask(x, W_q, W_k, W_v, memory or x)
 
 
+def _if_memory(
+    x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, memory: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    return _ask(x, W_q, W_k, W_v, memory if memory else x)
+
+
+def _causal(
+    x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, memory: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    def weigh(scores: Tensor) -> Tensor:
+        future = torch.ones(scores.shape[-2:]).tril() == 0
+        return scores.masked_fill(future, float("-inf")).softmax(-1)
+
+    return _ask(x, W_q, W_k, W_v, memory, weigh=weigh)
+
+
 def _none_multiplied(
     x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, memory: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -118,6 +134,7 @@ ASK = Exercise(
         ],
         "`memory or x` asks a tensor whether it is true: ask whether `memory is None`": [
             _memory_or_x,
+            _if_memory,
         ],
         "`memory` is None in self-attention, and None is no tensor: x takes its place": [
             _none_multiplied,
@@ -142,6 +159,22 @@ ASK = Exercise(
         ],
         "the root is taken of the width of x: d_k is the width that queries and keys share after "
         "their projections": _but(scale=lambda x, k, v, m: x.shape[-1] ** -0.5),
+        "the scores are multiplied by the root of d_k instead of divided": [
+            _but(scale=lambda x, k, v, m: k.shape[-1] ** 0.5),
+        ],
+        "the root is taken of the width of `memory`: d_k is the width that queries and keys share "
+        "after their projections": _but(scale=lambda x, k, v, m: m.shape[-1] ** -0.5),
+        "a causal mask is left over from chapter 2: here everybody may ask everybody": _causal,
+        "the scores are returned where the weights should be: before the softmax, they are no "
+        "weights": [
+            lambda x, W_q, W_k, W_v, memory=None: (
+                _ask(x, W_q, W_k, W_v, memory)[0],
+                _ask(x, W_q, W_k, W_v, memory, weigh=lambda scores: scores)[1],
+            ),
+        ],
+        "the weights are returned on their side: those who ask are rows": [
+            _part(lambda output, weights: (output, weights.mT)),
+        ],
         "the root is taken of the width of the values": [
             _but(scale=lambda x, k, v, m: v.shape[-1] ** -0.5),
         ],
@@ -163,6 +196,11 @@ ASK = Exercise(
         ],
         "all axes of the keys are reversed (.T): with a batch in front, only the last two may "
         "change places": _but(turn=lambda key: key.permute(*reversed(range(key.dim())))),
+        "the keys are turned by axes counted from the front: with a batch in front, only the last "
+        "two may change places": [
+            _but(turn=lambda key: key.transpose(0, 1)),
+            _but(turn=lambda key: key.transpose(1, 2)),
+        ],
         "the keys are not transposed": _but(turn=lambda key: key),
         "the output is right, but the weights are to be returned with it": [
             _part(lambda output, weights: output),
