@@ -229,3 +229,15 @@ def test_an_encoder_alone_has_no_probabilities(show):
     assert page.get_by_role("checkbox").count() == 0
     assert status(page).endswith("%.")
     assert len(shown._png()) > 2000
+
+
+@pytest.mark.browser
+def test_long_words_below_the_bars_do_not_overlap(show):
+    data = stand_in()
+    page = show(HeadsExplorer(**data | {"writes": ["hundert"] * len(data["writes"])}))
+    boxes = page.locator(".he-bars text").evaluate_all(
+        "all => all.map((each) => each.getBoundingClientRect()).map((b) => [b.left, b.right, b.y])"
+    )
+    for row in {top for *_, top in boxes}:
+        ends = sorted((left, right) for left, right, top in boxes if top == row)
+        assert all(a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False))

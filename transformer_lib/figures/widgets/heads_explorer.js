@@ -69,12 +69,12 @@ function build({ get, change }) {
   lines.append(...heading, ...faint, ...ties, ...left, ...right, ...places);
 
   // The probabilities of what was written: an outline with all heads, filled with this one off.
-  const bars = canvas(640, 92, { role: "img", class: "lf-svg he-svg he-bars" });
+  const bars = canvas(640, 104, { role: "img", class: "lf-svg he-svg he-bars" });
   const frames = writes.map(() => svg("rect", { class: "he-whole" }));
   const fills = writes.map(() => svg("rect", { class: "he-fill" }));
   const labels = writes.map((word) => svg("text", { y: 86, "text-anchor": "middle", text: word === "<eos>" ? "end" : word }));
   bars.append(...fills, ...frames, ...labels);
-  const sizes = [fluid(heat, height, () => draw()), fluid(lines, height, () => draw()), fluid(bars, 92, () => draw())];
+  const sizes = [fluid(heat, height, () => draw()), fluid(lines, height, () => draw()), fluid(bars, 104, () => draw())];
 
   function drawHeat({ k, queries, keys, map, token }) {
     const width = clamp(Math.floor((sizes[0].width - LEFT) / keys.length), 4, 34);
@@ -108,12 +108,13 @@ function build({ get, change }) {
   }
 
   function drawBars({ before, after }) {
-    const width = Math.min(44, sizes[2].width / Math.max(1, writes.length));
+    const longest = 7 * Math.max(...writes.map((word) => word.length)) + 6; // what the widest label takes
+    const width = Math.min(Math.max(44, longest), sizes[2].width / Math.max(1, writes.length));
     writes.forEach((_, i) => {
       const bar = (p) => ({ x: fixed(i * width + 2), width: fixed(width - 4), y: fixed(70 - 64 * p), height: fixed(64 * p) });
       set(frames[i], bar(before[i]));
       set(fills[i], { ...bar(after[i]), "data-fallen": before[i] - after[i] > 0.1 });
-      set(labels[i], { x: fixed((i + 0.5) * width) });
+      set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows where they are crowded
     });
     set(bars, { "aria-label": `probability of each written token: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}` });
   }
