@@ -121,6 +121,15 @@ def shared_weights(x, W_q, W_k, W_v, W_o, n_heads):
     return joined(torch.stack([weights @ v.select(-3, i) for i in range(n_heads)], -3)) @ W_o
 
 
+def sliced_by_d_model(x, W_q, W_k, W_v, W_o, n_heads):
+    width, heads = x.shape[-1] // n_heads, []
+    for i in range(n_heads):
+        part = slice(i * width, (i + 1) * width)
+        q, k, v = x @ W_q[:, part], x @ W_k[:, part], x @ W_v[:, part]
+        heads.append(F.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1) @ v)
+    return torch.cat(heads, dim=-1) @ W_o
+
+
 def first_heads_weights(x, W_q, W_k, W_v, W_o, n_heads):
     d_k = W_q.shape[1] // n_heads
     weights = (x @ W_q[:, :d_k] @ (x @ W_k[:, :d_k]).mT / d_k**0.5).softmax(-1)
@@ -147,6 +156,16 @@ def first_heads_weights(x, W_q, W_k, W_v, W_o, n_heads):
         (multi(divisor=lambda x, q, v, h: q.size(-1)), "by d_k and not by its root"),
         (multi(divisor=lambda x, q, v, h: q.size(-1) ** 1 / 2), "this divides d_k by 2"),
         (multi(divisor=lambda x, q, v, h: 8), "64 is the paper's d_k"),
+        (multi(divisor=lambda x, q, v, h: 1 / math.sqrt(q.size(-1))), "multiplied by the root"),
+        (multi(divisor=lambda x, q, v, h: math.sqrt(x.size(-2))), "of the number of tokens"),
+        (
+            multi(
+                lambda x, h: x.view(*x.shape[:-1], h, -1).transpose(0, 1),
+                lambda x: x.transpose(0, 1).flatten(-2),
+            ),
+            "was counted from the front",
+        ),
+        (sliced_by_d_model, "taken to be d_model / n_heads columns wide"),
         (multi(divisor=lambda x, q, v, h: 1), "the scores are not divided by anything"),
         (multi(weigh=lambda s: F.softmax(s, dim=-2)), "over the queries and not over the keys"),
         (multi(weigh=lambda s: F.softmax(s, dim=-3)), "the softmax runs over the heads"),
@@ -250,6 +269,21 @@ def test_right_bills_pass(capsys, function):
         (
             lambda n, d, h, k, v: 4 * d * h * (k + v) + 2 * n * n * h * (k + v),
             "the projections are counted for one token",
+        ),
+        (
+            lambda n, d, h, k, v: 8 * n * d * d + 2 * n * n * h * (k + v),
+            "the projections are those of (6.3)",
+        ),
+        (
+            lambda n, d, h, k, v: bill_factored(n, d, h, k, v) - 2 * n * h * v * d + 2 * n * d * d,
+            "counted as d_model by d_model",
+        ),
+        (
+            lambda n, d, h, k, v: (
+                h * (n * (2 * k + v) * (2 * d - 1) + n * n * (2 * k - 1) + n * v * (2 * n - 1))
+                + n * d * (2 * h * v - 1)
+            ),
+            "with b - 1 additions",
         ),
         (lambda n, d, h, k, v: 2 * d * h * (k + v), "the parameters are counted"),
         (

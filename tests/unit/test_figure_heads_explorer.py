@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -240,4 +241,4 @@ def test_long_words_below_the_bars_do_not_overlap(show):
     )
     for row in {top for *_, top in boxes}:
         ends = sorted((left, right) for left, right, top in boxes if top == row)
-        assert all(a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False))
+        assert all(a[1] < b[0] for a, b in pairwise(ends))

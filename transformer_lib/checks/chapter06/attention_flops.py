@@ -46,6 +46,11 @@ def _flops(
     return query(s) + key(s) + value(s) + scores(s) + mix(s) + out(s)
 
 
+def _fewer(s: _Sizes) -> float:
+    """Results of scores, mixing and the last projection: one addition less for each."""
+    return s.h * s.n * s.n + s.h * s.n * s.v + s.n * s.d
+
+
 def _none(s: _Sizes) -> float:
     return 0
 
@@ -142,6 +147,16 @@ ATTENTION_FLOPS = Exercise(
         ],
         "the projections are counted for one token": [
             _of(lambda s: (2 * _query(s) + 2 * _value(s)) / s.n + _scores(s) + _mix(s)),
+        ],
+        "the projections are those of (6.3), with d_model for all heads together: here the heads "
+        "are as wide as d_k and d_v say": [
+            _of(lambda s: 8 * s.n * s.d**2 + _scores(s) + _mix(s)),
+        ],
+        "the projection at the end is counted as d_model by d_model: it has n_heads * d_v rows": [
+            _but(out=lambda s: 2 * s.n * s.d**2),
+        ],
+        "b products are counted with b - 1 additions: by custom (and in the chapter) with b": [
+            _of(lambda s: _flops(s) - 2 * s.n * s.h * s.k - s.n * s.h * s.v - _fewer(s)),
         ],
         "the parameters are counted: they do not depend on n, and are used once for every token": [
             _of(lambda s: (2 * _query(s) + 2 * _value(s)) / (2 * s.n)),

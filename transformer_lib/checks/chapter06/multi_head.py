@@ -83,6 +83,16 @@ def _one_head(x: Tensor, n_heads: int) -> Tensor:
     return x.unsqueeze(-3)
 
 
+def _sliced_by_d_model(
+    x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor, n_heads: int
+) -> Tensor:
+    d, heads = x.shape[-1] // n_heads, []
+    for i in range(n_heads):
+        q, k, v = (x @ W[:, i * d : (i + 1) * d] for W in (W_q, W_k, W_v))
+        heads.append((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v)
+    return torch.cat(heads, dim=-1) @ W_o
+
+
 _TOKENS_AND_HEADS = (
     "the tokens stand where the heads should: at each token its heads attend to one another, and "
     "no token sees another one. The heads' axis belongs in front of the tokens'" + _SPLIT
@@ -176,6 +186,28 @@ MULTI_HEAD = Exercise(
         "the scores are divided by d_k and not by its root": [
             _but(scale=lambda q, h: 1 / q.shape[-1]),
         ],
+        "the scores are multiplied by the root of d_k instead of divided": [
+            _but(scale=lambda q, h: q.shape[-1] ** 0.5),
+        ],
+        "the root is taken of the number of tokens: the spread grows with d_k alone": [
+            _but(scale=lambda q, h: q.shape[-2] ** -0.5),
+        ],
+        "the heads' axis was counted from the front, as it may be without a batch: with a batch "
+        "that is another axis. Take -3 and -2": [
+            _but(
+                split=lambda x, h: x.unflatten(-1, (h, -1)).transpose(0, 1),
+                merge=lambda x: x.transpose(0, 1).flatten(-2),
+            ),
+            _but(
+                split=lambda x, h: x.unflatten(-1, (h, -1)).transpose(0, 1),
+                merge=lambda x: x.transpose(0, 1).flatten(1),
+            ),
+            _but(
+                split=lambda x, h: x.unflatten(-1, (h, -1)).transpose(0, 1),
+            ),
+        ],
+        "a head is taken to be d_model / n_heads columns wide: W_q and W_k have n_heads * d_k, "
+        "W_v has n_heads * d_v": [_sliced_by_d_model],
         "the scores are not divided by anything": [_but(scale=lambda q, h: 1.0)],
         "the softmax runs over the queries and not over the keys": [
             _but(weigh=lambda scores: scores.softmax(-2)),
