@@ -86,7 +86,7 @@ def _none_multiplied(
     x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, memory: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     asked: Any = memory
-    asked @ W_k
+    _ = asked @ W_k
     return _ask(x, W_q, W_k, W_v, memory)
 
 
