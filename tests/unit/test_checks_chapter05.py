@@ -155,6 +155,7 @@ def along_the_queries(s, m):
         (filled(-1e4), "real scores lie below it"),
         (filled_and_multiplied(-1e4), "real scores lie below it"),
         (filled_and_multiplied(-100.0), "real scores lie below it"),
+        (attend(lambda s, m: (s + ~m * -1e4).softmax(-1)), "real scores lie below it"),
         (filled(-math.inf), "divides 0 by 0"),
         (attend(lambda s, m: torch.where(m, s, -math.inf).softmax(-1)), "divides 0 by 0"),
         (filled_and_multiplied(-math.inf), "times 0 that is still NaN"),
@@ -316,6 +317,25 @@ def written(
     return function
 
 
+def without_a_clone(model, ids, vocab_size):
+    first = model(ids)
+    for place in range(1, ids.shape[1]):
+        ids[:, place] = (ids[:, place] + 1) % vocab_size
+        if not torch.equal(model(ids)[:, :place], first[:, :place]):
+            return True
+    return False
+
+
+def first_quiet_place(model, ids, vocab_size):
+    first = model(ids)
+    for place in range(1, ids.shape[1]):
+        ids2 = ids.clone()
+        ids2[:, place] = (ids2[:, place] + 1) % vocab_size
+        if torch.equal(model(ids2)[:, :place], first[:, :place]):
+            return True
+    return False
+
+
 def first_sequence_alone(model, ids, vocab_size):
     return written()(model, ids[:1], vocab_size)
 
@@ -336,10 +356,13 @@ def close_enough(a, b):
     ("function", "diagnosis"),
     [
         (lambda m, i, v: not written()(m, i, v), "the verdict is the wrong way round"),
-        (written(part=lambda place: slice(None, place + 1)), "the changed token's own output"),
-        (written(part=lambda place: slice(None)), "the changed token's own output"),
-        (written(part=lambda place: slice(place, None)), "the changed token's own output"),
-        (everything_changed, "the changed token's own output is compared, or those after it"),
+        (
+            written(part=lambda place: slice(None, place + 1)),
+            "the changed token's own, those after it",
+        ),
+        (written(part=lambda place: slice(None)), "the changed token's own, those after it"),
+        (written(part=lambda place: slice(place, None)), "the changed token's own, those after it"),
+        (everything_changed, "the changed token's own, those after it"),
         (written(lambda n: [0]), "no output before the changed token is compared"),
         (lambda m, i, v: False, "no output before the changed token is compared"),
         (written(lambda n: [n - 1]), "only the last token is changed"),
@@ -358,6 +381,9 @@ def close_enough(a, b):
         (written(new=lambda old, v: torch.zeros_like(old)), "may be the old one"),
         (written(new=lambda old, v: old + 1), "the last of the vocabulary plus 1"),
         (written(new=lambda old, v: torch.full_like(old, v)), "the last of the vocabulary plus 1"),
+        (without_a_clone, "instead of a clone for each place"),
+        (first_quiet_place, "the verdict is the wrong way round"),
+        (written(same=lambda a, b: torch.equal(a.argmax(-1), b.argmax(-1))), "by argmax"),
         (written(same=close_enough), "the tolerance is too wide"),
     ],
 )

@@ -79,18 +79,26 @@ def _tester(
     who: slice = slice(None),
     other: Callable[[Tensor, int], Tensor] = _next,
     looked_at: Callable[[int], slice] = lambda place: slice(0, place),
+    read: Callable[[Tensor], Tensor] = lambda outputs: outputs,
     atol: float = 1e-6,
 ) -> bool:
     """The test in steps, of which a mistake replaces one."""
-    before = model(ids)
+    before = read(model(ids))
     for place in places(ids.shape[1]):
         changed = ids.clone()
         changed[who, where(place)] = other(ids[who, where(place)], vocab_size)
         part = looked_at(place)
-        moved = (model(changed) - before)[who, part].abs()
+        moved = (read(model(changed)) - before)[who, part].abs()
         if bool((moved > atol).any()):
             return True
     return False
+
+
+def _one_quiet_place(model: _Model, ids: Tensor, vocab_size: int) -> bool:
+    return any(
+        not _tester(model, ids, vocab_size, places=lambda length, place=place: [place])
+        for place in range(1, ids.shape[1])
+    )
 
 
 def _but(**step: object) -> Callable[[_Model, Tensor, int], bool]:
@@ -144,9 +152,10 @@ LEAKS = Exercise(
     mistakes={
         "the verdict is the wrong way round: `leaks` is True where the future is seen": [
             lambda model, ids, vocab_size: not _leaks(model, ids, vocab_size),
+            _one_quiet_place,
         ],
-        "the changed token's own output is compared, or those after it: they may move, and in any "
-        "model that is not blind they do": [
+        "outputs are compared that may move: the changed token's own, those after it, or, if `ids` "
+        "is changed itself instead of a clone for each place, those after an earlier change": [
             _but(looked_at=lambda place: slice(0, place + 1)),
             _but(looked_at=lambda place: slice(None)),
             _but(looked_at=lambda place: slice(place, None)),
@@ -190,6 +199,9 @@ LEAKS = Exercise(
             _but(other=other, places=places)
             for other in (_one_more, _beyond)
             for places in (range, partial(range, 1))
+        ],
+        "only the largest number of each output is compared, by argmax: others may move": [
+            _but(read=lambda outputs: outputs.argmax(-1, keepdim=True)),
         ],
         "the tolerance is too wide: a look that counts little is still a look": [
             _but(atol=1e-2),

@@ -42,6 +42,10 @@ def _added(number: float) -> Callable[[Tensor, Tensor], Tensor]:
     ).softmax(-1)
 
 
+def _promoted(number: float) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda scores, mask: (scores + ~mask * number).softmax(-1)  # float32, whatever they were
+
+
 def _renormalized(tiny: float, *, mend: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
     def weigh(scores: Tensor, mask: Tensor) -> Tensor:
         weights = scores.softmax(-1) * mask
@@ -158,14 +162,15 @@ MASKED_ATTENTION = Exercise(
     mistakes={
         "the mask comes after the softmax: the hidden weight is lost instead of shared out"
         + _AFTER: _ways(lambda s, m: _emptied(s.softmax(-1), m)),
-        "the hidden scores still count: the largest of all is subtracted, theirs too, and where a "
-        "hidden key leads by far, nothing is left to divide" + _AFTER: [
+        "the hidden scores still count, since the largest of all is subtracted, theirs too: where "
+        "a hidden key leads by far, nothing is left to divide, and a row that may see nothing has "
+        "nothing in any case, 0/0" + _AFTER: [
             *map(_ways, (_renormalized(0.0), _renormalized(1e-9), _renormalized(1e-8))),
             _ways(_renormalized(0.0, mend=True)),
             _ways(_clamped),
         ],
-        "the largest score is not subtracted: exp overflows where scores are large, and where they "
-        "are far below 0 nothing is left to divide": [
+        "the largest score is not subtracted: exp overflows where scores are large, leaves nothing "
+        "where they are far below 0, and nothing in a row that may see nothing, 0/0": [
             *(_ways(_powers(mend)) for mend in (_as_it_is, _nan_is_0)),
             *(_ways(_powers(mend, first=True)) for mend in (_as_it_is, _nan_is_0)),
         ],
@@ -178,6 +183,8 @@ MASKED_ATTENTION = Exercise(
         "the fill is a fixed number, and real scores lie below it" + _FILL: [
             *(_ways(_filled(fill)) for fill in (-1e4, -1e3, -100.0)),
             *(_ways(_filled(fill, then=True)) for fill in (-1e4, -1e3, -100.0)),
+            *(_ways(_added(fill)) for fill in (-1e4, -1e3, -100.0)),
+            *(_ways(_promoted(fill)) for fill in (-1e4, -1e3, -100.0)),
         ],
         "the fill is minus infinity, and a query with nothing to attend to divides 0 by 0; times 0 "
         "that is still NaN" + _EMPTY: [
