@@ -154,16 +154,15 @@ LEAKS = Exercise(
             lambda model, ids, vocab_size: not _leaks(model, ids, vocab_size),
             _one_quiet_place,
         ],
-        "outputs are compared that may move: the changed token's own, those after it, or, if `ids` "
-        "is changed itself instead of a clone for each place, those after an earlier change": [
+        "outputs are compared that may move: the changed token's own, those after it, or, if all "
+        "tokens are changed at once, or `ids` itself instead of a clone for each place, those "
+        "after another change": [
             _but(looked_at=lambda place: slice(0, place + 1)),
             _but(looked_at=lambda place: slice(None)),
             _but(looked_at=lambda place: slice(place, None)),
             _but(looked_at=lambda place: slice(place + 1, None)),
-            _but(where=lambda place: slice(None), looked_at=lambda place: slice(None)),
-        ],
-        "all tokens are changed at once: then every output may move, and none tells anything": [
             _but(where=lambda place: slice(None)),
+            _but(where=lambda place: slice(None), looked_at=lambda place: slice(None)),
         ],
         "no output before the changed token is compared: then nothing is ever found": [
             _but(places=lambda length: [0]),

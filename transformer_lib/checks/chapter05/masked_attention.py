@@ -37,9 +37,7 @@ def _filled(fill: float | Callable[[Tensor], float], *, then: bool = False) -> C
 
 
 def _added(number: float) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda scores, mask: (
-        scores + torch.zeros_like(scores).masked_fill(~mask, number)
-    ).softmax(-1)
+    return lambda scores, mask: (scores + (~mask).to(scores.dtype) * number).softmax(-1)
 
 
 def _promoted(number: float) -> Callable[[Tensor, Tensor], Tensor]:
