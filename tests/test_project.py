@@ -320,6 +320,14 @@ def test_the_lock_knows_every_dependency_of_the_library():
     assert set(names) - locked("requirements.txt").keys() == set()
 
 
+def test_the_wheel_holds_every_package():
+    """A folder that is not listed is missing only where the library was installed."""
+    listed = re.search(r"^packages = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)[1]
+    folders = {path.parent for path in (ROOT / "transformer_lib").rglob("__init__.py")}
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert set(re.findall(r'"(.*)"', listed)) == packages | {"transformer_lib.recorded"}
+
+
 def test_the_npm_lock_names_no_host():
     lock = json.loads(read("package-lock.json"))
     wanted = json.loads(read("package.json"))

@@ -172,7 +172,7 @@ def test_links_go_through(source):
 def test_nothing_is_left_of_the_site(source, texts):
     assert raw_tex(source) == []
     text = " ".join(texts)
-    for gone in ("Show the solution", "Hide the solution", "works in this page"):
+    for gone in ("Open this", "Close this", "works in this page"):
         assert gone not in text
     assert source.select("button, script, noscript, .headerlink, [data-model], .katex-error") == []
 

@@ -109,6 +109,7 @@ class LiveFigure(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
+            bundle[0]["text/plain"] = repr(self)  # ipywidgets cuts it off, in some versions
             bundle[0]["image/png"] = base64.b64encode(self._png()).decode("ascii")
         return bundle
 
