@@ -6,7 +6,7 @@ and the script of icons (assets.py). Equations' style sheet stays where there ar
 search index where it is searched. What live figures have in common stands once, at the end. Images
 come when they are nearly in sight, into places of their size.
 
-A page that Sphinx did not write anew is slim already, and only learns the versions of both files.
+A page that Sphinx did not write anew is slim already, and only learns the versions of these files.
 """
 
 import json
