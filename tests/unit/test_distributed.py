@@ -1,5 +1,6 @@
 """Two processes under torchrun compute what one does, and survive what one survives."""
 
+import atexit
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 import transformer_lib
@@ -107,6 +109,8 @@ def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **
 
 def _parity(folder: Path) -> None:
     rank = int(os.environ["RANK"])
+    # The last to be called, as it is the first to be registered.
+    atexit.register(lambda: (folder / f"left{rank}").write_text(str(not dist.is_initialized())))
     report: dict = {}
     for way in WAYS:
         for accumulate in (1, 3):
@@ -157,7 +161,8 @@ def torchrun(*arguments) -> subprocess.CompletedProcess:
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     with subprocess.Popen(
         [sys.executable, *launcher, __file__, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -172,8 +177,14 @@ def torchrun(*arguments) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("two")
-    done = torchrun("_parity", folder)
+    for _ in range(3):
+        folder = tmp_path_factory.mktemp("two")
+        done = torchrun("_parity", folder)
+        # Seen once in about 60 runs, as fully_shard gathered parameters over Gloo: a segmentation
+        # fault in PyTorch, which nothing in Python causes or could catch. Any other end counts.
+        if f"exitcode  : -{signal.SIGSEGV.value} " not in done.stderr:
+            break
+        print(f"A process crashed in PyTorch:\n{done.stderr}")
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr, done.stderr
     return folder
@@ -250,6 +261,9 @@ class TestTwoProcesses:
         assert losses == pytest.approx(expected.column("loss")[1], abs=3e-6)
         with pytest.raises(ValueError, match="its accumulate is 2, now it is 1"):
             run(tmp_path, model(), settings(accumulate=1), resume=True)
+
+    def test_both_leave_the_group_before_they_end(self, two: Path) -> None:
+        assert [(two / f"left{rank}").read_text() for rank in (0, 1)] == ["True", "True"]
 
     def test_compiled(self, two: Path) -> None:
         assert plain(report(two)["compile True"]) == plain(report(two)["compile False"])

@@ -6,6 +6,7 @@ their gradients. What is left is to see that they compute what one process would
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,7 +95,8 @@ class Ranks:
 def join(device: torch.device) -> Ranks:
     """Join the processes that ``torchrun`` started. Without it, alone.
 
-    The process group is set up if nobody did; it stays for whoever comes after.
+    The process group is set up if nobody did. It stays for whoever comes after, and is taken down
+    when the process ends: a thread of Gloo that is still at work then would abort it.
 
     Args:
         device: of the model, which decides between NCCL and Gloo.
@@ -105,9 +107,15 @@ def join(device: torch.device) -> Ranks:
         if "RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
             return Ranks()
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(_leave)
     if dist.get_world_size() == 1:
         return Ranks()
     return Ranks(dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo"))
+
+
+def _leave() -> None:
+    if dist.is_initialized():  # whoever called may have done it
+        dist.destroy_process_group()
 
 
 def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
