@@ -104,6 +104,20 @@ def test_dicts(answer, evidence):
     assert evidence in verdict(count, answer)
 
 
+@pytest.mark.parametrize("right", [63_082_497, torch.tensor(63_082_497)])
+@pytest.mark.parametrize(
+    "answer, shown",
+    [(63_082_497, None), (63_082_497.0, None), (63_082_496, "63,082,496"), (5870.5, "5.87e+03")],
+)
+def test_a_count_is_right_to_the_last_one(right, answer, shown):
+    count = checker(name="count", reference=lambda n: right, cases=[Case("one", 1)])
+    report = verdict(count, lambda n: answer)
+    if shown is None:
+        assert report == "✓ count: its case passes."
+    else:
+        assert f"Your result is {shown}, and that is not right" in report
+
+
 def test_strings_and_things_that_refuse_comparison():
     join = checker(name="join", reference=lambda parts: "".join(parts), cases=[Case("two", ["a"])])
     assert "✓" in verdict(join, lambda parts: parts[0])

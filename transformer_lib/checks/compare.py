@@ -72,7 +72,8 @@ def _tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
         if not (one_number and isinstance(result, Real)):
             wanted = "one number" if one_number else f"a tensor of shape {_shape(expected)}"
             raise _Mismatch(f"{what} must be {wanted}; it is {_kind(result)}.")
-        result = torch.tensor(result)
+        # A count in the millions has no place in float32.
+        result = torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None)
     expected = torch.as_tensor(expected)
     if result.shape != expected.shape:
         wanted = "be one number" if one_number else f"have shape {_shape(expected)}"
@@ -111,7 +112,9 @@ def difference(
             else:
                 # Coarse numbers, such as bfloat16, are as close as they can be told apart.
                 grain = 4 * torch.finfo(e.dtype).eps if e.is_floating_point() else 0.0
-                rtol, least = max(RTOL, grain), max(atol, grain)
+                # A count is right or wrong, however large it is.
+                rtol = max(RTOL, grain) if e.is_floating_point() else 0.0
+                least = max(atol, grain)
                 close = torch.isclose(r.double(), e.double(), rtol, least, equal_nan=True)
                 wrong = ~close
             if wrong.any():
@@ -209,7 +212,10 @@ def _at(flags: Tensor) -> str:
 
 def _number(value: Tensor) -> str:
     number = value.item()
-    return str(number) if isinstance(number, bool) else f"{number:.3g}"
+    if isinstance(number, bool):
+        return str(number)
+    whole = 1000 <= abs(number) < 2**53 and number == int(number)
+    return f"{int(number):,}" if whole else f"{number:.3g}"
 
 
 def show(value: Any) -> str:
