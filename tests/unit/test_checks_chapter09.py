@@ -1,0 +1,463 @@
+"""Chapter 9's checkers: answers that real learners give, each diagnosed by name."""
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_lib.blocks import DecoderLayer as LibraryLayer
+from transformer_lib.checks.chapter09 import check
+from transformer_lib.checks.chapter09.parts import FeedForward, MultiHeadAttention, Residual
+from transformer_lib.pretrained import from_torch
+
+
+def verdict(capsys, answer, name):
+    answer.__name__ = name
+    result = check(answer)
+    capsys.readouterr()
+    return result
+
+
+# ---------------------------------------------------------------------------------- DecoderLayer
+
+
+class Parts(nn.Module):
+    """What the exercise asks the constructor to make; `forward` is each learner's own."""
+
+    def __init__(self, d_model, n_heads, d_ff, pre_norm):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.self_residual = Residual(d_model, pre_norm)
+        self.cross_residual = Residual(d_model, pre_norm)
+        self.feed_forward_residual = Residual(d_model, pre_norm)
+
+
+def layer(forward, base=Parts):
+    return type("DecoderLayer", (base,), {"forward": forward})
+
+
+def with_named_functions(self, x, memory, mask=None, memory_mask=None):
+    def back(y):
+        return self.self_attention(y, y, mask)
+
+    def across(y):
+        return self.cross_attention(y, memory, mask=memory_mask)
+
+    x = self.self_residual(x, back)
+    return self.feed_forward_residual(self.cross_residual(x, across), self.feed_forward)
+
+
+def without_the_residuals_forward(self, x, memory, mask=None, memory_mask=None):
+    steps = (
+        (self.self_residual, lambda y: self.self_attention(y, y, mask)),
+        (self.cross_residual, lambda y: self.cross_attention(y, memory, memory_mask)),
+        (self.feed_forward_residual, self.feed_forward),
+    )
+    for residual, sublayer in steps:
+        result = sublayer(residual.norm(x) if residual.pre_norm else x)
+        x = x + result if residual.pre_norm else residual.norm(x + result)
+    return x
+
+
+class FromTheLibrarysMathematics(Parts):
+    """The learner's own attention, by einsum and the fused kernel."""
+
+    def attend(self, part, x, memory, mask):
+        weight, bias = part.in_proj.weight, part.in_proj.bias
+        d, heads = x.size(-1), part.n_heads
+        rows = (x, memory, memory)
+        q, k, v = (
+            (torch.einsum("btd,ed->bte", r, weight[i * d : i * d + d]) + bias[i * d : i * d + d])
+            .view(r.size(0), r.size(1), heads, d // heads)
+            .transpose(1, 2)
+            for i, r in enumerate(rows)
+        )
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return part.out_proj(mixed.transpose(1, 2).reshape(x.shape))
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        x = self.self_residual(x, lambda y: self.attend(self.self_attention, y, y, mask))
+        x = self.cross_residual(
+            x, lambda y: self.attend(self.cross_attention, y, memory, memory_mask)
+        )
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        layer(with_named_functions),
+        layer(without_the_residuals_forward),
+        FromTheLibrarysMathematics,
+    ],
+)
+def test_right_layers_pass(capsys, answer):
+    assert verdict(capsys, answer, "DecoderLayer")
+
+
+def wired(
+    back=lambda s, y, x, m, a, b: s.self_attention(y, y, a),
+    across=lambda s, y, x, m, a, b: s.cross_attention(y, m, b),
+    order="bat",
+):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for step in order:
+            before = x
+            if step == "b":
+                x = self.self_residual(
+                    x, lambda y, x=before: back(self, y, x, memory, mask, memory_mask)
+                )
+            elif step == "a":
+                x = self.cross_residual(
+                    x, lambda y, x=before: across(self, y, x, memory, mask, memory_mask)
+                )
+            else:
+                x = self.feed_forward_residual(x, self.feed_forward)
+        return x
+
+    return layer(forward)
+
+
+def norm_set(to):
+    class DecoderLayer(Parts):
+        def __init__(self, d_model, n_heads, d_ff, pre_norm):
+            super().__init__(d_model, n_heads, d_ff, to(pre_norm))
+
+        forward = with_named_functions
+
+    return DecoderLayer
+
+
+def stream_lost(self, x, memory, mask=None, memory_mask=None):
+    for residual, sublayer in (
+        (self.self_residual, lambda y: self.self_attention(y, y, mask)),
+        (self.cross_residual, lambda y: self.cross_attention(y, memory, memory_mask)),
+        (self.feed_forward_residual, self.feed_forward),
+    ):
+        if residual.pre_norm:
+            x = residual.norm(x)
+            x = x + sublayer(x)
+        else:
+            x = residual.norm(x + sublayer(x))
+    return x
+
+
+def all_at_once(self, x, memory, mask=None, memory_mask=None):
+    y = self.self_residual(x, lambda y: self.self_attention(y, y, mask)) - x
+    z = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask)) - x
+    return x + y + z + self.feed_forward_residual(x, self.feed_forward) - x
+
+
+def forgot_to_go_on(self, x, memory, mask=None, memory_mask=None):
+    y = self.self_residual(x, lambda y: self.self_attention(y, y, mask))  # noqa: F841
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def added_twice(self, x, memory, mask=None, memory_mask=None):
+    x = x + self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = x + self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return x + self.feed_forward_residual(x, self.feed_forward)
+
+
+def swapped_norms(self, x, memory, mask=None, memory_mask=None):
+    x = self.cross_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.self_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def one_residual(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.self_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def no_way_around(self, x, memory, mask=None, memory_mask=None):
+    pre = self.cross_residual.pre_norm
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    if pre:
+        x = self.cross_attention(self.cross_residual.norm(x), memory, memory_mask)
+    else:
+        x = self.cross_residual.norm(self.cross_attention(x, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def no_norms(self, x, memory, mask=None, memory_mask=None):
+    x = x + self.self_attention(x, x, mask)
+    x = x + self.cross_attention(x, memory, memory_mask)
+    return x + self.feed_forward(x)
+
+
+def triangle(y):
+    return torch.ones(y.size(1), y.size(1)).tril().bool()
+
+
+class SharedAttention(Parts):
+    def __init__(self, *sizes, **named):
+        super().__init__(*sizes, **named)
+        self.cross_attention = self.self_attention
+
+    forward = with_named_functions
+
+
+class NoCrossAttention(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff, pre_norm):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.self_residual = Residual(d_model, pre_norm)
+        self.feed_forward_residual = Residual(d_model, pre_norm)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+@pytest.mark.parametrize(
+    ("answer", "diagnosis"),
+    [
+        (
+            wired(across=lambda s, y, x, m, a, b: s.cross_attention(y, m)),
+            "cross-attention has no mask",
+        ),
+        (
+            wired(back=lambda s, y, x, m, a, b: s.self_attention(y, y)),
+            "self-attention has no mask",
+        ),
+        (
+            wired(
+                lambda s, y, x, m, a, b: s.self_attention(y, y),
+                lambda s, y, x, m, a, b: s.cross_attention(y, m),
+            ),
+            "neither attention has a mask",
+        ),
+        (
+            wired(
+                lambda s, y, x, m, a, b: s.self_attention(y, y, b),
+                lambda s, y, x, m, a, b: s.cross_attention(y, m, a),
+            ),
+            "the two masks have changed places",
+        ),
+        (
+            wired(across=lambda s, y, x, m, a, b: s.cross_attention(y, m, a)),
+            "the causal mask went to both",
+        ),
+        (
+            wired(lambda s, y, x, m, a, b: s.self_attention(y, y, b)),
+            "the source's mask went to both",
+        ),
+        (
+            wired(across=lambda s, y, x, m, a, b: s.cross_attention(y, y, a)),
+            "takes its keys and values from the target",
+        ),
+        (
+            wired(across=lambda s, y, x, m, a, b: s.cross_attention(m, y, b)),
+            "queries and keys of cross-attention have changed places",
+        ),
+        (
+            wired(lambda s, y, x, m, a, b: s.self_attention(y, m, b)),
+            "the look back takes its keys from the memory",
+        ),
+        (
+            wired(lambda s, y, x, m, a, b: s.self_attention(y, x, a)),
+            "queries of self-attention are normed and its keys are not",
+        ),
+        (
+            wired(
+                lambda s, y, x, m, a, b: s.self_attention(x, x, a),
+                lambda s, y, x, m, a, b: s.cross_attention(x, m, b),
+            ),
+            "does not use what the residual hands to it",
+        ),
+        (
+            wired(
+                across=lambda s, y, x, m, a, b: s.cross_attention(y, s.cross_residual.norm(m), b)
+            ),
+            "the memory is normed once more",
+        ),
+        (wired(order="abt"), "the look across comes first"),
+        (wired(order="bta"), "does not come last"),
+        (wired(order="btat"), "a feed-forward network after each"),
+        (wired(order="bt"), "cross-attention is missing"),
+        (wired(order="at"), "self-attention is missing"),
+        (layer(forgot_to_go_on), "self-attention is missing"),
+        (wired(order="ba"), "the feed-forward network is missing"),
+        (layer(all_at_once), "side by side"),
+        (layer(no_way_around), "no way around cross-attention"),
+        (layer(stream_lost), "has lost the stream"),
+        (layer(no_norms), "the norms are never applied"),
+        (norm_set(lambda pre_norm: True), "the norm always comes before"),
+        (norm_set(lambda pre_norm: False), "the norm always comes after"),
+        (norm_set(lambda pre_norm: not pre_norm), "the wrong way round"),
+        (
+            wired(lambda s, y, x, m, a, b: s.self_attention(y, y, triangle(y))),
+            "a triangle of its own",
+        ),
+        (
+            wired(
+                across=lambda s, y, x, m, a, b: s.cross_attention(y, m, None if b is None else ~b)
+            ),
+            "a mask is turned round",
+        ),
+        (layer(swapped_norms), "norms of two residuals have changed places"),
+        (
+            wired(
+                lambda s, y, x, m, a, b: s.cross_attention(y, y, a),
+                lambda s, y, x, m, a, b: s.self_attention(y, m, b),
+            ),
+            "the two attentions have changed places",
+        ),
+        (layer(one_residual), "one residual serves two parts"),
+        (layer(added_twice), "added to x once more"),
+        (SharedAttention, "`cross_attention"),
+        (NoCrossAttention, "Nothing in your module can be cross_attention.in_proj.weight"),
+    ],
+)
+def test_wrong_layers_are_named(capsys, answer, diagnosis):
+    assert diagnosis in verdict(capsys, answer, "DecoderLayer").report
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested")
+@pytest.mark.parametrize("pre_norm", [True, False])
+def test_the_reference_is_what_pytorch_and_the_library_compute(pre_norm):
+    torch.manual_seed(0)
+    peer = nn.Transformer(12, 4, 1, 1, 20, batch_first=True, norm_first=pre_norm).eval()
+    library = from_torch(peer).decoder.layers[0]
+    assert isinstance(library, LibraryLayer)
+    own = layer(with_named_functions)(12, 4, 20, pre_norm)
+    own.load_state_dict(library.state_dict())
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    causal = torch.ones(5, 5).tril().bool()
+    reads = torch.arange(7) < torch.tensor([[7], [4]])
+    theirs = peer.decoder.layers[0](x, memory, ~causal, memory_key_padding_mask=~reads)
+    torch.testing.assert_close(own(x, memory, causal, reads[:, None, None]), theirs)
+
+
+# ---------------------------------------------------------------------------------------- greedy
+
+
+def by_lists(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    rows = [[bos_id] for _ in source]
+    ended = [False] * len(rows)
+    for _ in range(max_len):
+        words = model.decode(torch.tensor(rows), memory).argmax(-1)[:, -1].tolist()
+        for i, word in enumerate(words):
+            rows[i].append(pad_id if ended[i] else word)
+            ended[i] = ended[i] or word == eos_id
+        if all(ended):
+            break
+    return torch.tensor(rows)[:, 1:]
+
+
+def into_a_table(model, source, max_len, bos_id, eos_id, pad_id):
+    memory, batch = model.encode(source), source.shape[0]
+    table = torch.full((batch, max_len + 1), pad_id)
+    table[:, 0] = bos_id
+    going = torch.ones(batch, dtype=torch.bool)
+    n = 0
+    while n < max_len and going.any():
+        word = model.decode(table[:, : n + 1], memory)[:, n].max(dim=-1).indices
+        table[going, n + 1] = word[going]
+        going &= word != eos_id
+        n += 1
+    return table[:, 1 : n + 1]
+
+
+@pytest.mark.parametrize("function", [by_lists, into_a_table])
+def test_right_writers_pass(capsys, function):
+    assert verdict(capsys, function, "greedy")
+
+
+def loop(
+    first=lambda bos, eos, pad: bos,
+    memory=lambda model, source, target, kept: kept,
+    read=lambda target: target,
+    newest=lambda logits: logits[:, -1],
+    hold=lambda word, ended, eos, pad: torch.where(ended, pad, word),
+    ends=lambda ended, word, eos: ended | (word == eos),
+    stop=lambda ended, word, eos: ended.all(),
+    length=lambda max_len: max_len,
+    give=lambda target, eos, pad: target[:, 1:],
+):
+    def greedy(model, source, max_len, bos_id, eos_id, pad_id):
+        kept = model.encode(source)
+        target = torch.full((source.shape[0], 1), first(bos_id, eos_id, pad_id))
+        ended = torch.zeros(source.shape[0]).bool()
+        for _ in range(length(max_len)):
+            logits = model.decode(read(target), memory(model, source, target, kept))
+            word = hold(newest(logits).argmax(-1), ended, eos_id, pad_id)
+            target = torch.cat((target, word.unsqueeze(1)), dim=1)
+            ended = ends(ended, word, eos_id)
+            if stop(ended, word, eos_id):
+                break
+        return give(target, eos_id, pad_id)
+
+    return greedy
+
+
+def fixed(model, source, max_len, bos_id, eos_id, pad_id):
+    return by_lists(model, source, max_len, 1, 2, 0)
+
+
+def no_encoder(model, source, max_len, bos_id, eos_id, pad_id):
+    model.encode = lambda source: source
+    return by_lists(model, source, max_len, bos_id, eos_id, pad_id)
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (
+            loop(memory=lambda model, source, target, kept: model.encode(source)),
+            "the encoder runs again for every word",
+        ),
+        (
+            loop(memory=lambda model, source, target, kept: model.encode(target)),
+            "the encoder is given what was written",
+        ),
+        (no_encoder, "the encoder is never called"),
+        (loop(first=lambda bos, eos, pad: pad), "is the padding id"),
+        (loop(first=lambda bos, eos, pad: eos), "is the end token"),
+        (fixed, "are fixed: they are arguments"),
+        (
+            loop(stop=lambda ended, word, eos: (word == eos).any()),
+            "everybody stops when the first sentence ends",
+        ),
+        (
+            loop(stop=lambda ended, word, eos: word[0] == eos),
+            "everybody stops when the first sentence ends",
+        ),
+        (
+            loop(stop=lambda ended, word, eos: (word == eos).all()),
+            "only when all sentences end at the same word",
+        ),
+        (loop(hold=lambda word, ended, eos, pad: word), "is written on"),
+        (loop(ends=lambda ended, word, eos: word == eos), "held for one word only"),
+        (
+            loop(hold=lambda word, ended, eos, pad: torch.where(ended, eos, word)),
+            "gets `eos_id` again and again",
+        ),
+        (loop(stop=lambda ended, word, eos: False), "never stops before `max_len`"),
+        (loop(give=lambda target, eos, pad: target), "the beginning is returned as well"),
+        (
+            loop(
+                give=lambda target, eos, pad: target[:, 1:].masked_fill(target[:, 1:] == eos, pad)
+            ),
+            "the end tokens are gone",
+        ),
+        (loop(give=lambda target, eos, pad: target[:, 1:-1]), "the last column is gone"),
+        (loop(length=lambda max_len: max_len - 1), "once too often, or once too little"),
+        (loop(length=lambda max_len: max_len + 1), "once too often, or once too little"),
+        (loop(newest=lambda logits: logits[:, 0]), "the logits of the first place"),
+        (loop(read=lambda target: target[:, -1:]), "the newest word alone"),
+        (
+            loop(read=lambda target: target[:, 1:] if target.shape[1] > 1 else target),
+            "without the beginning",
+        ),
+        (loop(newest=lambda logits: -logits[:, -1]), "argmax, not argmin"),
+    ],
+)
+def test_wrong_writers_are_named(capsys, function, diagnosis):
+    assert diagnosis in verdict(capsys, function, "greedy").report

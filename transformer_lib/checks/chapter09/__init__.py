@@ -1,0 +1,10 @@
+"""Checkers for chapter 9, *The decoder*."""
+
+from transformer_lib.checks.chapter09.decoder_layer import DECODER_LAYER
+from transformer_lib.checks.chapter09.greedy import GREEDY
+from transformer_lib.checks.core import Checker
+
+__all__ = ["check"]
+
+check = Checker(DECODER_LAYER, GREEDY)
+"""The exercises `DecoderLayer` and `greedy`."""

@@ -1,0 +1,258 @@
+"""The exercise `DecoderLayer`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.chapter09.steps import (
+    Layer,
+    both,
+    but,
+    cross_step,
+    ffn_step,
+    first_input_asks,
+    from_the_input,
+    look_across,
+    look_back,
+    lost_stream,
+    self_step,
+    side_by_side,
+    skip,
+    triangle,
+    without_norm,
+)
+from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.inputs import in_float64, random_tensor
+
+_ACROSS = ' (see the section "What may each attention see?")'
+_NORMED = ' (see the section "Three parts, one after the other")'
+
+_X, _M = random_tensor(2, 5, 12), random_tensor(2, 7, 12, seed=1)
+_SAME = random_tensor(2, 5, 12, seed=2)
+_CAUSAL = torch.ones(5, 5).tril().bool()
+_READS = (torch.tensor([[7], [4]]) > torch.arange(7))[:, None, None]
+_READS_5 = (torch.tensor([[3], [5]]) > torch.arange(5))[:, None, None]
+
+
+def _case(label: str, *args: Tensor, pre_norm: bool = True, **masks: Tensor) -> Case:
+    init = {"d_model": 12, "n_heads": 3, "d_ff": 20, "pre_norm": pre_norm}
+    return Case(label, *args, init=init, **masks)
+
+
+_FULL = _case("norm before, both masks", _X, _M, mask=_CAUSAL, memory_mask=_READS)
+
+DECODER_LAYER = Exercise(
+    name="DecoderLayer",
+    reference=Layer,
+    cases=[
+        _case("2 tokens written, 3 read, norm before", _X[:1, :2], _M[:1, :3]),
+        _case("5 written, 7 read, norm before, no masks", _X, _M),
+        _case("norm before, a causal mask", _X, _M, mask=_CAUSAL),
+        _case("norm before, padding in the source", _X, _M, memory_mask=_READS),
+        _FULL,
+        _case("norm after, both masks", _X, _M, pre_norm=False, mask=_CAUSAL, memory_mask=_READS),
+        _case("as many written as read", _X, _SAME, mask=_CAUSAL, memory_mask=_READS_5),
+        _case("a mask for each sentence", _X, _M, mask=_CAUSAL & _READS_5, memory_mask=_READS),
+        in_float64(_FULL),
+    ],
+    mistakes={
+        "cross-attention has no mask: `memory_mask` is for it, since its keys are source tokens"
+        + _ACROSS: [but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m)))],
+        "self-attention has no mask: `mask` is for it, and without it the future is seen"
+        + _ACROSS: [but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y)))],
+        "neither attention has a mask: `mask` is for the look back, `memory_mask` for the look "
+        "across" + _ACROSS: [
+            but(
+                back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y)),
+                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m)),
+            ),
+        ],
+        "the two masks have changed places: the keys of self-attention are target tokens, those "
+        "of cross-attention source tokens" + _ACROSS: [
+            but(
+                back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, b)),
+                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, a)),
+            ),
+        ],
+        "the causal mask went to both attentions: across, there is no future, and `memory_mask` "
+        "is the mask" + _ACROSS: [
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, a))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, both(a, b)))),
+        ],
+        "the source's mask went to both attentions: the keys of the look back are target tokens"
+        + _ACROSS: [
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, b))),
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, both(a, b)))),
+        ],
+        "cross-attention takes its keys and values from the target: it never sees the memory": [
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, a))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, b))),
+        ],
+        "queries and keys of cross-attention have changed places: what is written asks, the "
+        "memory is asked" + _ACROSS: [
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y, b))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y, a))),
+        ],
+        "cross-attention asks with the memory itself: its queries are what is written" + _ACROSS: [
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, m, b))),
+        ],
+        "the look back takes its keys from the memory: in self-attention all three come from what "
+        "is written" + _ACROSS: [
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m, b))),
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m, a))),
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m))),
+        ],
+        "the queries of self-attention are normed and its keys are not: inside the lambda, both "
+        "must be the lambda's own argument" + _NORMED: [
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, x, a))),
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, y, a))),
+        ],
+        "a sublayer does not use what the residual hands to it: with the norm before, that is the "
+        "normed x, and yours takes x as it was" + _NORMED: [
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, x, a))),
+            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(x, m, b))),
+            but(
+                back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, x, a)),
+                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(x, m, b)),
+            ),
+        ],
+        "the memory is normed once more in the decoder: it enters as it is" + _NORMED: [
+            but(
+                across=look_across(
+                    lambda s, y, x, m, a, b: s.cross_attention(y, s.cross_residual.norm(m), b)
+                )
+            ),
+            but(
+                across=look_across(
+                    lambda s, y, x, m, a, b: s.cross_attention(
+                        y, s.cross_residual.norm(m) if s.cross_residual.pre_norm else m, b
+                    )
+                )
+            ),
+        ],
+        "the look across comes first: the layer looks back, then across": [
+            but(order=("across", "back", "think")),
+        ],
+        "the feed-forward network does not come last: the layer looks back, then across, then "
+        "thinks": [
+            but(order=("back", "think", "across")),
+            but(order=("think", "back", "across")),
+            but(order=("think", "across", "back")),
+        ],
+        "there is a feed-forward network after each of the attentions: there is one, at the end": [
+            but(order=("back", "think", "across", "think")),
+        ],
+        "cross-attention is missing: this layer never sees what was read": [
+            but(order=("back", "think")),
+        ],
+        "self-attention is missing: this layer never sees what was written before": [
+            but(order=("across", "think")),
+            but(forward=from_the_input),
+        ],
+        "the feed-forward network is missing": [but(order=("back", "across"))],
+        "the parts work side by side, each on the layer's input: each must get what the one "
+        "before it has made": [but(forward=side_by_side)],
+        "the queries of cross-attention are the layer's input: they must be made of what the look "
+        "back has made": [but(forward=first_input_asks)],
+        "there is no way around cross-attention: its result is added to what comes in": [
+            but(across=skip("cross_residual", cross_step)),
+        ],
+        "there is no way around any of the parts: each result is added to what comes in": [
+            but(
+                back=skip("self_residual", self_step),
+                across=skip("cross_residual", cross_step),
+                think=skip("feed_forward_residual", ffn_step),
+            ),
+        ],
+        "with the norm before, what flows by is normed as well: `x = norm(x)` and then adding to "
+        "that x has lost the stream. It is x + sublayer(norm(x))": [
+            but(
+                back=lost_stream("self_residual", self_step),
+                across=lost_stream("cross_residual", cross_step),
+                think=lost_stream("feed_forward_residual", ffn_step),
+            ),
+        ],
+        "the norms are never applied": [
+            but(
+                back=without_norm(self_step),
+                across=without_norm(cross_step),
+                think=without_norm(ffn_step),
+            ),
+        ],
+        "`pre_norm` is not used: the norm always comes before": [
+            but(norm_comes_first=lambda self, pre_norm: True),
+        ],
+        "`pre_norm` is not used: the norm always comes after": [
+            but(norm_comes_first=lambda self, pre_norm: False),
+        ],
+        "`pre_norm` is the wrong way round: True means that the norm comes before": [
+            but(norm_comes_first=lambda self, pre_norm: not pre_norm),
+        ],
+        "a triangle of its own hides the future, whatever `mask` says: `mask` holds causality "
+        "already": [
+            but(
+                back=look_back(
+                    lambda s, y, x, m, a, b: s.self_attention(y, y, both(a, triangle(y)))
+                )
+            ),
+            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, triangle(y)))),
+        ],
+        "a mask is turned round: in this book True means that a key may be seen, in some of "
+        "PyTorch's layers that it is hidden": [
+            but(
+                back=look_back(
+                    lambda s, y, x, m, a, b: s.self_attention(y, y, None if a is None else ~a)
+                ),
+                across=look_across(
+                    lambda s, y, x, m, a, b: s.cross_attention(y, m, None if b is None else ~b)
+                ),
+            ),
+            but(
+                across=look_across(
+                    lambda s, y, x, m, a, b: s.cross_attention(y, m, None if b is None else ~b)
+                )
+            ),
+        ],
+        "the norms of two residuals have changed places: `self_residual` goes with the look back, "
+        "`cross_residual` with the look across": [
+            but(
+                back=lambda s, x, m, a, b: s.cross_residual(x, lambda y: s.self_attention(y, y, a)),
+                across=lambda s, x, m, a, b: s.self_residual(
+                    x, lambda y: s.cross_attention(y, m, b)
+                ),
+            ),
+        ],
+        "the two attentions have changed places: `self_attention` looks back, `cross_attention` "
+        "looks across": [
+            but(
+                back=look_back(lambda s, y, x, m, a, b: s.cross_attention(y, y, a)),
+                across=look_across(lambda s, y, x, m, a, b: s.self_attention(y, m, b)),
+            ),
+        ],
+        "one residual serves two parts, and another none: each part has its own": [
+            but(
+                across=lambda s, x, m, a, b: s.self_residual(
+                    x, lambda y: s.cross_attention(y, m, b)
+                )
+            ),
+            but(
+                across=lambda s, x, m, a, b: s.self_residual(
+                    x, lambda y: s.cross_attention(y, m, b)
+                ),
+                think=lambda s, x, m, a, b: s.self_residual(x, s.feed_forward),
+            ),
+        ],
+        "what a residual returns is added to x once more: it has added x already": [
+            but(
+                back=lambda s, x, *rest: x + Layer.back(s, x, *rest),
+                across=lambda s, x, *rest: x + Layer.across(s, x, *rest),
+                think=lambda s, x, *rest: x + Layer.think(s, x, *rest),
+            ),
+        ],
+    },
+    section="Three parts, one after the other",
+    keeps=["dtype", "gradient"],
+)

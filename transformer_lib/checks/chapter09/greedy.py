@@ -1,0 +1,243 @@
+"""The exercise `greedy`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Exercise
+
+_VOCAB = 13
+_LOST, _GOES_ON = 11, 12  # what the model says where it has no idea, and after its own end
+
+
+class _Model:
+    """Writes its source backwards, then the end; a source with a 10 in it is written forever."""
+
+    def __init__(self, bos_id: int = 1, eos_id: int = 2, pad_id: int = 0) -> None:
+        self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
+        self.encoded = 0
+        self.__name__ = "model"
+
+    def encode(self, source: Tensor) -> Tensor:
+        self.encoded += 1
+        return source.clone()
+
+    def decode(self, target: Tensor, memory: Tensor) -> Tensor:
+        logits = torch.zeros(*target.shape, _VOCAB)
+        rows = zip(target.tolist(), memory.tolist(), strict=True)
+        for b, (read, source) in enumerate(rows):
+            for t in range(len(read)):
+                logits[b, t, self._next(read[: t + 1], source)] = 5.0
+        return logits
+
+    def _next(self, read: list[int], source: list[int]) -> int:
+        text = [i for i in reversed(source) if i != self.pad_id]
+        text = 9 * text if 10 in source else [*text, self.eos_id]
+        written = read[1:]
+        if read[0] != self.bos_id and written:
+            return 9  # not what it says to the newest word alone
+        if read[0] != self.bos_id or written[: len(text)] != text[: len(written)]:
+            return _LOST
+        return text[len(written)] if len(written) < len(text) else _GOES_ON
+
+
+class Written(NamedTuple):
+    """What `greedy` returned, and how often it called the encoder."""
+
+    ids: Tensor
+    encoder_calls: int
+
+
+def _counted(
+    answer: Callable[..., Tensor],
+    /,
+    model: _Model,
+    source: Tensor,
+    max_len: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+) -> Written:
+    return Written(answer(model, source, max_len, bos_id, eos_id, pad_id), model.encoded)
+
+
+def _write(
+    model: Any,
+    source: Tensor,
+    max_len: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+    *,
+    first: Callable[..., int] = lambda bos_id, eos_id, pad_id: bos_id,
+    encode: Callable[[Any, Tensor], Tensor] = lambda model, source: model.encode(source),
+    remember: Callable[..., Tensor] = lambda model, source, target, memory: memory,
+    read: Callable[[Tensor], Tensor] = lambda target: target,
+    newest: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1],
+    fill: Callable[..., Tensor] = lambda word, ended, pad_id, eos_id: word.masked_fill(
+        ended, pad_id
+    ),
+    end: Callable[..., Tensor] = lambda ended, word, eos_id: ended | (word == eos_id),
+    done: Callable[[Tensor, Tensor], bool] = lambda ended, at_end: bool(ended.all()),
+    steps: Callable[[int], int] = lambda max_len: max_len,
+    finish: Callable[..., Tensor] = lambda target, eos_id, pad_id: target[:, 1:],
+) -> Tensor:
+    """The loop in steps, of which a mistake replaces one or some."""
+    memory = encode(model, source)
+    target = source.new_full((len(source), 1), first(bos_id, eos_id, pad_id))
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    for _ in range(steps(max_len)):
+        memory = remember(model, source, target, memory)
+        word = newest(model.decode(read(target), memory)).argmax(-1)
+        word = fill(word, ended, pad_id, eos_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+        ended = end(ended, word, eos_id)
+        if done(ended, word == eos_id):
+            break
+    return finish(target, eos_id, pad_id)
+
+
+def _reference(
+    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
+) -> Tensor:
+    return _write(model, source, max_len, bos_id, eos_id, pad_id)
+
+
+def _but(**steps: Callable[..., Any]) -> Callable[..., Tensor]:
+    return partial(_write, **steps)
+
+
+def _fixed_ids(model: Any, source: Tensor, max_len: int, *ids: int) -> Tensor:
+    return _write(model, source, max_len, 1, 2, 0)
+
+
+def _without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    ids = target[:, 1:]
+    return ids.masked_fill(ids == eos_id, pad_id)
+
+
+def _up_to_the_first_end(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    return target[:, 1:-1]
+
+
+def _unfilled(word: Tensor, ended: Tensor, pad_id: int, eos_id: int) -> Tensor:
+    return word
+
+
+def _never(ended: Tensor, at_end: Tensor) -> bool:
+    return False
+
+
+def _just_ended(ended: Tensor, word: Tensor, eos_id: int) -> Tensor:
+    return word == eos_id
+
+
+def _first_and_last(model: Any, source: Tensor, target: Tensor, memory: Tensor) -> Tensor:
+    return model.encode(source)
+
+
+_NO_END = "a sentence that has ended is written on: after its own end it gets `pad_id`"
+_ENDS = [[7, 0, 0, 0], [3, 4, 5, 6], [8, 9, 0, 0]]
+
+
+def _case(
+    label: str, source: list[list[int]], max_len: int, ids: tuple[int, int, int] = (1, 2, 0)
+) -> Case:
+    return Case(label, _Model(*ids), torch.tensor(source), max_len, *ids)
+
+
+GREEDY = Exercise(
+    name="greedy",
+    reference=_reference,
+    use=_counted,
+    cases=[
+        _case("one sentence of one word", [[5]], 4),
+        _case("one sentence of three words", [[3, 4, 5]], 9),
+        _case("one sentence that is cut off at 2", [[3, 4, 5]], 2),
+        _case("two sentences that end together", [[3, 4], [5, 6]], 9),
+        _case("three sentences that end at different times", _ENDS, 9),
+        _case("three sentences, max_len where the longest ends", _ENDS, 5),
+        _case("three sentences, cut off at 3", _ENDS, 3),
+        _case("a sentence that never ends, beside one that does", [[3, 10], [4, 0]], 6),
+        _case("other ids: bos 6, eos 4, pad 2", [[3, 5, 7], [8, 2, 2]], 9, (6, 4, 2)),
+        _case("bos and eos are the same id", [[3, 5, 7], [8, 0, 0]], 9, (2, 2, 0)),
+    ],
+    mistakes={
+        "the encoder runs again for every word: the source does not change, so its memory does "
+        'not either (see the section "How often must it read?")': [
+            _but(encode=lambda model, source: source, remember=_first_and_last),
+            _but(remember=_first_and_last),
+        ],
+        "the encoder is given what was written: it belongs to the decoder's input": [
+            _but(remember=lambda model, source, target, memory: model.encode(target)),
+            _but(
+                encode=lambda model, source: source,
+                remember=lambda model, source, target, memory: model.encode(target),
+            ),
+        ],
+        "the encoder is never called: `model.encode(source)` makes the memory": [
+            _but(encode=lambda model, source: source),
+        ],
+        "the first token that the decoder reads is the padding id: it must be `bos_id`": [
+            _but(first=lambda bos_id, eos_id, pad_id: pad_id),
+        ],
+        "the first token that the decoder reads is the end token: it must be `bos_id`": [
+            _but(first=lambda bos_id, eos_id, pad_id: eos_id),
+        ],
+        "the ids of begin, end and padding are fixed: they are arguments": [_fixed_ids],
+        "everybody stops when the first sentence ends: each has its own end": [
+            _but(done=lambda ended, at_end: bool(at_end.any())),
+            _but(done=lambda ended, at_end: bool(ended.any())),
+            _but(done=lambda ended, at_end: bool(at_end[0])),
+            _but(done=lambda ended, at_end: bool(at_end[0]), fill=_unfilled),
+            _but(done=lambda ended, at_end: bool(at_end.any()), fill=_unfilled),
+        ],
+        "it stops only when all sentences end at the same word: remember who has ended before": [
+            _but(done=lambda ended, at_end: bool(at_end.all())),
+            _but(done=lambda ended, at_end: bool(at_end.all()), fill=_unfilled),
+        ],
+        _NO_END: [
+            _but(fill=_unfilled),
+            _but(fill=_unfilled, done=_never),
+        ],
+        "a sentence is held for one word only: the word after the end is padding, and the next "
+        "one is not; remember who has ended, for good": [
+            _but(end=_just_ended, done=lambda ended, at_end: bool(at_end.all())),
+            _but(end=_just_ended, done=_never),
+            _but(end=_just_ended),
+        ],
+        "after its end a sentence gets `eos_id` again and again, where it should get `pad_id`": [
+            _but(fill=lambda word, ended, pad_id, eos_id: word.masked_fill(ended, eos_id)),
+        ],
+        "it never stops before `max_len`, even if all have ended": [_but(done=_never)],
+        "the token of the beginning is returned as well: only what was written is asked for": [
+            _but(finish=lambda target, eos_id, pad_id: target),
+        ],
+        "the end tokens are gone: they were written, and are asked for": [
+            _but(finish=_without_ends),
+        ],
+        "the last column is gone": [_but(finish=_up_to_the_first_end)],
+        "the loop runs once too often, or once too little, where `max_len` cuts it off": [
+            _but(steps=lambda max_len: max_len - 1),
+            _but(steps=lambda max_len: max_len + 1),
+        ],
+        "the logits of the first place are read: the next word is said at the last place": [
+            _but(newest=lambda logits: logits[:, 0]),
+        ],
+        "the decoder gets the newest word alone: it must get all that was written": [
+            _but(read=lambda target: target[:, -1:]),
+        ],
+        "the decoder gets what was written without the beginning: `bos_id` stays in front": [
+            _but(read=lambda target: target[:, 1:] if target.size(1) > 1 else target),
+        ],
+        "the least probable word is taken: argmax, not argmin": [
+            _but(newest=lambda logits: -logits[:, -1]),
+        ],
+    },
+    section="How often must it read?",
+)
