@@ -94,6 +94,19 @@ EXAMPLES = {
             for row in (0, 3, 5)
         ],
     ),
+    "NormExplorer": Example(
+        "NormExplorer(norm='batch', length=6, word=1, feature=0)",
+        [
+            {"norm": norm, "length": length, "word": word, "feature": feature, "after": after}
+            for norm, length, word, feature, after in (
+                ("layer", 3, 0, 3, False),
+                ("layer", 8, 5, 0, True),
+                ("batch", 3, 4, 1, True),
+                ("batch", 8, 5, 3, False),
+                ("real", 8, 2, 2, True),
+            )
+        ],
+    ),
     "PositionsExplorer": Example(
         "PositionsExplorer(view='waves', d_model=64, length=64, first=20, second=27)",
         [

@@ -10,6 +10,7 @@ from .beam_grower import BeamGrower
 from .heads_explorer import HeadsExplorer
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
+from .norm_explorer import NormExplorer
 from .positions_explorer import PositionsExplorer
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
@@ -22,6 +23,7 @@ __all__ = [
     "HeadsExplorer",
     "MaskPainter",
     "MixingMatrix",
+    "NormExplorer",
     "PositionsExplorer",
     "ScaleMeter",
     "ScheduleExplorer",

@@ -1,0 +1,122 @@
+"""NormExplorer: its arithmetic is that of layer and batch norm; any number can be followed."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from figure_page import SETTLE, status
+
+from transformer_lib.blocks import layer_norm
+from transformer_lib.figures.widgets import NormExplorer
+
+NORMS = ("layer", "batch", "real")
+SENTENCES = [["a"], ["b", "c", "d", "e"], ["f", "g"]]  # 7 words of 3 features
+
+
+def figure(**state):
+    return NormExplorer(sentences=SENTENCES, vectors=torch.randn(7, 3).tolist(), **state)
+
+
+def given(shown):
+    names = ("sentences", "vectors", "norm", "length")
+    return {name: getattr(shown, name) for name in names}
+
+
+# ---- arithmetic
+
+
+@pytest.mark.parametrize("length", [4, 5, 8])
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_comes_out_is_what_python_says(js, norm, length):
+    shown = figure(norm=norm, length=length)
+    page = js("norm_explorer.js", "return m.normalized(given);", **given(shown))
+    got = torch.tensor(page, dtype=torch.float64)
+    torch.testing.assert_close(got, shown.normalized())
+
+
+def test_layer_norm_is_the_librarys():
+    shown = figure(norm="layer", length=5)
+    batch, _ = shown.padded()
+    weight, bias = torch.ones(3).double(), torch.zeros(3).double()
+    torch.testing.assert_close(shown.normalized(), layer_norm(batch, weight, bias, 1e-5))
+
+
+def test_batch_norm_is_pytorchs_with_and_without_padding():
+    shown = figure(norm="batch", length=6)
+    batch, real = shown.padded()
+    want = F.batch_norm(batch.mT, None, None, training=True).mT
+    torch.testing.assert_close(shown.normalized(), want)
+    shown.norm = "real"
+    want = F.batch_norm(batch[real], None, None, training=True)
+    torch.testing.assert_close(shown.normalized()[real], want)
+
+
+@pytest.mark.parametrize(
+    ("norm", "size", "pads"), [("layer", 3, 0), ("batch", 15, 8), ("real", 7, 0)]
+)
+def test_a_number_is_measured_against_its_pool(js, norm, size, pads):
+    shown = figure(norm=norm, length=5)
+    body = "return m.places(given.sentences).map(([s, t]) => m.poolOf(given, [s, t, 1]));"
+    pools = js("norm_explorer.js", body, **given(shown))
+    assert [(len(pool["numbers"]), pool["pads"]) for pool in pools] == [(size, pads)] * 7
+    batch, _ = shown.padded()
+    if norm == "layer":
+        torch.testing.assert_close(torch.tensor(pools[2]["numbers"]).double(), batch[1, 1])
+
+
+# ---- the Python side
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"norm": "group"}, "norm must be one of .*got 'group'"),
+        ({"length": 3}, "length must be from 4 to 8; got 3"),
+        ({"length": 9}, "length must be from 1 to 8; got 9"),
+        ({"word": 7}, "word must be from 0 to 6; got 7"),
+        ({"feature": 3}, "feature must be from 0 to 2; got 3"),
+        ({"vectors": [[1.0]] * 6}, "got 6 for 7 words"),
+        ({"vectors": [[1.0]] * 6 + [[1.0, 2.0]]}, "vectors must all have the same"),
+        ({"vectors": [[]] * 7}, "vectors must all have the same"),
+        ({"sentences": [["always"]]}, "1 to 5 letters; got 'always'"),
+    ],
+)
+def test_what_makes_no_batch_is_refused(wrong, message):
+    numbers = {"sentences": SENTENCES, "vectors": torch.randn(7, 3).tolist()} | {"length": 5}
+    with pytest.raises(ValueError, match=message):
+        NormExplorer(**(numbers | wrong))
+
+
+# ---- in a browser
+
+
+@pytest.mark.browser
+def test_padding_moves_batch_norm_alone(show):
+    page = show(NormExplorer(length=3))
+    slider = page.get_by_role("slider")
+    said = {}
+    for name in ("layer norm", "batch norm", "batch, real words"):
+        page.get_by_role("radio", name=name, exact=True).check()
+        slider.press("Home")
+        before = status(page)
+        slider.press("End")
+        said[name] = (before, status(page))
+    changed = {name: before != after for name, (before, after) in said.items()}
+    assert changed == {"layer norm": False, "batch norm": True, "batch, real words": False}
+    assert "24 numbers: feature 1 of all places, 18 of them padding" in said["batch norm"][1]
+
+
+@pytest.mark.browser
+def test_a_cell_that_is_touched_is_followed(show):
+    page = show(NormExplorer(norm="layer"))
+    cell = page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1)
+    cell.click()
+    page.evaluate(SETTLE)
+    assert page.evaluate("[models[0].get('word'), models[0].get('feature')]") == [3, 2]
+    assert status(page).startswith("Feature 3 of eat, 2.20,")
+    assert page.locator("td[data-pool]").count() == 4
+    page.get_by_role("radio", name="batch norm", exact=True).check()
+    assert page.locator("td[data-pool]").count() == 3 * 6
+    page.get_by_role("radio", name="batch, real words").check()
+    assert page.locator("td[data-pool]").count() == 6
+    page.locator(".lf-heat").nth(2).locator("tbody td").nth(3).click()  # a pad: nothing to follow
+    assert page.evaluate("models[0].get('word')") == 3

@@ -1,0 +1,143 @@
+"""NormExplorer: which numbers a norm looks at, in a padded batch (chapter 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+EPS = 1e-5
+
+
+class NormExplorer(LiveFigure):
+    """A small batch, padded, under layer norm and batch norm, with one number followed.
+
+    Args:
+        sentences: 1 to 4 lists of 1 to 6 words; a word has 1 to 5 letters.
+        vectors: ``(words, d)``, from -10 to 10, the words of all sentences one after another;
+            padding is all zeros.
+        norm: ``"layer"``, ``"batch"``, or ``"real"``, which is batch norm without the padding.
+        length: to how many words all sentences are filled up, 8 at most.
+        word: the word whose number is followed, counted from 0 through all sentences.
+        feature: which of its numbers, counted from 0.
+        after: whether to show what comes out of the norm.
+
+    Raises:
+        ValueError: numbers outside their limits, or vectors that do not fit the words.
+
+    >>> NormExplorer(norm="layer")
+    NormExplorer(norm='layer', length=6, word=1, feature=0)
+    """
+
+    _esm = compose("norm_explorer.js")
+    _css = dress("norm_explorer.css")
+    shown = ("norm", "length", "word", "feature")
+
+    sentences = traitlets.List(
+        traitlets.List(traitlets.Unicode(), minlen=1, maxlen=6),
+        [["fresh", "fish"], ["cats", "eat", "fish"], ["sleep"]],
+        1,
+        4,
+    ).tag(sync=True)
+    vectors = Numbers(
+        [
+            [1.6, 0.4, -1.0, 2.0],
+            [2.4, -0.8, 0.6, 1.0],
+            [2.0, 1.2, -0.4, -1.6],
+            [0.8, -0.4, 2.2, -0.6],
+            [2.4, -0.8, 0.6, 1.0],
+            [1.2, 0.2, 1.6, -1.8],
+        ],
+        depth=2,
+        low=-10,
+        high=10,
+    )
+    norm = OneOf("batch", "layer", "real")
+    length = Number(6, low=1, high=8, whole=True)
+    word = Number(1, low=0, high=11, whole=True)
+    feature = Number(0, low=0, high=5, whole=True)
+    after = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**numbers)
+        words = [word for sentence in self.sentences for word in sentence]
+        for word in words:
+            if not 1 <= len(word) <= 5:
+                raise ValueError(f"a word of sentences must have 1 to 5 letters; got {word!r}")
+        if len(words) != len(self.vectors) or len(words) > 12:
+            raise ValueError(
+                "vectors must have one for each of the words of sentences, 12 at most; "
+                f"got {len(self.vectors)} for {len(words)} words"
+            )
+        width = len(self.vectors[0])
+        if not 1 <= width <= 6 or any(len(vector) != width for vector in self.vectors):
+            raise ValueError("vectors must all have the same 1 to 6 features")
+        longest = max(map(len, self.sentences))
+        for name, low, high in (
+            ("length", longest, 8),
+            ("word", 0, len(words) - 1),
+            ("feature", 0, width - 1),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be from {low} to {high}; got {getattr(self, name)}")
+
+    def padded(self) -> tuple[Tensor, Tensor]:
+        """Return the batch ``(B, T, d)`` and where its words are, ``(B, T)``."""
+        import torch
+
+        counts = torch.tensor([len(sentence) for sentence in self.sentences])
+        real = torch.arange(self.length) < counts[:, None]
+        batch = torch.zeros(*real.shape, len(self.vectors[0]), dtype=torch.float64)
+        batch[real] = torch.tensor(self.vectors, dtype=torch.float64)
+        return batch, real
+
+    def normalized(self) -> Tensor:
+        """Return what comes out of the norm at every place, ``(B, T, d)``."""
+        batch, real = self.padded()
+        if self.norm == "layer":
+            mean, variance = batch.mean(-1, keepdim=True), batch.var(-1, False, keepdim=True)
+        else:
+            pool = batch[real] if self.norm == "real" else batch.flatten(0, 1)
+            mean, variance = pool.mean(0), pool.var(0, False)
+        return (batch - mean) / (variance + EPS).sqrt()
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        batch, real = self.padded()
+        shown = self.normalized() if self.after else batch
+        place = real.nonzero()[self.word].tolist()
+        figure = Figure(figsize=(6.4, 2.5), dpi=110)
+        size = max(1.0, batch.abs().max().item())
+        for s, ax in enumerate(figure.subplots(1, len(batch), squeeze=False)[0]):
+            ax.imshow(shown[s].T, cmap="RdBu", vmin=-1.6 * size, vmax=1.6 * size, aspect="auto")
+            words = self.sentences[s] + ["pad"] * (self.length - len(self.sentences[s]))
+            ax.set_xticks(range(self.length), words, rotation=60, ha="left", rotation_mode="anchor")
+            ax.set_yticks(range(batch.size(-1)), range(1, batch.size(-1) + 1))
+            ax.xaxis.tick_top()
+            ax.tick_params(length=0)
+            ax.grid(False)
+            ax.spines[:].set_visible(False)
+            for t in range(self.length):
+                for f in range(batch.size(-1)):
+                    ax.text(t, f, f"{shown[s, t, f]:.1f}", ha="center", va="center", fontsize=7)
+                    own = [s, t] == place
+                    pool = own if self.norm == "layer" else f == self.feature
+                    if pool and (self.norm != "real" or real[s, t]):
+                        at = own and f == self.feature
+                        box = Rectangle(
+                            (t - 0.47, f - 0.47), 0.94, 0.94, fill=False, ec=style.INK,
+                            lw=3 if at else 1.2,
+                        )  # fmt: skip
+                        ax.add_patch(box)
+            ax.set_xlabel(f"sentence {s + 1}")
+        figure.axes[0].set_ylabel("feature")
+        return figure
