@@ -1,0 +1,229 @@
+"""The exercise `same_in_company`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.inputs import random_tensor
+
+_Model = Callable[[Tensor], Tensor]
+_TABLE = random_tensor(10, 3)
+
+
+class _Reader:
+    """A model that gives each token a mixture of its sentence, apart from what `spoils` adds.
+
+    `spoils(ids, mixed)` is added to the outputs `(B, S, 3)`.
+    """
+
+    def __init__(self, name: str, spoils: Callable[[Tensor, Tensor], Tensor | float]) -> None:
+        self.__name__ = name  # what the report calls it
+        self.spoils = spoils
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        if ids.dim() != 2:
+            raise ValueError(f"ids must be (B, S), got {tuple(ids.shape)}")
+        real = (ids != 0)[..., None]  # (B, S, 1)
+        x = _TABLE[ids]
+        mean = (x * real).sum(1, keepdim=True) / real.sum(1, keepdim=True).clamp(min=1)
+        mixed = x + mean
+        # Rows of padding have no meaning, and hold whatever the others happen to be.
+        mixed = torch.where(real, mixed, mixed.sum() + 7.0)
+        return mixed + self.spoils(ids, mixed) * real
+
+
+def _no_mask(ids: Tensor, mixed: Tensor) -> Tensor:
+    return _TABLE[ids].mean(1, keepdim=True)
+
+
+def _one_row(row: int) -> Callable[[Tensor, Tensor], Tensor]:
+    def spoils(ids: Tensor, mixed: Tensor) -> Tensor:
+        here = torch.arange(len(ids)) == row
+        return here[:, None, None] * (ids == 0).sum(1)[:, None, None] * 0.3
+
+    return spoils
+
+
+def _over_the_batch(ids: Tensor, mixed: Tensor) -> Tensor:
+    real = (ids != 0)[..., None]
+    return -(_TABLE[ids] * real).sum((0, 1)) / real.sum()
+
+
+def _last_token(ids: Tensor, mixed: Tensor) -> Tensor:
+    last = torch.arange(ids.shape[1]) == (ids != 0).sum(1, keepdim=True) - 1
+    # What it adds sums to 0 over the numbers of a token.
+    return last[..., None] * (ids == 0).sum(1)[:, None, None] * torch.tensor([0.3, -0.3, 0.0])
+
+
+def _second_token(ids: Tensor, mixed: Tensor) -> Tensor:
+    second = torch.arange(ids.shape[1]) == 1
+    return second[:, None] * (ids == 0).sum(1)[:, None, None] * 0.3
+
+
+def _compare(
+    model: _Model,
+    ids: Tensor,
+    *,
+    rows: Callable[[Tensor], Iterable[int]] = lambda ids: range(len(ids)),
+    alone: Callable[[Tensor, int, int], Tensor] = lambda ids, i, n: ids[i : i + 1, :n],
+    places: Callable[[int, int], slice] = lambda n, s: slice(0, n),
+    read: Callable[[Tensor], Tensor] = lambda y: y,
+    atol: float = 1e-4,
+    gather: Callable[[Iterable[bool]], bool] = all,
+) -> bool:
+    """The test in steps, of which a mistake replaces one."""
+    together = model(ids)
+
+    def same(i: int) -> bool:
+        n = int((ids[i] != 0).sum())
+        single = model(alone(ids, i, n))[0]
+        part = places(n, ids.shape[1])
+        a, b = read(together[i, part]), read(single[part])
+        if a.shape != b.shape:
+            raise RuntimeError("The size of tensor a must match the size of tensor b")
+        return bool(((a - b).abs() <= atol).all())
+
+    return gather(same(i) for i in rows(ids))
+
+
+def _same_in_company(model: _Model, ids: Tensor) -> bool:
+    return _compare(model, ids)
+
+
+def _but(**step: object) -> Callable[[_Model, Tensor], bool]:
+    def answer(model: _Model, ids: Tensor) -> bool:
+        return _compare(model, ids, **step)  # type: ignore[arg-type]
+
+    return answer
+
+
+def _junk(ids: Tensor) -> Tensor:
+    return torch.where(ids == 0, torch.ones_like(ids), ids)
+
+
+def _other_padding(model: _Model, ids: Tensor) -> bool:
+    real = ids != 0
+    return bool((model(ids) - model(_junk(ids)))[real].abs().max() < 1e-4)
+
+
+def _more_padding(model: _Model, ids: Tensor) -> bool:
+    real, s = ids != 0, ids.shape[1]
+    longer = torch.cat([ids, torch.zeros_like(ids)], 1)
+    return bool(((model(longer)[:, :s] - model(ids))[real].abs() < 1e-4).all())
+
+
+def _without_neighbors(ids: Tensor, i: int, n: int) -> Tensor:
+    return ids[i : i + 1]
+
+
+_TWO = torch.tensor([[5, 6, 7], [3, 4, 0]])
+_FOUR = torch.tensor([[3, 4, 0, 0, 0], [5, 6, 7, 8, 9], [1, 2, 3, 0, 0], [8, 0, 0, 0, 0]])
+_FULL = torch.tensor([[5, 6, 7], [3, 4, 2]])
+_AGAIN = torch.tensor([[5, 6, 5, 8], [5, 0, 0, 0]])
+_NOTHING = 0.0
+
+SAME_IN_COMPANY = Exercise(
+    name="same_in_company",
+    reference=_same_in_company,
+    cases=[
+        Case("an honest model", _Reader("honest", lambda ids, y: _NOTHING), _TWO),
+        Case("a model without a mask", _Reader("no_mask", _no_mask), _TWO),
+        Case("an honest model, four sentences", _Reader("honest", lambda *_: _NOTHING), _FOUR),
+        Case("no mask, four sentences", _Reader("no_mask", _no_mask), _FOUR),
+        *(
+            Case(f"padding counts in sentence {i + 1} alone", _Reader("sly", _one_row(i)), _FOUR)
+            for i in (0, 2, 3)
+        ),
+        Case(
+            "padding counts for the last token of each sentence",
+            _Reader("at_the_end", _last_token),
+            _FOUR,
+        ),
+        Case(
+            "padding counts for the second token of each sentence",
+            _Reader("second", _second_token),
+            _FOUR,
+        ),
+        Case(
+            "padding counts for more than the words do",
+            _Reader("loud", lambda ids, y: 9 * _no_mask(ids, y)),
+            _FOUR,
+        ),
+        Case(
+            "a mean over the batch is taken off",
+            _Reader("like_batch_norm", _over_the_batch),
+            _FOUR,
+        ),
+        Case(
+            "a mean over the batch is taken off, though nothing is padded",
+            _Reader("like_batch_norm", _over_the_batch),
+            _FULL,
+        ),
+        Case(
+            "padding counts, and little",
+            _Reader("faint", lambda ids, y: 1e-2 * _no_mask(ids, y)),
+            _FOUR,
+        ),
+        Case(
+            "an honest model that rounds differently for another length",
+            _Reader("rounding", lambda ids, y: 1e-6 * ids.shape[1]),
+            _AGAIN,
+        ),
+    ],
+    mistakes={
+        "the verdict is the wrong way round: True means that company makes no difference": (
+            lambda model, ids: not _same_in_company(model, ids)
+        ),
+        "the sentence is taken out of the batch with its padding still on: cut it to its real "
+        "tokens, or padding is in both": [
+            _but(alone=_without_neighbors),
+            _but(alone=_without_neighbors, places=lambda n, s: slice(0, s)),
+            _but(alone=_without_neighbors, atol=0.0),
+        ],
+        "equality is asked for to the last bit: another shape may round differently (see the "
+        'section "Is a sentence read in company as it is read alone?")': [
+            _but(atol=0.0),
+            _but(atol=1e-7),
+            _but(atol=1e-8),
+        ],
+        "the padding is overwritten with other tokens: then it is no padding any more, and an "
+        "honest model reads them": _other_padding,
+        "only more padding is added: whoever is moved by the neighbors goes unseen": _more_padding,
+        "rows of padding are compared, too: they have no meaning": [
+            _but(places=lambda n, s: slice(0, s)),
+        ],
+        "only the first sentence is tried: the others may be read differently": _but(
+            rows=lambda ids: [0]
+        ),
+        "the first sentence is never tried": _but(rows=lambda ids: range(1, len(ids))),
+        "only the last sentence is tried: the others may be read differently": _but(
+            rows=lambda ids: [len(ids) - 1]
+        ),
+        "one sentence that is read alike is taken for proof: it must be *all* of them": _but(
+            gather=any
+        ),
+        "only the first token is compared: the others may differ": _but(
+            places=lambda n, s: slice(0, 1)
+        ),
+        "the last real token is not compared": _but(places=lambda n, s: slice(0, n - 1)),
+        "only sentences with padding are tried: neighbors can make a difference to the longest, "
+        "too": _but(rows=lambda ids: [i for i in range(len(ids)) if bool((ids[i] == 0).any())]),
+        "only the largest number of each output is compared, by argmax: others may move": _but(
+            read=lambda y: y.argmax(-1)
+        ),
+        "sums or means are compared, in which differences can cancel": [
+            _but(read=lambda y: y.sum()),
+            _but(read=lambda y: y.mean()),
+        ],
+        "the tolerance is too wide: padding that counts little counts": [
+            _but(atol=0.1),
+            _but(atol=0.05),
+            _but(atol=0.5),
+        ],
+    },
+    section="Is a sentence read in company as it is read alone?",
+)
