@@ -150,7 +150,11 @@ def _numbers(parameter: Tensor) -> Any:
 
 def _twins(module: nn.Module, same: Any) -> tuple[str, str] | None:
     first: dict[Any, str] = {}
+    # A table of embeddings may well stand at both ends of a model: that is weight tying.
+    tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
     for name, parameter in module.named_parameters(remove_duplicate=False):
+        if id(parameter) in tables:
+            continue
         twin = first.setdefault(same(parameter), name)
         if twin != name:
             return twin, name
@@ -179,7 +183,7 @@ def _matched(
     missing = [name for name in wanted if name not in found]
     extra = [name for name in mine if name not in found.values()]
     if missing or extra:
-        raise Flaw(("fit", *missing, *(_shape(mine, name) for name in extra)), _unfit(
+        raise Flaw(("fit", *missing, *sorted(_shape(mine, name) for name in extra)), _unfit(
             {name: wanted[name] for name in missing}, {name: mine[name] for name in extra}
         ))  # fmt: skip
     for theirs, yours in found.items():

@@ -1,0 +1,69 @@
+"""The exercise `MyTransformer`: what it asks for, and what it is tried on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.chapter11.ends import ENDS
+from transformer_lib.checks.chapter11.masks import MASKS
+from transformer_lib.checks.chapter11.stacks import STACKS
+from transformer_lib.checks.chapter11.whole import MyTransformer
+from transformer_lib.checks.core import Case, Exercise
+
+__all__ = ["MY_TRANSFORMER"]
+
+
+def _ids(*rows: list[int]) -> Tensor:
+    return torch.tensor(rows)
+
+
+def _case(label: str, source: Tensor, target: Tensor, **init: Any) -> Case:
+    sizes = {"vocab_size": 13, "d_model": 12, "n_heads": 3, "d_ff": 10, "n_layers": 2}
+    return Case(label, source, target, init={**sizes, "pre_norm": True, **init})
+
+
+_SOURCE = _ids([5, 3, 7, 3, 4, 9, 8], [6, 8, 4, 0, 0, 0, 0])
+_TARGET = _ids([1, 9, 9, 4, 10], [1, 7, 0, 0, 0])
+
+
+def _logits(answer: Any, /, source: Tensor, target: Tensor) -> Any:
+    """Logits where the target has a token: what stands at padding is for nobody."""
+    result = answer(source, target)
+    if not isinstance(result, Tensor) or result.size(0) != target.size(0):
+        return result
+    padding = target == (11 if (target == 11).any() else 0)
+    if result.shape[1:] == (13,):  # of the last place alone
+        return result.masked_fill(padding[:, -1:], 0)
+    if result.dim() > 1 and result.size(1) <= target.size(1):
+        padding = padding[:, : result.size(1)]
+        return result.masked_fill(padding.view(*padding.shape, *[1] * (result.dim() - 2)), 0)
+    return result
+
+
+MY_TRANSFORMER = Exercise(
+    name="MyTransformer",
+    reference=MyTransformer,
+    cases=[
+        _case("one word each, one layer", _ids([5]), _ids([1]), n_layers=1),
+        _case("4 words, 3 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4])),
+        _case("4 words, 4 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4])),
+        _case("the same, post-norm", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4]), pre_norm=False),
+        _case("one layer, 4 words, 3 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4]), n_layers=1),
+        _case("a batch with padding", _SOURCE, _TARGET),
+        _case("as many words as are read", _SOURCE[:, :5], _TARGET.where(_TARGET != 10, 0)),
+        _case("7 words, 5 read, post-norm, 3 layers", _SOURCE, _TARGET, pre_norm=False, n_layers=3),
+        _case(
+            "padding is 11, and 0 is a word",
+            _SOURCE.where(_SOURCE != 0, 11).where(_SOURCE != 3, 0),
+            _TARGET.where(_TARGET != 0, 11).where(_TARGET != 9, 0),
+            pad_id=11,
+        ),
+    ],
+    use=_logits,
+    mistakes={**ENDS, **MASKS, **STACKS},
+    section="What happens to one batch?",
+    keeps=["gradient"],
+)
