@@ -397,6 +397,23 @@ def shortest_alone(model, ids):
     return torch.allclose(model(ids)[0, :n], model(ids[:1, :n])[0], atol=1e-4)
 
 
+def last_token_only(model, ids):
+    pairs = ((y[len(r[r != 0]) - 1], r[r != 0]) for y, r in zip(model(ids), ids, strict=True))
+    return all(torch.allclose(a, model(r[None])[0, -1], atol=1e-4) for a, r in pairs)
+
+
+def by_difference(size):
+    def answer(model, ids):
+        pairs = ((y[: len(r[r != 0])], r[r != 0]) for y, r in zip(model(ids), ids, strict=True))
+        return all(size(a - model(r[None])[0]) < 1e-4 for a, r in pairs)
+
+    return answer
+
+
+signed = by_difference(lambda gap: gap.max())
+averaged = by_difference(lambda gap: gap.abs().mean())
+
+
 def wide(model, ids):
     return all(
         torch.allclose(model(ids)[i, : len(r[r != 0])], model(r[r != 0][None])[0], atol=0.05)
@@ -408,6 +425,9 @@ def wide(model, ids):
     ("answer", "diagnosis"),
     [
         (exact, "to the last bit"),
+        (last_token_only, "only the last real token"),
+        (signed, "the sign of the difference"),
+        (averaged, "differences are averaged"),
         (shortest_alone, "only the first sentence"),
         (wide, "the tolerance is too wide"),
         (lambda model, ids: not by_rows(model, ids), "the wrong way round"),

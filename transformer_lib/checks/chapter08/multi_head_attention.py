@@ -50,12 +50,11 @@ def _linears(in_bias: bool, out_bias: bool, *, out: bool = True) -> type[nn.Modu
     return Linears
 
 
-class _PerHead(nn.Module):
+class _PerHead(MultiHeadAttention):
     def __init__(self, d_model: int, n_heads: int) -> None:
-        super().__init__()
+        super().__init__(d_model, n_heads)
         d = d_model // n_heads
         self.in_proj = nn.Linear(d, 3 * d)
-        self.out_proj = nn.Linear(d_model, d_model)
 
 
 def _case(label: str, b: int, t: int, s: int, d: int, h: int, mask: Tensor | None = None) -> Case:
@@ -79,6 +78,7 @@ MULTI_HEAD_ATTENTION = Exercise(
     name="MultiHeadAttention",
     reference=MultiHeadAttention,
     cases=[
+        _case("one head, 2 queries, 3 keys", 1, 2, 3, 4, 1),
         _itself("one head, x as its own memory", 1, 3, 4, 1),
         _itself("2 heads, a batch of 2", 2, 5, 6, 2),
         _case("a memory of another length", 2, 3, 5, 12, 3),

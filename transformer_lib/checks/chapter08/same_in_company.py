@@ -59,9 +59,16 @@ def _last_token(ids: Tensor, mixed: Tensor) -> Tensor:
     return last[..., None] * (ids == 0).sum(1)[:, None, None] * torch.tensor([0.3, -0.3, 0.0])
 
 
-def _second_token(ids: Tensor, mixed: Tensor) -> Tensor:
-    second = torch.arange(ids.shape[1]) == 1
-    return second[:, None] * (ids == 0).sum(1)[:, None, None] * 0.3
+def _one_number(row: int, place: int, size: float) -> Callable[[Tensor, Tensor], Tensor]:
+    """One number of one token moves, if its sentence is padded."""
+
+    def spoils(ids: Tensor, mixed: Tensor) -> Tensor:
+        moved = torch.zeros(mixed.shape)
+        if row < len(ids):
+            moved[row, place, 0] = size * float((ids[row] == 0).any())
+        return moved
+
+    return spoils
 
 
 def _compare(
@@ -72,6 +79,7 @@ def _compare(
     alone: Callable[[Tensor, int, int], Tensor] = lambda ids, i, n: ids[i : i + 1, :n],
     places: Callable[[int, int], slice] = lambda n, s: slice(0, n),
     read: Callable[[Tensor], Tensor] = lambda y: y,
+    far: Callable[[Tensor, Tensor], Tensor] = lambda a, b: (a - b).abs().max(),
     atol: float = 1e-4,
     gather: Callable[[Iterable[bool]], bool] = all,
 ) -> bool:
@@ -85,7 +93,7 @@ def _compare(
         a, b = read(together[i, part]), read(single[part])
         if a.shape != b.shape:
             raise RuntimeError("The size of tensor a must match the size of tensor b")
-        return bool(((a - b).abs() <= atol).all())
+        return bool(far(a, b) <= atol)
 
     return gather(same(i) for i in rows(ids))
 
@@ -122,6 +130,7 @@ def _without_neighbors(ids: Tensor, i: int, n: int) -> Tensor:
 
 _TWO = torch.tensor([[5, 6, 7], [3, 4, 0]])
 _FOUR = torch.tensor([[3, 4, 0, 0, 0], [5, 6, 7, 8, 9], [1, 2, 3, 0, 0], [8, 0, 0, 0, 0]])
+_LONG = torch.tensor([[*range(1, 10), 1, 2, 3, 0, 0], [*range(9, 0, -1), 5, 6, 7, 8, 9]])
 _FULL = torch.tensor([[5, 6, 7], [3, 4, 2]])
 _AGAIN = torch.tensor([[5, 6, 5, 8], [5, 0, 0, 0]])
 _NOTHING = 0.0
@@ -143,10 +152,18 @@ SAME_IN_COMPANY = Exercise(
             _Reader("at_the_end", _last_token),
             _FOUR,
         ),
+        *(
+            Case(
+                f"padding moves one number of token {place + 1} in the third sentence",
+                _Reader("sly", _one_number(2, place, size)),
+                _FOUR,
+            )
+            for place, size in ((0, 0.3), (1, -0.3), (2, 0.3))
+        ),
         Case(
-            "padding counts for the second token of each sentence",
-            _Reader("second", _second_token),
-            _FOUR,
+            "padding moves one number of a long sentence, and little",
+            _Reader("sly", _one_number(0, 4, 0.003)),
+            _LONG,
         ),
         Case(
             "padding counts for more than the words do",
@@ -215,9 +232,25 @@ SAME_IN_COMPANY = Exercise(
         "only the largest number of each output is compared, by argmax: others may move": _but(
             read=lambda y: y.argmax(-1)
         ),
+        "only the last real token is compared: the others may differ": _but(
+            places=lambda n, s: slice(n - 1, n)
+        ),
         "sums or means are compared, in which differences can cancel": [
             _but(read=lambda y: y.sum()),
             _but(read=lambda y: y.mean()),
+            _but(far=lambda a, b: (a - b).sum().abs()),
+            _but(far=lambda a, b: (a - b).mean().abs()),
+            _but(read=lambda y: y.sum(-1)),
+        ],
+        "the sign of the difference is kept: what is smaller in company goes unseen, or what is "
+        "larger. Take the absolute value": [
+            _but(far=lambda a, b: (a - b).max()),
+            _but(far=lambda a, b: (b - a).max()),
+        ],
+        "differences are averaged: one number that moves is lost in a long sentence. Take the "
+        "largest": [
+            _but(far=lambda a, b: (a - b).abs().mean()),
+            _but(far=lambda a, b: (a - b).square().mean()),
         ],
         "the tolerance is too wide: padding that counts little counts": [
             _but(atol=0.1),
