@@ -183,6 +183,18 @@ def no_way_around(self, x, memory, mask=None, memory_mask=None):
     return self.feed_forward_residual(x, self.feed_forward)
 
 
+def thinks_without_way_around(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward(x)
+
+
+def looks_at_once(self, x, memory, mask=None, memory_mask=None):
+    back = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    across = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x + (back - x) + (across - x), self.feed_forward)
+
+
 def no_norms(self, x, memory, mask=None, memory_mask=None):
     x = x + self.self_attention(x, x, mask)
     x = x + self.cross_attention(x, memory, memory_mask)
@@ -285,6 +297,8 @@ class NoCrossAttention(nn.Module):
         (wired(order="ba"), "the feed-forward network is missing"),
         (layer(all_at_once), "side by side"),
         (layer(no_way_around), "no way around cross-attention"),
+        (layer(thinks_without_way_around), "no way around the feed-forward network"),
+        (layer(looks_at_once), "the two looks work side by side"),
         (layer(stream_lost), "has lost the stream"),
         (layer(no_norms), "the norms are never applied"),
         (norm_set(lambda pre_norm: True), "the norm always comes before"),
@@ -397,6 +411,32 @@ def loop(
     return greedy
 
 
+def row_by_row(model, source, max_len, bos_id, eos_id, pad_id):
+    memory, rows = model.encode(source), []
+    for one in memory:
+        text = [bos_id]
+        while text[-1] != eos_id and len(text) <= max_len:
+            text.append(model.decode(torch.tensor([text]), one[None])[0, -1].argmax().item())
+        rows.append(text[1:])
+    longest = max(map(len, rows))
+    rows = [row + [pad_id] * (longest - len(row)) for row in rows]
+    return torch.tensor(rows, dtype=torch.int64)
+
+
+def ended_before_filled(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.full((len(source), 1), bos_id)
+    ended = torch.zeros(len(source)).bool()
+    for _ in range(max_len):
+        word = model.decode(target, memory)[:, -1].argmax(-1)
+        ended |= word == eos_id
+        word[ended] = pad_id
+        target = torch.cat([target, word[:, None]], dim=1)
+        if ended.all():
+            break
+    return target[:, 1:]
+
+
 def fixed(model, source, max_len, bos_id, eos_id, pad_id):
     return by_lists(model, source, max_len, 1, 2, 0)
 
@@ -404,6 +444,26 @@ def fixed(model, source, max_len, bos_id, eos_id, pad_id):
 def no_encoder(model, source, max_len, bos_id, eos_id, pad_id):
     model.encode = lambda source: source
     return by_lists(model, source, max_len, bos_id, eos_id, pad_id)
+
+
+def one_row(model, source, max_len, bos_id, eos_id, pad_id):
+    memory, text = model.encode(source), [bos_id]
+    for _ in range(max_len):
+        text.append(model.decode(torch.tensor([text]), memory)[0, -1].argmax().item())
+        if text[-1] == eos_id:
+            break
+    return torch.tensor([text[1:]])
+
+
+def one_end(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.full((len(source), 1), bos_id)
+    for _ in range(max_len):
+        word = model.decode(target, memory).argmax(-1)[:, -1:]
+        target = torch.cat([target, word], dim=1)
+        if word.item() == eos_id:
+            break
+    return target[:, 1:]
 
 
 @pytest.mark.parametrize(
@@ -418,6 +478,10 @@ def no_encoder(model, source, max_len, bos_id, eos_id, pad_id):
             "the encoder is given what was written",
         ),
         (no_encoder, "the encoder is never called"),
+        (one_row, "the text begins with one row"),
+        (row_by_row, "the beginning is taken for the end"),
+        (ended_before_filled, "the end tokens are gone"),
+        (one_end, "as if there were one sentence"),
         (loop(first=lambda bos, eos, pad: pad), "is the padding id"),
         (loop(first=lambda bos, eos, pad: eos), "is the end token"),
         (fixed, "are fixed: they are arguments"),

@@ -15,6 +15,7 @@ from transformer_lib.checks.chapter09.steps import (
     from_the_input,
     look_across,
     look_back,
+    looks_side_by_side,
     lost_stream,
     self_step,
     side_by_side,
@@ -159,6 +160,17 @@ DECODER_LAYER = Exercise(
         "back has made": [but(forward=first_input_asks)],
         "there is no way around cross-attention: its result is added to what comes in": [
             but(across=skip("cross_residual", cross_step)),
+        ],
+        "there is no way around self-attention: its result is added to what comes in": [
+            but(back=skip("self_residual", self_step)),
+        ],
+        "there is no way around the feed-forward network: its result is added to what comes in": [
+            but(think=skip("feed_forward_residual", ffn_step)),
+            but(think=lambda s, x, *rest: s.feed_forward(x)),
+        ],
+        "the two looks work side by side, both on the layer's input: the look across must get what "
+        "the look back has made": [
+            but(forward=looks_side_by_side),
         ],
         "there is no way around any of the parts: each result is added to what comes in": [
             but(

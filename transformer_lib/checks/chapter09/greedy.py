@@ -83,6 +83,7 @@ def _write(
         ended, pad_id
     ),
     end: Callable[..., Tensor] = lambda ended, word, eos_id: ended | (word == eos_id),
+    begun: Callable[..., bool] = lambda bos_id, eos_id: False,
     done: Callable[[Tensor, Tensor], bool] = lambda ended, at_end: bool(ended.all()),
     steps: Callable[[int], int] = lambda max_len: max_len,
     finish: Callable[..., Tensor] = lambda target, eos_id, pad_id: target[:, 1:],
@@ -90,8 +91,8 @@ def _write(
     """The loop in steps, of which a mistake replaces one or some."""
     memory = encode(model, source)
     target = source.new_full((len(source), 1), first(bos_id, eos_id, pad_id))
-    ended = torch.zeros(len(source), dtype=torch.bool)
-    for _ in range(steps(max_len)):
+    ended = torch.full((len(source),), begun(bos_id, eos_id))
+    for _ in range(0 if ended.all() else steps(max_len)):
         memory = remember(model, source, target, memory)
         word = newest(model.decode(read(target), memory)).argmax(-1)
         word = fill(word, ended, pad_id, eos_id)
@@ -114,6 +115,38 @@ def _but(**steps: Callable[..., Any]) -> Callable[..., Tensor]:
 
 def _fixed_ids(model: Any, source: Tensor, max_len: int, *ids: int) -> Tensor:
     return _write(model, source, max_len, 1, 2, 0)
+
+
+def _one_row(
+    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
+) -> Tensor:
+    memory, target = model.encode(source), torch.tensor([[bos_id]])
+    for _ in range(max_len):
+        word = model.decode(target, memory)[:, -1].argmax(-1)
+        target = torch.cat([target, word[:, None]], dim=1)
+        if word[0] == eos_id:
+            break
+    return target[:, 1:]
+
+
+def _one_end(
+    model: Any,
+    source: Tensor,
+    max_len: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+    *,
+    number: Callable[[Tensor], Any],
+) -> Tensor:
+    """`if word == eos_id`, or `word.item()`: an error as soon as there are two sentences."""
+    memory, target = model.encode(source), source.new_full((len(source), 1), bos_id)
+    for _ in range(max_len):
+        word = model.decode(target, memory)[:, -1].argmax(-1)
+        target = torch.cat([target, word[:, None]], dim=1)
+        if number(word) == eos_id:
+            break
+    return target[:, 1:]
 
 
 def _without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
@@ -197,6 +230,14 @@ GREEDY = Exercise(
             _but(done=lambda ended, at_end: bool(at_end[0]), fill=_unfilled),
             _but(done=lambda ended, at_end: bool(at_end.any()), fill=_unfilled),
         ],
+        "the text begins with one row: every sentence of the batch needs its own `bos_id`": [
+            _one_row,
+        ],
+        "the end is asked for as if there were one sentence: `word == eos_id` has an answer for "
+        "each of them": [
+            partial(_one_end, number=lambda word: word),
+            partial(_one_end, number=lambda word: word.item()),
+        ],
         "it stops only when all sentences end at the same word: remember who has ended before": [
             _but(done=lambda ended, at_end: bool(at_end.all())),
             _but(done=lambda ended, at_end: bool(at_end.all()), fill=_unfilled),
@@ -234,6 +275,10 @@ GREEDY = Exercise(
         ],
         "the decoder gets what was written without the beginning: `bos_id` stays in front": [
             _but(read=lambda target: target[:, 1:] if target.size(1) > 1 else target),
+        ],
+        "the token of the beginning is taken for the end where both have the same id: look for the "
+        "end in what was written": [
+            _but(begun=lambda bos_id, eos_id: bos_id == eos_id),
         ],
         "the least probable word is taken: argmax, not argmin": [
             _but(newest=lambda logits: -logits[:, -1]),

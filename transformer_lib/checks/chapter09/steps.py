@@ -125,6 +125,14 @@ def side_by_side(
     return sum((self.back(x, *given), self.across(x, *given), self.think(x, *given)), -2 * x)
 
 
+def looks_side_by_side(
+    self: Any, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
+) -> Tensor:
+    """Both looks read the layer's input; what they have found is added up, then thought about."""
+    given = (memory, mask, memory_mask)
+    return self.think(self.back(x, *given) + self.across(x, *given) - x, *given)
+
+
 def first_input_asks(
     self: Any, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
 ) -> Tensor:
