@@ -143,6 +143,25 @@ def with_an_axis_in_front(n, d):
             ),
             "spread up to 1",
         ),
+        (
+            lambda n, d: (
+                filled(places(n) / 10_000 ** (torch.arange(d // 2) / (d / 2 - 1)), d)
+                if d > 2
+                else torch.full((n, d), math.nan)
+            ),
+            "spread up to 1",
+        ),
+        (lambda n, d: filled(places(n) / 10_000 ** (two_i(d) / (d - 1)), d), "divided by d - 1"),
+        (
+            lambda n, d: torch.cat(
+                [
+                    wave(places(n) / 10_000 ** (torch.arange(d // 2) / max(d / 2 - 1, 1)))
+                    for wave in (torch.sin, torch.cos)
+                ],
+                dim=1,
+            ),
+            "released code",
+        ),
         (lambda n, d: filled(places(n) * 10_000 ** (two_i(d) / d), d), "and not divided"),
         (lambda n, d: filled(places(n) / (10_000 ** two_i(d) / d), d), "binds before a division"),
         (
@@ -372,6 +391,7 @@ def pages_rates(x, start):
         (laid_out_for_halves, "laid out for halves"),
         (rows_of_the_second_axis, "along the second axis"),
         (lambda x, s=0: x + woven(angles(x, s).sin(), angles(x, s).cos()), "the waves are added"),
+        (lambda x, s=0: x + turned_in_loops(torch.ones_like(x), s), "the waves are added"),
         (lambda x, start=0: x, "x comes back as it was"),
     ],
 )

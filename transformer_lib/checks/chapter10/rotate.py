@@ -191,7 +191,11 @@ ROTATE = Exercise(
         "there is a 2π too many: rates are angles, not numbers of turns": _but(
             places=lambda x, s: _places(x, s) * 2 * math.pi
         ),
-        "the waves are added: rotary adds nothing, it turns": _added,
+        "the waves are added: rotary adds nothing, it turns": [
+            _added,
+            lambda x, start=0: x + _by_steps(torch.ones_like(x), start),
+            lambda x, start=0: x + _rotate(x, start),
+        ],
         "x is multiplied by the waves, entry by entry: a turn mixes the two entries of a pair": (
             _multiplied
         ),

@@ -123,6 +123,7 @@ SINUSOIDS = Exercise(
         "1": [
             _but(rates=lambda d: 10_000.0 ** -torch.linspace(0, 1, d // 2).double()),
             _but(rates=lambda d: 10_000.0 ** -(_dimensions(d // 2) / max(d // 2 - 1, 1))),
+            _but(rates=lambda d: 10_000.0 ** -(_dimensions(d // 2) / (d / 2 - 1 or math.nan))),
         ],
         "even *tokens* get sines and odd ones cosines: 2i counts dimensions" + _SEE: [
             _by_tokens(lambda d: _dimensions(d) / d),
@@ -131,6 +132,17 @@ SINUSOIDS = Exercise(
         ],
         "the rates are those of base 100: either 10000 has lost two zeros, or the 2 of 2i is "
         "missing where i counts the pairs 0, 1, 2, …" + _SEE: _base(100),
+        "the exponents are divided by d - 1: (10.1) divides by d": _but(
+            rates=lambda d: 10_000.0 ** -(torch.arange(0, d, 2).double() / (d - 1))
+        ),
+        "this is the table of the paper's released code: there all sines stand before all cosines, "
+        "and the exponents run up to 1. The exercise asks for (10.1)": [
+            _but(
+                rates=lambda d, one=one: 10_000.0 ** -(_dimensions(d // 2) / (d / 2 - 1 or one)),
+                arrange=lambda sin, cos: torch.cat((sin, cos), dim=-1),
+            )
+            for one in (1, math.nan)
+        ],
         "the base is 1000: the paper's is 10000": _base(1000),
         "the base is 100000, one zero too many": _base(100_000),
         "the base is e: what `torch.exp` raises needs the factor log(10000) in its exponent": _base(
