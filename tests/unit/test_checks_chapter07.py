@@ -91,6 +91,8 @@ def over(axes):
         ),
         (norm(lambda x, e: right(x, 0)), "eps is left out"),
         (norm(lambda x, e: right(x, 1e-5)), "eps is fixed"),
+        (norm(lambda x, e: right(x, 1e-12)), "eps is fixed"),
+        (norm(lambda x, e: (x - x.mean(-1)) / x.std(-1)), "`keepdim=True` is missing"),
         (
             norm(lambda x, e: (x - x.mean(-1, True)) / (x.var(-1, correction=0, keepdim=True) + e)),
             "the root is missing",

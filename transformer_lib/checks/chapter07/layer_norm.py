@@ -53,6 +53,10 @@ def _unbiased(self: LayerNorm, x: Tensor) -> Tensor:
     return square / (x.numel() // square.numel() - 1)  # `var` would warn of a division by 0
 
 
+def _flat(self: LayerNorm, x: Tensor) -> Tensor:
+    return x.var(-1, unbiased=False)
+
+
 def _outside(self: LayerNorm, x: Tensor) -> Tensor:
     return x.std(self.axes, unbiased=False, keepdim=True) + self.eps
 
@@ -141,7 +145,28 @@ LAYER_NORM = Exercise(
         "eps is left out: a token whose features are all alike is then divided by 0": [
             _but(divisor=lambda self, x: self.variance(x).sqrt()),
         ],
-        "eps is fixed: it is an argument of the constructor": [_Fixed],
+        "eps is fixed: it is an argument of the constructor": [
+            _Fixed,
+            *(
+                _but(divisor=lambda self, x, small=small: (self.variance(x) + small).sqrt())
+                for small in (1e-6, 1e-8, 1e-12)
+            ),
+        ],
+        "`keepdim=True` is missing: mean and variance lose their last axis, and no longer fit "
+        "below x": [
+            _but(center=lambda self, x: x - x.mean(-1), variance=_flat),
+            _but(center=lambda self, x: x - x.mean(-1)),
+            _but(variance=_flat),
+            _but(center=lambda self, x: x - x.mean(-1), divisor=lambda self, x: x.std(-1)),
+            _but(
+                center=lambda self, x: x - x.mean(-1),
+                divisor=lambda self, x: x.std(-1) + self.eps,
+            ),
+            _but(
+                center=lambda self, x: x - x.mean(-1),
+                divisor=lambda self, x: (x.var(-1) + self.eps).sqrt(),
+            ),
+        ],
         "the root is missing: the centered token is divided by its variance": [
             _but(divisor=lambda self, x: self.variance(x) + self.eps),
             _but(divisor=lambda self, x: _unbiased(self, x) + self.eps),

@@ -101,7 +101,10 @@ function build({ get, all, change }) {
     which.update(state.feature);
     after.update(state.after);
     tables.forEach((map, i) => {
-      map.tops.forEach((top, j) => set(top, { text: sentences[i][j] ?? (j < state.length ? "pad" : "") }));
+      map.tops.forEach((top, j) => {
+        set(top, { text: sentences[i][j] ?? "pad" });
+        set(top.parentElement, { "data-none": j >= state.length });
+      });
       map.update(features.map((f) => steps(MOST).map((j) => (j < state.length ? shown[i][j][f] : 0))), { show: short, size });
       map.cells.forEach((row, f) => row.forEach((cell, j) => set(cell, { "data-none": j >= state.length,
         "data-pool": j < state.length && sees(state.norm, sentences, at, [i, j, f]),
