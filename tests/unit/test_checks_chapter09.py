@@ -189,6 +189,16 @@ def thinks_without_way_around(self, x, memory, mask=None, memory_mask=None):
     return self.feed_forward(x)
 
 
+def around_the_look_back(self, x, memory, mask=None, memory_mask=None):
+    y = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    norm = self.cross_residual.norm
+    if self.cross_residual.pre_norm:
+        y = x + self.cross_attention(norm(y), memory, memory_mask)
+    else:
+        y = norm(x + self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(y, self.feed_forward)
+
+
 def looks_at_once(self, x, memory, mask=None, memory_mask=None):
     back = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
     across = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
@@ -298,6 +308,7 @@ class NoCrossAttention(nn.Module):
         (layer(all_at_once), "side by side"),
         (layer(no_way_around), "no way around cross-attention"),
         (layer(thinks_without_way_around), "no way around the feed-forward network"),
+        (layer(around_the_look_back), "the look across finds is added to the layer's input"),
         (layer(looks_at_once), "the two looks work side by side"),
         (layer(stream_lost), "has lost the stream"),
         (layer(no_norms), "the norms are never applied"),

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from transformer_lib.checks.chapter09.steps import (
     Layer,
+    around_from_the_start,
     both,
     but,
     cross_step,
@@ -158,6 +159,8 @@ DECODER_LAYER = Exercise(
         "before it has made": [but(forward=side_by_side)],
         "the queries of cross-attention are the layer's input: they must be made of what the look "
         "back has made": [but(forward=first_input_asks)],
+        "what the look across finds is added to the layer's input: it must be added to what the "
+        "look back has made": [but(forward=around_from_the_start)],
         "there is no way around cross-attention: its result is added to what comes in": [
             but(across=skip("cross_residual", cross_step)),
         ],

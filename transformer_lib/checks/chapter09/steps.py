@@ -133,6 +133,19 @@ def looks_side_by_side(
     return self.think(self.back(x, *given) + self.across(x, *given) - x, *given)
 
 
+def around_from_the_start(
+    self: Any, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
+) -> Tensor:
+    """What the look across finds is added to the layer's input: the look back only asks."""
+    y = self.back(x, memory, mask, memory_mask)
+    residual = self.cross_residual
+    found = cross_step(
+        self, residual.norm(y) if residual.pre_norm else y, memory, mask, memory_mask
+    )
+    z = x + found if residual.pre_norm else residual.norm(x + found)
+    return self.think(z, memory, mask, memory_mask)
+
+
 def first_input_asks(
     self: Any, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
 ) -> Tensor:
