@@ -207,6 +207,7 @@ def with_an_axis_in_front(n, d):
         (lambda n, d: (places(n) / 10_000 ** (two_i(d) / d)).sin(), "there are only sines"),
         (lambda n, d: table_by_slices(n, d).T, "lies on its side"),
         (with_an_axis_in_front, "an axis too many in front"),
+        (lambda n, d: table_by_slices(n, d).unflatten(1, (-1, 2)), "`flatten(-2)` is missing"),
         (
             lambda n, d: torch.tensor(
                 [[math.sin(p), math.cos(p), math.sin(p / 100), math.cos(p / 100)] for p in range(n)]
@@ -389,6 +390,42 @@ def pages_rates(x, start):
         (right_lines(lambda x, start: angles(x, start) * 2 * math.pi), "a 2π too many"),
         (right_lines(pages_rates), "the rates 1 and 1/100"),
         (laid_out_for_halves, "laid out for halves"),
+        (
+            lambda x, s=0: (
+                x * angles(x, s).repeat_interleave(2, -1).cos()
+                + torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1)
+                * angles(x, s).repeat_interleave(2, -1).sin()
+            ),
+            "and the rates those of neighbors",
+        ),
+        (
+            right_lines(
+                lambda x, start: (
+                    (start + torch.arange(x.shape[-2]))[:, None]
+                    * 10_000 ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+                )
+            ),
+            "and not divided",
+        ),
+        (
+            right_lines(
+                lambda x, start: (
+                    (start + torch.arange(x.shape[-2]))[:, None]
+                    / 10_000 ** torch.linspace(0, 1, x.shape[-1] // 2)
+                )
+            ),
+            "spread up to 1",
+        ),
+        (
+            right_lines(
+                lambda x, start: (
+                    (start + torch.arange(x.shape[1]))[:, None]
+                    / 10_000 ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+                )
+            ),
+            "along the second axis",
+        ),
+        (lambda x, s=0: turned_in_loops(x, s).unflatten(-1, (-1, 2)), "`flatten(-2)` is missing"),
         (rows_of_the_second_axis, "along the second axis"),
         (lambda x, s=0: x + woven(angles(x, s).sin(), angles(x, s).cos()), "the waves are added"),
         (lambda x, s=0: x + turned_in_loops(torch.ones_like(x), s), "the waves are added"),

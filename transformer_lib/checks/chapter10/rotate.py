@@ -78,6 +78,12 @@ def _own_rates(exponent: Callable[[int], Tensor]) -> Callable[..., Tensor]:
     return turned
 
 
+def _halves_at_the_rates_of_neighbors(x: Tensor, start: int = 0) -> Tensor:
+    angle = (_places(x, start) * _rates(x.shape[-1])).repeat_interleave(2, dim=-1)  # (T, d)
+    first, second = _halves(x)
+    return x * angle.cos() + _joined(-second, first) * angle.sin()
+
+
 def _added(x: Tensor, start: int = 0) -> Tensor:
     angle = _places(x, start) * _rates(x.shape[-1])
     return x + _woven(angle.sin(), angle.cos())
@@ -161,6 +167,7 @@ ROTATE = Exercise(
         ),
         "places are counted along the second axis: rows are the last axis but one": [
             lambda x, start=0: _by_steps(x, start, places=_along(1 if x.dim() > 2 else -2)),
+            _but(places=lambda x, start: start + torch.arange(x.shape[1])[:, None]),
         ],
         "every entry has a rate of its own: the two of a pair must turn by one angle": [
             _own_rates(lambda d: torch.arange(d) / d),
@@ -176,7 +183,15 @@ ROTATE = Exercise(
         "the rates are those of base 100: either 10000 has lost two zeros, or the 2 of 2i is "
         "missing where i counts the pairs 0, 1, 2, …": _but(rates=lambda d: _rates(d) ** 0.5),
         "places are multiplied by 10000^(2i/d) and not divided": _but(
-            rates=lambda d: 1 / _rates(d)
+            rates=lambda d: 10_000.0 ** (torch.arange(0, d, 2) / d)
+        ),
+        "the exponents are spread up to 1: the formula divides by d, so that the last one stays "
+        "below 1": _but(rates=lambda d: 10_000.0 ** -torch.linspace(0, 1, d // 2)),
+        "the pairs are the halves of the vector, and the rates those of neighbors": [
+            _halves_at_the_rates_of_neighbors,
+        ],
+        "the two of a pair are still an axis of their own: a `flatten(-2)` is missing": _but(
+            join=lambda a, b: torch.stack((a, b), dim=-1)
         ),
         "all pairs turn at the rate 1": _but(rates=lambda d: torch.ones(d // 2)),
         "the rates 1 and 1/100 of the page are used in every width": [

@@ -206,6 +206,9 @@ SINUSOIDS = Exercise(
             _but(rates=lambda d: torch.tensor([1, 0.01], dtype=torch.float64)),
             _but(rates=lambda d: torch.tensor([1, 0.01], dtype=torch.float64).repeat(d)[: d // 2]),
         ],
+        "sine and cosine are still an axis of their own: a `flatten(-2)` is missing": [
+            _but(arrange=lambda sin, cos: torch.stack((sin, cos), dim=-1)),
+        ],
         "there is an axis too many in front: no batch, a table": [
             lambda length, d_model: _sinusoids(length, d_model)[None],
         ],
