@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,8 @@ def verdict(capsys, answer, name):
 
 
 class Tower(nn.Module):
+    layers: Any
+
     def __init__(self, layers, last):
         super().__init__()
         self.layers = nn.ModuleList(layers)
@@ -42,6 +45,7 @@ class Mine(nn.Module):
         super().__init__()
         config = (d_model, n_heads, d_ff, pre_norm)
         self.embedding = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.embedding.weight, std=self.deviation(d_model))
         self.output = nn.Linear(d_model, vocab_size, bias=False)
         self.output.weight = self.embedding.weight
         ends = {"pre": pre_norm, "always": True, "never": False}[self.last_norm]
@@ -51,8 +55,12 @@ class Mine(nn.Module):
         self.decoder = Tower(
             self.writers(config, n_layers), nn.LayerNorm(d_model) if ends else None
         )
+        self.table: Any
         self.register_buffer("table", SinusoidalPositions(d_model=d_model, max_len=50).table)
         self.d_model, self.pre_norm, self.pad_id = d_model, pre_norm, pad_id
+
+    def deviation(self, d_model):
+        return d_model**-0.5
 
     def readers(self, config, n):
         return [EncoderLayer(*config) for _ in range(n)]
@@ -161,6 +169,8 @@ def side_by_side(self, source, target):
 
 
 class WithMore(Mine):
+    add: Any
+
     def __init__(self, vocab_size, d_model, *others, **more):
         super().__init__(vocab_size, d_model, *others, **more)
         self.add(vocab_size, d_model)
@@ -244,6 +254,22 @@ def biased(self, vocab_size, d_model):
             but(writers=lambda s, c, n: [EncoderLayer(*c) for _ in range(n)]),
             "the decoder is made of encoder layers",
         ),
+        (but(deviation=lambda s, d: 1.0), "the table is drawn as PyTorch draws it"),
+        (but(deviation=lambda s, d: d**-0.25), "that is for the deviation"),
+        (but(deviation=lambda s, d: 1 / d), "with deviation 1/d_model"),
+        (but(deviation=lambda s, d: 0.02), "as GPT's is"),
+        (
+            but(
+                future=lambda s, y: ~causal_mask(y.size(1)),
+                pads=lambda s, i: (i == s.pad_id)[:, None, None],
+            ),
+            "the wrong way round",
+        ),
+        (but(future=lambda s, y: ~causal_mask(y.size(1))), "the triangle is turned round"),
+        (
+            but(embed=lambda s, i: s.embedding(i) + s.table[: i.size(1)] * s.d_model**0.5),
+            "it is the other way round",
+        ),
         (more(untied), "there is a second table"),
         (more(three), "there are three tables"),
         (more(biased), "the output has a bias"),
@@ -254,10 +280,20 @@ def biased(self, vocab_size, d_model):
         (but(forward=lambda s, x, y: s.write(y, s.read(x), x)), "the vectors are returned"),
         (but(forward=lambda s, x, y: Mine.forward(s, y, x)), "source and target are exchanged"),
         (but(forward=lambda s, x, y: Mine.forward(s, x, y[:, :-1])), "shifted once more"),
+        (
+            but(forward=lambda s, x, y: Mine.forward(s, x, F.pad(y[:, :-1], (1, 0), value=1))),
+            "shifted once more",
+        ),
     ],
 )
 def test_wrong_transformers_are_named(capsys, answer, diagnosis):
     assert diagnosis in verdict(capsys, answer, "MyTransformer").report
+
+
+def test_a_loud_table_is_said_first_whatever_else_is_wrong(capsys):
+    loud = but(deviation=lambda s, d: 1.0, embed=lambda s, i: 3 * s.embedding(i))
+    text = verdict(capsys, loud, "MyTransformer").report
+    assert "Your table of words is drawn with a deviation of 8/√d_model" in text
 
 
 def test_layers_in_a_list_and_copies_speak_for_themselves(capsys):
@@ -322,8 +358,15 @@ def test_right_counts_pass(capsys, function):
 
 @pytest.mark.parametrize("pre", [True, False])
 def test_the_reference_is_what_the_library_counts(pre):
-    sizes = {"vocab_size": 11, "d_model": 12, "d_ff": 7, "n_layers": 2, "n_decoder_layers": 3}
-    config = ModelConfig(**sizes, n_heads=3, pre_norm=pre)
+    config = ModelConfig(
+        vocab_size=11,
+        d_model=12,
+        d_ff=7,
+        n_layers=2,
+        n_decoder_layers=3,
+        n_heads=3,
+        pre_norm=pre,
+    )
     counted = factored(11, 12, 7, 2, 3, 3, 4, 4, pre)
     assert counted == sum(parameter_counts(config).values())
     assert counted == sum(p.numel() for p in Transformer(config).parameters())

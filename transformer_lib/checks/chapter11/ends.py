@@ -74,6 +74,10 @@ ENDS = {
     "only the source's embeddings are multiplied by √d_model": but(
         enter_target=lambda self, ids: self.look(ids) + self.place(self.look(ids))
     ),
+    "the positions are multiplied by √d_model and the embeddings are not: it is the other way "
+    "round": but(
+        enter=lambda self, ids: self.look(ids) + self.d_model**0.5 * self.place(self.look(ids))
+    ),
     "no positions are added": but(place=lambda self, x: torch.zeros_like(x)),
     "no positions are added to the target": but(
         enter_target=lambda self, ids: self.look(ids) * self.d_model**0.5
@@ -94,6 +98,23 @@ ENDS = {
     "positions are added in every layer: once, at the entrance, is enough": but(
         decode=_places_in_every_layer
     ),
+    "the table is drawn as PyTorch draws it, with deviation 1: it should be 1/√d_model (see the "
+    'section "Break it: the table as PyTorch draws it")': but(
+        more=lambda self, vocab_size, d_model: self.embedding.reset_parameters()
+    ),
+    "the table is drawn with the variance 1/√d_model: that is for the deviation": but(
+        more=lambda self, vocab_size, d_model: nn.init.normal_(
+            self.embedding.weight, std=d_model**-0.25
+        )
+    ),
+    "the table is drawn with deviation 1/d_model: it is the root": but(
+        more=lambda self, vocab_size, d_model: nn.init.normal_(
+            self.embedding.weight, std=1 / d_model
+        )
+    ),
+    "the table is drawn with deviation 0.02, as GPT's is: here it is 1/√d_model": but(
+        more=lambda self, vocab_size, d_model: nn.init.normal_(self.embedding.weight, std=0.02)
+    ),
     "there is a second table: source, target and output share one": [
         but(more=_own_output),
         but(more=_own_output_and_bias),
@@ -105,6 +126,9 @@ ENDS = {
     ],
     "positions are learned: here they are the waves of chapter 10, without parameters": but(
         more=_learned_places
+    ),
+    "the table is not turned on the way out: (11.2) wants E transposed": but(
+        leave=lambda self, x: x @ self.embedding.weight
     ),
     "the output is multiplied by √d_model: that is for the way in": but(
         leave=lambda self, x: self.d_model**0.5 * (x @ self.embedding.weight.mT)
@@ -131,6 +155,11 @@ ENDS = {
         ),
         *either(
             forward=lambda self, source, target: MyTransformer.forward(self, source, target[:, 1:])
+        ),
+        *either(
+            forward=lambda self, source, target: MyTransformer.forward(
+                self, source, torch.cat([target[:, :1], target[:, :-1]], dim=1)
+            )
         ),
     ],
     "the most probable words are returned: return their logits": but(

@@ -26,6 +26,16 @@ MASKS = {
     "the causal mask is the wrong way round, and the target sees only what comes after": either(
         causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).triu()
     ),
+    "the triangle is turned round, as for PyTorch, where True means hidden: here it means may "
+    "attend": [
+        *either(causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).triu(1)),
+        but(
+            causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).triu(1),
+            target_mask=lambda self, target, source: (
+                self.causal(target.size(1)) | ~self.hide(target)
+            ),
+        ),
+    ],
     "the causal mask lets every place see the one after it": either(
         causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).tril(1)
     ),
@@ -33,6 +43,18 @@ MASKS = {
         causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).tril(-1)
     ),
     "the masks are the wrong way round: True means may attend": [
+        but(
+            hide=lambda self, ids: (ids == self.pad_id)[:, None, None],
+            causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).triu(1),
+            target_mask=lambda self, target, source: (
+                self.causal(target.size(1)) | self.hide(target)
+            ),
+        ),
+        but(
+            hide=lambda self, ids: (ids == self.pad_id)[:, None, None],
+            causal=lambda self, t: torch.ones(t, t, dtype=torch.bool).triu(1),
+            target_mask=lambda self, target, source: self.causal(target.size(1)),
+        ),
         but(
             hide=lambda self, ids: (ids == self.pad_id)[:, None, None],
             target_mask=lambda self, target, source: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.checks.chapter11.ends import ENDS
 from transformer_lib.checks.chapter11.masks import MASKS
@@ -29,7 +29,7 @@ _SOURCE = _ids([5, 3, 7, 3, 4, 9, 8], [6, 8, 4, 0, 0, 0, 0])
 _TARGET = _ids([1, 9, 9, 4, 10], [1, 7, 0, 0, 0])
 
 
-def _logits(answer: Any, /, source: Tensor, target: Tensor) -> Any:
+def _logits(answer: Any, source: Tensor, target: Tensor) -> Any:
     """Logits where the target has a token: what stands at padding is for nobody."""
     result = answer(source, target)
     if not isinstance(result, Tensor) or result.size(0) != target.size(0):
@@ -43,11 +43,31 @@ def _logits(answer: Any, /, source: Tensor, target: Tensor) -> Any:
     return result
 
 
+def _used(answer: Any, /, source: Tensor, target: Tensor) -> Any:
+    return _logits(answer, source, target) if target.any() else _deviation(answer)
+
+
+def _deviation(answer: nn.Module) -> float:
+    """Of the table as the answer draws it, in units of 1 / √d_model."""
+    new = type(answer)(997, 64, 4, 8, 1, True)
+    tables = [p for p in new.parameters() if p.shape == (997, 64)]
+    return round(tables[0].std().item() * 64**0.5, 1) if tables else 0.0
+
+
+def _too_loud(result: Any, expected: Any, /, **_: Any) -> str | None:
+    if not isinstance(expected, float):
+        return None
+    return (
+        f"Your table of words is drawn with a deviation of {result:g}/√d_model; the exercise asks "
+        "for 1/√d_model."
+    )
+
+
 MY_TRANSFORMER = Exercise(
     name="MyTransformer",
     reference=MyTransformer,
     cases=[
-        _case("one word each, one layer", _ids([5]), _ids([1]), n_layers=1),
+        _case("2 words, one read, one layer", _ids([5, 3]), _ids([1]), n_layers=1),
         _case("4 words, 3 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4])),
         _case("4 words, 4 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4])),
         _case("the same, post-norm", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4]), pre_norm=False),
@@ -61,8 +81,11 @@ MY_TRANSFORMER = Exercise(
             _TARGET.where(_TARGET != 0, 11).where(_TARGET != 9, 0),
             pad_id=11,
         ),
+        # The smallest: it is shown first to whoever has more than one thing wrong.
+        _case("the table as it is drawn", _ids([5]), _ids([0])),
     ],
-    use=_logits,
+    use=_used,
+    properties=[_too_loud],
     mistakes={**ENDS, **MASKS, **STACKS},
     section="What happens to one batch?",
     keeps=["gradient"],

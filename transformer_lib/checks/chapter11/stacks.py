@@ -117,6 +117,9 @@ STACKS = {
     "every layer of the encoder gets what entered the first, and only the last one's result "
     "is used: hand on x from layer to layer": but(encode=_only_last_read),
     "the decoder runs its first layer again and again": but(decode=_first_layer_again),
+    "x and memory are exchanged: the decoder writes x and reads the memory": but(
+        decode=lambda self, x, memory, *masks: self.decoder(memory, x, *masks)
+    ),
     "each stack has one layer: it has n_layers of them": but(more=_one_layer),
     "the decoder is made of encoder layers: without a cross-attention it cannot read the "
     "memory": but(more=_no_cross),
