@@ -242,3 +242,15 @@ def test_long_words_below_the_bars_do_not_overlap(show):
     for row in {top for *_, top in boxes}:
         ends = sorted((left, right) for left, right, top in boxes if top == row)
         assert all(a[1] < b[0] for a, b in pairwise(ends))
+
+
+@pytest.mark.browser
+def test_what_is_answered_has_its_own_name(show):
+    page = show(HeadsExplorer(**stand_in(), answer="tag", together="the row of tags"))
+    assert page.locator(".he-caption").inner_text().startswith("probability of each tag (")
+    assert (
+        page.locator(".he-bars").get_attribute("aria-label").startswith("probability of each tag:")
+    )
+    assert "With all heads the row of tags has probability" in status(page)
+    page.get_by_role("checkbox", name="switch this head off").check()
+    assert "the probability of the row of tags goes from" in status(page)

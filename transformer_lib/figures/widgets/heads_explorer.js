@@ -19,6 +19,7 @@ function build({ get, change }) {
   const [kinds, weights, writes] = ["kinds", "weights", "writes"].map(get);
   const words = { encoder: [get("source"), get("source")], decoder: [writes, get("reads")], cross: [writes, get("source")] };
   const [layers, heads] = [weights[0].length, weights[0][0].length];
+  const [answer, all] = [get("answer"), get("together")];
   const now = () => {
     const kind = get("attention");
     const k = kinds.indexOf(kind);
@@ -116,7 +117,7 @@ function build({ get, change }) {
       set(fills[i], { ...bar(after[i]), "data-fallen": before[i] - after[i] > 0.1 });
       set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows where they are crowded
     });
-    set(bars, { "aria-label": `probability of each written token: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}` });
+    set(bars, { "aria-label": `probability of each ${answer}: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}` });
   }
 
   function draw() {
@@ -137,14 +138,14 @@ function build({ get, change }) {
     const what = kind === "encoder" ? `reading “${queries[token]}”` : `writing “${queries[token]}”`;
     const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it looks at “${keys[best]}” with ${percent(map[token][best])}.`;
     if (!writes.length) return seen;
-    if (!get("off")) return `${seen} With all heads the text has probability ${fixed(together(before))}.`;
+    if (!get("off")) return `${seen} With all heads ${all} has probability ${fixed(together(before))}.`;
     const w = worst(before, after);
     const fallen = before[w] - after[w] >= 0.005 ? `, most for “${writes[w]}”: ${fixed(before[w])} to ${fixed(after[w])}` : "";
-    return `${seen} Without this one head the text’s probability goes from ${fixed(together(before))} to ${fixed(together(after))}${fallen}.`;
+    return `${seen} Without this one head the probability of ${all} goes from ${fixed(together(before))} to ${fixed(together(after))}${fallen}.`;
   }
 
   const wanted = [[attention, kinds.length], [layer, layers], [head, heads]].filter(([, n]) => n > 1).map(([part]) => part.element);
-  const caption = html("p", { class: "he-caption", text: "probability of each token written (outline: with all heads)" });
+  const caption = html("p", { class: "he-caption", text: `probability of each ${answer} (outline: with all heads)` });
   const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];
   return { controls: [...wanted, ...(writes.length ? [off.element] : []), stack], picture: [lines, heat, ...results], draw };
 }

@@ -113,6 +113,8 @@ class HeadsExplorer(LiveFigure):
         attention: the kind that is shown.
         layer, head, token: what is looked at, counted from 0.
         off: whether the head that is looked at is switched off; one at a time.
+        answer: what one of ``writes`` is called, in the singular: ``"tag"``.
+        together: what all of them are called, as one: ``"the row of tags"``.
 
     Raises:
         ValueError: lists that do not fit together.
@@ -137,6 +139,8 @@ class HeadsExplorer(LiveFigure):
     head = Number(0, low=0, high=99, whole=True)
     token = Number(0, low=0, high=99, whole=True)
     off = traitlets.Bool(False).tag(sync=True)
+    answer = traitlets.Unicode("token written").tag(sync=True)
+    together = traitlets.Unicode("the text").tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
         data = ("source", "reads", "writes", "kinds", "weights", "probabilities", "without")
