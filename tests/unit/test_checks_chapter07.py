@@ -120,6 +120,16 @@ def over(axes):
             "the mean stays in: it is subtracted first",
         ),
         (norm(lambda x, e: x - x.mean(-1, keepdim=True)), "and not divided by its deviation"),
+        (
+            norm(
+                lambda x, e: (
+                    (x - x.mean(-1, True))
+                    / ((x**2).mean(-1, True) - x.mean(-1, True) ** 2 + e) ** 0.5
+                )
+            ),
+            "the mean square minus the squared mean",
+        ),
+        (norm(lambda x, e: right(x.float(), e).to(x.dtype)), "around a million"),
         (norm(lambda x, e: F.normalize(x - x.mean(-1, True), dim=-1, eps=e)), "No known mistake"),
         (
             norm(lambda x, e: (y := x - x.mean(-1, True)) / (y.norm(dim=-1, keepdim=True) + e)),
@@ -145,7 +155,10 @@ def test_a_norm_without_parameters_is_named(capsys):
         def forward(self, x):
             return right(x, self.eps)
 
-    assert "there is no factor and no shift" in verdict(capsys, Plain, "LayerNorm").report
+    assert (
+        "there is no learned factor and no learned shift"
+        in verdict(capsys, Plain, "LayerNorm").report
+    )
 
 
 def test_parameters_that_start_elsewhere_are_named(capsys):
@@ -270,6 +283,12 @@ def test_right_ways_around_pass(capsys, make):
     assert verdict(capsys, residual(pre, post, make), "Residual")
 
 
+def answer_in_place(self, x, sublayer):
+    y = sublayer(x)
+    y += x
+    return self.norm(y)
+
+
 def added_in_place(self, x, sublayer):
     x += sublayer(self.norm(x))
     return x
@@ -297,10 +316,20 @@ def added_in_place(self, x, sublayer):
         (residual(pre, lambda s, x, f: x + f(x)), "the norm is missing in post-norm"),
         (residual(lambda s, x, f: s.norm(x) + f(x), post), "only what is added is normalized"),
         (residual(added_in_place, post), "changed"),
+        (residual(pre, answer_in_place), "which may be `x` itself, is changed in place"),
+        (residual(pre, lambda s, x, f: s.norm(x) + f(x)), "and not the sum is normalized"),
+        (residual(lambda s, x, f: x + s.norm(f(s.norm(x))), post), "second norm on the branch"),
     ],
 )
 def test_wrong_ways_around_are_named(capsys, answer, diagnosis):
     assert diagnosis in verdict(capsys, answer, "Residual").report
+
+
+def test_who_passes_under_other_names_is_told(capsys):
+    result = verdict(capsys, Gamma, "LayerNorm")
+    assert result
+    assert "the exercise calls them bias, weight; yours are" in result.report
+    assert "calls them" not in verdict(capsys, ByVar, "LayerNorm").report
 
 
 # ------------------------------------------------------------------------- every mistake, as itself

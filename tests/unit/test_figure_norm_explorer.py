@@ -48,6 +48,7 @@ def test_batch_norm_is_pytorchs_with_and_without_padding():
     shown.norm = "real"
     want = F.batch_norm(batch[real], None, None, training=True)
     torch.testing.assert_close(shown.normalized()[real], want)
+    assert shown.normalized()[~real].eq(0).all(), "padding that does not count stays what it is"
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ _CASES = [
     Case("one token, d = 4", torch.tensor([1.0, 2.0, 3.0, 6.0]), init=_INIT),
     *sequence_cases(7, eps=1e-3),
     Case("2 by 3 sentences", random_tensor(2, 3, 5, 4, seed=3), init=_INIT),
+    Case("3 tokens of 4 features", random_tensor(3, 4, seed=5), init=_INIT),
     Case("eps left at 1e-5, small numbers", random_tensor(3, 4) / 1e3, init={"d_model": 4}),
 ]
 _SOME = _CASES[2]
@@ -130,6 +131,11 @@ LAYER_NORM = Exercise(
         *_CASES,
         times(1e-2, _SOME),
         in_float64(_SOME),
+        Case(
+            "numbers around a million, in float64",
+            1e6 + random_tensor(2, 3, 7, seed=4).double(),
+            init={"d_model": 7, "eps": 1e-3},
+        ),
         not_contiguous(_SOME),
     ],
     mistakes={
@@ -139,7 +145,7 @@ LAYER_NORM = Exercise(
             _but(divisor=lambda self, x: x.std(-1, keepdim=True) + self.eps),
             _but(divisor=lambda self, x: x.std(-1, keepdim=True)),
         ],
-        "eps stands outside the root: it is added to the variance, before the root": [
+        "eps stands outside the root and belongs inside, added to the variance": [
             _but(divisor=_outside),
         ],
         "eps is left out: a token whose features are all alike is then divided by 0": [
@@ -228,11 +234,23 @@ LAYER_NORM = Exercise(
                 ).sqrt()
             ),
         ],
+        "the mean square minus the squared mean is taken for the variance. On paper it is; for "
+        "numbers far from 0 two large numbers are subtracted, and their difference is mostly "
+        "rounding. Subtract the mean first": [
+            _but(
+                variance=lambda self, x: (
+                    x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True).square()
+                )
+            ),
+        ],
         "the variance is the mean square minus the mean: minus the *square* of the mean": [
             _but(variance=_two_pass),
         ],
-        "there is no factor and no shift: `weight` and `bias` are learned, one number for each "
-        "feature": [_Plain, _PlainUnbiased],
+        "there is no learned factor and no learned shift: each has to be an `nn.Parameter`, one "
+        "number for each feature (a plain tensor is neither learned nor saved)": [
+            _Plain,
+            _PlainUnbiased,
+        ],
         "the shift is missing: there are two parameters, `weight` and `bias`": [_NoBias],
         "one factor and one shift serve all features: `weight` and `bias` have d_model numbers": [
             _One

@@ -69,6 +69,18 @@ def _in_place(self: Any, x: Tensor, sublayer: Sublayer) -> Tensor:
     return self.norm(x)
 
 
+def _answer_in_place(self: Any, x: Tensor, sublayer: Sublayer) -> Tensor:
+    y = sublayer(x)
+    y += x
+    return self.norm(y)
+
+
+def _answer_in_place_pre(self: Any, x: Tensor, sublayer: Sublayer) -> Tensor:
+    y = sublayer(self.norm(x))
+    y += x
+    return y
+
+
 class _Bare(nn.Module):
     """The sum alone, and no norm made."""
 
@@ -101,6 +113,11 @@ def _mixing(x: Tensor) -> Tensor:
     return (x + x.mean(-2, keepdim=True)).sin() + 0.3
 
 
+def _same(x: Tensor) -> Tensor:
+    """A part that hands back what it got, so that `y = sublayer(x); y += x` changes x."""
+    return x
+
+
 def _square(x: Tensor) -> Tensor:
     return 2 * x.square() - 1
 
@@ -114,6 +131,8 @@ _CASES = [
     Case("post-norm, 2 sentences of 3 tokens", 2 * _X, _mixing, init=_POST),
     Case("pre-norm, a part that answers 0", 5 * _X, torch.zeros_like, init=_PRE),
     Case("post-norm, a part that answers 0", 5 * _X, torch.zeros_like, init=_POST),
+    Case("pre-norm, a part that hands back what it got", 5 * _X, _same, init=_PRE),
+    Case("post-norm, a part that hands back what it got", 5 * _X, _same, init=_POST),
 ]
 
 _BREAK = ' (see the section "Break it: the stream that is not there")'
@@ -183,8 +202,17 @@ RESIDUAL = Exercise(
                 post=lambda self, x, sublayer: self.norm(x - sublayer(x)),
             ),
         ],
-        "`x` is changed in place by `+=`: whoever handed it over finds another one": [
+        "`x`, or what the sublayer hands over, which may be `x` itself, is changed in place by "
+        "`+=`: whoever holds it finds another one": [
             _but(forward=_in_place),
+            _but(post=_answer_in_place),
+            _but(pre=_answer_in_place_pre, post=_answer_in_place),
+        ],
+        "in post-norm `x` and not the sum is normalized": [
+            _but(post=lambda self, x, sublayer: self.norm(x) + sublayer(x)),
+        ],
+        "there is a second norm on the branch in pre-norm, behind the part": [
+            _but(pre=lambda self, x, sublayer: x + self.norm(sublayer(self.norm(x)))),
         ],
         "there are two norms: one serves, in front or behind": [_TwoNorms],
     },

@@ -37,10 +37,11 @@ export function statistics(numbers) {
   return { mean, deviation: Math.sqrt(sum(numbers.map((x) => (x - mean) ** 2)) / numbers.length + 1e-5) };
 }
 
-/** What comes out of the norm, at every place of the batch. */
+/** What comes out of the norm, at every place of the batch; padding that is left out stays 0. */
 export function normalized(state) {
   const cached = new Map();
   return padded(state).map((row, s) => row.map((token, t) => token.map((x, f) => {
+    if (state.norm === "real" && t >= state.sentences[s].length) return 0;
     const key = state.norm === "layer" ? `${s} ${t}` : f;
     if (!cached.has(key)) cached.set(key, statistics(poolOf(state, [s, t, f]).numbers));
     return (x - cached.get(key).mean) / cached.get(key).deviation;

@@ -99,14 +99,15 @@ class NormExplorer(LiveFigure):
         return batch, real
 
     def normalized(self) -> Tensor:
-        """Return what comes out of the norm at every place, ``(B, T, d)``."""
+        """Return what comes out, ``(B, T, d)``; padding that is left out stays 0."""
         batch, real = self.padded()
         if self.norm == "layer":
             mean, variance = batch.mean(-1, keepdim=True), batch.var(-1, False, keepdim=True)
         else:
             pool = batch[real] if self.norm == "real" else batch.flatten(0, 1)
             mean, variance = pool.mean(0), pool.var(0, False)
-        return (batch - mean) / (variance + EPS).sqrt()
+        out = (batch - mean) / (variance + EPS).sqrt()
+        return out * real[..., None] if self.norm == "real" else out
 
     def draw(self) -> Figure:
         from matplotlib.figure import Figure
