@@ -26,7 +26,7 @@ def every_mistake():
                 yield pytest.param(name, description, variant, id=f"{name}: {description[:40]} {i}")
 
 
-@pytest.mark.parametrize(("name", "description", "wrong"), every_mistake())
+@pytest.mark.parametrize(("name", "description", "wrong"), list(every_mistake()))
 def test_every_known_mistake_is_named_as_itself(capsys, name, description, wrong):
     report = " ".join(verdict(capsys, wrong, name).report.split())
     assert f"That is what happens when {' '.join(description.split())}." in report

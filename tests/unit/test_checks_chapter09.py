@@ -493,7 +493,7 @@ def one_end(model, source, max_len, bos_id, eos_id, pad_id):
         (row_by_row, "the beginning is taken for the end"),
         (ended_before_filled, "the end tokens are gone"),
         (one_end, "as if there were one sentence"),
-        (loop(first=lambda bos, eos, pad: pad), "is the padding id"),
+        (loop(first=lambda bos, eos, pad: pad), "is not `bos_id`"),
         (loop(first=lambda bos, eos, pad: eos), "is the end token"),
         (fixed, "are fixed: they are arguments"),
         (

@@ -170,6 +170,19 @@ class _Narrow(_EncoderLayer):
         super().__init__(d_model, n_heads, 4 * d_model, pre_norm)
 
 
+class _OneHead(_EncoderLayer):
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
+        super().__init__(d_model, 1, d_ff, pre_norm)
+
+
+def _attention_called_bare(self: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    return self.second(self.self_attention(x, x, mask), self.feed_forward)
+
+
+def _feed_forward_called_bare(self: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    return self.feed_forward(self.first(x, lambda y: self.attend(y, y, mask)))
+
+
 _PADDING = (torch.tensor([5, 2])[:, None] > torch.arange(5))[:, None, None]  # (2, 1, 1, 5)
 
 
@@ -228,6 +241,11 @@ ENCODER_LAYER = Exercise(
         "the sublayers are called one after the other, with no way around and no norm": _but(
             forward=_bare_calls
         ),
+        "a sublayer is called bare: its residual, with the norm and the way around, is not used": [
+            _but(forward=_attention_called_bare),
+            _but(forward=_feed_forward_called_bare),
+        ],
+        "`n_heads` is not used: the attention has one head": _OneHead,
         "there is no norm: x + sublayer(x)": _both(_no_norm),
         "with post-norm, only the sublayer's result is normalized, where it should be the sum": (
             _both(_inner_norm)

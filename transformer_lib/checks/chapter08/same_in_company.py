@@ -71,6 +71,13 @@ def _one_number(row: int, place: int, size: float) -> Callable[[Tensor, Tensor],
     return spoils
 
 
+def _against(ids: Tensor, mixed: Tensor) -> Tensor:
+    """In a padded sentence, token 1 moves one way and the last token the other."""
+    place, last = torch.arange(ids.shape[1]), (ids != 0).sum(1, keepdim=True) - 1
+    moved = (place == 0).float() - (place == last).float()  # (B, S)
+    return 0.3 * (moved * (ids == 0).any(1, keepdim=True))[..., None]
+
+
 def _compare(
     model: _Model,
     ids: Tensor,
@@ -185,6 +192,7 @@ SAME_IN_COMPANY = Exercise(
             _Reader("faint", lambda ids, y: 1e-2 * _no_mask(ids, y)),
             _FOUR,
         ),
+        Case("padding moves two tokens against each other", _Reader("sly", _against), _FOUR),
         Case(
             "an honest model that rounds differently for another length",
             _Reader("rounding", lambda ids, y: 1e-6 * ids.shape[1]),
@@ -201,7 +209,8 @@ SAME_IN_COMPANY = Exercise(
             _but(alone=_without_neighbors, places=lambda n, s: slice(0, s)),
             _but(alone=_without_neighbors, atol=0.0),
         ],
-        "equality is asked for to the last bit: another shape may round differently (see the "
+        "too much equality is asked for, to the last bit or nearly: another shape may round "
+        "differently (see the "
         'section "Is a sentence read in company as it is read alone?")': [
             _but(atol=0.0),
             _but(atol=1e-7),
@@ -227,8 +236,10 @@ SAME_IN_COMPANY = Exercise(
             places=lambda n, s: slice(0, 1)
         ),
         "the last real token is not compared": _but(places=lambda n, s: slice(0, n - 1)),
-        "only sentences with padding are tried: neighbors can make a difference to the longest, "
-        "too": _but(rows=lambda ids: [i for i in range(len(ids)) if bool((ids[i] == 0).any())]),
+        "sentences without padding are not tried, or not alone: neighbors can make a difference "
+        "to the longest, too": _but(
+            rows=lambda ids: [i for i in range(len(ids)) if bool((ids[i] == 0).any())]
+        ),
         "only the largest number of each output is compared, by argmax: others may move": _but(
             read=lambda y: y.argmax(-1)
         ),
@@ -241,14 +252,18 @@ SAME_IN_COMPANY = Exercise(
             _but(far=lambda a, b: (a - b).sum().abs()),
             _but(far=lambda a, b: (a - b).mean().abs()),
             _but(read=lambda y: y.sum(-1)),
+            _but(read=lambda y: y.sum(0)),
+            _but(read=lambda y: y.mean(0)),
         ],
         "the sign of the difference is kept: what is smaller in company goes unseen, or what is "
         "larger. Take the absolute value": [
             _but(far=lambda a, b: (a - b).max()),
             _but(far=lambda a, b: (b - a).max()),
         ],
-        "differences are averaged: one number that moves is lost in a long sentence. Take the "
-        "largest": [
+        "small differences go through: the tolerance is too wide, or differences are averaged, "
+        "and one number that moves is lost in a long sentence. Take the largest; above 0.001 it "
+        "means something": [
+            _but(atol=0.005),
             _but(far=lambda a, b: (a - b).abs().mean()),
             _but(far=lambda a, b: (a - b).square().mean()),
         ],

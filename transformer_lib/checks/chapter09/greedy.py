@@ -9,41 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_lib.checks.chapter09.writer import Writer
 from transformer_lib.checks.core import Case, Exercise
-
-_VOCAB = 13
-_LOST, _GOES_ON = 11, 12  # what the model says where it has no idea, and after its own end
-
-
-class _Model:
-    """Writes its source backwards, then the end; a source with a 10 in it is written forever."""
-
-    def __init__(self, bos_id: int = 1, eos_id: int = 2, pad_id: int = 0) -> None:
-        self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
-        self.encoded = 0
-        self.__name__ = "model"
-
-    def encode(self, source: Tensor) -> Tensor:
-        self.encoded += 1
-        return source.clone()
-
-    def decode(self, target: Tensor, memory: Tensor) -> Tensor:
-        logits = torch.zeros(*target.shape, _VOCAB)
-        rows = zip(target.tolist(), memory.tolist(), strict=True)
-        for b, (read, source) in enumerate(rows):
-            for t in range(len(read)):
-                logits[b, t, self._next(read[: t + 1], source)] = 5.0
-        return logits
-
-    def _next(self, read: list[int], source: list[int]) -> int:
-        text = [i for i in reversed(source) if i != self.pad_id]
-        text = 9 * text if 10 in source else [*text, self.eos_id]
-        written = read[1:]
-        if read[0] != self.bos_id and written:
-            return 9  # not what it says to the newest word alone
-        if read[0] != self.bos_id or written[: len(text)] != text[: len(written)]:
-            return _LOST
-        return text[len(written)] if len(written) < len(text) else _GOES_ON
 
 
 class Written(NamedTuple):
@@ -56,7 +23,7 @@ class Written(NamedTuple):
 def _counted(
     answer: Callable[..., Tensor],
     /,
-    model: _Model,
+    model: Writer,
     source: Tensor,
     max_len: int,
     bos_id: int,
@@ -149,6 +116,25 @@ def _one_end(
     return target[:, 1:]
 
 
+def _swapped(
+    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
+) -> Tensor:
+    memory, target = model.encode(source), source.new_full((len(source), 1), bos_id)
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    while not ended.all() and target.size(1) <= max_len:
+        word = model.decode(memory, target)[:, -1].argmax(-1).masked_fill(ended, pad_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+        ended = ended | (word == eos_id)
+    return target[:, 1:]
+
+
+def _by_rows(
+    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
+) -> Tensor:
+    rows = [_write(model, row[None], max_len, bos_id, eos_id, pad_id)[0] for row in source]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
+
+
 def _without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
     ids = target[:, 1:]
     return ids.masked_fill(ids == eos_id, pad_id)
@@ -181,7 +167,7 @@ _ENDS = [[7, 0, 0, 0], [3, 4, 5, 6], [8, 9, 0, 0]]
 def _case(
     label: str, source: list[list[int]], max_len: int, ids: tuple[int, int, int] = (1, 2, 0)
 ) -> Case:
-    return Case(label, _Model(*ids), torch.tensor(source), max_len, *ids)
+    return Case(label, Writer(*ids), torch.tensor(source), max_len, *ids)
 
 
 GREEDY = Exercise(
@@ -198,6 +184,7 @@ GREEDY = Exercise(
         _case("three sentences, cut off at 3", _ENDS, 3),
         _case("a sentence that never ends, beside one that does", [[3, 10], [4, 0]], 6),
         _case("other ids: bos 6, eos 4, pad 2", [[3, 5, 7], [8, 2, 2]], 9, (6, 4, 2)),
+        _case("a sentence that says pad_id before its end", [[3, 13, 4], [5, 0, 0]], 9),
         _case("bos and eos are the same id", [[3, 5, 7], [8, 0, 0]], 9, (2, 2, 0)),
     ],
     mistakes={
@@ -213,10 +200,16 @@ GREEDY = Exercise(
                 remember=lambda model, source, target, memory: model.encode(target),
             ),
         ],
+        "the encoder runs once for every sentence: `model.encode` takes the whole batch": [
+            _by_rows,
+        ],
+        "target and memory have changed places: it is `model.decode(target, memory)`": [
+            _swapped,
+        ],
         "the encoder is never called: `model.encode(source)` makes the memory": [
             _but(encode=lambda model, source: source),
         ],
-        "the first token that the decoder reads is the padding id: it must be `bos_id`": [
+        "the first token that the decoder reads is not `bos_id` (but the padding id, say)": [
             _but(first=lambda bos_id, eos_id, pad_id: pad_id),
         ],
         "the first token that the decoder reads is the end token: it must be `bos_id`": [
@@ -279,6 +272,9 @@ GREEDY = Exercise(
         "the token of the beginning is taken for the end where both have the same id: look for the "
         "end in what was written": [
             _but(begun=lambda bos_id, eos_id: bos_id == eos_id),
+        ],
+        "padding is taken for the end: `eos_id` alone ends a sentence": [
+            _but(end=lambda ended, word, eos_id: ended | (word == eos_id) | (word == 0)),
         ],
         "the least probable word is taken: argmax, not argmin": [
             _but(newest=lambda logits: -logits[:, -1]),
