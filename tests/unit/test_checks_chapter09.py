@@ -6,7 +6,7 @@ from torch import nn
 
 from transformer_lib.blocks import DecoderLayer as LibraryLayer
 from transformer_lib.checks.chapter09 import check
-from transformer_lib.checks.chapter09.parts import FeedForward, MultiHeadAttention, Residual
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 from transformer_lib.pretrained import from_torch
 
 

@@ -11,28 +11,9 @@ from torch import Tensor, nn
 from transformer_lib.checks.chapter08.attending import MultiHeadAttention
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.parts import FeedForward, Residual
 
 _Sublayer = Callable[[Tensor], Tensor]
-
-
-class _FeedForward(nn.Module):
-    def __init__(self, d_model: int, d_ff: int) -> None:
-        super().__init__()
-        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.up(x).relu())
-
-
-class _Residual(nn.Module):
-    def __init__(self, d_model: int, pre_norm: bool) -> None:
-        super().__init__()
-        self.norm, self.pre_norm = nn.LayerNorm(d_model), pre_norm
-
-    def forward(self, x: Tensor, sublayer: _Sublayer) -> Tensor:
-        if self.pre_norm:
-            return x + sublayer(self.norm(x))
-        return self.norm(x + sublayer(x))
 
 
 class _EncoderLayer(nn.Module):
@@ -41,9 +22,9 @@ class _EncoderLayer(nn.Module):
     def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads)
-        self.feed_forward = _FeedForward(d_model, d_ff)
-        self.attention_residual = _Residual(d_model, self.order(pre_norm))
-        self.feed_forward_residual = _Residual(d_model, self.order(pre_norm))
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.attention_residual = Residual(d_model, self.order(pre_norm))
+        self.feed_forward_residual = Residual(d_model, self.order(pre_norm))
 
     def order(self, pre_norm: bool) -> bool:
         return pre_norm

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.checks.chapter09.parts import FeedForward, MultiHeadAttention, Residual
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 
 Mask = Tensor | None
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
+
 __all__ = ["DecoderLayer", "EncoderLayer", "Stack", "waves"]
 
 
@@ -18,54 +20,12 @@ def waves(length: int, d_model: int, first: int = 0) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
 
 
-class Attention(nn.Module):
-    def __init__(self, d_model: int, n_heads: int) -> None:
-        super().__init__()
-        self.in_proj = nn.Linear(d_model, 3 * d_model)
-        self.out_proj = nn.Linear(d_model, d_model)
-        self.n_heads = n_heads
-
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        weights, biases = self.in_proj.weight.chunk(3), self.in_proj.bias.chunk(3)
-        query, key, value = (
-            (given @ W.mT + b).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-            for given, W, b in zip((x, memory, memory), weights, biases, strict=True)
-        )
-        scores = query @ key.mT / query.size(-1) ** 0.5  # (B, H, T, S)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
-        mixed = scores.softmax(dim=-1) @ value
-        return self.out_proj(mixed.transpose(1, 2).flatten(-2))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, d_model: int, d_ff: int) -> None:
-        super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.up(x).relu())
-
-
-class Residual(nn.Module):
-    def __init__(self, d_model: int, pre_norm: bool) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.pre_norm = pre_norm
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre_norm:
-            return x + sublayer(self.norm(x))
-        return self.norm(x + sublayer(x))
-
-
 class EncoderLayer(nn.Module):
     """Self-attention, feed-forward."""
 
     def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
         super().__init__()
-        self.self_attention = Attention(d_model, n_heads)
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
         self.feed_forward = FeedForward(d_model, d_ff)
         self.attention_residual = Residual(d_model, pre_norm)
         self.feed_forward_residual = Residual(d_model, pre_norm)
@@ -80,8 +40,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
         super().__init__()
-        self.self_attention = Attention(d_model, n_heads)
-        self.cross_attention = Attention(d_model, n_heads)
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads)
         self.feed_forward = FeedForward(d_model, d_ff)
         self.self_residual = Residual(d_model, pre_norm)
         self.cross_residual = Residual(d_model, pre_norm)

@@ -1,4 +1,4 @@
-"""The parts that a decoder layer is made of: the shortest solutions of chapters 7 and 8."""
+"""The parts that layers are made of: the shortest solutions of chapters 7 and 8."""
 
 from __future__ import annotations
 
