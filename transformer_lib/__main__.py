@@ -74,6 +74,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
         training={name: given[name] for name in TRAIN_SETTINGS if name in given},
         vocab_size=args.vocab_size,
         max_tokens=args.max_tokens,
+        bpe_dropout=args.bpe_dropout,
         device=args.device,
         score_every=args.score_every,
         restart=args.restart,
@@ -100,11 +101,23 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     )
     if args.write is not None:
         args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    if args.limit is None:  # a part of a split compares with nothing: not worth a record
-        record: dict[str, Any] = score._asdict() | {"checkpoint": args.checkpoint}
-        record["decoding"] = None if reads_only else _decoding(args)
-        record_score(args.run, args.split, record)
-    _print_score(args.split, score)
+    scores = [score, *_other_scores(run.task, args, texts)]
+    for score in scores:
+        if args.limit is None:  # a part of a split compares with nothing: not worth a record
+            record: dict[str, Any] = score._asdict() | {"checkpoint": args.checkpoint}
+            record["decoding"] = None if reads_only else _decoding(args)
+            record_score(args.run, args.split, record)
+        _print_score(args.split, score)
+
+
+def _other_scores(name: str, args: argparse.Namespace, texts: list[str]) -> Iterator[Score]:
+    task = TASKS[name]
+    references = [target for _, target in task.load(args.split)[: args.limit]]
+    for compare in task.scores_too:
+        try:
+            yield compare(texts, references)
+        except ImportError as error:
+            print(f"{compare.__name__} is left out: {error}", file=sys.stderr)
 
 
 def _print_score(split: str, score: Score) -> None:

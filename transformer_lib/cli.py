@@ -181,6 +181,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--dropout", type=float, help="the preset's or the task's if not given")
     add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
+    add("--bpe-dropout", type=float, metavar="P", help="leave out each merge with probability P")
     add("--seed", type=_seed, help="of everything that is drawn (0)")
     add(
         "--set",

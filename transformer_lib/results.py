@@ -37,8 +37,8 @@ class Record:
             to a stop, with ``command started commit hardware versions``.
         history: as ``log.jsonl``.
         translations: as ``translations.json``: what the model wrote for each sentence.
-        scores: as ``scores.json``: for each split, and way of decoding it other than the usual,
-            ``metric value signature sentences checkpoint decoding``.
+        scores: as ``scores.json``: for each split, and metric and way of decoding it other than
+            the usual, ``metric value signature sentences checkpoint decoding``.
     """
 
     name: str
@@ -90,8 +90,8 @@ def recorded(name: str) -> Record:
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     """Add what was measured on a split to a run's ``scores.json``; an older score is replaced.
 
-    Greedy decoding with the best checkpoint stands under the name of the split. Others have a
-    line of their own, so that they can be compared.
+    Greedy decoding with the best checkpoint stands under the name of the split. Others, and the
+    task's second metric, have a line of their own, so that they can be compared.
     """
     path = check_path("folder", folder) / "scores.json"
     check_text("split", split)
@@ -99,6 +99,8 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
+    if score.get("metric") == "bleu_lowercased":
+        apart.insert(0, "lowercased")
     scores[", ".join([split, *apart])] = score
     try:
         text = json.dumps(scores, indent=2, ensure_ascii=False)

@@ -19,12 +19,12 @@ from torch import nn
 
 from transformer_lib.arguments import check_count, check_path, check_type, naming
 from transformer_lib.config import ModelConfig
-from transformer_lib.data import Batches, TextBatches, Tokenizer
+from transformer_lib.data import Tokenizer
 from transformer_lib.data.checking import texts as strings
 from transformer_lib.data.files import replacing
 from transformer_lib.decoding import greedy
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.recipes import TASKS, Pairs, Score, Task
+from transformer_lib.recipes import TASKS, Score, Task, make_batches
 from transformer_lib.results import circumstances
 from transformer_lib.texts import Decode, complete, translate
 from transformer_lib.training import (
@@ -107,7 +107,7 @@ class Run:
         check_count("limit", limit, optional=True)
         pairs = task.load(split)[:limit]
         if task.score is None:
-            batches = _batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
+            batches = make_batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
             value = evaluate(self.model, batches)["perplexity"]
             pieces = f"per token, {self.tokenizer.vocab_size:,} pieces"
             return Score("perplexity", value, pieces, len(pairs)), []
@@ -128,6 +128,7 @@ def train(
     training: dict[str, Any] | None = None,
     vocab_size: int | None = None,
     max_tokens: int | None = None,
+    bpe_dropout: float | None = None,
     device: str = "auto",
     score_every: int | None = None,
     restart: bool = False,
@@ -144,6 +145,7 @@ def train(
         model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, over those of
             preset and task.
         vocab_size, max_tokens: size of the vocabulary, and of a batch per side, over the task's.
+        bpe_dropout: of the training pairs, see :class:`~transformer_lib.data.BpeDropout`.
         device: ``"auto"`` is the GPU if there is one.
         score_every: epochs between two scores of the validation split, which take longer than
             its loss; None never scores.
@@ -190,14 +192,17 @@ def train(
         "batch_size": None if max_tokens else recipe.batch_size,
     }
     settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
+    settings["bpe_dropout"] = bpe_dropout
     settings |= {"model": asdict(model_config), "train": asdict(config)}
     former = _read_settings(folder) if going_on else {}
     if going_on:
         processes = former["sessions"][-1].get("processes", 1)
         check_same_run(folder, _identity(former, processes), _identity(settings, ranks.size))
 
-    train_batches = _batches(recipe, tokenizer, train_pairs, seed=config.seed, **sizes)
-    val_batches = _batches(recipe, tokenizer, val_pairs, shuffle=False, **sizes)
+    train_batches = make_batches(
+        recipe, tokenizer, train_pairs, bpe_dropout, seed=config.seed, **sizes
+    )
+    val_batches = make_batches(recipe, tokenizer, val_pairs, shuffle=False, **sizes)
     torch.manual_seed(config.seed)
     net = _model(recipe, model_config).to(place)
     if ranks.first:
@@ -248,16 +253,6 @@ def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
     return DecoderOnly(config) if task.language_model else Transformer(config)
 
 
-def _batches(
-    task: Task, tokenizer: Tokenizer, pairs: Pairs, **options: Any
-) -> Batches | TextBatches:
-    if task.language_model:
-        texts = [tokenizer.encode(prompt + rest) for prompt, rest in pairs]
-        return TextBatches(texts, **options)
-    ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
-    return Batches(ids, **options)
-
-
 def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
     _one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
     if checkpoint in CHECKPOINTS:
@@ -270,7 +265,7 @@ def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
 
 def _identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
-    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size")
+    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout")
     flat: dict[str, Any] = {name: settings.get(name) for name in names}
     # Through the classes, which know the defaults of what an older run has not recorded.
     model = asdict(ModelConfig(**settings["model"]))

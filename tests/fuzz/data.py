@@ -170,6 +170,27 @@ def _(draw: random.Random) -> Call:
     return Call(given, run=tokenizer().encode, extra=extra)
 
 
+@cache
+def merging() -> Tokenizer:
+    return Tokenizer.train_bpe(["low low lower", "newest newest"], vocab_size=265)
+
+
+@call(data.BpeDropout)
+def _(draw: random.Random) -> Call:
+    extra = {"tokenizer": [tokenizer()], "dropout": [1, 1.0, -0.1]}
+    return Call({"tokenizer": merging(), "dropout": 0.5}, extra=extra)
+
+
+@call(data.BpeDropout.encode)
+def _(draw: random.Random) -> Call:
+    def check(result: list[int], given: dict[str, Any]) -> None:
+        assert merging().decode(result) == given["text"]
+
+    given = {"text": "lowest", "draw": random.Random(1)}
+    extra = {"text": ["\ud800", "a\0b", "<eos>", "ß" * 50]}
+    return Call(given, run=data.BpeDropout(merging(), 0.5).encode, check=check, extra=extra)
+
+
 @call(data.Tokenizer.decode)
 def _(draw: random.Random) -> Call:
     return Call({"ids": [4, 5, 6, 2]}, run=tokenizer().decode, extra={"ids": [[2**64], [10**9]]})
@@ -277,6 +298,16 @@ def _(draw: random.Random) -> Call:
 
 
 @call(recipes.bleu)
+def _(draw: random.Random) -> Call:
+    given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
+
+    def check(result: Any, given: dict[str, Any]) -> None:
+        assert 0 <= result.value <= 100.001
+
+    return Call(given, check=check)
+
+
+@call(recipes.bleu_lowercased)
 def _(draw: random.Random) -> Call:
     given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
 

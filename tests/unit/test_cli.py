@@ -518,3 +518,33 @@ def test_bleu_is_cased_detokenized_and_signed() -> None:
     assert (name, round(value, 6), count) == ("bleu", 100, 1)
     assert "case:mixed" in signature and "tok:13a" in signature
     assert recipes.bleu(["ein mann fährt rad."], ["Ein Mann fährt Rad."])[1] < 60
+
+
+def test_lowercased_bleu_is_of_moses_tokens() -> None:
+    name, value, signature, count = recipes.bleu_lowercased(
+        ["ein mann fährt, „rad“."], ['Ein Mann fährt, "Rad".']
+    )
+    assert (name, round(value, 6), count) == ("bleu_lowercased", 100, 1)
+    assert "case:lc" in signature and "tok:sacremoses" in signature
+    # Five pieces, ein mann fährt rad and the period: one of each order of n-gram is wrong.
+    assert recipes.bleu_lowercased(["ein mann fährt auto."], ["Ein Mann fährt Rad."])[1] < 60
+
+
+def test_captions_are_scored_in_two_ways(tmp_path: Path, monkeypatch, capsys) -> None:
+    pairs = [("A man.", "Ein Mann."), ("A dog.", "Ein Hund.")] * 5
+    task = replace(TASKS["multi30k"], load=lambda split: pairs)
+    monkeypatch.setitem(TASKS, "multi30k", task)
+    arguments = "--steps 1 --vocab-size 270 --bpe-dropout 0.2 --set d_model=8 --set n_heads=2"
+    run = ["--output", str(tmp_path), "--quiet"]
+    assert main(["train", "--task", "multi30k", *arguments.split(), *run]) == 0
+    assert json.loads((tmp_path / "config.json").read_text())["bpe_dropout"] == 0.2
+    assert main(["evaluate", "--run", str(tmp_path), "--beam", "2", "--quiet"]) == 0
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    searched = "beam 2, length penalty 0.6"
+    assert list(scores) == [f"val, {searched}", f"val, lowercased, {searched}"]
+    capsys.readouterr()
+    # Without sacremoses the first score is there all the same, and it is said what is not.
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    assert main(["evaluate", "--run", str(tmp_path), "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert "bleu " in out and "bleu_lowercased is left out" in err

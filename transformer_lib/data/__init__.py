@@ -14,6 +14,7 @@ from transformer_lib.data.batching import (
     collate_texts,
     pad,
 )
+from transformer_lib.data.bpe_dropout import BpeDropout
 from transformer_lib.data.download import DownloadError, fetch
 from transformer_lib.data.sampler import TokenBatchSampler
 from transformer_lib.data.tasks import copy_pairs, number_word_pairs, number_words, split_pairs
@@ -26,6 +27,7 @@ __all__ = [
     "UNK",
     "Batch",
     "Batches",
+    "BpeDropout",
     "DownloadError",
     "TextBatch",
     "TextBatches",

@@ -1,6 +1,7 @@
 """Id lists to padded batches: pairs for a translator, texts for a language model."""
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -133,11 +134,14 @@ class Batches:
         batch_size: batches of that many pairs, the last one what is left. Give one of the two.
         seed: of the order.
         shuffle: False gives the same batches in each epoch; with `batch_size`, in the order given.
+        redraw: gives pair i anew in each epoch, with the random numbers that it is handed:
+            `BpeDropout` on both sides, say. `pairs` still decide which come together, so a
+            batch may then exceed `max_tokens`.
 
     Raises:
         ValueError: there are no pairs, a pair is too long, or not exactly one size was given; and
             as `collate`.
-        TypeError: as `collate`; or a number is no int.
+        TypeError: as `collate`; or a number is no int, or `redraw` no function.
 
     Example:
         >>> batches = Batches([([4], [5])] * 10, batch_size=4)
@@ -153,8 +157,12 @@ class Batches:
         batch_size: int | None = None,
         seed: int = 0,
         shuffle: bool = True,
+        redraw: Callable[[int, random.Random], tuple[Ids, Ids]] | None = None,
     ):
         self.pairs = _checked_pairs(pairs)
+        if redraw is not None and not callable(redraw):
+            raise TypeError(f"redraw must be a function, got {type(redraw).__name__}")
+        self._redraw = redraw
         # + 1: <bos> in front of the target, or <eos> behind it.
         lengths = [(len(source), len(target) + 1) for source, target in self.pairs]
         self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
@@ -166,7 +174,14 @@ class Batches:
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from number `start` on, to go on where a run was stopped."""
         order = self._order.epoch(epoch, start)
-        return (_pair_batch([self.pairs[i] for i in batch]) for batch in order)
+        if self._redraw is None:
+            return (_pair_batch([self.pairs[i] for i in batch]) for batch in order)
+        return (collate([self._drawn(i, epoch) for i in batch]) for batch in order)
+
+    def _drawn(self, i: int, epoch: int) -> tuple[Ids, Ids]:
+        # A function of seed, epoch and pair alone, as the order is: nothing to save for a resume.
+        assert self._redraw is not None
+        return self._redraw(i, random.Random(f"seed {self._order.seed}, epoch {epoch}, pair {i}"))
 
 
 class TextBatches:

@@ -1,0 +1,106 @@
+"""Merges that are left out: the text stays, and the shares are those of the algorithm."""
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_lib.data import Batches, BpeDropout, Tokenizer
+from transformer_lib.recipes import TASKS, make_batches
+
+TEXT = "low low low low low lower lower newest newest newest widest über Straße"
+TOKENIZER = Tokenizer.train_bpe([TEXT], vocab_size=270)
+
+
+@given(st.text(max_size=30), st.integers(0, 99))
+def test_every_spelling_is_the_text(text, seed):
+    ids = BpeDropout(TOKENIZER, 0.4).encode(text, random.Random(seed))
+    assert TOKENIZER.decode(ids) == text
+
+
+@given(st.text(max_size=30))
+def test_nothing_left_out_is_the_tokenizers_own_encoding(text):
+    draw = random.Random(0)
+    assert BpeDropout(TOKENIZER, 0).encode(text, draw) == TOKENIZER.encode(text)
+    assert BpeDropout(TOKENIZER, 0).encode(TEXT, draw) == TOKENIZER.encode(TEXT)
+
+
+def test_shares_are_those_of_the_algorithm():
+    # " ab" has one merge, (a, b): it is made unless it is passed over, once.
+    tokenizer = Tokenizer.train_bpe(["xab yab zab"], vocab_size=261)
+    assert tokenizer.tokens(tokenizer.encode("ab")) == ["▁", "ab"]
+    spell, draw = BpeDropout(tokenizer, 0.3), random.Random(0)
+    found = Counter(len(spell.encode("ab", draw)) for _ in range(10_000))
+    assert found.keys() == {2, 3}
+    assert found[3] / 10_000 == pytest.approx(0.3, abs=0.02)
+
+
+def test_the_first_learned_is_looked_at_first():
+    # In "lowest", "lo" was learned before "es"; with both passed over nothing else can be merged.
+    spell, draw = BpeDropout(TOKENIZER, 0.5), random.Random(3)
+    found = {tuple(TOKENIZER.tokens(spell.encode("low", draw))) for _ in range(200)}
+    assert {("▁low",), ("▁", "l", "o", "w")} <= found
+
+
+def test_the_same_random_numbers_give_the_same_spelling():
+    spell = BpeDropout(TOKENIZER, 0.5)
+    first, second = (
+        [spell.encode(TEXT, draw) for _ in range(3)] for draw in map(random.Random, (7, 7))
+    )
+    assert first == second and first[0] != first[1]
+
+
+def test_a_tokenizer_without_merges():
+    with pytest.raises(ValueError, match="tokenizer must have merges"):
+        BpeDropout(Tokenizer.characters(["abc"]), 0.1)
+    with pytest.raises(ValueError, match="bpe_dropout: tokenizer must have merges"):
+        make_batches(
+            TASKS["number-words"], Tokenizer.characters(["a"]), [("a", "a")], 0.1, batch_size=1
+        )
+    with pytest.raises(ValueError, match="bpe_dropout must be left out"):
+        make_batches(TASKS["captions"], TOKENIZER, [("", "low")], 0.1, batch_size=1)
+
+
+def same(first, second):
+    return all(
+        torch.equal(a, b)
+        for x, y in zip(first, second, strict=True)
+        for a, b in zip(x, y, strict=True)
+    )
+
+
+def test_pairs_drawn_anew_in_each_epoch():
+    pairs = [("low lower newest", "widest low")] * 4
+    batches = make_batches(TASKS["multi30k"], TOKENIZER, pairs, 0.5, batch_size=2, seed=3)
+    first, again, second = (list(batches.epoch(number)) for number in (0, 0, 1))
+    assert same(first, again)
+    assert not all(x.source.equal(y.source) for x, y in zip(first, second, strict=True))
+    # Where a run was stopped, it goes on with the same spellings.
+    assert same(list(batches.epoch(0, 1)), first[1:])
+    for batch in first:
+        for row in batch.source.tolist():
+            assert TOKENIZER.decode(row) == "low lower newest"
+        for row in batch.labels.tolist():
+            assert TOKENIZER.decode(row) == "widest low"
+
+
+def test_another_seed_draws_other_spellings():
+    pairs = [("low lower newest widest", "widest")]
+    one, two = (
+        make_batches(TASKS["multi30k"], TOKENIZER, pairs, 0.5, batch_size=1, seed=seed)
+        for seed in (1, 2)
+    )
+    assert [b.source.tolist() for e in range(3) for b in one.epoch(e)] != [
+        b.source.tolist() for e in range(3) for b in two.epoch(e)
+    ]
+
+
+def test_what_is_drawn_is_checked():
+    batches = Batches([([4], [5])], batch_size=1, redraw=lambda i, draw: ([], [5]))
+    with pytest.raises(ValueError, match="source of pair 0 of pairs must not be empty"):
+        list(batches.epoch(0))
+    with pytest.raises(TypeError, match="redraw must be a function"):
+        Batches([([4], [5])], batch_size=1, redraw=3)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,86 @@
+"""Byte-pair encoding that now and then forgets a merge: one word, met in many spellings."""
+
+import json
+import random
+from functools import lru_cache
+from itertools import pairwise
+
+from transformer_lib.arguments import check_number, check_type
+from transformer_lib.data.checking import check_text
+from transformer_lib.data.tokenizer import Tokenizer
+
+
+class BpeDropout:
+    r"""Encode a text with a byte-pair encoding whose merges are each left out with probability p.
+
+    A word starts as its bytes. At each step the merges that are possible there are looked at in
+    the order in which they were learned; each is passed over with probability `dropout`, and the
+    first one that is not is made. When all are passed over, or none is possible, the word is done.
+    With `dropout` 0 that is the tokenizer's own encoding. Whatever the pieces, `tokenizer.decode`
+    gives the same text.
+
+    For training only: a model that has met rare words in several spellings knows their parts
+    better. What is translated later is encoded without it.
+
+    Args:
+        tokenizer: made with `Tokenizer.train_bpe`.
+        dropout: p, in [0, 1); 0.1 in the paper.
+
+    Raises:
+        TypeError: `tokenizer` is none, or `dropout` is no number.
+        ValueError: `tokenizer` has no merges, as one of characters; `dropout` outside [0, 1).
+
+    Source:
+        Provilkov et al. (2020), *BPE-Dropout: Simple and Effective Subword Regularization*,
+        algorithm 1.
+
+    Example:
+        >>> text = "low low low low low lower lower newest newest newest widest"
+        >>> tokenizer = Tokenizer.train_bpe([text], vocab_size=265)
+        >>> spell, draw = BpeDropout(tokenizer, 0.3), random.Random(1)
+        >>> for _ in range(3):
+        ...     tokenizer.tokens(spell.encode("lowest", draw))
+        ['▁low', 'est']
+        ['▁', 'lo', 'w', 'e', 's', 't']
+        ['▁low', 'e', 's', 't']
+    """
+
+    def __init__(self, tokenizer: Tokenizer, dropout: float):
+        check_type("tokenizer", tokenizer, Tokenizer)
+        check_number("dropout", dropout, 0, 1)
+        inside = tokenizer._tokenizer
+        model = json.loads(inside.to_str())["model"]
+        if not model["merges"]:
+            raise ValueError("tokenizer must have merges, as one of Tokenizer.train_bpe; it has 0")
+        # As "a b" up to tokenizers 0.19, as ["a", "b"] since.
+        pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+        self.dropout = dropout
+        self._rank = {(first, second): rank for rank, (first, second) in enumerate(pairs)}
+        self._id: dict[str, int] = model["vocab"]
+        self._normalizer, self._pre_tokenizer = inside.normalizer, inside.pre_tokenizer
+        self._words = lru_cache(maxsize=2**17)(self._split)
+
+    def encode(self, text: str, draw: random.Random) -> list[int]:
+        """The ids of `text`, with merges left out as `draw` has it: other ones at each call.
+
+        Raises:
+            TypeError: `text` is no string, or `draw` no `random.Random`.
+        """
+        check_text("text", text)
+        check_type("draw", draw, random.Random)
+        return [self._id[piece] for word in self._words(text) for piece in self._pieces(word, draw)]
+
+    def _split(self, text: str) -> list[str]:
+        normal = self._normalizer.normalize_str(text)
+        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
+
+    def _pieces(self, word: str, draw: random.Random) -> list[str]:
+        pieces, rank, dropout = list(word), self._rank, self.dropout
+        while True:
+            possible = [(rank[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in rank]
+            for _, i in sorted(possible):
+                if draw.random() >= dropout:
+                    pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+                    break
+            else:
+                return pieces
