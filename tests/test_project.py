@@ -71,6 +71,7 @@ LAYERS = {
     "pretrained": 4,
     "results": 3,
     "texts": 4,
+    "run_folder": 4,
     "runs": 5,
     "cli": 5,
     "figures": 5,

@@ -92,7 +92,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
 
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = Run.load(args.run, args.checkpoint, args.device)
+    run = Run.together(args.run, args.checkpoint, args.device)
     reads_only = TASKS[run.task].score is None
     if reads_only and (args.beam or args.write):
         raise ValueError(f"{run.task} is scored by perplexity: no --beam and nothing to --write")
@@ -106,7 +106,9 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
         if args.limit is None:  # a part of a split compares with nothing: not worth a record
             record: dict[str, Any] = score._asdict() | {"checkpoint": args.checkpoint}
             record["decoding"] = None if reads_only else _decoding(args)
-            record_score(args.run, args.split, record)
+            if others := [folder.name for folder in args.run[1:]]:
+                record["together"] = "with " + " and ".join(others)
+            record_score(args.run[0], args.split, record)
         _print_score(args.split, score)
 
 
@@ -169,10 +171,10 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
 
 
 def _load(args: argparse.Namespace, language_model: bool) -> Run:
-    run = Run.load(args.run, args.checkpoint, args.device)
+    run = Run.together(args.run, args.checkpoint, args.device)
     if TASKS[run.task].language_model != language_model:
         does, other = ("translates", "translate") if language_model else ("continues", "generate")
-        raise ValueError(f"{args.run} learned {run.task}: it {does} texts, with {other}")
+        raise ValueError(f"{args.run[0]} learned {run.task}: it {does} texts, with {other}")
     return run
 
 

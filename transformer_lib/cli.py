@@ -67,7 +67,12 @@ of the training (TrainConfig explains them):
 EVALUATE = """\
 Score a run on a split: cased, detokenized sacreBLEU with its signature for multi30k,
 perplexity for captions, exact match in percent for the others. The score of a whole split is
-kept in the run's scores.json, with how it was decoded."""
+kept in the run's scores.json, with how it was decoded.
+
+Runs from different seeds do better together: their probabilities are averaged at each step, and the
+score is kept with the first.
+
+  python -m transformer_lib evaluate --run runs/s0 --run runs/s1 --run runs/s2 --beam 5"""
 
 TRANSLATE = """\
 Translate the sentences given, or the lines of the standard input:
@@ -110,7 +115,13 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     trained = argparse.ArgumentParser(add_help=False, parents=[common])
-    trained.add_argument("--run", type=Path, required=True, help="folder of a trained run")
+    trained.add_argument(
+        "--run",
+        type=Path,
+        required=True,
+        action="append",
+        help="folder of a trained run; given again, the runs decide together",
+    )
     trained.add_argument(
         "--checkpoint",
         choices=("best", "last", "average"),

@@ -101,6 +101,7 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
     if score.get("metric") == "bleu_lowercased":
         apart.insert(0, "lowercased")
+    apart += [score["together"]] if "together" in score else []
     scores[", ".join([split, *apart])] = score
     try:
         text = json.dumps(scores, indent=2, ensure_ascii=False)

@@ -7,8 +7,7 @@ state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,27 +20,23 @@ from transformer_lib.arguments import check_count, check_path, check_type, namin
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.data.checking import texts as strings
-from transformer_lib.data.files import replacing
-from transformer_lib.decoding import greedy
+from transformer_lib.decoding import Ensemble, greedy
 from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.recipes import TASKS, Score, Task, make_batches
 from transformer_lib.results import circumstances
+from transformer_lib.run_folder import identity, one_of, read_settings, weights, write_settings
 from transformer_lib.texts import Decode, complete, translate
 from transformer_lib.training import (
     History,
     TrainConfig,
-    average_checkpoints,
     evaluate,
     fit,
-    load_checkpoint,
     local_device,
 )
 from transformer_lib.training.distributed import join
 from transformer_lib.training.state import check_same_run
 
 __all__ = ["Run", "train", "translate"]
-
-CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
 
 @dataclass
@@ -50,7 +45,7 @@ class Run:
 
     task: str
     tokenizer: Tokenizer
-    model: Transformer | DecoderOnly
+    model: Transformer | DecoderOnly | Ensemble
 
     @classmethod
     def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
@@ -66,10 +61,10 @@ class Run:
             ValueError: a file is damaged.
         """
         folder = check_path("folder", folder)
-        settings = _read_settings(folder)
+        settings = read_settings(folder)
         model = _model(_task(settings["task"]), ModelConfig(**settings["model"]))
         try:
-            model.load_state_dict(_weights(folder, checkpoint))
+            model.load_state_dict(weights(folder, checkpoint))
         except RuntimeError as error:  # every name that is missing or too many, in many lines
             raise ValueError(
                 f"{folder} holds other weights than its config.json says, or those of another "
@@ -77,6 +72,32 @@ class Run:
             ) from error
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         return cls(settings["task"], tokenizer, model.to(local_device(device)).eval())
+
+    @classmethod
+    def together(
+        cls, folders: Sequence[str | Path], checkpoint: str = "best", device: str = "auto"
+    ) -> Run:
+        """Read several runs as one, an :class:`~transformer_lib.decoding.Ensemble`.
+
+        Args:
+            folders: of runs of one task with one vocabulary; a single one is that run.
+            checkpoint, device: as of :meth:`load`.
+
+        Raises:
+            FileNotFoundError, ValueError: as :meth:`load`; no folder; another task or vocabulary.
+        """
+        check_type("folders", folders, list)
+        if not folders:
+            raise ValueError("folders must hold at least one run, got none")
+        first, *others = runs = [cls.load(folder, checkpoint, device) for folder in folders]
+        for folder, run in zip(folders[1:], others, strict=True):
+            if (run.task, run.tokenizer) != (first.task, first.tokenizer):
+                raise ValueError(
+                    f"folders must be of one task and vocabulary; {folder} has another"
+                )
+        if not others:
+            return first
+        return cls(first.task, first.tokenizer, Ensemble([run.model for run in runs]))
 
     def answer(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Translate sentences or continue prompts, whichever the model has learned.
@@ -103,7 +124,7 @@ class Run:
             ValueError: a split that the task does not have, or that was trained on.
         """
         task = TASKS[self.task]
-        _one_of("split", split, task.splits)
+        one_of("split", split, task.splits)
         check_count("limit", limit, optional=True)
         pairs = task.load(split)[:limit]
         if task.score is None:
@@ -161,7 +182,7 @@ def train(
         ValueError: an unfit setting, or a folder that holds a run of other settings.
     """
     folder, recipe = check_path("folder", folder), _task(task)
-    _one_of("preset", preset, ("tiny", "base", "big"))
+    one_of("preset", preset, ("tiny", "base", "big"))
     check_count("max_tokens", max_tokens, optional=True)
     check_count("score_every", score_every, optional=True)
     for name, value in (("model", model), ("training", training), ("command", command)):
@@ -194,10 +215,10 @@ def train(
     settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
     settings["bpe_dropout"] = bpe_dropout
     settings |= {"model": asdict(model_config), "train": asdict(config)}
-    former = _read_settings(folder) if going_on else {}
+    former = read_settings(folder) if going_on else {}
     if going_on:
         processes = former["sessions"][-1].get("processes", 1)
-        check_same_run(folder, _identity(former, processes), _identity(settings, ranks.size))
+        check_same_run(folder, identity(former, processes), identity(settings, ranks.size))
 
     train_batches = make_batches(
         recipe, tokenizer, train_pairs, bpe_dropout, seed=config.seed, **sizes
@@ -211,7 +232,7 @@ def train(
         folder.mkdir(parents=True, exist_ok=True)
         if not going_on:
             tokenizer.save(folder / "tokenizer.json")
-        _write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
+        write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
         say(
             f"{task}, {preset}: {sum(p.numel() for p in net.parameters()):,} parameters, "
             f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} texts in "
@@ -239,56 +260,13 @@ def train(
     )
 
 
-def _one_of(name: str, value: Any, known: Iterable[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
-
-
 def _task(name: str) -> Task:
-    _one_of("task", name, TASKS)
+    one_of("task", name, TASKS)
     return TASKS[name]
 
 
 def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
     return DecoderOnly(config) if task.language_model else Transformer(config)
-
-
-def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
-    _one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
-    if checkpoint in CHECKPOINTS:
-        return load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"]
-    kept = sorted(folder.glob("step-*.pt"))
-    if not kept:
-        raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
-    return average_checkpoints(kept)
-
-
-def _identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
-    """What must be equal for two runs to be one: all, but how long and how often to report."""
-    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout")
-    flat: dict[str, Any] = {name: settings.get(name) for name in names}
-    # Through the classes, which know the defaults of what an older run has not recorded.
-    model = asdict(ModelConfig(**settings["model"]))
-    flat |= {f"model.{name}": value for name, value in model.items()}
-    flat |= TrainConfig(**settings["train"]).arithmetic()
-    flat["accumulate"] = processes * flat["accumulate"]  # batches per update
-    return json.loads(json.dumps(flat))  # from a file or not: no tuples
-
-
-def _read_settings(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no run: there is no {path.name} in it")
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        return {"task": settings["task"], "model": settings["model"]} | settings
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
-    with replacing(folder / "config.json") as file:
-        file.write(json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def _now() -> str:

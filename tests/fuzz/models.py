@@ -396,6 +396,28 @@ def decoding_call(draw: random.Random, **options: Any) -> Call:
     return Call(given | {"pad_id": 0} | options, check=decoded, extra=extra)
 
 
+def two() -> list[models.Transformer]:
+    draw = random.Random(0)
+    return [translator(models.Transformer, draw).eval() for _ in range(2)]
+
+
+@call(decoding.Ensemble)
+def _(draw: random.Random) -> Call:
+    return Call({"models": two()}, extra={"models": [two()[:1], [*two(), nn.Linear(2, 3)]]})
+
+
+@call(decoding.Ensemble.start)
+def _(draw: random.Random) -> Call:
+    return Call({"source": ids(3)}, run=decoding.Ensemble(two()).start)
+
+
+@call(decoding.Ensemble.step)
+def _(draw: random.Random) -> Call:
+    together = decoding.Ensemble(two())
+    given = {"tokens": torch.tensor([1] * B), "state": together.start(ids(3))}
+    return Call(given, run=together.step)
+
+
 @call(decoding.greedy)
 def _(draw: random.Random) -> Call:
     return decoding_call(draw)

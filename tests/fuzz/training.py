@@ -302,6 +302,12 @@ def _(draw: random.Random) -> Call:
     return Call(given, run=runs.Run.load, errors=MISSING, extra=extra)
 
 
+@call(runs.Run.together)
+def _(draw: random.Random) -> Call:
+    given = {"folders": [run_folder(), run_folder()], "checkpoint": "last", "device": "cpu"}
+    return Call(given, run=runs.Run.together, errors=MISSING, extra={"folders": [[]]})
+
+
 @cache
 def loaded() -> runs.Run:
     return runs.Run.load(run_folder(), "last", "cpu")

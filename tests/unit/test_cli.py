@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 import torch
 
 import transformer_lib
-from transformer_lib import recipes, runs, texts
+from transformer_lib import recipes, run_folder, runs, texts
 from transformer_lib.__main__ import _keep_freed_memory, _search, main
 from transformer_lib.cli import parse
 from transformer_lib.data import number_word_pairs
@@ -154,6 +155,29 @@ def test_evaluate_records_the_beam(folder: Path, tmp_path: Path) -> None:
     assert scores["val, beam 2, length penalty 0.6"]["decoding"] == "beam 2, length penalty 0.6"
 
 
+def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
+    others = [tmp_path / "a", tmp_path / "b"]
+    for other in others:
+        shutil.copytree(folder, other)
+        (other / "scores.json").unlink(missing_ok=True)
+    runs = [word for other in others for word in ("--run", str(other))]
+    assert main(["evaluate", *runs]) == 0
+    assert list(json.loads((others[0] / "scores.json").read_text())) == ["val, with b"]
+    assert not (others[1] / "scores.json").exists()
+    capsys.readouterr()
+    assert main(["translate", *runs, "forty-two"]) == 0
+    together = capsys.readouterr().out
+    assert main(["translate", "--run", str(folder), "forty-two"]) == 0
+    assert together == capsys.readouterr().out  # of twice the same
+    # Another vocabulary: the ids would mean other pieces.
+    tokenizer = json.loads((others[1] / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
+    (others[1] / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert main(["evaluate", *runs]) == 1
+    assert "must be of one task and vocabulary" in capsys.readouterr().err
+
+
 def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
     def said(*options: str) -> list[str]:
         assert main(["generate", "--run", str(lines), "--max-tokens", "5", *options]) == 0
@@ -233,7 +257,7 @@ def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
 def test_a_record_from_before_a_setting_can_be_compared() -> None:
     """What an older run has not recorded is what was then the only way."""
     settings = {"task": "copy", "model": {"vocab_size": 9}, "train": {"epochs": 3}}
-    identity = runs._identity(settings, processes=1)
+    identity = run_folder.identity(settings, processes=1)
     assert identity["model.positions"] == "sinusoidal" and identity["clip_norm"] == 1.0
 
 

@@ -175,6 +175,14 @@ class Tokenizer:
         pieces = (self._tokenizer.id_to_token(i) or "" for i in self._known(ids))
         return [self._piece_decoder.decode([piece]).replace(" ", "▁") for piece in pieces]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether they encode alike: the same pieces, ids and merges."""
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self._tokenizer.to_str() == other._tokenizer.to_str()
+
+    __hash__ = None  # type: ignore[assignment]
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
         with replacing(check_path("path", path)) as file:

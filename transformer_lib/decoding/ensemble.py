@@ -1,0 +1,89 @@
+"""Several models that decide together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.decoding.protocol import StepModel, log_probabilities
+
+__all__ = ["Ensemble"]
+
+
+@dataclass
+class States:
+    """The states of all members, which are reordered together."""
+
+    of: list[Any]
+
+    def reorder(self, index: Tensor) -> None:
+        for state in self.of:
+            state.reorder(index)
+
+
+class Ensemble(nn.Module):
+    r"""Several models as one: at each step, the mean of their probabilities.
+
+    .. math:: p(y) = \frac{1}{n} \sum_{i=1}^{n} p_i(y)
+
+    Models that were trained from different seeds seldom make the same mistake. All of them read
+    the same ids, so they must share one vocabulary. It costs what all of them cost.
+
+    Args:
+        models: two or more modules that :func:`~transformer_lib.decoding.greedy` could use by
+            themselves. The first one's ``config``, if it has one, is the ensemble's.
+
+    Raises:
+        TypeError: ``models`` is no list of modules with ``start`` and ``step``.
+        ValueError: fewer than two; vocabularies of different size.
+
+    Source:
+        Sutskever et al. (2014), *Sequence to Sequence Learning with Neural Networks*, section 3.4.
+
+    Example:
+        >>> from transformer_lib import ModelConfig, Transformer, greedy
+        >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20)
+        >>> three = Ensemble([Transformer(config) for _ in range(3)])
+        >>> greedy(three, torch.randint(3, 11, (2, 7)), max_len=5).ids.size(0)
+        2
+    """
+
+    def __init__(self, models: Sequence[StepModel]) -> None:
+        super().__init__()
+        if not isinstance(models, list | tuple):
+            raise TypeError(f"models must be a list of models, got {models!r}")
+        if len(models) < 2:
+            raise ValueError(f"models must be two or more, got {len(models)}")
+        for i, model in enumerate(models):
+            methods = (getattr(model, "start", None), getattr(model, "step", None))
+            if not isinstance(model, nn.Module) or not all(map(callable, methods)):
+                raise TypeError(
+                    f"models must be modules with start and step; "
+                    f"at {i} there is a {type(model).__name__}"
+                )
+        configs = [getattr(model, "config", None) for model in models]
+        sizes = {getattr(config, "vocab_size", None) for config in configs}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"models must have one vocabulary, got sizes {sorted(map(str, sizes))}"
+            )
+        self.models, self.config = nn.ModuleList(models), configs[0]  # pyright: ignore
+
+    def start(self, source: Tensor) -> States:
+        """Source ids ``(B, S)`` to the states of all models."""
+        return States([model.start(source) for model in self.models])  # pyright: ignore
+
+    def step(self, tokens: Tensor, state: States) -> tuple[Tensor, States]:
+        """Newest tokens ``(B,)`` to the log of the mean probabilities, ``(B, vocab_size)``."""
+        if not isinstance(state, States):
+            raise TypeError(f"state must come from this ensemble's start, got {state!r}")
+        found = []
+        for i, model in enumerate(self.models):
+            logits, state.of[i] = model.step(tokens, state.of[i])  # pyright: ignore
+            found.append(log_probabilities(logits, tokens))
+        return torch.stack(found).logsumexp(0) - math.log(len(found)), state

@@ -1,0 +1,58 @@
+"""A run's folder: its settings, its weights, and whether another run may go on in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.data.files import replacing
+from transformer_lib.training import TrainConfig, average_checkpoints, load_checkpoint
+
+CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
+    one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
+    if checkpoint in CHECKPOINTS:
+        return load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"]
+    kept = sorted(folder.glob("step-*.pt"))
+    if not kept:
+        raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
+    return average_checkpoints(kept)
+
+
+def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
+    """What must be equal for two runs to be one: all, but how long and how often to report."""
+    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout")
+    flat: dict[str, Any] = {name: settings.get(name) for name in names}
+    # Through the classes, which know the defaults of what an older run has not recorded.
+    model = asdict(ModelConfig(**settings["model"]))
+    flat |= {f"model.{name}": value for name, value in model.items()}
+    flat |= TrainConfig(**settings["train"]).arithmetic()
+    flat["accumulate"] = processes * flat["accumulate"]  # batches per update
+    return json.loads(json.dumps(flat))  # from a file or not: no tuples
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} holds no run: there is no {path.name} in it")
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        return {"task": settings["task"], "model": settings["model"]} | settings
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    with replacing(folder / "config.json") as file:
+        file.write(json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n")
