@@ -128,30 +128,53 @@ def test_agreement_on_some_cases_only_is_no_diagnosis(capsys):
 
 
 def test_errors_of_one_type_are_no_diagnosis_unless_they_say_the_same(capsys):
-    message = "shapes do not fit"
-
-    def fail(x, message=message):
+    def fail(message):
         raise RuntimeError(message)
 
     def identity(x):
-        if x.numel() > 2:
-            fail(x)
-        return x
+        return x if x.numel() <= 2 else fail("shapes do not fit")
 
-    identity_check = Checker(
+    for message, known in (("shapes do not fit", True), ("no such axis", False)):
+        identity_check = Checker(
+            Exercise(
+                name="identity",
+                reference=lambda x: x,
+                cases=[Case("two", torch.ones(2)), Case("four", torch.ones(4))],
+                mistakes={
+                    "the lengths are mixed up": lambda x, message=message: (
+                        x if x.numel() == 2 else fail(message)
+                    )
+                },
+                section="Itself",
+            )
+        )
+        assert ("the lengths are mixed up" in identity_check(identity).report) is known
+
+
+def test_what_an_exercise_brings_runs_once_on_each_case_however_many_answers_come():
+    ran = []
+
+    def noted(name, function):
+        def run(x):
+            ran.append(name)
+            return function(x)
+
+        return run
+
+    double_check = Checker(
         Exercise(
-            name="identity",
-            reference=lambda x: x,
-            cases=[Case("two", torch.ones(2)), Case("four", torch.ones(4))],
-            mistakes={
-                "the lengths are mixed up": lambda x: x if x.numel() == 2 else fail(x, message)
-            },
-            section="Itself",
+            name="double",
+            reference=noted("right", lambda x: 2 * x),
+            cases=[Case("one", torch.ones(1)), Case("three", 3 * torch.ones(3))],
+            mistakes={"squared": noted("squared", lambda x: x * x)},
+            section="Twice as much",
         )
     )
-    assert "the lengths are mixed up" in identity_check(identity).report
-    message = "no such axis"
-    assert "the lengths are mixed up" not in identity_check(identity).report
+    for _ in range(2):
+        assert "when squared" in double_check(named("double", lambda x: x**2)).report
+        assert double_check(named("double", lambda x: x + x))
+        assert "when squared" not in double_check(named("double", lambda x: x**3)).report
+    assert sorted(ran) == ["right", "right", "squared", "squared"]
 
 
 def test_without_a_diagnosis_evidence_and_input_are_of_one_case(capsys):

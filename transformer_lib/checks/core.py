@@ -20,7 +20,7 @@ from transformer_lib.checks.deadline import StillRunning
 from transformer_lib.checks.exercise import Case, Exercise
 from transformer_lib.checks.explain import explain_error, wrong_change
 from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.running import Outcome, lost, run, silent
+from transformer_lib.checks.running import Outcome, known, lost, run, silent
 
 __all__ = ["Case", "Checker", "Exercise", "Result"]
 
@@ -146,7 +146,7 @@ def _finding(
 ) -> _Finding | None:
     if outcome.error is not None:
         return _Finding(explain_error(exercise, answer, case, outcome.error))
-    right = run(exercise, exercise.reference, case)
+    right = known(exercise, exercise.reference, case)
     if right.error is not None:
         raise right.error
     yours = "Your function" if case.init is None else "Your module"
@@ -197,7 +197,7 @@ def _diagnose(
     for description, wrong in exercise.mistakes.items():
         for variant in wrong if isinstance(wrong, Sequence) else [wrong]:
             if all(
-                _agree(exercise, outcome, run(exercise, variant, case), messages=only_errors)
+                _agree(exercise, outcome, known(exercise, variant, case), messages=only_errors)
                 for case, outcome in zip(exercise.cases, outcomes, strict=True)
             ):
                 return description

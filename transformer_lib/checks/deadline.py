@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -35,9 +34,10 @@ def time_limit(seconds: float) -> Iterator[None]:
     # An exception may come between any two lines of what follows, in the midst of Event.set() or
     # Thread.join() too, and leave their locks held for ever. So: single calls into C, which it
     # cannot cut in two, and nothing that a second time would harm.
-    begun, inside = threading.Lock(), threading.Lock()
+    begun, inside, ended = threading.Lock(), threading.Lock(), threading.Lock()
     begun.acquire()
     inside.acquire()
+    ended.acquire()
     thrown: list[bool] = []
     over: list[bool] = []
 
@@ -49,6 +49,7 @@ def time_limit(seconds: float) -> Iterator[None]:
             throw(target, ctypes.py_object(StillRunning))
             pause = 0.1
         over.append(True)
+        ended.release()
 
     threading.Thread(target=watch, daemon=True).start()
     try:
@@ -60,7 +61,7 @@ def time_limit(seconds: float) -> Iterator[None]:
                 with suppress(RuntimeError):  # released already
                     inside.release()
                 while not over:
-                    time.sleep(0.0005)
+                    ended.acquire(timeout=0.01)  # to be woken; that it is so, `over` says
                 if not thrown:
                     break
                 # One may be on its way. Taking it back (throwing NULL) leaves the interpreter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -58,6 +58,9 @@ class Exercise:
     An answer is a function, or a subclass of `nn.Module` where the cases have an `init`: it is
     then built, given the weights of the reference, set to `eval()` and called.
 
+    Reference and mistakes run once on each case; what they give is kept for all answers to come:
+    they remember nothing.
+
     Args:
         name: name of the function or class the learner writes; `check` finds the exercise by it.
         reference: a right answer, called with each case's arguments. Its parameter names are
@@ -91,6 +94,8 @@ class Exercise:
     keeps: Sequence[str] = ()
     atol: float = ATOL
     seconds: float = 10.0
+    # What the reference and the mistakes give on the cases, once they have run (running.py).
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def inputs(self, case: Case) -> dict[str, Any]:
         """The case's arguments under the names that the exercise gives them."""

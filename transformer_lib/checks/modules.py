@@ -70,7 +70,7 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     """
     if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
         raise Flaw("class", "Your answer must be a class: a subclass of nn.Module.")
-    right, module = (_fresh(c, case) for c in (reference, answer))
+    right, module = _right(reference, case), _fresh(answer, case)
     _look_for_hidden(module)
     _look_for_repeated(module, right)
     pairs, note = _matched(right, module)
@@ -85,6 +85,12 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     module = module.to(dtype).eval()
     parameters = {name: mine for name, (_, mine) in pairs.items()}
     return Built(module, parameters, note, _count_calls(module))
+
+
+@functools.lru_cache(maxsize=64)
+def _right(reference: Any, case: Case) -> nn.Module:
+    """Made once for all answers: it is only looked at."""
+    return _fresh(reference, case)
 
 
 def _fresh(kind: Any, case: Case) -> nn.Module:
@@ -110,7 +116,7 @@ def _look_for_hidden(module: nn.Module) -> None:
     seen = {id(p) for p in module.parameters()}
     for prefix, part in module.named_modules():
         for attribute, value in vars(part).items():
-            if attribute in ("_parameters", "_buffers", "_modules"):
+            if attribute in ("_parameters", "_buffers", "_modules") or not _may_hold(value):
                 continue
             if any(id(p) not in seen for p in _trainable(value)):
                 name = f"{prefix}.{attribute}".lstrip(".")
@@ -120,6 +126,11 @@ def _look_for_hidden(module: nn.Module) -> None:
                     f"Your `{name}` is {what}, into which PyTorch does not look: `.parameters()` "
                     "does not see what is trained there, and no optimizer will change it.",
                 )
+
+
+def _may_hold(value: Any) -> bool:
+    full = isinstance(value, list | tuple | dict) and bool(value)
+    return full or isinstance(value, Tensor | nn.Module)
 
 
 def _trainable(value: Any) -> Iterator[Tensor]:
@@ -168,34 +179,36 @@ def _matched(
     right: nn.Module, module: nn.Module
 ) -> tuple[dict[str, tuple[Tensor, Tensor]], str | None]:
     wanted, mine = dict(right.named_parameters()), dict(module.named_parameters())
+    looks = {id(p): _looks(p) for p in (*wanted.values(), *mine.values())}
     found: dict[str, str] = {}
+    free = dict.fromkeys(mine)  # in order
     rules = (
         lambda theirs, yours: theirs == yours and _shape(wanted, theirs) == _shape(mine, yours),
-        lambda theirs, yours: _looks(wanted[theirs]) == _looks(mine[yours]),
+        lambda theirs, yours: looks[id(wanted[theirs])] == looks[id(mine[yours])],
         lambda theirs, yours: _shape(wanted, theirs) == _shape(mine, yours),
     )
     for fits in rules:
-        for theirs in wanted:
-            free = [name for name in mine if name not in found.values()]
+        for theirs in [name for name in wanted if name not in found]:
             name = next((name for name in free if fits(theirs, name)), None)
-            if theirs not in found and name is not None:
+            if name is not None:
                 found[theirs] = name
+                del free[name]
     missing = [name for name in wanted if name not in found]
-    extra = [name for name in mine if name not in found.values()]
+    extra = [*free]
     if missing or extra:
         raise Flaw(("fit", *missing, *sorted(_shape(mine, name) for name in extra)), _unfit(
             {name: wanted[name] for name in missing}, {name: mine[name] for name in extra}
         ))  # fmt: skip
     for theirs, yours in found.items():
-        start = _looks(wanted[theirs])[1]
-        if start is not None and _looks(mine[yours])[1] != start:
+        start = looks[id(wanted[theirs])][1]
+        if start is not None and looks[id(mine[yours])][1] != start:
             number = f"starts at {mine[yours].flatten()[0].item():.3g}"
             raise Flaw(("start", theirs), f"Your `{yours}` {number}, and that is not right.")
-    guessed = Counter(_looks(wanted[theirs]) for theirs in found if theirs != found[theirs])
+    guessed = Counter(looks[id(wanted[theirs])] for theirs in found if theirs != found[theirs])
     taken = [
         f"`{yours}` as {theirs}"
         for theirs, yours in found.items()
-        if theirs != yours and guessed[_looks(wanted[theirs])] > 1
+        if theirs != yours and guessed[looks[id(wanted[theirs])]] > 1
     ]
     note = f"(Your weights are taken in the order in which you make them: {', '.join(taken)}.)"
     return {name: (wanted[name], mine[found[name]]) for name in wanted}, note if taken else None
@@ -207,8 +220,11 @@ def _shape(parameters: dict[str, nn.Parameter], name: str) -> tuple[int, ...]:
 
 def _looks(parameter: Tensor) -> tuple[tuple[int, ...], float | None]:
     """Shape, and the number it starts at where that is one and the same everywhere."""
-    constant = parameter.numel() > 1 and bool((parameter == parameter.flatten()[0]).all())
-    return tuple(parameter.shape), parameter.flatten()[0].item() if constant else None
+    shape = tuple(parameter.shape)
+    if parameter.numel() < 2:
+        return shape, None
+    least, most = parameter.detach().aminmax()
+    return shape, least.item() if least == most else None
 
 
 def _unfit(missing: dict[str, nn.Parameter], extra: dict[str, nn.Parameter]) -> str:

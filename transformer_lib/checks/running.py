@@ -7,7 +7,7 @@ import copy
 import inspect
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning, time_limit
 from transformer_lib.checks.exercise import Case, Exercise
 
-__all__ = ["Outcome", "contents", "lost", "run", "silent"]
+__all__ = ["Outcome", "contents", "known", "lost", "run", "silent"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,41 @@ def run(
     return Outcome(value, None, changed, after, built.note if built else None)
 
 
+def known(exercise: Exercise, answer: Callable[..., Any], case: Case) -> Outcome:
+    """`run` of the exercise's reference or of one of its mistakes, which always gives the same.
+
+    So each runs once on each case, however many answers are compared with it. Kept is what is
+    compared, without the run behind it: the graph of its gradients, the frames of an error.
+    """
+
+    def settled() -> Outcome:
+        outcome = run(exercise, answer, case)
+        if outcome.error is not None and answer is not exercise.reference:
+            outcome.error.with_traceback(None)
+        return replace(outcome, value=_detached(outcome.value), after=_detached(outcome.after))
+
+    return _once(exercise, (id(answer), id(case)), settled)
+
+
+def _once(exercise: Exercise, key: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept with the exercise, which also keeps whatever `key` is the id of."""
+    if key not in exercise.known:
+        exercise.known[key] = make()
+    return exercise.known[key]
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()
+    if type(value) is dict:
+        return {key: _detached(v) for key, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_detached, value))
+    if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple keeps its names
+        return value._make(map(_detached, value))  # type: ignore
+    return value
+
+
 def _by_name(exercise: Exercise, case: Case, args: tuple, kwargs: Mapping) -> dict[str, Any]:
     return exercise.inputs(Case(case.label, *args, init=case.init, **kwargs))
 
@@ -123,8 +158,8 @@ def lost(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | No
 
 def _dtype(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
     found, wanted = (
-        [t.dtype for t in tensors(run(exercise, a, case).value)]
-        for a in (answer, exercise.reference)
+        [t.dtype for t in tensors(outcome.value)]
+        for outcome in (run(exercise, answer, case), known(exercise, exercise.reference, case))
     )
     if found == wanted:
         return None
@@ -151,7 +186,11 @@ def _device(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str |
 
 def _gradient(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
     found = _gradients(exercise, answer, case)
-    wanted = _gradients(exercise, exercise.reference, case)
+    wanted = _once(
+        exercise,
+        ("gradients", id(case)),
+        lambda: _gradients(exercise, exercise.reference, case),
+    )
     for name, gradient in wanted.items():
         if gradient is None:
             continue
