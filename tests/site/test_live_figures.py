@@ -278,7 +278,7 @@ def figure_on(shown, model: str) -> Figure:
     wake(shown, mount(model))
     figure = Figure(shown, model)
     figure.reset()
-    assert "=" not in figure.address
+    shown.wait_for_url(lambda address: "=" not in address)  # a state that stood there goes soon
     return figure
 
 
