@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class Record:
         translations: as ``translations.json``: what the model wrote for each sentence.
         scores: as ``scores.json``: for each split, and metric and way of decoding it other than
             the usual, ``metric value signature sentences checkpoint decoding``.
+        searches: as ``beams.json``, where there is one: beam sizes and length penalties tried.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Record:
     history: History
     scores: dict[str, dict[str, Any]]
     translations: dict[str, str]
+    searches: dict[str, Any] = field(default_factory=dict)
 
     def where(self) -> str:
         """Hardware, time and date, in a line: what a reader needs beside any curve."""
@@ -84,6 +86,7 @@ def recorded(name: str) -> Record:
         history=History.read(folder / "log.jsonl"),
         scores=content("scores"),
         translations=content("translations"),
+        searches=content("beams"),
     )
 
 

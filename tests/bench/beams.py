@@ -23,7 +23,7 @@ from transformer_lib.recipes import TASKS
 from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
 
-SIZES, PENALTIES = (1, 2, 3, 5, 10, 20, 50), (0.0, 0.6, 1.0)
+SIZES, PENALTIES = (1, 2, 3, 5, 10, 20), (0.0, 0.6, 1.0)
 
 
 def main() -> None:
@@ -45,6 +45,7 @@ def main() -> None:
         "run": options.run.name,
         "checkpoint": options.checkpoint,
         "split": split,
+        "words": expected,  # of the references
         **circumstances(device),
         "searches": [],
     }

@@ -37,6 +37,20 @@ def test_a_record_is_whole(name):
     assert first["hardware"] in record.where() and first["started"][:10] in record.where()
 
 
+def test_the_searches_of_a_record_say_how_to_repeat_them():
+    record = recorded("multi30k-tiny")
+    found = record.searches
+    assert found["command"].startswith("python tests/bench/beams.py ") and found["hardware"]
+    assert found["split"] == "val", "the test split is not for choosing"
+    assert len(found["commit"]) == 40 and found["versions"]["torch"] and found["words"]
+    greedy, *beams = found["searches"]
+    assert greedy["value"] == pytest.approx(record.scores["val"]["value"])
+    for beam in beams:
+        assert beam["signature"] == record.scores["val"]["signature"] and beam["seconds"] > 0
+        if beam["beam_size"] == 1:
+            assert beam["value"] == greedy["value"]
+
+
 def test_the_caption_of_the_recorded_run_says_where_it_ran():
     chapter = json.loads((ROOT / "chapters" / "13_training.ipynb").read_text(encoding="utf-8"))
     (cell,) = [cell for cell in chapter["cells"] if cell["id"] == "draw-the-record"]

@@ -1,0 +1,440 @@
+"""Chapter 14's checkers: answers that real learners give, each diagnosed by name."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+import torch.nn.functional as F
+from sacrebleu.metrics.bleu import BLEU
+
+from transformer_lib.checks.chapter14 import check
+
+
+def report(capsys, function, name):
+    function.__name__ = name
+    result = check(function)
+    return bool(result), " ".join(capsys.readouterr().out.split())
+
+
+def passes(capsys, function, name):
+    passed, said = report(capsys, function, name)
+    assert passed, said
+
+
+def fails(capsys, function, name, diagnosis):
+    passed, said = report(capsys, function, name)
+    assert not passed
+    assert diagnosis in said, said
+
+
+# ---------------------------------------------------------------------------------- greedy_batch
+
+
+def greedy_in_loops(next_logits, n_rows, max_len):
+    written = [[] for _ in range(n_rows)]
+    done = [False] * n_rows
+    while not all(done) and max(len(w) for w in written) < max_len:
+        longest = max(map(len, written))
+        ids = torch.tensor([[1, *w, *[0] * (longest - len(w))] for w in written])
+        for i, scores in enumerate(next_logits(ids).tolist()):
+            if done[i]:
+                continue
+            best = max(range(len(scores)), key=scores.__getitem__)
+            done[i] = best == 2
+            if not done[i]:
+                written[i].append(best)
+    return written
+
+
+def greedy_until_the_end(next_logits, n_rows, max_len):
+    """All rows to `max_len`, and cut afterwards."""
+    ids = torch.ones(n_rows, 1, dtype=torch.int64)
+    for _ in range(max_len):
+        ids = torch.hstack([ids, next_logits(ids).argmax(1, keepdim=True)])
+    return [
+        row[: row.index(2)] if 2 in row else row
+        for row in (ids[i, 1:].tolist() for i in range(n_rows))
+    ]
+
+
+@pytest.mark.parametrize("function", [greedy_in_loops, greedy_until_the_end])
+def test_right_greedy_batches_pass(capsys, function):
+    passes(capsys, function, "greedy_batch")
+
+
+def greedy(
+    first=1,
+    stop=lambda tokens, ended: ended.all(),
+    read=lambda ids: ids,
+    axis=-1,
+    clean=lambda row: row[1 : row.index(2)] if 2 in row else row[1:],
+    more=0,
+):
+    def greedy_batch(next_logits, n_rows, max_len):
+        ids = torch.full((n_rows, 1), first)
+        ended = torch.zeros(n_rows, dtype=torch.bool)
+        for _ in range(max_len + more):
+            tokens = next_logits(read(ids)).argmax(axis)[:n_rows]
+            ids = torch.cat([ids, tokens[:, None]], dim=1)
+            ended |= tokens == 2
+            if stop(tokens, ended):
+                break
+        return [clean(row) for row in ids.tolist()]
+
+    return greedy_batch
+
+
+def test_greedy_of_one_row_at_a_time_is_told_that_all_go_together(capsys):
+    def greedy_batch(next_logits, n_rows, max_len):
+        return [greedy_in_loops(next_logits, 1, max_len)[0] for _ in range(n_rows)]
+
+    fails(capsys, greedy_batch, "greedy_batch", "all 2 rows at once")
+
+
+@pytest.mark.parametrize(
+    "function, diagnosis",
+    [
+        (greedy(stop=lambda tokens, ended: (tokens == 2).any()), "stop when the first one ends"),
+        (
+            greedy(
+                stop=lambda tokens, ended: ended.any(),
+                clean=lambda row: [i for i in row[1:] if i != 2],
+            ),
+            "stop when the first one ends",
+        ),
+        (greedy(stop=lambda tokens, ended: tokens[0] == 2), "stop when the first one ends"),
+        (greedy(first=0), "is not <bos>"),
+        (greedy(first=2), "is not <bos>"),
+        (greedy(clean=lambda row: [i for i in row[1:] if i > 2]), "after its <eos> is kept"),
+        (greedy(clean=lambda row: row[1:]), "after its <eos> is kept"),
+        (
+            greedy(clean=lambda row: row[1 : row.index(2) + 1] if 2 in row else row[1:]),
+            "<eos> is still there",
+        ),
+        (
+            greedy(clean=lambda row: row[: row.index(2)] if 2 in row else row),
+            "<bos> is still there",
+        ),
+        (greedy(read=lambda ids: ids[:, -1:]), "newest token only"),
+        (greedy(axis=0), "wrong axis"),
+        (greedy(more=-1), "too few"),
+        (greedy(more=1), "too many"),
+    ],
+)
+def test_wrong_greedy_batches_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "greedy_batch", diagnosis)
+
+
+# ------------------------------------------------------------------------------------- beam_step
+
+
+def step_by_unravel(totals, log_probs):
+    b, k, v = log_probs.shape
+    every = (totals.view(b, k, 1) + log_probs).flatten(1)
+    order = every.argsort(dim=1, descending=True)[:, :k]
+    parents, tokens = torch.unravel_index(order, (k, v))
+    return torch.take_along_dim(every, order, 1), parents, tokens
+
+
+def step_in_loops(totals, log_probs):
+    b, k, v = log_probs.shape
+    found = []
+    for i in range(b):
+        every = sorted(
+            ((totals[i, j] + log_probs[i, j, t], j, t) for j in range(k) for t in range(v)),
+            key=lambda one: -one[0],
+        )[:k]
+        found.append(every)
+    best = torch.stack([torch.stack([one[0] for one in row]) for row in found])
+    parents = torch.tensor([[one[1] for one in row] for row in found])
+    return best, parents, torch.tensor([[one[2] for one in row] for row in found])
+
+
+def step_by_two_choices(totals, log_probs):
+    """The best K of each parent are enough."""
+    k = totals.shape[1]
+    gains, tokens = log_probs.topk(min(k, log_probs.shape[2]), dim=2)
+    best, place = (totals.unsqueeze(2) + gains).flatten(1).topk(k)
+    return best, place // gains.shape[2], tokens.flatten(1).gather(1, place)
+
+
+@pytest.mark.parametrize("function", [step_by_unravel, step_in_loops, step_by_two_choices])
+def test_right_beam_steps_pass(capsys, function):
+    passes(capsys, function, "beam_step")
+
+
+def step(score=lambda t, lp: t[..., None] + lp, parent=None, token=None, largest=True, last=None):
+    def beam_step(totals, log_probs):
+        b, k, v = log_probs.shape
+        best, place = score(totals, log_probs).reshape(b, k * v).topk(k, largest=largest)
+        parents = place // v if parent is None else parent(place, k, v)
+        tokens = place % v if token is None else token(place, k, v)
+        return (best, parents, tokens) if last is None else last(totals, best, parents, tokens)
+
+    return beam_step
+
+
+def each_parent_its_best(totals, log_probs):
+    gain, tokens = log_probs.max(dim=2)
+    return totals + gain, torch.arange(totals.size(1)).repeat(len(totals), 1), tokens
+
+
+def one_beam_for_all(totals, log_probs):
+    b, k, v = log_probs.shape
+    best, place = (totals[..., None] + log_probs).reshape(-1).topk(b * k)
+    return best.view(b, k), (place // v % k).view(b, k), (place % v).view(b, k)
+
+
+@pytest.mark.parametrize(
+    "function, diagnosis",
+    [
+        (each_parent_its_best, "every beginning keeps a place"),
+        (step(lambda t, lp: lp), "the newest token is judged alone"),
+        (step(lambda t, lp: t[..., None] * lp), "log-probabilities are multiplied"),
+        (step(lambda t, lp: t[..., None] + lp.exp()), "probabilities are added to log"),
+        (step(lambda t, lp: t.exp()[..., None] + lp), "probabilities are added to log"),
+        (
+            step(last=lambda t, best, p, k: (best.exp(), p, k)),
+            "totals come out as probabilities",
+        ),
+        (step(last=lambda t, best, p, k: (best, k, p)), "parents and tokens are exchanged"),
+        (
+            step(parent=lambda place, k, v: place // k, token=lambda place, k, v: place % k),
+            "divided by the number of beginnings",
+        ),
+        (step(token=lambda place, k, v: place), "a token is its place in the flat list"),
+        (step(largest=False), "the worst are kept"),
+        (step(last=lambda t, *found: tuple(x.flip(1) for x in found)), "the best stands last"),
+        (one_beam_for_all, "compete with each other"),
+        (
+            step(last=lambda t, best, p, k: (t.gather(1, p), p, k)),
+            "the totals are those before this step",
+        ),
+        (
+            step(last=lambda t, best, p, k: (best - t.gather(1, p), p, k)),
+            "the newest log-probability is returned",
+        ),
+    ],
+)
+def test_wrong_beam_steps_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "beam_step", diagnosis)
+
+
+# --------------------------------------------------------------------------------------- nucleus
+
+
+def nucleus_in_loops(logits, p):
+    rows = []
+    for scores in logits:
+        probs, kept, total = torch.softmax(scores, 0), torch.zeros_like(scores), 0.0
+        for token in probs.argsort(descending=True).tolist():
+            if total >= p:
+                break
+            kept[token] = probs[token]
+            total += probs[token].item()
+        rows.append(kept / kept.sum())
+    return torch.stack(rows)
+
+
+def nucleus_by_minus_infinity(logits, p):
+    ordered, order = torch.sort(logits, descending=True)
+    sums = F.softmax(ordered, dim=-1).cumsum(dim=-1)
+    drop = sums >= p
+    drop[:, 1:] = drop[:, :-1].clone()
+    drop[:, 0] = False
+    return logits.masked_fill(drop.gather(1, order.argsort(1)), -math.inf).softmax(-1)
+
+
+@pytest.mark.parametrize("function", [nucleus_in_loops, nucleus_by_minus_infinity])
+def test_right_nuclei_pass(capsys, function):
+    passes(capsys, function, "nucleus")
+
+
+def nucleus(inside=lambda probs, p: probs.cumsum(-1) - probs < p, descending=True, end=None):
+    def answer(logits, p):
+        probs, order = logits.softmax(-1).sort(descending=descending)
+        kept = probs * inside(probs, p)
+        if end is not None:
+            return end(kept, order)
+        kept = kept / kept.sum(-1, keepdim=True)
+        return torch.zeros_like(kept).scatter(1, order, kept)
+
+    return answer
+
+
+def mask_on_the_unsorted(logits, p):
+    probs = logits.softmax(-1)
+    ordered = probs.sort(descending=True).values
+    kept = probs * (ordered.cumsum(-1) - ordered < p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def nucleus_by_logits(logits, p):
+    ordered, order = logits.sort(descending=True)
+    drop = ordered.cumsum(-1) - ordered >= p
+    return logits.masked_fill(drop.gather(1, order.argsort(1)), -math.inf).softmax(-1)
+
+
+def each_alone(logits, p):
+    probs = logits.softmax(-1)
+    kept = probs.where(probs >= 1 - p, 0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def min_p(logits, p):
+    probs = logits.softmax(-1)
+    kept = probs.where(probs >= p * probs.max(-1, keepdim=True).values, 0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    "function, diagnosis",
+    [
+        (
+            nucleus(end=lambda kept, order: torch.zeros_like(kept).scatter(1, order, kept)),
+            "not made to sum to 1",
+        ),
+        (nucleus(lambda probs, p: probs.cumsum(-1) <= p), "carries the sum over p is left out"),
+        (
+            nucleus(end=lambda kept, order: kept / kept.sum(-1, keepdim=True)),
+            "returned in sorted order",
+        ),
+        (
+            nucleus(end=lambda kept, order: (kept / kept.sum(-1, keepdim=True)).gather(1, order)),
+            "the way back is taken in the wrong direction",
+        ),
+        (mask_on_the_unsorted, "laid on the unsorted"),
+        (
+            lambda logits, p: nucleus_by_logits(logits, p),
+            "logits themselves are added up",
+        ),
+        (nucleus(descending=False), "least probable tokens come first"),
+        (each_alone, "compared with p by itself"),
+        (min_p, "min-p"),
+        (
+            lambda logits, p: nucleus_in_loops(logits, p) * 0 + logits.softmax(-1),
+            "nothing is left out",
+        ),
+        (
+            lambda logits, p: logits.where(nucleus_in_loops(logits, p) > 0, 0).softmax(-1),
+            "logit is set to 0",
+        ),
+        (lambda logits, p: logits.div(p).softmax(-1), "that is a temperature"),
+    ],
+)
+def test_wrong_nuclei_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "nucleus", diagnosis)
+
+
+# ----------------------------------------------------------------------------------- corpus_bleu
+
+
+def bleu_by_sacrebleu(translations, references):
+    most = max(map(len, references))
+    streams = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    return metric.corpus_score(translations, streams).score
+
+
+def bleu_in_loops(translations, references):
+    right, all_, c, r = [0] * 4, [0] * 4, 0, 0
+    for text, others in zip(translations, references, strict=True):
+        words, others = text.split(), [other.split() for other in others]
+        c += len(words)
+        r += sorted((abs(len(o) - len(words)), len(o)) for o in others)[0][1]
+        for n in range(1, 5):
+            grams = [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+            all_[n - 1] += len(grams)
+            for gram in set(grams):
+                there = max(
+                    sum(" ".join(o[i : i + n]) == gram for i in range(len(o) - n + 1))
+                    for o in others
+                )
+                right[n - 1] += min(grams.count(gram), there)
+    if 0 in right:
+        return 0.0
+    product = math.prod(x / y for x, y in zip(right, all_, strict=True))
+    return 100 * product**0.25 * min(1, math.exp(1 - r / c))
+
+
+@pytest.mark.parametrize("function", [bleu_by_sacrebleu, bleu_in_loops])
+def test_right_bleus_pass(capsys, function):
+    passes(capsys, function, "corpus_bleu")
+
+
+def counts(words, n):
+    return Counter(zip(*(words[i:] for i in range(n)), strict=False))
+
+
+def bleu(
+    cut=str.split,
+    union=lambda found: __import__("functools").reduce(Counter.__or__, found),
+    hit=lambda ours, theirs: sum((ours & theirs).values()),
+    length=lambda c, found: min(found, key=lambda r: (abs(r - c), r)),
+    brevity=lambda c, r: min(1, math.exp(1 - r / c)),
+    ns=(1, 2, 3, 4),
+    root=None,
+    scale=100,
+):
+    def answer(translations, references):
+        c = r = 0
+        right, every = Counter(), Counter()
+        for text, others in zip(translations, references, strict=True):
+            words, others = cut(text), [cut(other) for other in others]
+            c, r = c + len(words), r + length(len(words), [len(o) for o in others])
+            for n in ns:
+                ours = counts(words, n)
+                right[n] += hit(ours, union([counts(o, n) for o in others]))
+                every[n] += sum(ours.values())
+        if any(right[n] == 0 for n in ns):
+            return 0.0
+        found = [right[n] / every[n] for n in ns]
+        mean = math.prod(found) ** (1 / len(ns)) if root is None else root(found)
+        return scale * brevity(c, r) * mean
+
+    return answer
+
+
+def of_sentences(translations, references):
+    found = [bleu()([t], [r]) for t, r in zip(translations, references, strict=True)]
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize(
+    "function, diagnosis",
+    [
+        (of_sentences, "mean of the sentences' scores"),
+        (
+            bleu(hit=lambda ours, theirs: sum(n for g, n in ours.items() if theirs[g])),
+            "matches are not clipped",
+        ),
+        (bleu(hit=lambda ours, theirs: len(ours.keys() & theirs.keys())), "counts once"),
+        (bleu(union=lambda found: sum(found, Counter())), "counts are added up"),
+        (bleu(union=lambda found: found[0], length=lambda c, found: found[0]), "only the first"),
+        (bleu(brevity=lambda c, r: 1), "brevity penalty is missing"),
+        (bleu(brevity=lambda c, r: math.exp(1 - r / c)), "long translations as well"),
+        (bleu(brevity=lambda c, r: min(1, c / r)), "the ratio of the lengths"),
+        (bleu(length=lambda c, found: min(found)), "the one closest"),
+        (bleu(length=lambda c, found: max(found)), "the one closest"),
+        (
+            bleu(length=lambda c, found: min(found, key=lambda r: (abs(r - c), -r))),
+            "the longer one",
+        ),
+        (
+            lambda translations, references: bleu()(
+                [" ".join(translations)], [[" ".join(r[0] for r in references)]]
+            ),
+            "",
+        ),
+        (bleu(cut=lambda text: text.lower().split()), "made small"),
+        (bleu(root=lambda found: sum(found) / 4), "geometric mean"),
+        (bleu(root=math.prod), "fourth root is missing"),
+        (bleu(ns=(4,)), "only one length"),
+        (bleu(ns=(1, 2, 3)), "stop at 3"),
+        (bleu(cut=list), "characters are counted"),
+        (bleu(scale=1), "from 0 to 1"),
+    ],
+)
+def test_wrong_bleus_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "corpus_bleu", diagnosis)

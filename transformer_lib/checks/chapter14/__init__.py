@@ -1,0 +1,11 @@
+"""Checkers for chapter 14, *Decoding: the search for a text*."""
+
+from transformer_lib.checks.chapter14.beam_step import BEAM_STEP
+from transformer_lib.checks.chapter14.corpus_bleu import CORPUS_BLEU
+from transformer_lib.checks.chapter14.greedy_batch import GREEDY_BATCH
+from transformer_lib.checks.chapter14.nucleus import NUCLEUS
+from transformer_lib.checks.core import Checker
+
+__all__ = ["check"]
+
+check = Checker(GREEDY_BATCH, BEAM_STEP, NUCLEUS, CORPUS_BLEU)
