@@ -1,4 +1,4 @@
-"""Checkers for chapter 14, *Decoding: the search for a text*."""
+"""Checkers for chapter 14, *Decoding: the best next word and the best sentence*."""
 
 from transformer_lib.checks.chapter14.beam_step import BEAM_STEP
 from transformer_lib.checks.chapter14.corpus_bleu import CORPUS_BLEU

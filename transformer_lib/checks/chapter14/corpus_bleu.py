@@ -226,9 +226,7 @@ CORPUS_BLEU = Exercise(
     mistakes={
         "the result is the mean of the sentences' scores: count over the whole corpus, then "
         "divide": [
-            _mean_of_sentences(),
-            _mean_of_sentences(scale=1),
-            _mean_of_sentences(smooth=1),
+            *(_mean_of_sentences(**how) for how in ({}, {"scale": 1}, {"smooth": 1})),
         ],
         "precisions are averaged over the sentences: add up the counts of all, then divide once": [
             _mean_of_precisions,
@@ -246,11 +244,9 @@ CORPUS_BLEU = Exercise(
         "one reference is chosen for each sentence: an n-gram may come from any of them": [
             _best_reference,
         ],
-        "the brevity penalty is missing": [
-            _wrong(penalty=lambda ours, theirs: 1.0),
-        ],
+        "the brevity penalty is missing": [_wrong(penalty=lambda ours, theirs: 1.0)],
         "the brevity penalty is applied to long translations as well, as a reward": [
-            _wrong(penalty=_always),
+            _wrong(penalty=_always)
         ],
         "the brevity penalty punishes the long ones and spares the short": [
             _wrong(penalty=_upside_down),
@@ -261,8 +257,7 @@ CORPUS_BLEU = Exercise(
         ],
         "the reference length is the shortest, the longest or the mean one: the one closest to "
         "the translation counts": [
-            _wrong(length=lambda n, found: min(found)),
-            _wrong(length=lambda n, found: max(found)),
+            *(_wrong(length=lambda n, found, pick=pick: pick(found)) for pick in (min, max)),
             _wrong(length=lambda n, found: sum(found) / len(found)),
             _wrong(length=lambda n, found: found[0]),
             _wrong(length=lambda n, found: max(found, key=lambda r: abs(r - n))),
@@ -283,18 +278,12 @@ CORPUS_BLEU = Exercise(
             _wrong(mean=lambda found: sum(found) / len(found)),
             _wrong(mean=lambda found: sum(found) / len(found) if min(found) > 0 else 0.0),
         ],
-        "the precisions are multiplied, and the fourth root is missing": [
-            _wrong(mean=math.prod),
-        ],
+        "the precisions are multiplied, and the fourth root is missing": [_wrong(mean=math.prod)],
         "only one length of n-gram is counted: BLEU takes 1, 2, 3 and 4": [
-            _wrong(orders=(1,)),
-            _wrong(orders=(4,)),
-            _wrong(orders=(2,)),
+            *(_wrong(orders=(n,)) for n in (1, 2, 4)),
         ],
         "the n-grams stop at 3, or go on to 5": [
-            _wrong(orders=(1, 2, 3)),
-            _wrong(orders=(1, 2)),
-            _wrong(orders=(1, 2, 3, 4, 5)),
+            *(_wrong(orders=range(1, n)) for n in (3, 4, 6)),
         ],
         "characters are counted, not words": [_wrong(split=list)],
         "matches are divided by the reference's n-grams: that is recall": [

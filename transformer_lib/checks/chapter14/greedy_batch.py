@@ -143,7 +143,6 @@ GREEDY_BATCH = Exercise(
             _wrong(fill=True, result=lambda row: row),
         ],
         "<eos> is still there: it says that the text is over, and is no part of it": [
-            _wrong(result=lambda row: _without(row, PAD)),
             _wrong(result=lambda row: [*_until(row[1:]), EOS]),
             _wrong(result=lambda row: row[1:][: row.index(EOS)] if EOS in row else row[1:]),
             _wrong(fill=True, result=lambda row: _without(row, PAD)),
@@ -174,9 +173,6 @@ GREEDY_BATCH = Exercise(
         ],
         "one token too many is written where `max_len` ends a text": [
             _wrong(steps=1),
-        ],
-        "a token is drawn at random: greedy takes the most probable": [
-            _wrong(choose=lambda logits: logits.softmax(-1).multinomial(1)[:, 0]),
         ],
         "the texts are no longer in the order of the rows": [_rows_fall_out],
     },
