@@ -330,18 +330,3 @@ def test_who_passes_under_other_names_is_told(capsys):
     assert result
     assert "the exercise calls them bias, weight; yours are" in result.report
     assert "calls them" not in verdict(capsys, ByVar, "LayerNorm").report
-
-
-# ------------------------------------------------------------------------- every mistake, as itself
-
-MISTAKES = [
-    (name, mistake, wrong)
-    for name, exercise in check.exercises.items()
-    for mistake, given in exercise.mistakes.items()
-    for wrong in (given if isinstance(given, list) else [given])
-]
-
-
-@pytest.mark.parametrize(("name", "mistake", "wrong"), MISTAKES)
-def test_every_mistake_is_diagnosed_as_itself(capsys, name, mistake, wrong):
-    assert f"That is what happens when {mistake}." in verdict(capsys, wrong, name).report

@@ -1,7 +1,6 @@
 """Chapter 8's checkers: answers that real learners give, each diagnosed by name."""
 
 import math
-from collections.abc import Sequence
 
 import pytest
 import torch
@@ -17,19 +16,6 @@ def verdict(capsys, answer, name):
     result = check(answer)
     capsys.readouterr()
     return result
-
-
-def every_mistake():
-    for name, exercise in check.exercises.items():
-        for description, wrong in exercise.mistakes.items():
-            for i, variant in enumerate(wrong if isinstance(wrong, Sequence) else [wrong]):
-                yield pytest.param(name, description, variant, id=f"{name}: {description[:40]} {i}")
-
-
-@pytest.mark.parametrize(("name", "description", "wrong"), list(every_mistake()))
-def test_every_known_mistake_is_named_as_itself(capsys, name, description, wrong):
-    report = " ".join(verdict(capsys, wrong, name).report.split())
-    assert f"That is what happens when {' '.join(description.split())}." in report
 
 
 # ---------------------------------------------------------------------------- MultiHeadAttention
