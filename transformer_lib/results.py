@@ -3,8 +3,8 @@
 ``results/NAME/`` holds three files of a run's folder: ``config.json`` (settings, command, commit,
 versions, hardware), ``log.jsonl`` (what was measured while it trained) and ``scores.json`` (what
 ``evaluate`` found); and, for a translator, ``translations.json``, what ``translate`` made of a few
-sentences of our own. An installed library carries them along, so that a chapter can plot them
-from any folder.
+sentences of our own. A folder with ``measured.json`` alone holds what was counted without training.
+An installed library carries them along, so that a chapter can plot them from any folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
-__all__ = ["Record", "circumstances", "record_score", "recorded"]
+__all__ = ["Record", "circumstances", "measured", "record_score", "recorded"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,26 @@ def recorded(name: str) -> Record:
         translations=content("translations"),
         searches=content("beams"),
     )
+
+
+def measured(name: str) -> dict[str, Any]:
+    """Read numbers that were measured without a training run, and the command that repeats them.
+
+    Args:
+        name: its folder in ``results/``, such as ``"multi30k-text"``.
+
+    Raises:
+        ValueError: there is no such record; the message lists those there are.
+
+    Example:
+        >>> measured("multi30k-text")["command"]
+        'python tests/bench/captions.py'
+    """
+    path = _folder() / str(name) / "measured.json"
+    if not isinstance(name, str) or not path.is_file():
+        known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/measured.json")))
+        raise ValueError(f"name must be one of {known}; got {name!r}")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:

@@ -323,6 +323,11 @@ def _(draw: random.Random) -> Call:
     return Call({"name": "multi30k-tiny"}, extra={"name": wrong})
 
 
+@call(results.measured)
+def _(draw: random.Random) -> Call:
+    return Call({"name": "multi30k-text"}, extra={"name": ["", ".", "..", "\0", "multi30k-tiny"]})
+
+
 @call(results.record_score)
 def _(draw: random.Random) -> Call:
     given = {"folder": folder(), "split": "val", "score": {"metric": "bleu", "value": 3.0}}

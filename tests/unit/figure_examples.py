@@ -77,6 +77,16 @@ EXAMPLES = {
             for exponent, step in ((0, 1), (0.2, 6), (1, 0), (0.6, 3), (1, 6))
         ],
     ),
+    "BytePairs": Example(
+        "BytePairs(word='nineteen', laid=7)",
+        [
+            {"word": "sixtyseventeen", "laid": 0},
+            {"word": "sixtyseventeen", "laid": 15},
+            {"word": "seventyseventy", "laid": 8},
+            {"word": "jazz", "laid": 15},
+            {"word": "a", "laid": 1},
+        ],
+    ),
     "SoftLookup": Example(
         "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transformer_lib import results
-from transformer_lib.results import record_score, recorded
+from transformer_lib.results import measured, record_score, recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.parent.name for path in results._folder().glob("*/config.json"))
@@ -64,6 +64,16 @@ def test_the_caption_of_the_recorded_run_says_where_it_ran():
 def test_an_unknown_name_is_told_the_known_ones():
     with pytest.raises(ValueError, match="multi30k-tiny"):
         recorded("multi30k-huge")
+
+
+def test_what_was_measured_says_how_to_repeat_it():
+    for path in results._folder().glob("*/measured.json"):
+        found = measured(path.parent.name)
+        (script,) = [word for word in found["command"].split() if word.endswith(".py")]
+        assert (ROOT / script).is_file()
+        assert found["what"] and found["versions"]
+    with pytest.raises(ValueError, match="multi30k-text"):
+        measured("multi30k-tiny")
 
 
 def test_a_new_score_joins_the_others(tmp_path):

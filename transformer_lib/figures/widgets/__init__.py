@@ -7,6 +7,7 @@ answers to the reader. The modules share ``kit.js``.
 from .alignment_stepper import AlignmentStepper
 from .architecture_explorer import ArchitectureExplorer
 from .beam_grower import BeamGrower
+from .byte_pairs import BytePairs
 from .heads_explorer import HeadsExplorer
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
@@ -20,6 +21,7 @@ __all__ = [
     "AlignmentStepper",
     "ArchitectureExplorer",
     "BeamGrower",
+    "BytePairs",
     "HeadsExplorer",
     "MaskPainter",
     "MixingMatrix",

@@ -1,0 +1,109 @@
+"""What cutting Multi30k's captions into words or pieces comes to: the record of chapter 12.
+
+    python tests/bench/captions.py
+
+Counts what `results/multi30k-text/measured.json` holds, about half a minute on one core, and writes
+it there. It is counts and lengths, no text. The splits are `train` and `val`; the test set is not
+touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from transformer_lib.data import Tokenizer, multi30k
+
+FILE = Path(__file__).resolve().parents[2] / "results" / "multi30k-text" / "measured.json"
+SIZES = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
+SIZE = 4_000  # of the vocabulary that the pairs' lengths are measured with
+WORD = re.compile(r"\w+|[^\w\s]")  # a run of letters and digits, or one other sign
+
+Pairs = list[tuple[str, str]]
+
+
+def words_of(train: Pairs, val: Pairs, side: int) -> dict[str, Any]:
+    """How many words one language has, and what of `val` is not among them."""
+    known = Counter(chain.from_iterable(WORD.findall(pair[side]) for pair in train))
+    captions = [WORD.findall(pair[side]) for pair in val]
+    return {
+        "different": len(known),
+        "once": sum(n == 1 for n in known.values()),
+        "letters_per_caption": sum(len(pair[side]) for pair in train) / len(train),
+        "words_per_caption": known.total() / len(train),
+        "val_words": sum(map(len, captions)),
+        "val_unknown": sum(word not in known for caption in captions for word in caption),
+        "val_captions": len(captions),
+        "val_captions_with_unknown": sum(any(w not in known for w in c) for c in captions),
+    }
+
+
+def per_word(tokenizer: Tokenizer, texts: list[str]) -> float:
+    pieces = sum(len(tokenizer.encode(text)) for text in texts)
+    return pieces / sum(len(WORD.findall(text)) for text in texts)
+
+
+def longest_first(word: str, pieces: set[str]) -> list[str]:
+    """The cut that always takes the longest piece there is, from the left."""
+    cut = []
+    while word:
+        size = next(n for n in range(len(word), 0, -1) if n == 1 or word[:n] in pieces)
+        cut.append(word[:size])
+        word = word[size:]
+    return cut
+
+
+def cut_otherwise(tokenizer: Tokenizer, texts: list[str]) -> dict[str, int]:
+    """How many of the words longest-first cuts otherwise than the merges do."""
+    pieces = set(tokenizer.tokens(range(tokenizer.vocab_size)))
+    words = {word for text in texts for word in WORD.findall(text)}
+    words = {word for word in words if word.isascii() and word.isalpha()}  # a byte a letter
+    other = sum(
+        longest_first(f"▁{word}", pieces) != tokenizer.tokens(tokenizer.encode(word))
+        for word in words
+    )
+    return {"words": len(words), "otherwise": other}
+
+
+def main() -> None:
+    train, val = multi30k.load("train"), multi30k.load("val")
+    train_texts, val_texts = list(chain.from_iterable(train)), list(chain.from_iterable(val))
+    found: dict[str, Any] = {
+        "command": "python tests/bench/captions.py",
+        "what": "counts of Multi30k's captions, train and val; no text",
+        "versions": {"tokenizers": version("tokenizers")},
+        "en": words_of(train, val, 0),
+        "de": words_of(train, val, 1),
+        "pieces": {},
+    }
+    for size in SIZES:
+        honest = Tokenizer.train_bpe(train_texts, vocab_size=size)
+        peeked = Tokenizer.train_bpe(train_texts + val_texts, vocab_size=size)
+        found["pieces"][str(size)] = {
+            "train_per_word": per_word(honest, train_texts),
+            "val_per_word": per_word(honest, val_texts),
+            "peeked_val_per_word": per_word(peeked, val_texts),
+        }
+        if size == SIZE:
+            found["longest_first"] = cut_otherwise(honest, train_texts + val_texts)
+            # + 1: <bos> in front of the target, or <eos> behind it.
+            pairs = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in train)
+            found["lengths"] = {
+                "vocab_size": size,
+                "source_target_pairs": [[*both, n] for both, n in sorted(pairs.items())],
+            }
+        print(f"{size:,} pieces:", found["pieces"][str(size)])
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    # One triple a line.
+    text = re.sub(r"\[\s+(\d+),\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2, \3]", text)
+    FILE.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""BytePairs: the page cuts as Python does, and both as `tokenizers`."""
+
+import random
+
+import pytest
+from figure_page import SETTLE, status
+from tokenizers import Tokenizer as Theirs
+from tokenizers import models
+
+from transformer_lib.figures.widgets import BytePairs
+from transformer_lib.figures.widgets.byte_pairs import LONGEST, MARK
+
+HISTORY = "return given.words.map((word) => m.history(word, given.merges, given.laid));"
+LETTERS = "abcé" + MARK
+
+
+def learned(seed):
+    """Merges as learning makes them: each of pieces that are there."""
+    draw = random.Random(seed)
+    pieces, merges = list(LETTERS), []
+    while len(merges) < 40:
+        pair = draw.choice(pieces), draw.choice([p for p in pieces if MARK not in p])
+        if "".join(pair) not in pieces and len("".join(pair)) < 6:
+            merges.append(pair)
+            pieces.append("".join(pair))
+    words = ["".join(draw.choices("abcéx", k=draw.randint(0, LONGEST))) for _ in range(80)]
+    return merges, words
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("laid", [0, 1, 17, 40])
+def test_page_and_picture_cut_alike(js, seed, laid):
+    merges, words = learned(seed)
+    pages = js("byte_pairs.js", HISTORY, words=words, merges=merges, laid=laid)
+    lines = []
+    for word, page in zip(words, pages, strict=True):
+        shown = BytePairs(letters=LETTERS, merges=merges, word=word, laid=laid).history()
+        assert [(line["number"], line["pieces"]) for line in page] == shown
+        assert all("".join(pieces) == MARK + word for _, pieces in shown)
+        lines.append(len(shown))
+    assert max(lines) > 3 or laid < 17
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_and_ids_are_those_of_tokenizers(js, seed):
+    merges, words = learned(seed)
+    body = "const id = m.rows(given.letters, given.merges); return given.pieces.map(id);"
+    for word in words:
+        figure = BytePairs(letters=LETTERS, merges=merges, word=word, laid=40)
+        ids = figure.ids()
+        special = {f"<{i}>": i for i in range(3)} | {"<unk>": 3}
+        theirs = Theirs(models.BPE(special | ids, merges, unk_token="<unk>"))
+        pieces = figure.history()[-1][1]
+        assert [ids.get(piece, 3) for piece in pieces] == theirs.encode(MARK + word).ids
+    assert len({*ids.values()}) == len(ids) == 45 and min(ids.values()) == 4
+    page = js("byte_pairs.js", body, letters=list(LETTERS), merges=merges, pieces=[*ids, "x"])
+    assert page == [*ids.values(), 3]
+
+
+def test_the_default_cuts_nineteen():
+    figure = BytePairs(laid=15)
+    assert figure.history()[-1] == (15, ["▁nine", "teen"])
+    assert [number for number, _ in figure.history()] == [0, 1, 5, 7, 11, 12, 14, 15]
+    assert "ten number words" in figure.note
+
+
+def test_what_is_typed_becomes_a_word(js):
+    typed = ["Two Words", "a,b;c:d&e=f#g%h", "x" * 20, "Größe", "▁x", ""]
+    tidy = js("byte_pairs.js", "return given.typed.map(m.tidy);", typed=typed)
+    assert tidy == ["twowords", "abcdefgh", "x" * LONGEST, "größe", "x", ""]
+    sent = ["gr%C3%B6%C3%9Fe", "gr%C3", "word"]
+    assert js("byte_pairs.js", "return given.sent.map(m.plain);", sent=sent) == [
+        "größe",
+        "grc3",
+        "word",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"word": "two words"}, "word must be one word of at most 14 letters"),
+        ({"word": "x" * 15}, "at most 14 letters"),
+        ({"laid": 16}, "laid must be at most 15; got 16"),
+        ({"laid": -1}, "laid must be from 0"),
+        ({"letters": ["a"]}, "letters and merges go together"),
+        ({"letters": ["ab"], "merges": [["a", "b"]]}, "letters must be single ones; got 'ab'"),
+        ({"letters": ["a"], "merges": []}, "merges must be at least one pair"),
+        ({"letters": ["a"], "merges": [["a", ""]], "laid": 0}, "none of them empty"),
+    ],
+)
+def test_what_cuts_nothing_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        BytePairs(**changes)

@@ -1,0 +1,157 @@
+"""The exercise `wordpiece`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from transformer_lib.checks.core import Case, Exercise
+
+Cut = Callable[[str, set[str]], list[str]]
+UNKNOWN = "[UNK]"
+
+
+def _cutter(
+    *,
+    mark: Callable[[int], str] = lambda start: "##" if start else "",
+    sizes: Callable[[int], Iterable[int]] = lambda left: range(left, 0, -1),
+    hole: Callable[[list[str], str], list[str] | None] = lambda pieces, rest: [UNKNOWN],
+    written: Callable[[str, str], str] = lambda mark, piece: mark + piece,
+) -> Cut:
+    """A cut from the left; `mark` before a piece by where it starts, `sizes` in which order they
+    are tried, `hole` what becomes of the pieces so far and the rest where nothing fits (None goes
+    on one letter later), `written` how a piece is reported."""
+
+    def wordpiece(word: str, vocabulary: set[str]) -> list[str]:
+        pieces: list[str] = []
+        start = 0
+        while start < len(word):
+            for size in sizes(len(word) - start):
+                if mark(start) + word[start : start + size] in vocabulary:
+                    pieces.append(written(mark(start), word[start : start + size]))
+                    start += size
+                    break
+            else:
+                found = hole(pieces, word[start:])
+                if found is not None:
+                    return found
+                start += 1
+        return pieces
+
+    return wordpiece
+
+
+def _one_unknown_per_letter(pieces: list[str], rest: str) -> None:
+    pieces.append(UNKNOWN)
+
+
+def _skip(pieces: list[str], rest: str) -> None:
+    return None
+
+
+def _from_the_right(word: str, vocabulary: set[str]) -> list[str]:
+    pieces: list[str] = []
+    end = len(word)
+    while end:
+        for start in range(end):
+            piece = ("##" if start else "") + word[start:end]
+            if piece in vocabulary:
+                pieces.insert(0, piece)
+                end = start
+                break
+        else:
+            return [UNKNOWN]
+    return pieces
+
+
+def _cuts(word: str, vocabulary: set[str], start: int = 0) -> Iterator[list[str]]:
+    if start == len(word):
+        yield []
+    for end in range(len(word), start, -1):
+        piece = ("##" if start else "") + word[start:end]
+        if piece in vocabulary:
+            yield from ([piece, *rest] for rest in _cuts(word, vocabulary, end))
+
+
+def _with_a_way_back(word: str, vocabulary: set[str]) -> list[str]:
+    return next(_cuts(word, vocabulary), [UNKNOWN])
+
+
+def _fewest(word: str, vocabulary: set[str]) -> list[str]:
+    return min(_cuts(word, vocabulary), key=len, default=[UNKNOWN])
+
+
+def _not_whole(word: str, vocabulary: set[str]) -> list[str]:
+    """Never looks whether the whole word, or the whole rest, is a piece."""
+    return _cutter(sizes=lambda left: range(max(left - 1, 1), 0, -1))(word, vocabulary)
+
+
+def _to_the_last_but_one(word: str, vocabulary: set[str]) -> list[str]:
+    return _cutter(sizes=lambda left: range(left - 1, 0, -1))(word, vocabulary)
+
+
+def _first_only(word: str, vocabulary: set[str]) -> list[str]:
+    return _SHORT(word, vocabulary)[:1]
+
+
+_SHORT = _cutter()
+MANY = {"un", "und", "under", "##d", "##er", "##ers", "##stand", "##st", "##a", "##and", "stand"}
+LETTERS = {"a", "b", "##a", "##b", "##ab", "ab", "##aba"}
+
+WORDPIECE = Exercise(
+    name="wordpiece",
+    reference=_SHORT,
+    cases=[
+        Case("the word is a piece", "und", {"und", "un", "##d"}),
+        Case("two pieces", "under", {"und", "##er", "er"}),
+        Case("the longest of several", "understand", MANY),
+        Case("a piece is longer inside than in front", "ababab", LETTERS),
+        Case("the inside is there without its mark alone", "stander", {"stand", "er", "st"}),
+        Case("the front is there with its mark alone", "ersatz", {"##er", "##satz", "satz"}),
+        Case("a letter that no piece has", "undq", {"und", "##er", "un"}),
+        Case("a letter in the middle that no piece has", "unqer", {"un", "##er", "er"}),
+        Case("the longest leads astray", "understand", {"un", "und", "##ders", "##tand", "##t"}),
+        Case("pieces of one letter", "abba", {"a", "##b", "##a"}),
+    ],
+    mistakes={
+        "the pieces inside the word are looked up without their ##": [
+            _cutter(mark=lambda start: ""),
+            _cutter(mark=lambda start: "", written=lambda mark, piece: piece),
+        ],
+        "the first piece is looked up with ##, too: only what does not begin the word has it": [
+            _cutter(mark=lambda start: "##"),
+        ],
+        "the pieces are looked up right and returned without their ##: whoever puts them together "
+        "could not tell where a word begins": _cutter(written=lambda mark, piece: piece),
+        "the shortest piece is taken first": _cutter(sizes=lambda left: range(1, left + 1)),
+        "only the rest becomes [UNK], and the pieces before it stay: the answer is [UNK] for the "
+        "whole word": [
+            _cutter(hole=lambda pieces, rest: [*pieces, UNKNOWN]),
+            _cutter(hole=lambda pieces, rest: [*pieces, "##" + UNKNOWN]),
+        ],
+        "a letter that does not fit becomes an [UNK] of its own, and the cut goes on behind it": [
+            _cutter(hole=_one_unknown_per_letter)
+        ],
+        "a letter that does not fit is skipped": _cutter(hole=_skip),
+        "what does not fit is returned as it is, although the vocabulary does not have it": [
+            _cutter(hole=lambda pieces, rest: [*pieces, rest]),
+            _cutter(hole=lambda pieces, rest: [*pieces, "##" + rest if pieces else rest]),
+        ],
+        "where nothing fits, the pieces so far are returned, and the end of the word is lost": [
+            _cutter(hole=lambda pieces, rest: pieces)
+        ],
+        "an unknown word gives an empty list": _cutter(hole=lambda pieces, rest: []),
+        "an unknown word is called <unk>; BERT's name for it is [UNK]": [
+            _cutter(hole=lambda pieces, rest: ["<unk>"])
+        ],
+        "the cut goes from right to left": _from_the_right,
+        "it goes back and tries a shorter piece where the longest leads astray: that is a better "
+        "cut, and not the one that BERT makes": _with_a_way_back,
+        "it looks for the fewest pieces: that is a better cut, and not the one that BERT makes": [
+            _fewest
+        ],
+        "the last letter is never part of the piece that is tried: a range ends one before its "
+        "end": [_to_the_last_but_one, _not_whole],
+        "only the first piece is returned": _first_only,
+    },
+    section="Does the order of the merges matter?",
+)

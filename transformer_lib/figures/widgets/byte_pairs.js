@@ -1,0 +1,133 @@
+// BytePairs: what becomes of a word it has never seen? The merges of a byte-pair encoding, laid on a word one by one.
+import { button, canvas, fluid, html, live, set, slider, steps, svg } from "./kit.js";
+
+// ---- arithmetic
+
+export const MARK = "▁";
+export const LONGEST = 14; // letters of a word
+const UNKNOWN = 3;
+
+/** What was typed, as a word: small letters, nothing that an address or a list of state needs for itself. */
+export const tidy = (text) => [...text.toLowerCase().replace(/[\s,;:&=#%▁]/g, "")].slice(0, LONGEST).join("");
+
+/** A word from the page's address, where what is not a-z may be written with percent signs. */
+export function plain(text) {
+  try { return tidy(decodeURIComponent(text)); } catch { return tidy(text); }
+}
+
+/** Replaces a pair wherever it stands, from left to right. */
+export function merge(pieces, [left, right]) {
+  const merged = [];
+  for (let i = 0; i < pieces.length; i += 1) {
+    if (pieces[i] === left && pieces[i + 1] === right) merged.push(left + pieces[i += 1]);
+    else merged.push(pieces[i]);
+  }
+  return merged;
+}
+
+/** The cut after each of the first `laid` merges that changes the word: {number, pieces}, the letters first. */
+export function history(word, merges, laid) {
+  const lines = [{ number: 0, pieces: [MARK, ...word] }];
+  merges.slice(0, laid).forEach((pair, i) => {
+    const { pieces } = lines.at(-1);
+    const merged = merge(pieces, pair);
+    if (merged.length < pieces.length) lines.push({ number: i + 1, pieces: merged });
+  });
+  return lines;
+}
+
+/** The row of each piece: four special ones, the letters, the merged pieces in their order. */
+export function rows(letters, merges) {
+  const found = new Map();
+  [...letters, ...merges.map((pair) => pair.join(""))].forEach((piece) => { if (!found.has(piece)) found.set(piece, 4 + found.size); });
+  return (piece) => found.get(piece) ?? UNKNOWN;
+}
+
+// ---- picture
+
+const [LEFT, ROW, TALL] = [30, 23, 20]; // a gutter for the merges' numbers; lines of the board
+const COLUMNS = LONGEST + 1;
+
+function build({ get, change }) {
+  const [letters, merges] = [get("letters"), get("merges")];
+  const idOf = rows(letters, merges);
+  const wordNow = () => plain(get("word"));
+
+  const input = html("input", { type: "text", class: "bp-word", maxlength: LONGEST, spellcheck: "false", autocomplete: "off", autocapitalize: "none",
+    "aria-label": "word", oninput: () => change({ word: tidy(input.value) }) });
+  const field = html("label", { class: "bp-field" }, html("span", { text: "word" }), input);
+  const line = slider({ label: "merges laid on", last: merges.length, read: (p) => p, find: (n) => n, show: (n) => `${n} of ${merges.length}`,
+    onInput: (laid) => change({ laid }) });
+  const stops = () => history(wordNow(), merges, merges.length).map(({ number }) => number);
+  const back = button("Back", () => { const n = stops().filter((stop) => stop < get("laid")).at(-1); if (n !== undefined) change({ laid: n }); });
+  const on = button("Next", () => { const n = stops().find((stop) => stop > get("laid")); if (n !== undefined) change({ laid: n }); });
+  const time = html("div", { class: "lf-stepper" }, back, on, line.element);
+
+  const boxes = steps(COLUMNS).map(() => { const [text, id] = [html("b"), html("small")]; return { text, id, element: html("li", {}, text, id) }; });
+  const list = html("ol", { class: "bp-pieces lf-wide", "aria-label": "the pieces, with their ids" }, ...boxes.map(({ element }) => element));
+
+  const cell = () => { const [box, text] = [svg("rect", { rx: 4, height: TALL }), svg("text", { "text-anchor": "middle", y: 15 })];
+    return { box, text, group: svg("g", {}, box, text) }; };
+  const board = steps(COLUMNS).map((y) => ({ cells: steps(COLUMNS).map(cell), number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 15, "text-anchor": "end" }) }));
+  const height = COLUMNS * ROW;
+  const picture = canvas(340, height, { class: "lf-svg bp-board lf-wide", role: "img", "aria-label": "the word after each merge that changes it, the letters on top" },
+    ...board.map(({ number }) => number), ...board.flatMap(({ cells }, y) => cells.map(({ group }) => set(group, { "data-y": y }))));
+  picture.style.height = `${height}px`;
+  const size = fluid(picture, height, () => draw());
+  const legend = html("p", { class: "bp-legend lf-wide", text: "Left: the number of the merge. Filled: the piece that it made. Dashed: a letter without a row." });
+
+  function draw() {
+    const [word, laid] = [wordNow(), Math.min(get("laid"), merges.length)];
+    const lines = history(word, merges, laid);
+    const { pieces, number } = lines.at(-1);
+    if (tidy(input.value) !== word) input.value = word;
+    line.update(laid);
+    const all = stops();
+    set(back, { "aria-disabled": laid <= 0 });
+    set(on, { "aria-disabled": laid >= all.at(-1) });
+    boxes.forEach(({ element, text, id }, i) => {
+      const piece = pieces[i];
+      set(element, { hidden: piece === undefined ? "" : null, "data-unknown": piece !== undefined && idOf(piece) === UNKNOWN });
+      if (piece === undefined) return;
+      set(text, { text: piece });
+      set(id, { text: idOf(piece) });
+    });
+    const width = Math.min(34, (size.width - LEFT) / COLUMNS);
+    board.forEach(({ cells, number: label }, y) => {
+      const now = lines[y];
+      set(label, { text: now && y ? now.number : "", visibility: now ? "visible" : "hidden" });
+      const before = new Set(y && now ? lines[y - 1].pieces : now?.pieces);
+      let at = 0;
+      cells.forEach(({ box, text, group }, x) => {
+        const piece = now?.pieces[x];
+        set(group, { visibility: piece === undefined ? "hidden" : "visible" });
+        if (piece === undefined) return;
+        const long = [...piece].length * width;
+        set(group, { transform: `translate(${LEFT + at} ${y * ROW + 1})`, class: before.has(piece) ? (idOf(piece) === UNKNOWN ? "bp-unknown" : "bp-old") : "bp-new" });
+        set(box, { x: 1, width: long - 2 });
+        set(text, { x: long / 2, text: piece });
+        at += long;
+      });
+    });
+    return sentence(word, laid, pieces, number);
+  }
+
+  function sentence(word, laid, pieces, number) {
+    if (!word) return "Type a word of up to 14 letters.";
+    const strange = [...new Set(pieces.filter((piece) => idOf(piece) === UNKNOWN))];
+    const holes = strange.length ? ` ${strange.join(", ")} ${strange.length > 1 ? "have" : "has"} no row of ${strange.length > 1 ? "their" : "its"} own: id 3, <unk>.` : "";
+    const count = `${pieces.length} piece${pieces.length > 1 ? "s" : ""}`;
+    if (!laid) return `No merge yet: “${word}” and the mark before it are ${count}.${holes}`;
+    const last = number ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}` : "none of them fits yet";
+    return `After ${laid} merge${laid > 1 ? "s" : ""}, “${word}” is ${count}; ${last}.${holes}`;
+  }
+
+  return { controls: [field, time], picture: [list, picture, legend], draw };
+}
+
+export default live({
+  name: "BytePairs",
+  title: () => "What becomes of a word it has never seen?",
+  state: { word: { includes: (item) => plain(item) !== "" || item === "" }, laid: [0, 100000] },
+  build,
+});
