@@ -140,6 +140,7 @@ def at_rest(control: Locator) -> bool:
 KEYS = {
     "range": ["ArrowRight", "ArrowLeft", "PageUp", "Home", "End"],
     "number": ["ArrowUp", "ArrowDown"],
+    "text": ["e", "x"],
     "handle": ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"],
     "select": ["ArrowDown", "ArrowUp"],
     "radio": ["ArrowRight", "ArrowLeft"],
@@ -168,6 +169,8 @@ def by_mouse(figure: Figure, control: Locator):
         return
     if what not in ("range", "handle"):
         control.click()
+        if what == "text":  # a mouse gives it the focus, and cannot do more
+            figure.page.keyboard.press("x")
         yield
         return
     box = control.bounding_box()
@@ -205,6 +208,8 @@ def by_touch(figure: Figure, control: Locator):
             yield
     else:
         control.tap()
+        if what == "text":
+            figure.page.keyboard.press("x")
         yield
 
 

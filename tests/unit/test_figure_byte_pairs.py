@@ -92,3 +92,41 @@ def test_what_is_typed_becomes_a_word(js):
 def test_what_cuts_nothing_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         BytePairs(**changes)
+
+
+def pieces(page):
+    page.evaluate(SETTLE)
+    return page.locator(".bp-pieces b:visible").all_inner_texts()
+
+
+@pytest.mark.browser
+def test_a_word_is_typed_letter_by_letter(show):
+    page = show(BytePairs(laid=15))
+    field = page.get_by_role("textbox", name="word")
+    field.fill("")
+    assert status(page).startswith("Type a word")
+    field.press_sequentially("Sixty seven!")
+    assert page.evaluate("models[0].get('word')") == "sixtyseven!"
+    assert pieces(page) == ["▁six", "ty", "s", "ev", "en", "!"]
+    assert "! has no row of its own: id 3" in status(page)
+    assert field.input_value() == "Sixty seven!"  # what is typed is left alone
+    assert page.locator(".bp-pieces [data-unknown=true] small:visible").inner_text() == "3"
+
+
+@pytest.mark.browser
+def test_next_and_back_go_to_the_merges_that_change_the_word(show):
+    page = show(BytePairs(laid=0))
+    said = []
+    for name in ("Next",) * 7 + ("Back",):
+        page.get_by_role("button", name=name).click()
+        said.append(page.evaluate("models[0].get('laid')"))
+    assert said == [1, 5, 7, 11, 12, 14, 15, 14]
+    assert pieces(page) == ["▁nin", "e", "teen"]
+    assert "merge 14, ▁ + nin" in status(page)
+
+
+@pytest.mark.browser
+def test_a_word_with_an_umlaut_comes_from_the_address(show):
+    page = show(BytePairs(), attributes="data-content_root", fragment="#BytePairs=word:gr%C3%B6n")
+    assert pieces(page)[:4] == ["▁", "g", "r", "ö"]
+    assert page.get_by_role("textbox", name="word").input_value() == "grön"

@@ -119,10 +119,10 @@ class BytePairs(LiveFigure):
                 x += len(piece)
         x = 0
         for piece in lines[-1][1]:
-            ax.text(x + len(piece) / 2, len(lines), ids.get(piece, 3), ha="center", fontsize=8)
+            ax.text(x + len(piece) / 2, len(lines), str(ids.get(piece, 3)), ha="center", fontsize=8)
             x += len(piece)
         ax.set(xlim=(-0.3, x + 0.3), ylim=(len(lines) + 0.4, -0.6), xticks=[])
-        numbers = [number or "letters" for number, _ in lines]
+        numbers = [str(number or "letters") for number, _ in lines]
         ax.set_yticks(range(len(lines) + 1), [*numbers, "ids"])
         ax.set_ylabel("after merge")
         ax.grid(False)
