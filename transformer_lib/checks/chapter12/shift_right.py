@@ -98,7 +98,7 @@ SHIFT_RIGHT = Exercise(
             lambda labels: _left(labels, BOS),
         ],
         "the row is rolled: what falls off on the right comes in on the left, and the decoder "
-        "begins with <eos> or <pad>": _both(_rolled),
+        "begins with <eos> or <pad>": _rolled,
         "nothing was shifted: the decoder reads the very token that it must say": [
             lambda labels: labels.clone(),
             _without_end,

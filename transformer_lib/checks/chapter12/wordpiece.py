@@ -110,6 +110,7 @@ WORDPIECE = Exercise(
         Case("a letter that no piece has", "undq", {"und", "##er", "un"}),
         Case("a letter in the middle that no piece has", "unqer", {"un", "##er", "er"}),
         Case("the longest leads astray", "understand", {"un", "und", "##ders", "##tand", "##t"}),
+        Case("a longer beginning, and more pieces", "abcd", {"a", "ab", "##c", "##d", "##bcd"}),
         Case("pieces of one letter", "abba", {"a", "##b", "##a"}),
     ],
     mistakes={
