@@ -126,6 +126,15 @@ EXAMPLES = {
             {"view": "rotary", "d_model": 256, "length": 128, "second": 127},
         ],
     ),
+    "RunPlanner": Example(
+        "RunPlanner(d_model=512, n_layers=6, tokens=25000, pieces=1, precision='float32')",
+        [
+            {"pieces": 256, "precision": "mixed"},
+            {"d_model": 4096, "n_layers": 48, "memory": 1, "speed": 1},
+            {"d_model": 64, "n_layers": 1, "tokens": 256, "speed": 1e6, "memory": 256},
+            {"tokens": 262_144, "memory": 80, "speed": 400_000},
+        ],
+    ),
     "ScaleMeter": Example(
         "ScaleMeter(d_k=64, scaled=False, seed=1)",
         [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],

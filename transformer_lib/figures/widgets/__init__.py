@@ -13,6 +13,7 @@ from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .norm_explorer import NormExplorer
 from .positions_explorer import PositionsExplorer
+from .run_planner import RunPlanner
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
 from .soft_lookup import SoftLookup
@@ -27,6 +28,7 @@ __all__ = [
     "MixingMatrix",
     "NormExplorer",
     "PositionsExplorer",
+    "RunPlanner",
     "ScaleMeter",
     "ScheduleExplorer",
     "SoftLookup",

@@ -1,0 +1,111 @@
+"""RunPlanner: bytes, FLOPs and hours of the page are Python's, and Python's are the library's."""
+
+import itertools
+
+import pytest
+import torch
+from figure_page import status
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer_lib import ModelConfig, Transformer, parameter_counts
+from transformer_lib.figures.widgets import RunPlanner
+from transformer_lib.figures.widgets.run_planner import parameters, token_flops
+
+MODULE = "run_planner.js"
+SIZES = [(512, 6, 37_000), (1024, 6, 37_000), (64, 1, 1009), (768, 12, 30_000)]
+STATES = [
+    {"d_model": d, "n_layers": n, "tokens": t, "pieces": p, "precision": how}
+    for (d, n, _), (t, p), how in itertools.product(
+        SIZES, [(25_000, 1), (25_000, 7), (512, 64)], ["float32", "mixed"]
+    )
+]
+TRAITS = (*RunPlanner.shown, "kept", "vocab_size", "total", "length", "speed", "memory")
+
+
+def both(js, body, **state):
+    figure = RunPlanner(**state)
+    traits = {name: getattr(figure, name) for name in TRAITS}
+    return figure, js(MODULE, body, **traits)
+
+
+@pytest.mark.parametrize(("d_model", "n_layers", "vocab_size"), SIZES)
+def test_the_parameters_are_the_models(d_model, n_layers, vocab_size):
+    config = ModelConfig(
+        vocab_size=vocab_size, d_model=d_model, n_heads=4, n_layers=n_layers, d_ff=4 * d_model
+    )
+    assert parameters(d_model, n_layers, vocab_size) == sum(parameter_counts(config).values())
+
+
+@pytest.mark.parametrize("length", [5, 32])
+def test_the_flops_are_those_that_a_counter_sees(length):
+    config = ModelConfig(vocab_size=101, d_model=24, n_heads=4, n_layers=3, d_ff=96)
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        ids = torch.ones(7, length, dtype=torch.int64)
+        Transformer(config)(ids, ids).sum().backward()
+    assert counter.get_total_flops() == 7 * length * token_flops(24, 3, 101, length)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_bytes_and_hours_are_those_of_the_page(js, state):
+    figure, page = both(js, "return [m.gibibytes(given), m.hoursOf(given)];", **state)
+    assert page[0] == pytest.approx(figure.gibibytes())
+    assert page[1] == pytest.approx(figure.hours())
+
+
+def test_cutting_helps_what_is_kept_and_nothing_else(js):
+    whole, cut = (RunPlanner(pieces=n).gibibytes() for n in (1, 8))
+    assert cut[:3] == whole[:3]
+    assert cut[3] == pytest.approx(whole[3] / 8)
+    assert RunPlanner(pieces=8).hours() == RunPlanner().hours()
+    _, fits = both(js, "return m.piecesThatFit(given);", tokens=25_000)
+    parts = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    assert fits == next(n for n in parts if sum(RunPlanner(pieces=n).gibibytes()) <= 16)
+    _, never = both(js, "return m.piecesThatFit(given);", d_model=4096, n_layers=48)
+    assert never is None
+
+
+def test_durations_have_the_unit_that_suits(js):
+    body = "return given.hours.map(m.duration);"
+    found = js(MODULE, body, hours=[1e-4, 0.5, 3, 12, 47, 49, 24 * 200, 8766 * 2.5, 8766 * 1234.0])
+    assert [text.replace("\u00a0", " ") for text in found] == [
+        "under 0.1 minutes", "30 minutes", "3.0 hours", "12 hours", "47 hours", "2.0 days",
+        "200 days", "2.5 years", "1,230 years",
+    ]  # fmt: skip
+
+
+def test_ticks_are_round_and_few(js):
+    for end in (1.2, 3.7, 18, 64.5, 290, 9000):
+        ticks = js(MODULE, "return m.ticksTo(given.end);", end=end)
+        assert 4 <= len(ticks) <= 11, end
+        assert ticks[0] == 0
+        assert ticks[-1] <= end
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"d_model": 32}, "d_model must be from 64 to 4096; got 32"),
+        ({"pieces": 0}, "pieces must be from 1 to 256; got 0"),
+        ({"precision": "int8"}, "precision must be one of 'float32', 'mixed'; got 'int8'"),
+        ({"kept": [[1, 2]]}, "kept must be two pairs of numbers"),
+        ({"speed": 0}, "speed must be from 1 to 1e"),
+    ],
+)
+def test_what_is_no_plan_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        RunPlanner(**numbers)
+
+
+@pytest.mark.browser
+def test_parts_make_it_fit_and_leave_the_time(show):
+    page = show(RunPlanner())
+    first = status(page)
+    assert "Too much; in 4 parts it would fit." in first
+    slider = page.get_by_role("slider", name="parts of an update")
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    assert "That fits." in status(page)
+    assert status(page).split("take ")[1] == first.split("take ")[1]
+    page.get_by_role("slider", name="d_model").press("End")
+    page.get_by_role("slider", name="layers a side").press("End")
+    assert "no cutting helps" in status(page)

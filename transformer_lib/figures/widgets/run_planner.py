@@ -1,0 +1,133 @@
+"""RunPlanner: what a training run needs in bytes and in hours (chapter 16)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PARTS = ("parameters", "gradients", "Adam", "kept for the way back")
+COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00")
+MARKS = [  # hours
+    ("hour", 1),
+    ("day", 24),
+    ("week", 168),
+    ("month", 730),
+    ("year", 8766),
+    ("10 years", 87_660),
+    ("century", 876_600),
+]
+NOTE = "Inner width 4 d_model, sentences of 32 tokens, one vocabulary of 37,000; Adam in 32 bits."
+
+
+def parameters(d_model: int, n_layers: int, vocab_size: int) -> int:
+    """Return how many numbers a pre-norm Transformer with ``d_ff = 4 d_model`` has.
+
+    >>> parameters(512, 6, 37_000)
+    63084544
+    """
+    d = d_model
+    return n_layers * (28 * d * d + 32 * d) + 4 * d + vocab_size * d
+
+
+def token_flops(d_model: int, n_layers: int, vocab_size: int, length: int) -> float:
+    """Return the FLOPs of a training update for one source and one target token.
+
+    >>> token_flops(512, 6, 37_000, 32) * 8 * 32
+    97649688576
+    """
+    d = d_model
+    return 6 * (28 * n_layers * d * d + vocab_size * d) + 36 * n_layers * d * length
+
+
+class RunPlanner(LiveFigure):
+    r"""Memory by its four parts beside what a machine has; and how long a run takes at its rate.
+
+    Parameters, gradients and Adam take :math:`4 + 4 + 8` bytes for each parameter. What is kept for
+    the way back takes, for each of the tokens of a part of the update, ``kept[0]`` bytes times
+    ``d_model`` in each layer and ``kept[1]`` bytes times the vocabulary.
+
+    Args:
+        d_model: 64 to 4096; width of the vectors.
+        n_layers: 1 to 48, of each stack.
+        tokens: 256 to 262,144 tokens a side in an update.
+        pieces: 1 to 256; parts that an update is made in, one after the other.
+        precision: ``"float32"`` or ``"mixed"``.
+        speed: GFLOP/s that the run reaches, 1 to 1,000,000.
+        memory: GiB that the machine has, 1 to 256.
+        kept: two numbers in float32 and two in mixed precision: bytes for each token and number of
+            its width in a layer of both stacks, and bytes for each token and word.
+        vocab_size: of the one embedding.
+        total: tokens a side in the whole run; the paper's has 100,000 updates of 25,000.
+        length: tokens of a sentence.
+
+    Raises:
+        ValueError: a number outside its limits; ``kept`` that is not two pairs.
+
+    Source:
+        Vaswani et al. (2017), sections 5.1 and 5.2; Chowdhery et al. (2022), appendix B.
+
+    >>> planner = RunPlanner(pieces=64)
+    >>> [f"{x:.1f}" for x in planner.gibibytes()]
+    ['0.2', '0.2', '0.5', '0.5']
+    """
+
+    _esm = compose("run_planner.js")
+    _css = dress("run_planner.css")
+    shown = ("d_model", "n_layers", "tokens", "pieces", "precision")
+
+    d_model = Number(512, low=64, high=4096, whole=True)
+    n_layers = Number(6, low=1, high=48, whole=True)
+    tokens = Number(25_000, low=256, high=262_144, whole=True)
+    pieces = Number(1, low=1, high=256, whole=True)
+    precision = OneOf("float32", "mixed")
+    speed = Number(100.0, low=1, high=1e6)
+    memory = Number(16.0, low=1, high=256)
+    kept = Numbers([[365.0, 9.0], [161.0, 6.0]], depth=2, low=0, high=1e6)
+    vocab_size = Number(37_000, low=10, high=1_000_000, whole=True)
+    total = Number(2.5e9, low=1, high=1e15)
+    length = Number(32, low=1, high=100_000, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**{"note": NOTE} | numbers)
+        if [len(pair) for pair in self.kept] != [2, 2]:
+            raise ValueError(f"kept must be two pairs of numbers; got {self.kept}")
+
+    def gibibytes(self) -> list[float]:
+        """Return what parameters, gradients, Adam and the kept tensors take."""
+        count = parameters(self.d_model, self.n_layers, self.vocab_size)
+        layer, ends = self.kept[self.precision == "mixed"]
+        each = layer * self.n_layers * self.d_model + ends * self.vocab_size
+        at_once = math.ceil(self.tokens / self.pieces)
+        return [n / 2**30 for n in (4 * count, 4 * count, 8 * count, at_once * each)]
+
+    def hours(self) -> float:
+        """Return how long the whole run takes."""
+        each = token_flops(self.d_model, self.n_layers, self.vocab_size, self.length)
+        return self.total * each / (self.speed * 1e9) / 3600
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
+        top, low = figure.subplots(2, 1)
+        found, left = self.gibibytes(), 0.0
+        for name, width, colour in zip(PARTS, found, COLOURS, strict=True):
+            top.barh(0, width, left=left, color=colour, label=f"{name} {width:.1f}")
+            left += width
+        top.axvline(self.memory, color=style.INK, lw=2)
+        top.text(self.memory, 0.48, f" {self.memory:g} GiB there", va="bottom", fontsize=8)
+        top.set(xlim=(0, 1.15 * max(left, self.memory)), ylim=(-0.5, 0.5), yticks=[])
+        top.set_xlabel("GiB")
+        figure.legend(ncols=4, fontsize=8, loc="outside upper center")
+        low.set(xscale="log", xlim=(0.5, 3e6), ylim=(-0.5, 0.5), yticks=[])
+        low.set_xticks([hours for _, hours in MARKS], [name for name, _ in MARKS], fontsize=8)
+        low.minorticks_off()
+        low.plot(min(max(self.hours(), 0.5), 3e6), 0, "D", color=style.ACCENT, ms=9, clip_on=False)
+        low.set_xlabel(f"time for {self.total / 1e9:g} billion tokens")
+        return figure
