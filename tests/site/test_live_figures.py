@@ -140,7 +140,7 @@ def at_rest(control: Locator) -> bool:
 KEYS = {
     "range": ["ArrowRight", "ArrowLeft", "PageUp", "Home", "End"],
     "number": ["ArrowUp", "ArrowDown"],
-    "text": ["e", "x"],
+    "text": ["Backspace", "x"],
     "handle": ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"],
     "select": ["ArrowDown", "ArrowUp"],
     "radio": ["ArrowRight", "ArrowLeft"],

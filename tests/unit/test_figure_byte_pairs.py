@@ -10,7 +10,7 @@ from tokenizers import models
 from transformer_lib.figures.widgets import BytePairs
 from transformer_lib.figures.widgets.byte_pairs import LONGEST, MARK
 
-HISTORY = "return given.words.map((word) => m.history(word, given.merges, given.laid));"
+HISTORY = "return given.words.map((word) => m.cuts(word, given.merges, given.laid));"
 LETTERS = "abcé" + MARK
 
 

@@ -26,7 +26,7 @@ export function merge(pieces, [left, right]) {
 }
 
 /** The cut after each of the first `laid` merges that changes the word: {number, pieces}, the letters first. */
-export function history(word, merges, laid) {
+export function cuts(word, merges, laid) {
   const lines = [{ number: 0, pieces: [MARK, ...word] }];
   merges.slice(0, laid).forEach((pair, i) => {
     const { pieces } = lines.at(-1);
@@ -58,7 +58,7 @@ function build({ get, change }) {
   const field = html("label", { class: "bp-field" }, html("span", { text: "word" }), input);
   const line = slider({ label: "merges laid on", last: merges.length, read: (p) => p, find: (n) => n, show: (n) => `${n} of ${merges.length}`,
     onInput: (laid) => change({ laid }) });
-  const stops = () => history(wordNow(), merges, merges.length).map(({ number }) => number);
+  const stops = () => cuts(wordNow(), merges, merges.length).map(({ number }) => number);
   const back = button("Back", () => { const n = stops().filter((stop) => stop < get("laid")).at(-1); if (n !== undefined) change({ laid: n }); });
   const on = button("Next", () => { const n = stops().find((stop) => stop > get("laid")); if (n !== undefined) change({ laid: n }); });
   const time = html("div", { class: "lf-stepper" }, back, on, line.element);
@@ -78,7 +78,7 @@ function build({ get, change }) {
 
   function draw() {
     const [word, laid] = [wordNow(), Math.min(get("laid"), merges.length)];
-    const lines = history(word, merges, laid);
+    const lines = cuts(word, merges, laid);
     const { pieces, number } = lines.at(-1);
     if (tidy(input.value) !== word) input.value = word;
     line.update(laid);
