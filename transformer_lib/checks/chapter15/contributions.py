@@ -177,6 +177,6 @@ CONTRIBUTIONS = Exercise(
         "each row is divided by its sum: the lengths themselves are asked for": _shares,
         "rows and columns of the map have changed places": _turned_map,
     },
-    section="Weights on small vectors",
+    section="Are large weights on small vectors?",
     keeps=["dtype"],
 )
