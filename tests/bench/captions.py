@@ -2,7 +2,7 @@
 
     python tests/bench/captions.py
 
-Counts what `results/multi30k-text/measured.json` holds, about half a minute on one core, and writes
+Counts what `results/multi30k-text/measured.json` holds, about a minute on one core, and writes
 it there. It is counts and lengths, no text. The splits are `train` and `val`; the test set is not
 touched.
 """
@@ -58,16 +58,24 @@ def longest_first(word: str, pieces: set[str]) -> list[str]:
     return cut
 
 
-def cut_otherwise(tokenizer: Tokenizer, texts: list[str]) -> dict[str, int]:
-    """How many of the words longest-first cuts otherwise than the merges do."""
+def cut_otherwise(tokenizer: Tokenizer, train: list[str], val: list[str]) -> dict[str, int]:
+    """How many words longest-first cuts otherwise than the merges do: of all different ones, and
+    of the running words of `val`."""
     pieces = set(tokenizer.tokens(range(tokenizer.vocab_size)))
-    words = {word for text in texts for word in WORD.findall(text)}
+    words = {word for text in train + val for word in WORD.findall(text)}
     words = {word for word in words if word.isascii() and word.isalpha()}  # a byte a letter
-    other = sum(
-        longest_first(f"▁{word}", pieces) != tokenizer.tokens(tokenizer.encode(word))
+    other = {
+        word
         for word in words
-    )
-    return {"words": len(words), "otherwise": other}
+        if longest_first(f"▁{word}", pieces) != tokenizer.tokens(tokenizer.encode(word))
+    }
+    running = [word for text in val for word in WORD.findall(text) if word in words]
+    return {
+        "words": len(words),
+        "otherwise": len(other),
+        "running": len(running),
+        "running_otherwise": sum(word in other for word in running),
+    }
 
 
 def main() -> None:
@@ -84,13 +92,18 @@ def main() -> None:
     for size in SIZES:
         honest = Tokenizer.train_bpe(train_texts, vocab_size=size)
         peeked = Tokenizer.train_bpe(train_texts + val_texts, vocab_size=size)
+        # The control: as much text more, but none of val's, makes `honest` of this one.
+        less = Tokenizer.train_bpe(train_texts[len(val_texts) :], vocab_size=size)
         found["pieces"][str(size)] = {
             "train_per_word": per_word(honest, train_texts),
             "val_per_word": per_word(honest, val_texts),
+            "peeked_train_per_word": per_word(peeked, train_texts),
             "peeked_val_per_word": per_word(peeked, val_texts),
+            "less_train_per_word": per_word(less, train_texts[len(val_texts) :]),
+            "less_val_per_word": per_word(less, val_texts),
         }
         if size == SIZE:
-            found["longest_first"] = cut_otherwise(honest, train_texts + val_texts)
+            found["longest_first"] = cut_otherwise(honest, train_texts, val_texts)
             # + 1: <bos> in front of the target, or <eos> behind it.
             pairs = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in train)
             found["lengths"] = {

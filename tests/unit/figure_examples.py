@@ -80,9 +80,9 @@ EXAMPLES = {
     "BytePairs": Example(
         "BytePairs(word='nineteen', laid=7)",
         [
-            {"word": "sixtyseventeen", "laid": 0},
-            {"word": "sixtyseventeen", "laid": 15},
-            {"word": "seventyseventy", "laid": 8},
+            {"word": "sixtyseventeenty", "laid": 0},
+            {"word": "sixtyseventeenty", "laid": 15},
+            {"word": "seventyseventyse", "laid": 8},
             {"word": "jazz", "laid": 15},
             {"word": "a", "laid": 1},
         ],

@@ -1,6 +1,8 @@
 """Chapter 12's checkers: answers that real learners give, each diagnosed by name."""
 
 from bisect import bisect_right
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -128,6 +130,16 @@ def ignored_end(labels):
     return reads
 
 
+def floats(labels):
+    return huggingface_style(labels).masked_fill(labels < 0, 0) * torch.ones(1)
+
+
+def floats_without_end(labels):
+    reads = torch.cat([torch.ones(len(labels), 1), labels[:, :-1]], 1)
+    reads[reads == EOS] = PAD
+    return reads
+
+
 def end_becomes_begin(labels):
     reads = huggingface_style(labels)
     reads[reads == EOS] = BOS
@@ -150,6 +162,8 @@ def end_becomes_begin(labels):
         (two_places, "shifted twice"),
         (ignored_end, "-100"),
         (end_becomes_begin, "replaced by <bos>"),
+        (floats, "ids are whole numbers"),
+        (floats_without_end, "ids are whole numbers"),
     ],
 )
 def test_wrong_shifts_are_named(capsys, function, said):
@@ -315,9 +329,61 @@ def from_behind(word, vocabulary):
     return found
 
 
+def letter_fallback(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        mark = "##" if start else ""
+        end = next(
+            j
+            for j in range(len(word), start, -1)
+            if j == start + 1 or mark + word[start:j] in vocabulary
+        )
+        found.append(mark + word[start:end])
+        start = end
+    return found
+
+
+def with_or_without(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            part = word[start:end]
+            names = ["##" + part, part] if start else [part]
+            hits = [name for name in names if name in vocabulary]
+            if hits:
+                found.append(hits[0])
+                break
+        else:
+            return ["[UNK]"]
+        start = end
+    return found
+
+
+def space_in_front(word, vocabulary):
+    return pieces_while("▁" + word, vocabulary)
+
+
+def never_whole(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        mark, left = "##" * bool(start), len(word) - start
+        for size in range(max(left - 1, 1), 0, -1):
+            if mark + word[start : start + size] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        found.append(mark + word[start : start + size])
+        start += size
+    return found
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        (letter_fallback, "one letter always fits"),
+        (with_or_without, "with its ## or without"),
+        (space_in_front, "every word comes out as [UNK]"),
+        (never_whole, "is never looked up"),
         (without_marks, "without their ##"),
         (marks_lost, "returned without their ##"),
         (shortest, "the shortest piece"),
@@ -446,4 +512,74 @@ def newcomer_lost(lengths, max_tokens):
 )
 def test_wrong_batches_are_named(capsys, function, said):
     result = verdict(capsys, function, "token_batches")
+    assert not result and said in result.report
+
+
+# -------------------------------------------------------------------------------------- best_pair
+
+
+def pair_by_sorting(cuts):
+    found = {}
+    for pieces, times in cuts.items():
+        for i in range(len(pieces) - 1):
+            pair = pieces[i], pieces[i + 1]
+            found[pair] = found.get(pair, 0) + times
+    return sorted(found, key=lambda pair: (-found[pair], pair))[0]
+
+
+def pair_by_counter(cuts):
+    found = Counter()
+    for pieces, times in cuts.items():
+        found.update(list(pairwise(pieces)) * times)
+    most = max(found.values())
+    return min(pair for pair in found if found[pair] == most)
+
+
+@pytest.mark.parametrize("function", [pair_by_sorting, pair_by_counter])
+def test_right_pairs_pass(capsys, function):
+    assert verdict(capsys, function, "best_pair")
+
+
+def counted(update, choose=lambda found: min(found, key=lambda p: (-found[p], p))):
+    def best_pair(cuts):
+        found = Counter()
+        for pieces, times in cuts.items():
+            update(found, pieces, times)
+        return choose(found)
+
+    return best_pair
+
+
+def honestly(found, pieces, times):
+    for pair in pairwise(pieces):
+        found[pair] += times
+
+
+def glued(cuts):
+    return pair_by_counter({tuple(p for pieces in cuts for p in pieces): 1})
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (counted(lambda f, p, n: f.update(pairwise(p))), "each word counts once"),
+        (counted(lambda f, p, n: f.update(list(set(pairwise(p))) * n)), "is counted once"),
+        (
+            counted(lambda f, p, n: f.update([*zip(p[::2], p[1::2], strict=False)] * n)),
+            "cut into twos",
+        ),
+        (counted(lambda f, p, n: f.update([*pairwise("".join(p))] * n)), "letters are counted"),
+        (glued, "taken for neighbors"),
+        (counted(honestly, lambda f: f.most_common(1)[0][0]), "met first"),
+        (counted(honestly, lambda f: f.most_common()[-1][0]), "rarest"),
+        (counted(honestly, lambda f: "".join(min(f, key=lambda p: (-f[p], p)))), "one string"),
+        (counted(honestly, lambda f: max(f.values())), "the count is returned"),
+        (
+            counted(honestly, lambda f: min(f.items(), key=lambda item: (-item[1], item[0]))),
+            "together with its count",
+        ),
+    ],
+)
+def test_wrong_pairs_are_named(capsys, function, said):
+    result = verdict(capsys, function, "best_pair")
     assert not result and said in result.report

@@ -79,8 +79,8 @@ def test_what_is_typed_becomes_a_word(js):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"word": "two words"}, "word must be one word of at most 14 letters"),
-        ({"word": "x" * 15}, "at most 14 letters"),
+        ({"word": "two words"}, "word must be one word of at most 16 letters"),
+        ({"word": "x" * 17}, "at most 16 letters"),
         ({"laid": 16}, "laid must be at most 15; got 16"),
         ({"laid": -1}, "laid must be from 0"),
         ({"letters": ["a"]}, "letters and merges go together"),

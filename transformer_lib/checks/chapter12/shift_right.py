@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +11,16 @@ from torch import Tensor
 from transformer_lib.checks.core import Case, Exercise
 
 PAD, BOS, EOS = 0, 1, 2
+
+
+class Reads(NamedTuple):
+    ids: Any
+    whole_numbers: bool
+
+
+def _read(answer: Callable[[Tensor], Any], /, labels: Tensor) -> Reads:
+    ids = answer(labels)
+    return Reads(ids, not (isinstance(ids, Tensor) and ids.is_floating_point()))
 
 
 def _begin(labels: Tensor, value: int = BOS) -> Tensor:
@@ -63,6 +74,11 @@ def _twice_with_padding(labels: Tensor) -> Tensor:
     return _moved(_moved(labels), PAD)
 
 
+def _floats(labels: Tensor) -> Tensor:
+    """`torch.ones(B, 1)` without a dtype, and `cat` makes floats of everything."""
+    return _shift_right(labels).float()
+
+
 def _begin_before_padding(labels: Tensor) -> Tensor:
     """As if the padding stood in front."""
     return torch.where(labels == PAD, BOS, _moved(labels))
@@ -88,6 +104,11 @@ SHIFT_RIGHT = Exercise(
         ),
     ],
     mistakes={
+        "torch.ones without a dtype makes floats, and everything beside it too: ids are whole "
+        "numbers, and an embedding takes nothing else": [
+            _floats,
+            lambda labels: _moved(labels).float(),
+        ],
         "<eos> is still read in rows that had room behind it: the exercise wants it nowhere": [
             _moved,
             _last_column_wiped,
@@ -133,5 +154,6 @@ SHIFT_RIGHT = Exercise(
             _begin_before_padding,
         ],
     },
+    use=_read,
     section="What are ids 0 to 3 for?",
 )

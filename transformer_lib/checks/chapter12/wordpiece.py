@@ -89,6 +89,29 @@ def _to_the_last_but_one(word: str, vocabulary: set[str]) -> list[str]:
     return _cutter(sizes=lambda left: range(left - 1, 0, -1))(word, vocabulary)
 
 
+def _one_letter_always_fits(word: str, vocabulary: set[str]) -> list[str]:
+    """As the cut by the longest piece that the chapter shows for merges."""
+    every = {mark + letter for mark in ("", "##") for letter in word}
+    return _SHORT(word, vocabulary | every)
+
+
+def _either_mark(word: str, vocabulary: set[str]) -> list[str]:
+    """A piece inside the word may stand in the vocabulary with or without its ##."""
+    bare = {"##" + piece for piece in vocabulary if not piece.startswith("##")}
+    return _SHORT(word, vocabulary | bare)
+
+
+def _either_mark_bare(word: str, vocabulary: set[str]) -> list[str]:
+    return [
+        piece if piece in vocabulary or piece == UNKNOWN else piece.removeprefix("##")
+        for piece in _either_mark(word, vocabulary)
+    ]
+
+
+def _marked_in_front(word: str, vocabulary: set[str]) -> list[str]:
+    return _SHORT("▁" + word, vocabulary)
+
+
 def _first_only(word: str, vocabulary: set[str]) -> list[str]:
     return _SHORT(word, vocabulary)[:1]
 
@@ -150,8 +173,14 @@ WORDPIECE = Exercise(
         "it looks for the fewest pieces: that is a better cut, and not the one that BERT makes": [
             _fewest
         ],
-        "the last letter is never part of the piece that is tried: a range ends one before its "
-        "end": [_to_the_last_but_one, _not_whole],
+        "the whole word, or the whole rest of it, is never looked up: a range ends one before its "
+        "end": _not_whole,
+        "every word comes out as [UNK]: perhaps a range ends one before its end, so that the last "
+        "letter is never tried, or the word is looked up with a mark that the vocabulary does not "
+        "have": [_to_the_last_but_one, _marked_in_front],
+        "one letter always fits, whether the vocabulary has it or not": _one_letter_always_fits,
+        "a piece inside the word is taken with its ## or without: without it, it is another "
+        "piece, which begins words": [_either_mark, _either_mark_bare],
         "only the first piece is returned": _first_only,
     },
     section="Does the order of the merges matter?",

@@ -4,7 +4,7 @@ import { button, canvas, fluid, html, live, set, slider, steps, svg } from "./ki
 // ---- arithmetic
 
 export const MARK = "▁";
-export const LONGEST = 14; // letters of a word
+export const LONGEST = 16; // letters of a word
 const UNKNOWN = 3;
 
 /** What was typed, as a word: small letters, nothing that an address or a list of state needs for itself. */
@@ -45,7 +45,7 @@ export function rows(letters, merges) {
 
 // ---- picture
 
-const [LEFT, ROW, TALL] = [30, 23, 20]; // a gutter for the merges' numbers; lines of the board
+const [LEFT, ROW, TALL] = [30, 20, 18]; // a gutter for the merges' numbers; lines of the board
 const COLUMNS = LONGEST + 1;
 
 function build({ get, change }) {
@@ -66,9 +66,9 @@ function build({ get, change }) {
   const boxes = steps(COLUMNS).map(() => { const [text, id] = [html("b"), html("small")]; return { text, id, element: html("li", {}, text, id) }; });
   const list = html("ol", { class: "bp-pieces lf-wide", "aria-label": "the pieces, with their ids" }, ...boxes.map(({ element }) => element));
 
-  const cell = () => { const [box, text] = [svg("rect", { rx: 4, height: TALL }), svg("text", { "text-anchor": "middle", y: 15 })];
+  const cell = () => { const [box, text] = [svg("rect", { rx: 4, height: TALL }), svg("text", { "text-anchor": "middle", y: 13.5 })];
     return { box, text, group: svg("g", {}, box, text) }; };
-  const board = steps(COLUMNS).map((y) => ({ cells: steps(COLUMNS).map(cell), number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 15, "text-anchor": "end" }) }));
+  const board = steps(COLUMNS).map((y) => ({ cells: steps(COLUMNS).map(cell), number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 14, "text-anchor": "end" }) }));
   const height = COLUMNS * ROW;
   const picture = canvas(340, height, { class: "lf-svg bp-board lf-wide", role: "img", "aria-label": "the word after each merge that changes it, the letters on top" },
     ...board.map(({ number }) => number), ...board.flatMap(({ cells }, y) => cells.map(({ group }) => set(group, { "data-y": y }))));
@@ -113,12 +113,12 @@ function build({ get, change }) {
   }
 
   function sentence(word, laid, pieces, number) {
-    if (!word) return "Type a word of up to 14 letters.";
+    if (!word) return `Type a word of up to ${LONGEST} letters.`;
     const strange = [...new Set(pieces.filter((piece) => idOf(piece) === UNKNOWN))];
     const holes = strange.length ? ` ${strange.join(", ")} ${strange.length > 1 ? "have" : "has"} no row of ${strange.length > 1 ? "their" : "its"} own: id 3, <unk>.` : "";
     const count = `${pieces.length} piece${pieces.length > 1 ? "s" : ""}`;
     if (!laid) return `No merge yet: “${word}” and the mark before it are ${count}.${holes}`;
-    const last = number ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}` : "none of them fits yet";
+    const last = number ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}` : "none of them fits";
     return `After ${laid} merge${laid > 1 ? "s" : ""}, “${word}” is ${count}; ${last}.${holes}`;
   }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARK = "▁"
-LONGEST = 14  # letters of a word: what fits on a phone
+LONGEST = 16  # letters of a word: what fits on a phone
 SPECIAL = 4  # rows before the first letter; the last of them is <unk>
 TEN = (  # learned from ten words, as chapter 12 does by hand
     "e n,▁ s,t y,e v,e en,i x,t een,▁s ev,▁s ix,▁sev en,i n,n in,▁ f,▁ nin,▁nin e"
@@ -30,7 +30,7 @@ class BytePairs(LiveFigure):
         letters: the smallest pieces; any other letter is ``<unk>``. They have the ids from 4 on,
             and the merged pieces those behind them, in the order of the merges.
         merges: the pairs, in the order in which they were learned.
-        word: at most 14 letters; ``▁`` is put before it.
+        word: at most 16 letters; ``▁`` is put before it.
         laid: how many merges are laid on.
 
     Raises:

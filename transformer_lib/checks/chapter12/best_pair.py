@@ -1,0 +1,121 @@
+"""The exercise `best_pair`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import combinations, pairwise
+from typing import Any
+
+from transformer_lib.checks.core import Case, Exercise
+
+Pieces = tuple[str, ...]
+Cuts = dict[Pieces, int]
+
+
+def _pick(
+    *,
+    pairs: Callable[[Pieces], Iterable[Any]] = pairwise,
+    weight: Callable[[int], int] = lambda times: times,
+    best: Callable[[Counter], Any] = lambda found: min(found, key=lambda p: (-found[p], p)),
+) -> Callable[[Cuts], Any]:
+    """`pairs`: which of a word are counted, `weight`: each how often, `best`: which is chosen."""
+
+    def best_pair(cuts: Cuts) -> Any:
+        found: Counter = Counter()
+        for pieces, times in cuts.items():
+            for pair in pairs(pieces):
+                found[pair] += weight(times)
+        return best(found)
+
+    return best_pair
+
+
+def _once_each(pieces: Pieces) -> Iterable[Any]:
+    return dict.fromkeys(pairwise(pieces))
+
+
+def _apart(pieces: Pieces) -> Iterable[Any]:
+    """Without overlap, as merges are made: `e e e` has one pair."""
+    last, taken = None, False
+    for pair in pairwise(pieces):
+        taken = pair == last and not taken
+        last = pair
+        if not taken:
+            yield pair
+
+
+def _by_twos(pieces: Pieces) -> Iterable[Any]:
+    return zip(pieces[::2], pieces[1::2], strict=False)
+
+
+def _letters(pieces: Pieces) -> Iterable[Any]:
+    return pairwise("".join(pieces))
+
+
+def _across_words(cuts: Cuts) -> Any:
+    return _pick()({tuple(piece for pieces in cuts for piece in pieces): 1})
+
+
+def _across_repeated(cuts: Cuts) -> Any:
+    return _pick()({tuple(p for pieces, n in cuts.items() for _ in range(n) for p in pieces): 1})
+
+
+def _last_of_equals(found: Counter) -> Any:
+    return max(found, key=lambda p: (found[p], p))
+
+
+BEST_PAIR = Exercise(
+    name="best_pair",
+    reference=_pick(),
+    cases=[
+        Case("one word of two letters", {("a", "b"): 1}),
+        Case("a pair that occurs twice in a word", {tuple("zyzyab"): 1}),
+        Case("the frequent word decides", {tuple("xyxy"): 1, tuple("ab"): 5}),
+        Case("equally frequent: the first in the alphabet", {tuple("zy"): 2, tuple("ba"): 2}),
+        Case("pieces of several letters", {("un", "d"): 3, ("d", "un"): 4, ("u", "n"): 1}),
+        Case("only neighbors count", {tuple("axb"): 2, tuple("ayb"): 2, tuple("yb"): 1}),
+        Case("two words side by side", {tuple("pq"): 2, tuple("rp"): 1, tuple("qr"): 1}),
+        Case("a pair that overlaps itself", {tuple("eee"): 2, tuple("fg"): 3}),
+        Case(
+            "words that were met often",
+            {tuple("▁low"): 5, tuple("▁lower"): 2, tuple("▁newest"): 6, tuple("▁widest"): 3},
+        ),
+    ],
+    mistakes={
+        "each word counts once, however often it was met": _pick(weight=lambda times: 1),
+        "a pair that occurs twice in a word is counted once": _pick(pairs=_once_each),
+        "a pair that overlaps itself is counted without the overlap; the exercise counts all "
+        "neighbors": _pick(pairs=_apart),
+        "the word is cut into twos: the pairs that begin at every other piece are missing": [
+            _pick(pairs=_by_twos)
+        ],
+        "letters are counted, and not pieces: what has been merged is one": _pick(pairs=_letters),
+        "all pairs of pieces in a word are counted, not only neighbors": [
+            _pick(pairs=lambda pieces: combinations(pieces, 2))
+        ],
+        "the end of one word and the beginning of the next are taken for neighbors": [
+            _across_words,
+            _across_repeated,
+        ],
+        "of equally frequent pairs it takes the one that was met first; asked for is the first in "
+        "the alphabet": [
+            _pick(best=lambda found: max(found, key=found.__getitem__)),
+            _pick(best=lambda found: found.most_common(1)[0][0]),
+        ],
+        "of equally frequent pairs it takes the last in the alphabet": _pick(best=_last_of_equals),
+        "the rarest pair is returned": [
+            _pick(best=lambda found: min(found, key=lambda p: (found[p], p))),
+            _pick(best=lambda found: min(found, key=found.__getitem__)),
+            _pick(best=lambda found: found.most_common()[-1][0]),
+        ],
+        "the two pieces are returned as one string: a merge must say where it joins": [
+            _pick(best=lambda found: "".join(min(found, key=lambda p: (-found[p], p))))
+        ],
+        "the count is returned, and not the pair": [_pick(best=lambda found: max(found.values()))],
+        "the pair is returned together with its count": [
+            _pick(best=lambda found: min(found.items(), key=lambda item: (-item[1], item[0])))
+        ],
+    },
+    section="Which pieces are worth a row?",
+)
