@@ -108,6 +108,7 @@ def test_greedy_of_one_row_at_a_time_is_told_that_all_go_together(capsys):
         (greedy(first=2), "is not <bos>"),
         (greedy(clean=lambda row: [i for i in row[1:] if i > 2]), "after its <eos> is kept"),
         (greedy(clean=lambda row: row[1:]), "after its <eos> is kept"),
+        (greedy(stop=lambda *_: False, clean=lambda row: row[1:]), "after its <eos> is kept"),
         (
             greedy(clean=lambda row: row[1 : row.index(2) + 1] if 2 in row else row[1:]),
             "<eos> is still there",
@@ -206,6 +207,7 @@ def one_beam_for_all(totals, log_probs):
         (step(token=lambda place, k, v: place), "a token is its place in the flat list"),
         (step(largest=False), "the worst are kept"),
         (step(last=lambda t, *found: tuple(x.flip(1) for x in found)), "the best stands last"),
+        (step(parent=lambda place, k, v: place / v), "becomes a fraction"),
         (one_beam_for_all, "compete with each other"),
         (
             step(last=lambda t, best, p, k: (t.gather(1, p), p, k)),
@@ -219,6 +221,60 @@ def one_beam_for_all(totals, log_probs):
 )
 def test_wrong_beam_steps_are_named(capsys, function, diagnosis):
     fails(capsys, function, "beam_step", diagnosis)
+
+
+# ----------------------------------------------------------------------------------- attend_more
+
+
+def more_in_loops(query, key, value, cache):
+    keys, values, rows = *cache, []
+    for q, k, v in zip(query, key, value, strict=True):
+        keys, values = torch.vstack([keys, k]), torch.vstack([values, v])
+        weights = F.softmax(torch.einsum("d,sd->s", q, keys) / len(q) ** 0.5, dim=0)
+        rows.append(torch.einsum("s,sd->d", weights, values))
+    return torch.stack(rows), (keys, values)
+
+
+def more_by_torch(query, key, value, cache):
+    keys, values = torch.cat((cache[0], key)), torch.cat((cache[1], value))
+    n, s = len(query), len(keys)
+    mask = torch.ones(n, s, dtype=torch.bool, device=query.device).tril(s - n)
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask), (keys, values)
+
+
+@pytest.mark.parametrize("function", [more_in_loops, more_by_torch])
+def test_right_chunks_pass(capsys, function):
+    passes(capsys, function, "attend_more")
+
+
+def more(diagonal=lambda t: t + 1, axis=0, scale=None, back=None, softmax=-1):
+    def attend_more(query, key, value, cache):
+        keys = torch.cat([cache[0], key], dim=axis)
+        values = torch.cat([cache[1], value], dim=axis)
+        scores = query @ keys.T * (query.size(1) ** -0.5 if scale is None else scale(query))
+        future = torch.ones_like(scores).triu(diagonal(len(cache[0]))).bool()
+        out = scores.masked_fill(future, -math.inf).softmax(softmax) @ values
+        return out, ((keys, values) if back is None else back(key, value, cache))
+
+    return attend_more
+
+
+@pytest.mark.parametrize(
+    "function, diagnosis",
+    [
+        (more(diagonal=lambda t: 10**6), "nothing is hidden"),
+        (more(diagonal=lambda t: 1), "that of a text without a cache"),
+        (more(diagonal=lambda t: t), "does not see itself"),
+        (more(back=lambda key, value, cache: cache), "the old cache is returned"),
+        (more(back=lambda key, value, cache: (key, value)), "holds the new keys and values only"),
+        (more(scale=lambda query: 1), "not divided by the root"),
+        (more(scale=lambda query: 1 / (query.size(1) ** 1 / 2)), "not by its root"),
+        (more(softmax=0), "over the queries"),
+        (more(axis=1), "along the features"),
+    ],
+)
+def test_wrong_chunks_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "attend_more", diagnosis)
 
 
 # --------------------------------------------------------------------------------------- nucleus
@@ -303,6 +359,12 @@ def min_p(logits, p):
         (
             nucleus(end=lambda kept, order: (kept / kept.sum(-1, keepdim=True)).gather(1, order)),
             "the way back is taken in the wrong direction",
+        ),
+        (
+            nucleus(
+                end=lambda kept, order: torch.zeros_like(kept).scatter(1, order, kept / kept.sum())
+            ),
+            "over the whole batch",
         ),
         (mask_on_the_unsorted, "laid on the unsorted"),
         (
@@ -430,6 +492,8 @@ def of_sentences(translations, references):
         (bleu(cut=lambda text: text.lower().split()), "made small"),
         (bleu(root=lambda found: sum(found) / 4), "geometric mean"),
         (bleu(root=math.prod), "fourth root is missing"),
+        (bleu(root=lambda found: math.prod(found) ** 1 / 4), "a fourth, and not a fourth root"),
+        (bleu(length=lambda c, found: min(found, key=lambda r: abs(r - c))), "first one listed"),
         (bleu(ns=(4,)), "only one length"),
         (bleu(ns=(1, 2, 3)), "stop at 3"),
         (bleu(cut=list), "characters are counted"),

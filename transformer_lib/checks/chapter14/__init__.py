@@ -1,5 +1,6 @@
 """Checkers for chapter 14, *Decoding: the best next word and the best sentence*."""
 
+from transformer_lib.checks.chapter14.attend_more import ATTEND_MORE
 from transformer_lib.checks.chapter14.beam_step import BEAM_STEP
 from transformer_lib.checks.chapter14.corpus_bleu import CORPUS_BLEU
 from transformer_lib.checks.chapter14.greedy_batch import GREEDY_BATCH
@@ -8,4 +9,4 @@ from transformer_lib.checks.core import Checker
 
 __all__ = ["check"]
 
-check = Checker(GREEDY_BATCH, BEAM_STEP, NUCLEUS, CORPUS_BLEU)
+check = Checker(GREEDY_BATCH, BEAM_STEP, ATTEND_MORE, NUCLEUS, CORPUS_BLEU)

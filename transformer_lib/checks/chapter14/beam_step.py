@@ -93,6 +93,13 @@ def _in_the_order_of_parents(totals: Tensor, log_probs: Tensor) -> Step:
     return best.gather(-1, order), parents.gather(-1, order), tokens.gather(-1, order)
 
 
+def _twice_as_many(totals: Tensor, log_probs: Tensor) -> Step:
+    v = log_probs.size(-1)
+    candidates = _sum(totals, log_probs).flatten(1)
+    best, place = candidates.topk(2 * totals.size(1))
+    return best, place // v, place % v
+
+
 def _best_last(totals: Tensor, log_probs: Tensor) -> Step:
     best, parents, tokens = (x.flip(-1) for x in _step(totals, log_probs))
     return best, parents, tokens
@@ -131,8 +138,8 @@ BEAM_STEP = Exercise(
     name="beam_step",
     reference=_beam_step,
     cases=[
-        Case("one sentence, one beginning", *_inputs(1, 1, 5)),
         Case("one sentence, two beginnings", *_inputs(1, 2, 5, seed=2)),
+        Case("one sentence, one beginning", *_inputs(1, 1, 5)),
         Case("both places go to children of one parent", *_even()),
         Case("two sentences of unlike probability", *_inputs(2, 3, 5, seed=4)),
         Case("five sentences, three beginnings, eleven tokens", *_inputs(5, 3, 11, seed=6)),
@@ -169,6 +176,18 @@ BEAM_STEP = Exercise(
             _wrong(parent=lambda place, k, v: place // k),
             _wrong(token=lambda place, k, v: place % k),
             _wrong(parent=lambda place, k, v: place % k),
+        ],
+        "a place is divided by / and becomes a fraction: a parent is an index, by //": [
+            _wrong(parent=lambda place, k, v: place / v),
+        ],
+        "2K results are kept: `beam_by_hand` fetches so many since some of them end, and here "
+        "nobody does": [_twice_as_many],
+        "`totals` has its new axis in the wrong place: its K belongs to the parents, and the new "
+        "axis to the ids": [
+            _wrong(score=lambda totals, log_probs: totals[:, None] + log_probs),
+        ],
+        "the ids come before the parents in the flat list: an axis was exchanged before": [
+            _wrong(score=lambda totals, log_probs: _sum(totals, log_probs).transpose(1, 2)),
         ],
         "a token is its place in the flat list: the remainder is still to be taken": [
             _wrong(token=lambda place, k, v: place),

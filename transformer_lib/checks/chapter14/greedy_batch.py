@@ -39,7 +39,7 @@ class Writer:
             n = len(row)
             scores = self.noise[(7 * sum(row) + 5 * n + 3 * row[-1]) % 64].clone()
             if row == text[:n] and n < len(text):
-                scores[text[n]] += 20
+                scores[text[n]] = scores.max() + 1.5
             logits.append(scores)
         return torch.stack(logits)
 
@@ -133,9 +133,13 @@ GREEDY_BATCH = Exercise(
             for result in (lambda row: _until(row[1:]), _until, lambda row: row[1:])
         ],
         "what a row writes after its <eos> is kept: it has ended, whatever is chosen later": [
-            _wrong(result=lambda row: _without(row, EOS)),
-            _wrong(result=lambda row: row[1:]),
-            _wrong(result=lambda row: _without(row, EOS, BOS, PAD)),
+            _wrong(over=over, result=result)
+            for over in (lambda ended: bool(ended.all()), lambda ended: False)
+            for result in (
+                lambda row: _without(row, EOS),
+                lambda row: row[1:],
+                lambda row: _without(row, EOS, BOS, PAD),
+            )
         ],
         "what fills a row up after its <eos> is still there": [
             _wrong(fill=True, result=lambda row: row[1:]),

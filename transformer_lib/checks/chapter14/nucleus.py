@@ -125,6 +125,10 @@ NUCLEUS = Exercise(
         "what is kept is not made to sum to 1 again": [
             _wrong(normalize=lambda kept: kept),
         ],
+        "the sum runs over the whole batch, and not over each row": [
+            _wrong(normalize=lambda kept: kept / kept.sum()),
+            _wrong(normalize=lambda kept: kept / kept.sum(0)),
+        ],
         "the token that carries the sum over p is left out: the kept ones then have less than p": [
             _wrong(within=lambda probs, p: probs.cumsum(-1) <= p),
             _wrong(within=lambda probs, p: probs.cumsum(-1) < p),
