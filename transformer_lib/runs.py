@@ -89,6 +89,8 @@ class Run:
         check_type("folders", folders, list)
         if not folders:
             raise ValueError("folders must hold at least one run, got none")
+        for folder in folders:
+            check_path("folders", folder)
         first, *others = runs = [cls.load(folder, checkpoint, device) for folder in folders]
         for folder, run in zip(folders[1:], others, strict=True):
             if (run.task, run.tokenizer) != (first.task, first.tokenizer):
