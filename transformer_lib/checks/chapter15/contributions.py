@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.inputs import random_tensor
 
 
 def _by_head(out_weight: Tensor, n_heads: int) -> Tensor:
@@ -116,7 +116,7 @@ _CASES: list[Any] = [
 CONTRIBUTIONS = Exercise(
     name="contributions",
     reference=_contributions,
-    cases=[*_CASES, in_float64(_CASES[4])],
+    cases=_CASES,
     mistakes={
         "the length is taken in each head, and then the lengths are joined: the heads' vectors "
         "are added first, and may cancel": [
@@ -178,5 +178,4 @@ CONTRIBUTIONS = Exercise(
         "rows and columns of the map have changed places": _turned_map,
     },
     section="Are large weights on small vectors?",
-    keeps=["dtype"],
 )
