@@ -72,8 +72,10 @@ def _check(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
     return (
+        # First: for what follows, torch.compile would cut the model at every matrix.
+        not torch.compiler.is_compiling()
         # Below this the change of layout costs more than it saves; inference needs none.
-        x.numel() * weight.size(0) >= (2**23 if torch.is_grad_enabled() else 2**21)
+        and x.numel() * weight.size(0) >= (2**23 if torch.is_grad_enabled() else 2**21)
         and x.device.type == weight.device.type == "cpu"
         and x.dtype is weight.dtype is torch.float32
         and x.dim() > 1
@@ -81,7 +83,6 @@ def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
         and weight.is_contiguous()
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
     )
 
 

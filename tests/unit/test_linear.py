@@ -125,3 +125,10 @@ def test_small_products_go_to_onednn_in_inference_only(monkeypatch) -> None:
     with torch.no_grad():
         torch.testing.assert_close(linear(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
     assert seen == [False, torch.backends.mkldnn.is_available()]
+
+
+def test_large_matrices_do_not_break_a_compiled_graph() -> None:
+    """Small ones never asked what suits oneDNN, so that nobody saw the model cut at each matrix."""
+    layer, x = Linear(256, 512), torch.randn(2, 64, 256, requires_grad=True)
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), layer(x), rtol=1e-4, atol=1e-4)
