@@ -77,7 +77,7 @@ FLOPS = {
     "a multiplication and its addition": lambda n, d, f, k, v: (
         3 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 6 * k * d * n * n
     ),
-    "attention's scores and mixture are not": lambda n, d, f, k, v: (
+    "attention's scores and mixture only once": lambda n, d, f, k, v: (
         6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 4 * k * d * n * n
     ),
     "half of attention's n by n": lambda n, d, f, k, v: (
@@ -107,7 +107,7 @@ FLOPS = {
     "output projection": lambda n, d, f, k, v: (
         6 * n * (k * (3 * d * d + 2 * d * f) + v * d) + 12 * k * d * n * n
     ),
-    "two matrices, up and down": lambda n, d, f, k, v: (
+    "it has two, up and down": lambda n, d, f, k, v: (
         6 * n * (k * (4 * d * d + d * f) + v * d) + 12 * k * d * n * n
     ),
     "taken as 4 d_model": lambda n, d, f, k, v: (
@@ -191,6 +191,61 @@ def attend(sum_too=True, mixture_too=True, scale=True, divide=True, inverse=Fals
     return attend_in_blocks
 
 
+def one_row_of_numbers(query, key, value, size):
+    """The page's own cell, carried over: one largest score and one sum for all queries."""
+    top, total, mixture = torch.tensor(-torch.inf), 0, 0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.max())
+        total = (top - new).exp() * total + (scores - new).exp().sum()
+        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
+        top = new
+    return mixture / total
+
+
+def never_moves_the_top(query, key, value, size):
+    top, total, mixture = torch.tensor(-torch.inf), 0, 0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
+        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
+        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
+    return mixture / total
+
+
+def divided_in_every_block(query, key, value, size):
+    top, total, out = torch.tensor(-torch.inf), 0, 0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
+        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
+        out = ((top - new).exp() * out + (scores - new).exp() @ v) / total
+        top = new
+    return out
+
+
+def split_along_the_first_axis(query, key, value, size):
+    top, total, mixture = torch.tensor(-torch.inf), 0, 0
+    for k, v in zip(key.split(size), value.split(size), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
+        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
+        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
+        top = new
+    return mixture / total
+
+
+def one_top_for_all(query, key, value, size):
+    top, total, mixture = torch.tensor(-torch.inf), 0, 0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.max())
+        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
+        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
+        top = new
+    return mixture / total
+
+
 def softmaxes(query, key, value, size):
     out = 0
     blocks = list(zip(key.split(size, -2), value.split(size, -2), strict=True))
@@ -229,6 +284,11 @@ BLOCKS = {
     "softmax of its own, and the answers are averaged": softmaxes,
     "no maximum is subtracted": no_maximum,
     "all weights are made at once": at_once,
+    "one sum is kept for all queries": one_row_of_numbers,
+    "the largest score so far is not kept for": never_moves_the_top,
+    "divided by the sum in every block": divided_in_every_block,
+    "cut along the first axis": split_along_the_first_axis,
+    "one largest score for all queries": one_top_for_all,
 }
 
 
@@ -281,6 +341,8 @@ WEIGHTS = {
     ],
     "as a mean of means": lambda c: [[1 / len(own) for _ in own] for own in c],
     "not weighted at all": lambda c: [[1.0 for _ in own] for own in c],
+    "and that mean is divided": lambda c: [[1 / len(own) / len(c) for _ in own] for own in c],
+    "the number of all labels is missing, and": lambda c: [[1 / n for n in own] for own in c],
     "its own rank's labels": lambda c: [[n / sum(own) for n in own] for own in c],
     "not divided by the number of all labels": lambda c: [[n * len(c) for n in own] for own in c],
     "the number of parts stands": lambda c: [

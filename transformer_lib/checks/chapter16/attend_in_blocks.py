@@ -35,8 +35,8 @@ def watched(
     with _Watch(t, s) as watch:
         out = answer(query, key, value, size)
     if watch.seen and size < s and t > 1 and isinstance(out, Tensor):
-        return {"output": out, "all weights at once": True}
-    return {"output": out, "all weights at once": False}
+        return {"output": out, "a table of all queries by all keys": True}
+    return {"output": out, "a table of all queries by all keys": False}
 
 
 def _scale(query: Tensor, value: Tensor, size: int) -> float:
@@ -102,6 +102,67 @@ def _no_top(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
 
 def _at_once(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
     return (query @ key.mT * query.shape[-1] ** -0.5).softmax(-1) @ value
+
+
+def _by_first_axis(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    """Blocks of a batch, each of which sees all its keys; in two dimensions all is well."""
+    top, total, mixture = query.new_tensor(-torch.inf), 0.0, 0.0
+    for k, v in zip(key.split(size), value.split(size), strict=True):
+        scores = query @ k.mT * query.shape[-1] ** -0.5
+        new = torch.maximum(top, scores.amax(-1, keepdim=True))
+        shrink, weights = (top - new).exp(), (scores - new).exp()
+        total = shrink * total + weights.sum(-1, keepdim=True)
+        mixture = shrink * mixture + weights @ v
+        top = new
+    return mixture / total  # type: ignore[operator]
+
+
+def _widely(reach: str) -> Callable[..., Tensor]:
+    """One largest score for all queries, and, if ``reach`` says so, one sum."""
+
+    def answer(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+        top, total, mixture = query.new_tensor(-torch.inf), 0.0, 0.0
+        for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+            scores = query @ k.mT * query.shape[-1] ** -0.5
+            new = torch.maximum(top, scores.max())
+            shrink, weights = (top - new).exp(), (scores - new).exp()
+            own = weights.sum() if reach == "sum" else weights.sum(-1, keepdim=True)
+            total = shrink * total + own
+            mixture = shrink * mixture + weights @ v
+            top = new
+        return mixture / total  # type: ignore[operator]
+
+    return answer
+
+
+def _row_top_one_sum(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    top, total, mixture = query.new_full((*query.shape[:-1], 1), -torch.inf), 0.0, 0.0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT * query.shape[-1] ** -0.5
+        new = torch.maximum(top, scores.amax(-1, keepdim=True))
+        shrink, weights = (top - new).exp(), (scores - new).exp()
+        total = shrink * total + weights.sum()
+        mixture = shrink * mixture + weights @ v
+        top = new
+    return mixture / total  # type: ignore[operator]
+
+
+def _in_every_block(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    top, total, out = query.new_full((*query.shape[:-1], 1), -torch.inf), 0.0, 0.0
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT * query.shape[-1] ** -0.5
+        new = torch.maximum(top, scores.amax(-1, keepdim=True))
+        shrink, weights = (top - new).exp(), (scores - new).exp()
+        total = shrink * total + weights.sum(-1, keepdim=True)
+        out = (shrink * out + weights @ v) / total
+        top = new
+    return out  # type: ignore[return-value]
+
+
+def _top_not_kept(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    """The old maximum stays at minus infinity, so nothing of what came before is left."""
+    last = (key.shape[-2] - 1) // size * size
+    return _attend_in_blocks(query, key[..., last:, :], value[..., last:, :], size)
 
 
 def _one_block(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
@@ -172,9 +233,19 @@ ATTEND_IN_BLOCKS = Exercise(
         "the last block is left out where it is smaller than the others": [
             _wrong(whole_blocks=True),
         ],
-        "only the last block counts: what came before is not added": [
-            _wrong(add=lambda shrunk, own: own),
+        "only the last block counts: what came before is not added, or the largest score so far is "
+        "not kept for the next block": [_wrong(add=lambda shrunk, own: own), _top_not_kept],
+        "one sum is kept for all queries: each query has a sum of its own": [
+            _widely("sum"),
+            _row_top_one_sum,
         ],
+        "one largest score for all queries is subtracted: where a query's own are far below it, "
+        "all its weights are 0, and 0 by 0 is NaN": _widely("top"),
+        "the mixture is divided by the sum in every block, and then divided again": [
+            _in_every_block,
+        ],
+        "the keys are cut along the first axis, which split does if nobody says dim: with a batch "
+        "that is the batch": _by_first_axis,
         "only the first block counts": _one_block,
         "all weights are made at once: the numbers are right, but a table of all queries by all "
         "keys was written down": _at_once,

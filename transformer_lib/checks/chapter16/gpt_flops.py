@@ -87,8 +87,8 @@ GPT_FLOPS = Exercise(
         "two products are counted for each matrix: there is one forward and there are two back, a "
         "gradient for the matrix and one for what went in": _scaled(2 / 3),
         "a multiplication and its addition are counted as one": _scaled(1 / 2),
-        "the layers are multiplied three times for the way back, attention's scores and mixture "
-        "are not": [_but(attention=_attention(4)), _but(attention=_attention(8))],
+        "the matrices are counted forward and back, and attention's scores and mixture only once "
+        "or twice": [_but(attention=_attention(4)), _but(attention=_attention(8))],
         "half of attention's n by n is missing: scores and mixture are two products, and a causal "
         "mask saves nothing here": [
             _but(attention=_attention(6)),
@@ -119,8 +119,10 @@ GPT_FLOPS = Exercise(
         "the output projection of attention is missing: queries, keys, values and the way out": [
             _but(projections=3),
         ],
-        "attention has one matrix in your count: it has four": _but(projections=1),
-        "the feed-forward network has two matrices, up and down": _but(forward=1),
+        "three of the four matrices of attention are missing": _but(projections=1),
+        "one matrix of the feed-forward network is missing: it has two, up and down": [
+            _but(forward=1),
+        ],
         "the inner width is taken as 4 d_model: it is d_ff": _four_d,
         "the logits are missing: every token is multiplied by the whole vocabulary": [
             _but(logits=lambda s: 0),

@@ -54,6 +54,11 @@ LOSS_WEIGHTS = Exercise(
             _by(lambda n, own, counts: len(counts) / _parts(counts)),
             _by(lambda n, own, counts: 1 / len(counts)),
         ],
+        "every part of a rank counts alike, and that mean is divided by the number of ranks once "
+        "more": _by(lambda n, own, counts: 1 / len(own) / len(counts)),
+        "the number of all labels is missing, and a part with more labels must weigh more": [
+            _by(lambda n, own, counts: 1 / n),
+        ],
         "the losses are not weighted at all: the gradient grows with the number of parts, and "
         "labels in a short part count for more": [
             _by(lambda n, own, counts: 1.0),
@@ -85,7 +90,6 @@ LOSS_WEIGHTS = Exercise(
             _by(lambda n, own, counts: _all(counts) / n),
             _by(lambda n, own, counts: len(counts) * _all(counts) / n),
             _by(lambda n, own, counts: len(counts) / n),
-            _by(lambda n, own, counts: 1 / n),
         ],
         "the division drops what comes after the point: it is / and not //": [
             _by(lambda n, own, counts: n * len(counts) // _all(counts)),

@@ -14,7 +14,8 @@ export function gibibytes(state) {
   const [layer, ends] = state.kept[Number(state.precision === "mixed")];
   const each = layer * state.n_layers * state.d_model + ends * state.vocab_size;
   const count = parametersOf(state);
-  return [4 * count, 4 * count, 8 * count, Math.ceil(state.tokens / state.pieces) * each].map((bytes) => bytes / 2 ** 30);
+  const first = state.precision === "mixed" ? 6 : 4; // bytes; with a copy in 16 bits
+  return [first * count, 4 * count, 8 * count, Math.ceil(state.tokens / state.pieces) * each].map((bytes) => bytes / 2 ** 30);
 }
 
 export const hoursOf = (state) => (state.total * tokenFlops(state)) / (state.speed * 1e9) / 3600;

@@ -48,7 +48,8 @@ def token_flops(d_model: int, n_layers: int, vocab_size: int, length: int) -> fl
 class RunPlanner(LiveFigure):
     r"""Memory by its four parts beside what a machine has; and how long a run takes at its rate.
 
-    Parameters, gradients and Adam take :math:`4 + 4 + 8` bytes for each parameter. What is kept for
+    Parameters, gradients and Adam take :math:`4 + 4 + 8` bytes for each parameter, and in mixed
+    precision 2 more for the copy that is multiplied. What is kept for
     the way back takes, for each of the tokens of a part of the update, ``kept[0]`` bytes times
     ``d_model`` in each layer and ``kept[1]`` bytes times the vocabulary.
 
@@ -74,7 +75,7 @@ class RunPlanner(LiveFigure):
 
     >>> planner = RunPlanner(pieces=64)
     >>> [f"{x:.1f}" for x in planner.gibibytes()]
-    ['0.2', '0.2', '0.5', '0.5']
+    ['0.2', '0.2', '0.5', '0.6']
     """
 
     _esm = compose("run_planner.js")
@@ -88,7 +89,7 @@ class RunPlanner(LiveFigure):
     precision = OneOf("float32", "mixed")
     speed = Number(100.0, low=1, high=1e6)
     memory = Number(16.0, low=1, high=256)
-    kept = Numbers([[365.0, 9.0], [161.0, 6.0]], depth=2, low=0, high=1e6)
+    kept = Numbers([[397.0, 8.9], [133.0, 4.6]], depth=2, low=0, high=1e6)
     vocab_size = Number(37_000, low=10, high=1_000_000, whole=True)
     total = Number(2.5e9, low=1, high=1e15)
     length = Number(32, low=1, high=100_000, whole=True)
@@ -104,7 +105,8 @@ class RunPlanner(LiveFigure):
         layer, ends = self.kept[self.precision == "mixed"]
         each = layer * self.n_layers * self.d_model + ends * self.vocab_size
         at_once = math.ceil(self.tokens / self.pieces)
-        return [n / 2**30 for n in (4 * count, 4 * count, 8 * count, at_once * each)]
+        first = 6 if self.precision == "mixed" else 4  # bytes; with a copy in 16 bits
+        return [n / 2**30 for n in (first * count, 4 * count, 8 * count, at_once * each)]
 
     def hours(self) -> float:
         """Return how long the whole run takes."""
