@@ -84,6 +84,7 @@ def main() -> None:
     lengths = {"one shape": [LENGTH] * SHAPES, "twelve shapes": draw.sample(range(8, 57), SHAPES)}
     record: dict[str, Any] = {
         "command": "python tests/bench/compiled.py",
+        "what": "training updates of a small translator on one core, as it is and compiled",
         "hardware": f"{processor()}, 1 of {os.cpu_count()} threads, beside other work",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "date": time.strftime("%Y-%m-%d"),
