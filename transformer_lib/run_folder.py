@@ -12,6 +12,8 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
 from transformer_lib.training import TrainConfig, average_checkpoints, load_checkpoint
 
+__all__: list[str] = []  # for runs.py alone
+
 CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
 

@@ -94,7 +94,7 @@ def test_it_is_a_book(pdf):
     assert len(pdf.pages) > 60
     boxes = {(round(page.mediabox.width), round(page.mediabox.height)) for page in pdf.pages}
     assert boxes == {(595, 842)}
-    assert PDF.stat().st_size < 2_000_000 + 1_500_000 * len(CHAPTERS)
+    assert PDF.stat().st_size < 2_000_000 + 700_000 * len(CHAPTERS)
     assert pdf.metadata.title == "Attention, Built by Hand"
     assert pdf.metadata.author
     assert pdf.metadata.creation_date is None  # the same sources make the same book
