@@ -191,14 +191,17 @@ def _inputs(texts: list[str]) -> Iterator[list[str]]:
 def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
     if args.beam is None:
         return greedy
-    # To the end: smoothed labels leave <eos> a small probability everywhere, and where tokens are
-    # few, as letters are, the first N ends are often short and bad.
+    # To the end, unless asked not to: smoothed labels leave <eos> a small probability everywhere,
+    # and where tokens are few, as letters are, the first N ends are often short and bad.
     options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
-    return partial(beam_search, **options)
+    return partial(beam_search, **options, early_stopping=bool(args.early_stopping))
 
 
 def _decoding(args: argparse.Namespace) -> str:
-    return f"beam {args.beam}, length penalty {_penalty(args):g}" if args.beam else "greedy"
+    if args.beam is None:
+        return "greedy"
+    early = ", early stopping" if args.early_stopping else ""
+    return f"beam {args.beam}, length penalty {_penalty(args):g}{early}"
 
 
 def _penalty(args: argparse.Namespace) -> float:

@@ -101,9 +101,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
             parser.error("--samples and --seed need --temperature, --top-k or --top-p")
-    beamless = [vars(args).get(name) for name in ("length_penalty", "n_best")]
-    if vars(args).get("beam") is None and beamless != [None, None]:
-        parser.error("--length-penalty and --n-best need --beam")
+    of_beam = [vars(args).get(name) for name in ("length_penalty", "n_best", "early_stopping")]
+    if vars(args).get("beam") is None and any(given is not None for given in of_beam):
+        parser.error("--length-penalty, --early-stopping and --n-best need --beam")
     return args
 
 
@@ -133,6 +133,12 @@ def _parser() -> argparse.ArgumentParser:
     searched.add_argument("--beam", type=_count, metavar="N", help="search with a beam of N texts")
     searched.add_argument(
         "--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)"
+    )
+    searched.add_argument(
+        "--early-stopping",
+        action="store_true",
+        default=None,
+        help="stop at the N-th end, though a better text may come",
     )
 
     parser = argparse.ArgumentParser(
@@ -189,6 +195,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--accumulate", type=_count, help="batches per update (1)")
     add("--lr", type=float, dest="peak_lr", help="highest learning rate")
     add("--warmup", type=_count, help="steps until the highest learning rate")
+    add("--cooldown", type=_count, help="steps at the end in which the rate falls on to 0")
     add("--dropout", type=float, help="the preset's or the task's if not given")
     add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")

@@ -79,6 +79,15 @@ def _(draw: random.Random) -> Call:
     return Call(given, check=check, extra=extra)
 
 
+@call(training.linear_cooldown)
+def _(draw: random.Random) -> Call:
+    def check(result: float, given: dict[str, Any]) -> None:
+        assert 0 < result <= 1
+
+    given = {"left": draw.choice((1, 7, 100)), "cooldown": 10}
+    return Call(given, check=check, extra={"left": HUGE, "cooldown": HUGE})
+
+
 @call(training.evaluate)
 def _(draw: random.Random) -> Call:
     def check(result: dict[str, float], given: dict[str, Any]) -> None:

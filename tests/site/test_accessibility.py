@@ -81,8 +81,10 @@ def in_every_view(page) -> list[str]:
     def look(theme: str, width: int, rules: dict) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=theme)
+        page.wait_for_function(
+            "(theme) => document.documentElement.dataset.theme === theme", arg=theme
+        )
         page.wait_for_timeout(600)  # the theme lets the keyboard into what now scrolls
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
         page.evaluate(LOOK, f"{theme} {width}")
         found.extend(f"{theme} {width}: {line}" for line in violations(page, rules))
 

@@ -123,8 +123,9 @@ def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> N
     assert divided[0].split("\t")[1] != rows[0][1]
 
 
-def test_a_beam_is_not_content_with_the_first_ends() -> None:
-    args = parse(["evaluate", "--run", "x", "--beam", "2"])
+@pytest.mark.parametrize(("asked", "text"), [([], [4, 4, 4, 2]), (["--early-stopping"], [4, 2])])
+def test_a_beam_is_not_content_with_the_first_ends_unless_asked(asked, text: list[int]) -> None:
+    args = parse(["evaluate", "--run", "x", "--beam", "2", *asked])
 
     class Model:
         """Ends with probability 0.1 after each token, after the third one surely."""
@@ -142,7 +143,7 @@ def test_a_beam_is_not_content_with_the_first_ends() -> None:
             return torch.tensor([likely] * len(tokens)).log(), state
 
     (found,) = _search(args)(Model(), torch.tensor([[4]]), max_len=9).best.ids.tolist()
-    assert found[:4] == [4, 4, 4, 2]
+    assert found[: len(text)] == text
 
 
 def test_evaluate_records_the_beam(folder: Path, tmp_path: Path) -> None:
@@ -153,6 +154,10 @@ def test_evaluate_records_the_beam(folder: Path, tmp_path: Path) -> None:
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == ["val, beam 2, length penalty 0.6"]
     assert scores["val, beam 2, length penalty 0.6"]["decoding"] == "beam 2, length penalty 0.6"
+    early = ["--length-penalty", "3", "--early-stopping"]
+    assert main(["evaluate", "--run", str(tmp_path), "--beam", "2", *early]) == 0
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert list(scores)[1:] == ["val, beam 2, length penalty 3, early stopping"]
 
 
 def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
@@ -392,6 +397,7 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
         ["translate"],
         ["translate", "--run", "x", "--n-best", "2"],
         ["evaluate", "--run", "x", "--length-penalty", "1"],
+        ["evaluate", "--run", "x", "--early-stopping"],
         ["generate", "--run", "x", "--samples", "2"],
         ["generate", "--run", "x", "--seed", "2"],
     ],

@@ -1,6 +1,6 @@
 import pytest
 
-from transformer_lib.training import inverse_sqrt_schedule
+from transformer_lib.training import inverse_sqrt_schedule, linear_cooldown
 
 
 def test_the_paper_s_formula() -> None:
@@ -51,3 +51,24 @@ def test_errors_name_the_argument(change: dict, error: type[Exception], message:
     arguments = {"step": 1, "warmup": 4000, "d_model": 512} | change
     with pytest.raises(error, match=message):
         inverse_sqrt_schedule(**arguments)
+
+
+def test_a_cooldown_ends_one_step_above_zero() -> None:
+    shares = [linear_cooldown(left, cooldown=3) for left in range(10, 0, -1)]
+    assert shares == [1.0] * 7 + [0.75, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("left", "cooldown", "error", "message"),
+    [
+        (0, 3, ValueError, "left must be.*at least 1, got 0"),
+        (1.0, 3, TypeError, "left.*got 1.0"),
+        (1, 0, ValueError, "cooldown.*got 0"),
+        (1, "3", TypeError, "cooldown.*got '3'"),
+    ],
+)
+def test_errors_of_a_cooldown_name_the_argument(
+    left: int, cooldown: int, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        linear_cooldown(left, cooldown=cooldown)

@@ -23,6 +23,7 @@ from transformer_lib.training import (
     average_checkpoints,
     evaluate,
     fit,
+    inverse_sqrt_schedule,
     load_checkpoint,
     update,
 )
@@ -149,6 +150,21 @@ def _die_while_saving(n: int) -> None:
 
     os.replace = die
     run(Path(sys.argv[3]))
+
+
+def test_a_run_may_be_told_to_cool_down_when_it_is_resumed(tmp_path: Path) -> None:
+    settings = {"warmup": 5, "peak_lr": 0.02, "log_every": 1}
+    run(tmp_path, config=TrainConfig(epochs=2, **settings))
+    _, history = run(tmp_path, config=TrainConfig(epochs=3, cooldown=4, **settings))
+    steps, rates = history.column("lr")
+    assert steps == list(range(1, 25))
+    plain = [inverse_sqrt_schedule(step, warmup=5, peak=0.02) for step in steps]
+    shares = [1.0] * 20 + [0.8, 0.6, 0.4, 0.2]
+    assert rates == pytest.approx([rate * share for rate, share in zip(plain, shares, strict=True)])
+    whole, _ = run(None, config=TrainConfig(epochs=3, cooldown=4, **settings))
+    again, _ = run(tmp_path, config=TrainConfig(epochs=3, cooldown=4, **settings))
+    for one, other in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
@@ -718,6 +734,7 @@ def test_every_line_of_the_log_is_json(unbroken: Path) -> None:
         ({"patience": 0}, ValueError, "patience.*got 0"),
         ({"warmup": 0}, ValueError, "warmup.*got 0"),
         ({"warmup": None}, TypeError, "warmup.*got None"),
+        ({"cooldown": 0}, ValueError, "cooldown.*got 0"),
         ({"accumulate": 0}, ValueError, "accumulate.*got 0"),
         ({"accumulate": True}, TypeError, "accumulate.*got True"),
         ({"log_every": None}, TypeError, "log_every.*got None"),

@@ -7,7 +7,7 @@ from transformer_lib.training.distributed import local_device
 from transformer_lib.training.evaluation import evaluate
 from transformer_lib.training.losses import Loss, cross_entropy
 from transformer_lib.training.records import History
-from transformer_lib.training.schedules import inverse_sqrt_schedule
+from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
 from transformer_lib.training.trainer import fit
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "evaluate",
     "fit",
     "inverse_sqrt_schedule",
+    "linear_cooldown",
     "load_checkpoint",
     "local_device",
     "save_checkpoint",

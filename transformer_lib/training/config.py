@@ -21,6 +21,8 @@ class TrainConfig:
         patience: end, too, after so many validations in a row without a new lowest loss; None
             never does.
         warmup: steps of rising learning rate.
+        cooldown: steps at the end of the run in which the rate falls on to 0; None, as in the
+            paper, lets it end as it is. May be given to a run that is resumed.
         peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
         betas: Adam's decay rates of the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
@@ -57,6 +59,7 @@ class TrainConfig:
     epochs: int | None = None
     patience: int | None = None
     warmup: int = 4000
+    cooldown: int | None = None
     peak_lr: float | None = None
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
@@ -106,14 +109,14 @@ class TrainConfig:
     def arithmetic(self) -> dict[str, Any]:
         """The settings that decide what the parameters become.
 
-        The others, how long to train, on how many processes, and how often to report, may change
-        when a run is resumed.
+        The others, how long to train and how to end, on how many processes, and how often to
+        report, may change when a run is resumed.
         """
         return {name: value for name, value in asdict(self).items() if name not in _FREE}
 
 
-_COUNTS = ("max_steps", "epochs", "patience", "warmup", "accumulate", "log_every")
-_COUNTS += ("validate_every", "checkpoint_every", "keep_last")
+_COUNTS = ("max_steps", "epochs", "patience", "warmup", "cooldown", "accumulate")
+_COUNTS += ("log_every", "validate_every", "checkpoint_every", "keep_last")
 _CHOICES: dict[str, tuple[bool | str, ...]] = {
     "amp": (True, False, "auto"),
     "compile": (True, False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformer_lib.arguments import check_count, check_number
 
-__all__ = ["inverse_sqrt_schedule"]
+__all__ = ["inverse_sqrt_schedule", "linear_cooldown"]
 
 
 def inverse_sqrt_schedule(
@@ -52,3 +52,35 @@ def inverse_sqrt_schedule(
     else:
         raise ValueError(f"give either d_model or peak, got d_model={d_model} and peak={peak}")
     return scale * min(step**-0.5, step * warmup**-1.5)
+
+
+def linear_cooldown(left: int, *, cooldown: int) -> float:
+    r"""What is left of the learning rate near the end of a run: a straight line to 0.
+
+    .. math:: \min\left(1,\; \frac{left}{cooldown + 1}\right)
+
+    Multiplied with a schedule that does not know when the run ends, it makes that schedule end
+    near 0. The run may be carried on to its last ``cooldown`` steps and only then be told.
+
+    Args:
+        left: steps still to come, with the one about to be taken; in the last step 1.
+        cooldown: steps in which the rate falls, at least 1.
+
+    Returns:
+        The factor for the learning rate of this step, above 0, at most 1.
+
+    Raises:
+        TypeError: a ``left`` or ``cooldown`` that is no integer.
+        ValueError: a ``left`` or ``cooldown`` below 1.
+
+    Source:
+        Hägele et al. (2024), *Scaling Laws and Compute-Optimal Training Beyond Fixed Training
+        Durations*, section 3.
+
+    Example:
+        >>> [linear_cooldown(left, cooldown=4) for left in (9, 5, 4, 3, 2, 1)]
+        [1.0, 1.0, 0.8, 0.6, 0.4, 0.2]
+    """
+    check_count("left", left)
+    check_count("cooldown", cooldown)
+    return min(1.0, left / (cooldown + 1))

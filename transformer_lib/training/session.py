@@ -118,11 +118,22 @@ class Session:
                 yield group, not following
                 group = following
 
+    @property
+    def last_step(self) -> int:
+        """The number of the last update, unless the patience is over before."""
+        config, ends = self.config, []
+        if config.max_steps is not None:
+            ends.append(config.max_steps)
+        if config.epochs is not None:
+            ends.append(config.epochs * math.ceil(len(self.batches) / self.group_size))
+        return min(ends)
+
     # Steps, records and validation
 
     def step(self, group: list[Any], last_of_epoch: bool) -> None:
         began, at = time.perf_counter(), self.progress
-        tokens = self.updater.step(at.step + 1, group)
+        # An epoch may have another batch than its length says: there is always one step left.
+        tokens = self.updater.step(at.step + 1, group, max(self.last_step - at.step, 1))
         at.step += 1
         at.index += len(group)
         if last_of_epoch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -147,12 +146,8 @@ def _check(
 def _bar(run: Session, shown: bool) -> Any:
     from tqdm import tqdm
 
-    config = run.config
-    ends = [config.max_steps] if config.max_steps is not None else []
-    if config.epochs is not None:
-        ends.append(config.epochs * math.ceil(len(run.batches) / run.group_size))
     return tqdm(
-        total=min(ends),
+        total=run.last_step,
         initial=run.progress.step,
         disable=not (shown and run.ranks.first),
         unit="step",

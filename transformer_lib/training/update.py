@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import Ranks, share, whole, wrap
 from transformer_lib.training.losses import cross_entropy
-from transformer_lib.training.schedules import inverse_sqrt_schedule
+from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
 
 __all__ = ["Updater"]
 
@@ -53,8 +53,10 @@ class Updater:
         self.norm: Tensor | None = None  # of the last gradient, before clipping
         self._loss = torch.zeros((), device=self.device)
 
-    def step(self, number: int, group: list[Any]) -> int:
+    def step(self, number: int, group: list[Any], left: int | None = None) -> int:
         """Make update ``number``, the first being 1; returns how many tokens it learned from.
+
+        ``left`` updates are still to come, this one included; without it, nothing cools down.
 
         The gradient is that of the loss per token, over all tokens of all batches in the group,
         of which each rank works through its share.
@@ -63,6 +65,8 @@ class Updater:
         # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
         tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
         self.lr = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
+        if config.cooldown is not None and left is not None:
+            self.lr *= linear_cooldown(left, cooldown=config.cooldown)
         for settings in self.optimizer.param_groups:
             settings["lr"] = self.lr
         self.optimizer.zero_grad()
