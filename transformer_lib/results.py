@@ -62,13 +62,13 @@ def recorded(name: str) -> Record:
     """Read the record of a run.
 
     Args:
-        name: its folder in ``results/``, such as ``"multi30k-tiny"``.
+        name: its folder in ``results/``, such as ``"multi30k-tiny-s0"``.
 
     Raises:
         ValueError: there is no such record; the message lists those there are.
 
     Example:
-        >>> recorded("multi30k-tiny").settings["task"]
+        >>> recorded("multi30k-tiny-s0").settings["task"]
         'multi30k'
     """
     folder = _folder() / str(name)

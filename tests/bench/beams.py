@@ -1,6 +1,7 @@
 """Beam size and length penalty against BLEU, length and time: the record of chapter 14.
 
-    python tests/bench/beams.py --run runs/multi30k-tiny --output results/multi30k-tiny/beams.json
+    python tests/bench/beams.py --run runs/multi30k-tiny-s0 \\
+        --output results/multi30k-tiny-s0/beams.json
 
 One thread of a CPU and its own seconds, so that other work beside it does not count; on a GPU
 the seconds of the clock. All on the validation split; the search that is best there is scored on

@@ -319,13 +319,13 @@ def _(draw: random.Random) -> Call:
 
 @call(results.recorded)
 def _(draw: random.Random) -> Call:
-    wrong = ["", ".", "..", "../results/multi30k-tiny", "\0", "/etc"]
-    return Call({"name": "multi30k-tiny"}, extra={"name": wrong})
+    wrong = ["", ".", "..", "../results/multi30k-tiny-s0", "\0", "/etc"]
+    return Call({"name": "multi30k-tiny-s0"}, extra={"name": wrong})
 
 
 @call(results.measured)
 def _(draw: random.Random) -> Call:
-    return Call({"name": "multi30k-text"}, extra={"name": ["", ".", "..", "\0", "multi30k-tiny"]})
+    return Call({"name": "multi30k-text"}, extra={"name": ["", ".", "..", "\0", "multi30k-tiny-s0"]})
 
 
 @call(results.record_score)
