@@ -325,7 +325,8 @@ def _(draw: random.Random) -> Call:
 
 @call(results.measured)
 def _(draw: random.Random) -> Call:
-    return Call({"name": "multi30k-text"}, extra={"name": ["", ".", "..", "\0", "multi30k-tiny-s0"]})
+    wrong = ["", ".", "..", "\0", "multi30k-tiny-s0"]
+    return Call({"name": "multi30k-text"}, extra={"name": wrong})
 
 
 @call(results.record_score)
