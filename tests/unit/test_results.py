@@ -8,6 +8,7 @@ import pytest
 
 from transformer_lib import results
 from transformer_lib.results import measured, record_score, recorded
+from transformer_lib.run_folder import identity
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.parent.name for path in results._folder().glob("*/config.json"))
@@ -36,6 +37,16 @@ def test_a_record_is_whole(name):
         assert score["metric"] and score["signature"] and score["sentences"]
     first = record.settings["sessions"][0]
     assert first["hardware"] in record.where() and first["started"][:10] in record.where()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("ablation-")])
+def test_an_ablation_changes_one_thing(name):
+    """Or two that belong together: a shorter climb to a higher peak, and the same rate after it."""
+    unchanged, changed = (
+        identity(recorded(name).settings, 1) for name in ("multi30k-tiny-s0", name)
+    )
+    different = {key for key in unchanged if unchanged[key] != changed[key]}
+    assert len(different) == 1 or different == {"warmup", "peak_lr"}
 
 
 def test_the_searches_of_a_record_say_how_to_repeat_them():
