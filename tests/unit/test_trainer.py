@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -797,6 +798,8 @@ def test_fit_errors(tmp_path: Path) -> None:
         fit(toy(), data(), CONFIG, validate=3)
     with pytest.raises(ValueError, match=r"resume must be.*got tensor"):
         run(None, resume=torch.ones(2))
+    with pytest.raises(ValueError, match=r"resume must be.*got array"):
+        run(None, resume=np.ones(2))
     with pytest.raises(TypeError, match="directory must be a path, got 3"):
         fit(toy(), data(), CONFIG, directory=3)
     with pytest.raises(ValueError, match=r"directory must be a folder, .*\.py is a file"):

@@ -139,7 +139,7 @@ def _check(
         raise ValueError("validate must be given for patience to wait for its loss, got None")
     if directory is not None:
         check_path("directory", directory, "folder")
-    if not (isinstance(resume, bool) or resume == "auto"):
+    if not (isinstance(resume, bool) or (isinstance(resume, str) and resume == "auto")):
         raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
 
 
