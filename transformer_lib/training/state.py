@@ -38,7 +38,7 @@ class Batches(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Batches per epoch, about: for the progress bar."""
+        """Batches per epoch, about: for the progress bar, and where a cooldown begins."""
         ...
 
 
