@@ -1,12 +1,15 @@
 """What each means is worth to the caption translator, one by one: the record of chapter 13.
 
     python tests/bench/means.py --runs runs
+    python tests/bench/means.py --runs runs cooled=multi30k-long \\
+        --output results/multi30k-long-means/measured.json
 
-Reads six runs: `multi30k-tiny-s0` to `-s2`, of three seeds, whose rate falls to 0 in the last ten
-passes, and `multi30k-tiny-uncooled-s0` to `-s2`, the same runs carried as far without that. All
-choices are made on the validation split: first how the parameters are taken from a run, then the
-search. What was chosen, for each model and for the three together, is scored on the test split,
-once, in each way that the task has. About six minutes on one thread.
+Reads three runs, of the seeds 0 to 2, for each end that a run may come to. By default these are
+`multi30k-tiny-s0` to `-s2`, whose rate falls to 0 in the last ten passes, and
+`multi30k-tiny-uncooled-s0` to `-s2`, the same runs carried as far without that. All choices are
+made on the validation split: first how the parameters are taken from a run, then the search. What
+was chosen, for each model and for the three together, is scored on the test split, once, in each
+way that the task has. About six minutes on one thread.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
 
 FILE = Path(__file__).resolve().parents[2] / "results" / "multi30k-means" / "measured.json"
+ENDS = ("uncooled=multi30k-tiny-uncooled", "cooled=multi30k-tiny")
 PENALTIES = {False: (0.6, 1.0), True: (1.0, 2.0, 3.0)}
 SEARCHES = [
     {"beam_size": 5, "length_penalty": penalty, "early_stopping": early}
@@ -37,6 +41,7 @@ SEARCHES = [
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("ends", nargs="*", metavar="END=NAME", default=ENDS)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder they are in")
     parser.add_argument("--output", type=Path, default=FILE)
     parser.add_argument("--limit", type=int)
@@ -44,8 +49,8 @@ def main() -> None:
     torch.set_num_threads(1)
     split, test = TASKS["multi30k"].splits[:2]
     folders = {
-        "uncooled": [options.runs / f"multi30k-tiny-uncooled-s{seed}" for seed in (0, 1, 2)],
-        "cooled": [options.runs / f"multi30k-tiny-s{seed}" for seed in (0, 1, 2)],
+        end: [options.runs / f"{name}-s{seed}" for seed in (0, 1, 2)]
+        for end, name in (text.split("=") for text in options.ends)
     }
     record = {
         "command": shlex.join(["python", "tests/bench/means.py", *sys.argv[1:]]),
