@@ -117,7 +117,7 @@ def fused_attention(
         >>> torch.testing.assert_close(fused, attention(query, key, key).output)
     """
     _check(query, key, value, mask, bias, scale, dropout)
-    if dropout and query.device.type == "cpu":
+    if query.device.type == "cpu" and (dropout or _slow_gradient(query, key)):
         # No fused kernel of PyTorch drops weights on a CPU; its replacement is slower than ours.
         return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
     empty = None
@@ -253,6 +253,15 @@ class LuongScore(nn.Module):
         for name, tensor in (("query", query), ("prepared", prepared)):
             check_vectors(name, tensor, self.d_query, query, dims=None)
         return query @ prepared.transpose(-2, -1)
+
+
+def _slow_gradient(query: Tensor, key: Tensor) -> bool:
+    """On a CPU in half precision the fused kernel's gradient is slow where texts are short.
+
+    Measured, forward and backward, against :func:`attention`: 110 texts of 18 tokens 6 times as
+    long, 16 of 128 twice as long, 2 of 512 two thirds.
+    """
+    return query.requires_grad and query.element_size() == 2 and key.size(-2) < 256
 
 
 def _check(

@@ -39,7 +39,7 @@ class FeedForward(nn.Module):
     multiplied in: :math:`(\mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1)) W_2 + b_2`.
 
     Args:
-        config: its ``d_model``, ``d_ff``, ``dropout`` and ``activation``.
+        config: its ``d_model``, ``d_ff``, ``activation`` and ``activation_dropout``.
 
     Source:
         Vaswani et al. (2017), section 3.3, equation (2); Shazeer (2020), *GLU Variants Improve
@@ -54,7 +54,8 @@ class FeedForward(nn.Module):
         self.gate = Linear(config.d_model, config.d_ff) if gated else None
         self.down = Linear(config.d_ff, config.d_model)
         self.activation = _ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.dropout)
+        p = config.dropout if config.activation_dropout is None else config.activation_dropout
+        self.dropout = Dropout(p)
         for linear in filter(None, (self.up, self.gate, self.down)):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -191,11 +192,12 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _attention(config: ModelConfig, **positions: Any) -> MultiHeadAttention:
+    p = config.attention_dropout
     return MultiHeadAttention(
         d_model=config.d_model,
         n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
-        dropout=config.dropout,
+        dropout=config.dropout if p is None else p,
         **positions,
     )
 

@@ -23,7 +23,11 @@ class ModelConfig:
         n_layers: encoder layers, and decoder layers unless ``n_decoder_layers`` says otherwise.
         n_decoder_layers: decoder layers; as many as ``n_layers`` if None.
         d_ff: inner width of the feed-forward part.
-        dropout: probability of dropping a number, in [0, 1).
+        dropout: probability of dropping a number of what is added to the residual stream, that is
+            of the embeddings and of each sublayer's output, in [0, 1).
+        attention_dropout: that of dropping an attention weight; ``dropout`` if None.
+        activation_dropout: that of dropping a number inside the feed-forward part; ``dropout`` if
+            None.
         max_len: longest sequence, in tokens.
         positions: how a token knows its place: ``"sinusoidal"`` or ``"learned"`` vectors added to
             the embeddings; in every self-attention ``"rotary"`` turns, ``"relative"`` vectors,
@@ -59,6 +63,8 @@ class ModelConfig:
     n_decoder_layers: int | None = None
     d_ff: int = 2048
     dropout: float = 0.1
+    attention_dropout: float | None = None
+    activation_dropout: float | None = None
     max_len: int = 512
     positions: str = "sinusoidal"
     pre_norm: bool = True
@@ -105,6 +111,9 @@ class ModelConfig:
                 f"got {self.d_model} / {self.n_heads}"
             )
         check_number("dropout", self.dropout, 0, 1)
+        for name in ("attention_dropout", "activation_dropout"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0, 1)
         check_number("norm_eps", self.norm_eps, 0, closed=False)
         for name in ("pad_id", "bos_id", "eos_id"):
             check_id(name, getattr(self, name), self.vocab_size)
