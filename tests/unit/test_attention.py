@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib import attention, fused_attention
@@ -201,6 +202,29 @@ def test_dropout_drops_that_share_of_the_weights(path: str) -> None:
     assert output.mean().item() == pytest.approx(1, abs=2e-3)
     weights = attention(zeros, zeros, ones, dropout=0.25).weights
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / 997))  # those before dropout
+
+
+@pytest.mark.parametrize("length", [18, 256])
+def test_in_half_precision_short_texts_take_the_faster_way_back(length: int) -> None:
+    """On a CPU. The two ways round differently, so equal bits tell which one was taken."""
+    torch.manual_seed(0)
+    vectors = [torch.randn(B, H, length, D).bfloat16().requires_grad_() for _ in range(3)]
+    mask = random_mask(B, 1, 1, length)
+    mask[..., 0] = True
+    torch.manual_seed(1)
+    upstream = torch.randn(B, H, length, D).bfloat16()
+
+    def gradient(function: Any, mask: Tensor) -> Tensor:
+        return torch.autograd.grad(function(*vectors, mask), vectors[0], upstream)[0]
+
+    ours, plain = gradient(fused_attention, mask), gradient(lambda *a: attention(*a).output, mask)
+    by_torch = gradient(F.scaled_dot_product_attention, mask.expand(B, H, length, length))
+    torch.testing.assert_close(ours, plain, rtol=0.05, atol=0.05)
+    assert ours.equal(plain) == (length < 256)
+    assert ours.equal(by_torch) == (length >= 256)
+    vectors = [vector.detach() for vector in vectors]  # without a gradient the kernel is faster
+    expected = F.scaled_dot_product_attention(*vectors, mask.expand(B, H, length, length))
+    assert fused_attention(*vectors, mask).equal(expected)
 
 
 def test_the_additive_score_is_a_small_network() -> None:

@@ -174,6 +174,18 @@ def test_dropout_is_where_the_config_says_and_off_in_evaluation() -> None:
     assert layer(x, memory).equal(layer(x, memory))
 
 
+def test_attention_and_the_feed_forward_part_may_have_a_dropout_of_their_own() -> None:
+    config = changed(dropout=0.25, attention_dropout=0.0, activation_dropout=0.5)
+    layer = DecoderLayer(config)
+    assert layer.feed_forward.dropout.p == 0.5
+    residuals = (layer.self_residual, layer.cross_residual, layer.feed_forward_residual)
+    assert [residual.dropout.p for residual in residuals] == [0.25] * 3
+    assert layer.self_attention.dropout == layer.cross_attention.dropout == 0
+    layer = DecoderLayer(changed(dropout=0.25, activation_dropout=0))
+    assert layer.feed_forward.dropout.p == 0, "0 is a setting, not one left out"
+    assert layer.self_attention.dropout == 0.25
+
+
 @pytest.mark.parametrize("pre_norm", [True, False])
 def test_a_hidden_row_does_not_poison_two_stacked_layers(pre_norm: bool) -> None:
     """On the plain -inf path one empty row makes every row NaN by the second layer."""

@@ -298,6 +298,28 @@ def test_weights_are_copied_and_the_mode_is_the_peers(convert: Callable, make: C
     assert all(tensor.equal(before[name]) for name, tensor in peer.state_dict().items())
 
 
+@pytest.mark.parametrize(
+    "convert, peer, inner",
+    [
+        (from_gpt2, lambda: gpt2(resid_pdrop=0.1, attn_pdrop=0.2), 0.0),
+        (
+            from_bert,
+            lambda: bert(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.2),
+            0.0,
+        ),
+        (
+            from_marian,
+            lambda: marian(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3),
+            0.3,
+        ),
+    ],
+)
+def test_each_dropout_stays_in_its_place(convert: Callable, peer: Callable, inner: float) -> None:
+    config = convert(peer()).config
+    assert (config.dropout, config.attention_dropout) == (0.1, 0.2)
+    assert config.activation_dropout == inner
+
+
 @ALL
 def test_another_class_is_refused(convert: Callable, make: Callable) -> None:
     namesake = type(type(make()).__name__, (nn.Module,), {})()

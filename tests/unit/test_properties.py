@@ -60,7 +60,10 @@ def configs(draw: Any, **fixed: Any) -> ModelConfig:
         "n_layers": draw(st.integers(1, 2)),
         "n_decoder_layers": draw(st.sampled_from((None, 1, 2))),
         "d_ff": draw(st.sampled_from((1, 7, 17))),
-        "dropout": draw(st.sampled_from((0.0, 0.4))),  # which evaluation must not notice
+        # Three that evaluation must not notice.
+        "dropout": draw(st.sampled_from((0.0, 0.4))),
+        "attention_dropout": draw(st.sampled_from((None, 0.0, 0.5))),
+        "activation_dropout": draw(st.sampled_from((None, 0.0, 0.5))),
         "max_len": MAX_LEN,
         "positions": positions,
         "pre_norm": draw(booleans),

@@ -29,8 +29,7 @@ def from_bert(peer: Any) -> EncoderOnly:
     in ours, to be trained, and a warning is logged. The head for the next sentence is left out.
 
     An encoder begins and ends nothing, and BERT's config does not name its [CLS] and [SEP]:
-    ``bos_id`` and ``eos_id`` of ours are numbers that nobody reads. Ours has one dropout where
-    BERT has two, that of the residual stream.
+    ``bos_id`` and ``eos_id`` of ours are numbers that nobody reads.
 
     Args:
         peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.
@@ -68,6 +67,8 @@ def from_bert(peer: Any) -> EncoderOnly:
         n_layers=theirs.num_hidden_layers,
         d_ff=theirs.intermediate_size,
         dropout=theirs.hidden_dropout_prob,
+        attention_dropout=theirs.attention_probs_dropout_prob,
+        activation_dropout=0.0,
         max_len=theirs.max_position_embeddings,
         positions="learned",
         pre_norm=False,

@@ -28,7 +28,8 @@ def from_gpt2(peer: Any) -> DecoderOnly:
     where a text ends with 0). That token stays a word like any other: a decoder masks nothing.
     But leave rows that were filled with it out of a loss by their lengths, not by their ids.
 
-    Ours has one dropout where GPT-2 has three, that of the residual stream.
+    Ours drops as much from the embeddings as from the rest of the residual stream, where GPT-2 has
+    a setting for each.
 
     Args:
         peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then reads its
@@ -72,6 +73,8 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         n_layers=theirs.n_layer,
         d_ff=theirs.n_inner or 4 * theirs.n_embd,
         dropout=theirs.resid_pdrop,
+        attention_dropout=theirs.attn_pdrop,
+        activation_dropout=0.0,
         max_len=theirs.n_positions,
         positions="learned",
         norm_eps=theirs.layer_norm_epsilon,

@@ -40,7 +40,7 @@ def from_marian(peer: Any) -> Transformer:
     token has no business in the output, and the peer's settings for generation may ban it (and
     force an end at the greatest length). Such settings are not copied; a bias of minus infinity,
     ``model.embedding.bias[model.config.pad_id] = -torch.inf`` under ``torch.no_grad()``, bans a
-    token. Ours has one dropout where Marian has three, that of the residual stream.
+    token.
 
     Args:
         peer: a ``MarianMTModel``, source and target sharing one vocabulary and its embeddings.
@@ -87,6 +87,8 @@ def from_marian(peer: Any) -> Transformer:
         n_decoder_layers=theirs.decoder_layers,
         d_ff=theirs.encoder_ffn_dim,
         dropout=theirs.dropout,
+        attention_dropout=theirs.attention_dropout,
+        activation_dropout=theirs.activation_dropout,
         max_len=theirs.max_position_embeddings,
         pre_norm=False,
         norm_eps=encoder.layers[0].final_layer_norm.eps,
