@@ -42,11 +42,20 @@ def test_a_record_is_whole(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("ablation-")])
 def test_an_ablation_changes_one_thing(name):
     """Or two that belong together: a shorter climb to a higher peak, and the same rate after it."""
-    unchanged, changed = (
-        identity(recorded(name).settings, 1) for name in ("multi30k-tiny-s0", name)
-    )
-    different = {key for key in unchanged if unchanged[key] != changed[key]}
+    different = differences("multi30k-tiny-s0", name)
     assert len(different) == 1 or different == {"warmup", "peak_lr"}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_two_sets_of_runs_differ_in_where_they_drop_numbers_alone(seed):
+    different = differences(f"multi30k-tiny-s{seed}", f"multi30k-residual-s{seed}")
+    assert different == {"model.attention_dropout", "model.activation_dropout"}
+
+
+def differences(one, other):
+    """The settings in which two runs differ, but for how long they were."""
+    one, other = (identity(recorded(name).settings, 1) for name in (one, other))
+    return {key for key in one if one[key] != other[key]}
 
 
 def test_the_searches_of_a_record_say_how_to_repeat_them():
@@ -63,12 +72,15 @@ def test_the_searches_of_a_record_say_how_to_repeat_them():
             assert beam["value"] == greedy["value"]
 
 
-def test_the_caption_of_the_recorded_runs_says_where_they_ran():
+@pytest.mark.parametrize(
+    "id_, name", [("draw-the-record", "multi30k-tiny"), ("draw-the-lighter", "multi30k-residual")]
+)
+def test_the_caption_of_the_recorded_runs_says_where_they_ran(id_, name):
     chapter = json.loads((ROOT / "chapters" / "13_training.ipynb").read_text(encoding="utf-8"))
-    (cell,) = [cell for cell in chapter["cells"] if cell["id"] == "draw-the-record"]
+    (cell,) = [cell for cell in chapter["cells"] if cell["id"] == id_]
     caption = cell["metadata"]["mystnb"]["figure"]["caption"]
     for seed in (0, 1, 2):
-        record = recorded(f"multi30k-tiny-s{seed}")
+        record = recorded(f"{name}-s{seed}")
         first, seconds = record.settings["sessions"][0], record.history[-1]["seconds"]
         assert first["hardware"] in caption and first["started"][:10] in caption
         assert re.search(rf"\b{seconds / 60:.0f}\b.* minutes", caption)
