@@ -1,8 +1,8 @@
 """What each means is worth to the caption translator, one by one: the record of chapter 13.
 
     python tests/bench/means.py --runs runs
-    python tests/bench/means.py --runs runs cooled=multi30k-long \\
-        --output results/multi30k-long-means/measured.json
+    python tests/bench/means.py --runs runs cooled=multi30k-residual \\
+        --output results/multi30k-residual-means/measured.json
 
 Reads three runs, of the seeds 0 to 2, for each end that a run may come to. By default these are
 `multi30k-tiny-s0` to `-s2`, whose rate falls to 0 in the last ten passes, and
