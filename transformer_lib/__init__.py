@@ -1,12 +1,6 @@
 """The library of *Attention, Built by Hand*: every line a chapter shows is a line tested here."""
 
-from transformer_lib.attention import (
-    AdditiveScore,
-    Attention,
-    LuongScore,
-    attention,
-    fused_attention,
-)
+from transformer_lib.attention import Attention, attention, fused_attention
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.decoding import Beams, Generation, StepModel, beam_search, greedy, sample
@@ -20,7 +14,7 @@ from transformer_lib.models import (
     Transformer,
     parameter_counts,
 )
-from transformer_lib.multihead import MultiHeadAttention, record_attention
+from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.positions import (
     LearnedPositions,
     RelativePositionBias,
@@ -29,7 +23,9 @@ from transformer_lib.positions import (
     SinusoidalPositions,
     alibi_bias,
 )
+from transformer_lib.recording import record_attention
 from transformer_lib.recurrent import RNNSeq2Seq
+from transformer_lib.scores import AdditiveScore, LuongScore
 
 __version__ = "0.1.0"
 

@@ -17,7 +17,8 @@ import torch
 
 from transformer_lib.cli import MODEL_SETTINGS, TRAIN_SETTINGS, parse
 from transformer_lib.decoding import beam_search, greedy, sample
-from transformer_lib.recipes import TASKS, Score
+from transformer_lib.metrics import Score, paired_bootstrap
+from transformer_lib.recipes import TASKS, Task
 from transformer_lib.results import record_score
 from transformer_lib.runs import Run, train
 from transformer_lib.texts import candidates
@@ -63,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _train(args: argparse.Namespace, argv: list[str]) -> None:
+    from tqdm import tqdm
+
     folder = args.output or Path("runs") / f"{args.task}-{args.preset}"
     given = {name: value for name, value in vars(args).items() if value is not None}
     given |= dict(args.set)
@@ -81,6 +84,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
         command=shlex.join(["python", "-m", "transformer_lib", *argv]),
         progress=_shows_progress(args),
         say=lambda text: print(text, flush=True),
+        forecast=None if args.quiet else partial(tqdm.write, file=sys.stderr),  # above the bar
     )
     if not _speaks():
         return
@@ -93,33 +97,46 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     run = Run.together(args.run, args.checkpoint, args.device)
-    reads_only = TASKS[run.task].score is None
-    if reads_only and (args.beam or args.write):
-        raise ValueError(f"{run.task} is scored by perplexity: no --beam and nothing to --write")
-    score, texts = run.score(
-        args.split, args.limit, decode=_search(args), progress=_shows_progress(args)
-    )
+    task, split = TASKS[run.task], args.split
+    if task.score is None and (args.beam or args.write or args.against):
+        refused = "no --beam, no --against and nothing to --write"
+        raise ValueError(f"{run.task} is scored by perplexity: {refused}")
+    how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
+    score, texts = run.score(split, args.limit, **how)
     if args.write is not None:
         args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    scores = [score, *_other_scores(run.task, args, texts)]
-    for score in scores:
-        if args.limit is None:  # a part of a split compares with nothing: not worth a record
-            record: dict[str, Any] = score._asdict() | {"checkpoint": args.checkpoint}
-            record["decoding"] = None if reads_only else _decoding(args)
-            if others := [folder.name for folder in args.run[1:]]:
-                record["together"] = "with " + " and ".join(others)
-            record_score(args.run[0], args.split, record)
-        _print_score(args.split, score)
+    references = [target for _, target in task.load(split)[: args.limit]] if texts else []
+    for each in (score, *_other_scores(task, texts, references)):
+        _record(args, each._asdict(), None if task.score is None else _decoding(args))
+        _print_score(split, each)
+    if args.against and task.score:
+        other = Run.together(args.against, args.checkpoint, args.device)
+        if other.task != run.task:
+            raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
+        others = other.score(split, args.limit, **how)[1]
+        found = paired_bootstrap(task.score, texts, others, references)
+        against = " and ".join(folder.name for folder in args.against)
+        record = found._asdict() | {"sentences": len(references), "against": against}
+        _record(args, record, _decoding(args))
+        difference = f"{found.metric} {found.value:+.2f}, p = {found.p_value:.4f}"
+        print(f"{split}, against {against}: {difference} ({found.signature})")
 
 
-def _other_scores(name: str, args: argparse.Namespace, texts: list[str]) -> Iterator[Score]:
-    task = TASKS[name]
-    references = [target for _, target in task.load(args.split)[: args.limit]]
+def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterator[Score]:
     for compare in task.scores_too:
         try:
             yield compare(texts, references)
         except ImportError as error:
             print(f"{compare.__name__} is left out: {error}", file=sys.stderr)
+
+
+def _record(args: argparse.Namespace, measured: dict[str, Any], decoding: str | None) -> None:
+    if args.limit is not None:  # a part of a split compares with nothing: not worth a record
+        return
+    record = measured | {"checkpoint": args.checkpoint, "decoding": decoding}
+    if others := [folder.name for folder in args.run[1:]]:
+        record["together"] = "with " + " and ".join(others)
+    record_score(args.run[0], args.split, record)
 
 
 def _print_score(split: str, score: Score) -> None:
@@ -131,6 +148,7 @@ def _translate(args: argparse.Namespace, argv: list[str]) -> None:
     run = _load(args, language_model=False)
     number = 0
     for texts in _inputs(args.text):
+        _say_unseen(run, texts, args.strict)
         found = candidates(
             run.model,
             run.tokenizer,
@@ -161,13 +179,49 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             generator=generator.manual_seed(args.seed or 0),
         )
     for texts in _inputs(args.text):
+        _say_unseen(run, texts, args.strict)
         prompts = [text.strip() for text in texts for _ in range(args.samples)]
-        found = run.answer(
-            prompts, max_tokens=args.max_tokens, decode=decode, progress=_shows_progress(args)
+        run.answer(
+            prompts,
+            max_tokens=args.max_tokens,
+            stop=args.stop,
+            on_text=InTurn(prompts).show,
+            decode=decode,
+            progress=_shows_progress(args),
         )
-        for prompt, text in zip(prompts, found, strict=True):
-            print(prompt + text)
-        sys.stdout.flush()
+
+
+class InTurn:
+    """Prints texts that grow side by side one after the other, each as soon as it can be.
+
+    Args:
+        texts: how they begin.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
+
+    def show(self, number: int, new: str, is_end: bool) -> None:
+        """Print what can be printed now that ``new`` belongs to text ``number``."""
+        self.waiting[number] += new + "\n" * is_end
+        self.ended[number] = is_end
+        while self.turn < len(self.waiting):
+            print(self.waiting[self.turn], end="", flush=True)
+            self.waiting[self.turn] = ""
+            if not self.ended[self.turn]:
+                return
+            self.turn += 1
+
+
+def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
+    """Name the words that the model never saw, or refuse them."""
+    if run.words is None and strict:
+        raise ValueError("--strict needs a run that keeps words.txt: train again, or leave it out")
+    if unseen := run.unseen(texts):
+        said = f"never seen in training: {', '.join(unseen)}"
+        if strict:
+            raise ValueError(said)
+        print(said, file=sys.stderr)
 
 
 def _load(args: argparse.Namespace, language_model: bool) -> Run:

@@ -27,6 +27,7 @@ __all__ = [
     "check_type",
     "check_vectors",
     "naming",
+    "outside",
     "shown",
 ]
 
@@ -76,9 +77,12 @@ def check_id(name: str, value: Any, vocab_size: int) -> None:
 
 
 def check_number(
-    name: str, value: Any, low: float, high: float = math.inf, *, closed: bool = True
+    name: str, value: Any, low: float, high: float = math.inf, ends: str = "[)"
 ) -> None:
-    """Raise unless ``value`` is a finite number in ``[low, high)``, or ``(low, high)``.
+    """Raise unless ``value`` is a finite number between ``low`` and ``high``.
+
+    ``ends`` says whether these two are allowed themselves: ``"[]"`` both, ``"[)"`` the lower,
+    ``"(]"`` the upper, ``"()"`` neither.
 
     Raises:
         TypeError: it is no number; True and False are none.
@@ -86,12 +90,15 @@ def check_number(
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # An integer may be larger than any float.
-    if number and low <= value < high and (closed or value > low) and value <= sys.float_info.max:
-        return
+    if number and value <= sys.float_info.max:
+        high_enough = value >= low if ends[0] == "[" else value > low
+        low_enough = value <= high if ends[1] == "]" else value < high
+        if high_enough and low_enough:
+            return
     if high < math.inf:
-        wanted = f"in {'[' if closed else '('}{low:g}, {high:g})"
+        wanted = f"in {ends[0]}{low:g}, {high:g}{ends[1]}"
     else:
-        wanted = f"a finite number {'of at least' if closed else 'above'} {low:g}"
+        wanted = f"a finite number {'of at least' if ends[0] == '[' else 'above'} {low:g}"
     raise (ValueError if number else TypeError)(f"{name} must be {wanted}, got {value!r}")
 
 
@@ -173,7 +180,7 @@ def check_ids(
         if empty and ids.size(0):
             return
         raise ValueError(f"{name} must not be empty, got shape {tuple(ids.shape)}")
-    if (wrong := _outside(ids, vocab_size)) is not None:
+    if (wrong := outside(ids, vocab_size)) is not None:
         raise ValueError(f"{name} holds id {wrong}, the vocabulary is 0 to {vocab_size - 1}")
 
 
@@ -205,7 +212,7 @@ def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None 
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
     if like is not None and index.device != like.device:
         raise ValueError(f"{name} must be on {like.device} as the rows are, got {index.device}")
-    if rows is not None and index.numel() and (wrong := _outside(index, rows)) is not None:
+    if rows is not None and index.numel() and (wrong := outside(index, rows)) is not None:
         raise ValueError(f"{name} must be in [0, {rows}), the rows there are, got {wrong}")
 
 
@@ -250,7 +257,7 @@ def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
         )
 
 
-def _outside(numbers: Tensor, end: int) -> int | None:
+def outside(numbers: Tensor, end: int) -> int | None:
     """A number that is not in ``[0, end)``, if there is one and it can be seen without waiting."""
     if numbers.device.type != "cpu" or torch.compiler.is_compiling():
         return None

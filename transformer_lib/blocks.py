@@ -9,14 +9,13 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_type
+from transformer_lib.arguments import check_type, check_vectors
 from transformer_lib.cache import LayerCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
-from transformer_lib.linear import Linear
 from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.norms import LayerNorm, RMSNorm, layer_norm, make_norm, rms_norm
-from transformer_lib.positions import RelativePositions, RotaryPositions
+from transformer_lib.positions.schemes import attention_positions
 
 __all__ = [
     "DecoderLayer",
@@ -39,7 +38,7 @@ class FeedForward(nn.Module):
     multiplied in: :math:`(\mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1)) W_2 + b_2`.
 
     Args:
-        config: its ``d_model``, ``d_ff``, ``activation`` and ``activation_dropout``.
+        config: its ``d_model``, ``d_ff``, ``activation``, ``bias`` and ``activation_dropout``.
 
     Source:
         Vaswani et al. (2017), section 3.3, equation (2); Shazeer (2020), *GLU Variants Improve
@@ -49,31 +48,40 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         check_type("config", config, ModelConfig)
-        gated = config.activation == "swiglu"
-        self.up = Linear(config.d_model, config.d_ff)
-        self.gate = Linear(config.d_model, config.d_ff) if gated else None
-        self.down = Linear(config.d_ff, config.d_model)
+        d, d_ff, bias = config.d_model, config.d_ff, config.bias
+        self.up = nn.Linear(d, d_ff, bias=bias)
+        self.gate = nn.Linear(d, d_ff, bias=bias) if config.activation == "swiglu" else None
+        self.down = nn.Linear(d_ff, d, bias=bias)
         self.activation = _ACTIVATIONS[config.activation]
         p = config.dropout if config.activation_dropout is None else config.activation_dropout
         self.dropout = Dropout(p)
-        for linear in filter(None, (self.up, self.gate, self.down)):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        for linear in (self.up, self.gate, self.down):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+                if bias:
+                    nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        check_vectors("x", x, self.up.in_features, self.up.weight, dims=None)
         if self.gate is None:
             inner = self.activation(self.up(x))  # (B, T, d_ff)
         else:
-            inner = self.activation(self.gate(x)) * self.up(x)
+            inner = self.activation(self.gate(x)) * self.up(x)  # (B, T, d_ff)
         return self.down(self.dropout(inner))
 
 
 class Residual(nn.Module):
-    """A sublayer adds to what flows by; the norm comes before it or after.
+    """A sublayer's output is added to its input; a norm comes before the sublayer or after the sum.
 
-    Post-norm is the paper's text, ``norm(x + sublayer(x))``; pre-norm is its
-    released code and nearly everything since, ``x + sublayer(norm(x))``.
+    The paper's text has post-norm, ``norm(x + sublayer(x))``. Its authors' code later changed to
+    pre-norm, ``x + sublayer(norm(x))``, and so did most large models since GPT-2::
+
+        pre-norm    x ──┬── norm ── sublayer ── dropout ── + ──
+                        └──────────────────────────────────┘
+
+        post-norm   x ──┬── sublayer ── dropout ── + ── norm ──
+                        └──────────────────────────┘
 
     Args:
         config: its ``d_model``, ``dropout``, ``pre_norm``, ``norm`` and ``norm_eps``.
@@ -153,33 +161,54 @@ class DecoderLayer(nn.Module):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        causal: bool = False,
+        positions: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
         """``x`` ``(B, T, d_model)`` and memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
 
-        ``mask`` and ``bias`` are over target keys, and the mask holds causality;
-        ``memory_mask`` is over source keys.
+        ``mask`` and ``bias`` are over target keys, ``memory_mask`` over source keys. Causality is
+        in the mask, or asked for by ``causal``. ``positions`` are those of the target keys,
+        integers ``(B, S)``, if rows differ.
 
         Raises:
             TypeError, ValueError: masks, a bias or a cache that do not fit; no memory for the
                 cross-attention, or one without a cross-attention.
         """
         check_type("cache", cache, LayerCache, optional=True)
-        if (self.cross_attention is None) is not (memory is None):
-            must = "be given to a layer with" if memory is None else "be None in a layer without"
-            raise ValueError(f"memory must {must} cross-attention")
-        own, cross = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        x = self.self_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias, cache=own))
-        if self.cross_attention is not None and self.cross_residual is not None:
-            attend = partial(self.cross_attention, mask_name="memory_mask")
-            shape = x.shape
-            sentences = len(memory) if isinstance(memory, Tensor) and memory.dim() else 0
-            if cache is not None and sentences and shape[0] % sentences == 0:
-                # Rows that share a memory, as beams of a sentence do, are more queries to it.
-                x = x.reshape(sentences, -1, shape[-1])
-            x = self.cross_residual(x, lambda x: attend(x, memory, mask=memory_mask, cache=cross))
-            x = x.view(shape)
+        check_type("memory", memory, Tensor, optional=True)
+        if self.cross_attention is not None and memory is None:
+            raise ValueError("memory must be given to a layer with cross-attention")
+        if self.cross_attention is None and memory is not None:
+            raise ValueError("memory must be None in a layer without cross-attention")
+        own = None if cache is None else cache.self_attention
+        x = self.self_residual(
+            x,
+            lambda x: self.self_attention(
+                x, mask=mask, bias=bias, causal=causal, positions=positions, cache=own
+            ),
+        )
+        if self.cross_residual is not None:
+            x = self.cross_residual(x, lambda x: self._read(x, memory, memory_mask, cache))
         return self.feed_forward_residual(x, self.feed_forward)
+
+    def _read(
+        self, x: Tensor, memory: Any, memory_mask: Tensor | None, cache: LayerCache | None
+    ) -> Tensor:
+        """Cross-attention. With a cache, several rows of ``x`` in a row may share one memory.
+
+        The beams of a sentence do. They are more queries to the same keys: no copy is made.
+        """
+        attend: Any = self.cross_attention
+        if cache is None:
+            return attend(x, memory, mask=memory_mask, mask_name="memory_mask")
+        (b, t, d), sentences = x.shape, len(memory)
+        if sentences and b % sentences == 0:
+            x = x.reshape(sentences, b // sentences * t, d)
+        read = attend(
+            x, memory, mask=memory_mask, cache=cache.cross_attention, mask_name="memory_mask"
+        )
+        return read.view(b, t, d)
 
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -198,15 +227,12 @@ def _attention(config: ModelConfig, **positions: Any) -> MultiHeadAttention:
         n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
         dropout=config.dropout if p is None else p,
+        bias=config.bias,
+        qkv_bias=config.qkv_bias,
         **positions,
     )
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention:
-    if config.positions == "rotary":
-        return _attention(
-            config, rotary=RotaryPositions(d_head=config.d_head, max_len=config.max_len)
-        )
-    if config.positions == "relative":
-        return _attention(config, relative=RelativePositions(d_head=config.d_head))
-    return _attention(config)
+    sizes = {"d_head": config.d_head, "max_len": config.max_len, "base": config.rotary_base}
+    return _attention(config, **attention_positions(config.positions, **sizes))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.arguments import check_count, check_index, check_type
+from transformer_lib.tensors import check_positions
 
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 
@@ -17,8 +18,13 @@ __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 class AttentionCache:
     """The keys and values one attention layer has seen so far, ``(B, H, length, d_head)``.
 
-    The buffer doubles when it is full, so that appending a token copies that token
-    and not, each time, everything before it.
+    The buffer has room for as many keys again as were put in first, and doubles when it is full.
+    So appending a token copies that token alone, not everything before it. Tensors that were read
+    earlier do not change when keys are appended or reordered later.
+
+    Args:
+        grows: whether to leave that room. Cross-attention does not need it: its keys come all at
+            once.
 
     Example:
         >>> import torch
@@ -29,8 +35,9 @@ class AttentionCache:
         torch.Size([2, 5, 3, 7])
     """
 
-    def __init__(self) -> None:
-        self.length = 0
+    def __init__(self, *, grows: bool = True) -> None:
+        check_type("grows", grows, bool)
+        self.grows, self.length = grows, 0
         # All heads of a position side by side, (B, capacity, H, d_head): what is filled of a row
         # is one piece, quicker to read and to move than a piece per head.
         self._key: Tensor | None = None
@@ -68,37 +75,31 @@ class AttentionCache:
         key, value = self._key[:, : self.length], self._value[:, : self.length]
         return key.transpose(1, 2), value.transpose(1, 2)
 
-    def reorder(self, index: Tensor, spare: Tensor | None = None) -> Tensor | None:
-        """Keep the rows ``index`` of the batch, in that order: beams swap parents.
+    def reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index`` of the batch, in that order, as a beam search needs.
 
         Args:
             index: rows, integers, ``(B',)``.
-            spare: memory to write to, if it is of the right size. Asking the system for as much
-                takes longer than to fill it.
-
-        Returns:
-            memory that is no longer needed, for the next cache.
 
         Raises:
             TypeError, ValueError: an index that is no tensor of integers, or of rows there are not.
         """
         check_index("index", index, self.rows, like=self._key)
-        if self._key is not None and self._value is not None:
-            self._key, spare = self._chosen(self._key, index, spare)
-            self._value, spare = self._chosen(self._value, index, spare)
-        return spare
+        self._reorder(index)
 
-    def _chosen(
-        self, buffer: Tensor, index: Tensor, spare: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _reorder(self, index: Tensor) -> None:
+        if self._key is not None and self._value is not None:
+            self._key = self._chosen(self._key, index)
+            self._value = self._chosen(self._value, index)
+
+    def _chosen(self, buffer: Tensor, index: Tensor) -> Tensor:
         if buffer.requires_grad:
-            return buffer.index_select(0, index), None
-        shape = (len(index), *buffer.shape[1:])
-        if spare is None or spare.shape != shape or spare.dtype is not buffer.dtype:
-            spare = buffer.new_empty(shape)
+            return buffer.index_select(0, index)
+        # Only what is filled is copied.
+        chosen = buffer.new_empty(len(index), *buffer.shape[1:])  # (B', capacity, H, d_head)
         filled = slice(0, self.length)
-        torch.index_select(buffer[:, filled], 0, index, out=spare[:, filled])
-        return spare, buffer
+        torch.index_select(buffer[:, filled], 0, index, out=chosen[:, filled])
+        return chosen
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         for name, new in (("key", key), ("value", value)):
@@ -124,8 +125,7 @@ class AttentionCache:
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is not None and end <= buffer.size(1):
             return buffer
-        # A first append of many keys is a memory or a prompt; of one, the start of a text.
-        capacity = end if buffer is None and end > 1 else max(16, 2 * end)
+        capacity = max(16, 2 * end) if self.grows else end
         b, h, _, d = new.shape
         grown = new.new_empty(b, capacity, h, d)
         if buffer is not None:
@@ -138,7 +138,7 @@ class LayerCache:
 
     def __init__(self) -> None:
         self.self_attention = AttentionCache()
-        self.cross_attention = AttentionCache()
+        self.cross_attention = AttentionCache(grows=False)
 
 
 class KVCache:
@@ -156,6 +156,8 @@ class KVCache:
     def __init__(self, n_layers: int) -> None:
         check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
+        # Where each key stands, integers (B, length), if rows differ.
+        self.positions: Tensor | None = None
 
     @property
     def length(self) -> int:
@@ -167,12 +169,27 @@ class KVCache:
         """Size of the batch; None while the cache is empty."""
         return self.layers[0].self_attention.rows
 
+    def append_positions(self, positions: Tensor) -> Tensor:
+        """Add the positions of new keys, integers ``(B, T)``; return those of all, the new last.
+
+        Raises:
+            TypeError: positions that are no tensor of integers.
+            ValueError: another shape; there are keys already, and they came without positions.
+        """
+        check_positions(positions, self.rows, None)
+        if self.positions is not None:
+            positions = torch.cat((self.positions, positions), dim=1)
+        elif self.length:
+            raise ValueError("positions must be None: the cache began without them")
+        self.positions = positions
+        return positions
+
     def reorder(self, index: Tensor, memory_index: Tensor | None = None) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order.
 
         Args:
             index: rows, integers, ``(B',)``.
-            memory_index: likewise for what was read from the memory, if several rows share one
+            memory_index: the same for the keys and values of the memory, if several rows share one
                 row of it; as ``index`` if None.
 
         Raises:
@@ -183,13 +200,15 @@ class KVCache:
         memory_index = index if memory_index is None else memory_index
         read = self.layers[0].cross_attention.rows
         check_index("memory_index", memory_index, read)
-        stays = read is not None and _is_every_row(memory_index, read)
-        spare = None
+        stays = read is not None and is_every_row(memory_index, read)
+        if self.positions is not None:
+            self.positions = self.positions.index_select(0, index)
         for layer in self.layers:
-            spare = layer.self_attention.reorder(index, spare)
+            layer.self_attention._reorder(index)
             if not stays:
-                layer.cross_attention.reorder(memory_index)
+                layer.cross_attention._reorder(memory_index)
 
 
-def _is_every_row(index: Tensor, rows: int) -> bool:
+def is_every_row(index: Tensor, rows: int) -> bool:
+    """Whether ``index`` leaves all rows where they are."""
     return index.equal(torch.arange(rows, dtype=index.dtype, device=index.device))

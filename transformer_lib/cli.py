@@ -1,14 +1,22 @@
-"""What can be asked for on the command line, and how the help explains it."""
+"""What can be asked for on the command line."""
 
 from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from transformer_lib.cli_help import (
+    DESCRIPTION,
+    EVALUATE,
+    GENERATE,
+    SETTINGS,
+    TRAIN,
+    TRANSLATE,
+)
 from transformer_lib.config import ModelConfig
 from transformer_lib.recipes import TASKS
 from transformer_lib.training import TrainConfig
@@ -19,78 +27,6 @@ __all__ = ["parse"]
 _IDS = {"vocab_size", "pad_id", "bos_id", "eos_id"}
 MODEL_SETTINGS = [field.name for field in fields(ModelConfig) if field.name not in _IDS]
 TRAIN_SETTINGS = [field.name for field in fields(TrainConfig) if field.name not in _IDS]
-
-DESCRIPTION = """\
-Train a Transformer, measure it, use it.
-
-  python -m transformer_lib train --task number-words      two minutes on two CPU cores
-  python -m transformer_lib train --task multi30k          English to German captions
-  python -m transformer_lib evaluate --run runs/multi30k-tiny --split test_2016_flickr
-  python -m transformer_lib translate --run runs/multi30k-tiny "A man is riding a bike."
-
-  python -m transformer_lib train --task captions          a language model of the captions
-  python -m transformer_lib generate --run runs/captions-tiny --top-p 0.9 "A man is"
-
-Training that was stopped, by Ctrl-C or by a power cut, goes on when the same command is
-given again. COMMAND --help says more.
-
-The exit code is 0 for success, 1 for a failure, 2 for a wrong command, 130 after Ctrl-C and
-143 after SIGTERM."""
-
-TRAIN = """\
-Train a model and keep the run in a folder:
-
-  config.json     what was run, with which command, versions and hardware
-  tokenizer.json  the vocabulary, made from training text only
-  log.jsonl       one record a line: loss, learning rate, tokens per second, validation
-  checkpoint.pt   the latest checkpoint; the same command again goes on from it
-  best.pt         the model of the lowest validation loss; the other commands use it
-
-Settings that are not given are the task's own. More --epochs on a finished run train on.
-
-Tasks: multi30k (English to German captions, downloaded once), number-words (forty-two to
-zweiundvierzig) and copy are for a Transformer, which translates; captions (English ones,
-downloaded once) and number-lines (forty-two = 42) for a decoder alone, which continues.
-
-On two GPUs, or two processes of a CPU, each batch is shared:
-  torchrun --nproc-per-node 2 -m transformer_lib train --task multi30k"""
-
-SETTINGS = """\
---set reaches every setting of the model and of the training, for experiments:
-  --set positions=rotary --set n_layers=2 --set tie_embeddings=False --set clip_norm=None
-
-of the model (ModelConfig explains them):
-  {}
-of the training (TrainConfig explains them):
-  {}"""
-
-EVALUATE = """\
-Score a run on a split: cased, detokenized sacreBLEU with its signature for multi30k,
-perplexity for captions, exact match in percent for the others. The score of a whole split is
-kept in the run's scores.json, with how it was decoded.
-
-Runs from different seeds do better together: their probabilities are averaged at each step, and the
-score is kept with the first.
-
-  python -m transformer_lib evaluate --run runs/s0 --run runs/s1 --run runs/s2 --beam 5"""
-
-TRANSLATE = """\
-Translate the sentences given, or the lines of the standard input:
-
-  python -m transformer_lib translate --run runs/number-words-tiny forty-two
-  python -m transformer_lib translate --run runs/multi30k-tiny < captions.txt
-
-With --n-best each line is the sentence's number, the score (log-probability over length
-penalty) and a translation, with tabs between them."""
-
-GENERATE = """\
-Continue the prompts given, or the lines of the standard input, with a language model:
-
-  python -m transformer_lib generate --run runs/number-lines-tiny "forty-two ="
-  python -m transformer_lib generate --run runs/captions-tiny --temperature 0.8 --samples 3 "A man"
-
-The most probable token is taken each time; with --temperature, --top-k or --top-p one is drawn.
-An empty prompt leaves the beginning to the model, too."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -107,40 +43,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+Add = Callable[..., Any]
+
+
 def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--device", default="auto", help="auto (GPU if there is one), cpu, cuda")
-    common.add_argument("--threads", type=_count, help="CPU threads; PyTorch's choice if not given")
-    common.add_argument("--quiet", action="store_true", help="no progress bar")
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-
-    trained = argparse.ArgumentParser(add_help=False, parents=[common])
-    trained.add_argument(
-        "--run",
-        type=Path,
-        required=True,
-        action="append",
-        help="folder of a trained run; given again, the runs decide together",
-    )
-    trained.add_argument(
-        "--checkpoint",
-        choices=("best", "last", "average"),
-        default="best",
-        help="which model (best); average: the mean of those that --keep-last kept",
-    )
-
-    searched = argparse.ArgumentParser(add_help=False)
-    searched.add_argument("--beam", type=_count, metavar="N", help="search with a beam of N texts")
-    searched.add_argument(
-        "--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)"
-    )
-    searched.add_argument(
-        "--early-stopping",
-        action="store_true",
-        default=None,
-        help="stop at the N-th end, though a better text may come",
-    )
-
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib",
         description=DESCRIPTION,
@@ -148,47 +54,125 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name: str, summary: str, description: str, *parents: argparse.ArgumentParser):
-        return commands.add_parser(
+    def command(name: str, summary: str, description: str, usage: str) -> tuple[Add, Add]:
+        """A command; what adds an option to the five that are listed first, or to the rest."""
+        made = commands.add_parser(
             name,
             help=summary,
             description=description,
-            parents=parents,
+            usage=f"python -m transformer_lib {name} {usage}",
+            epilog=SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
+            if name == "train"
+            else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
         )
+        first = made.add_argument_group("most used").add_argument
+        rest = made.add_argument_group("more options").add_argument
+        rest("-h", "--help", action="help", help="show this and exit")
+        return first, rest
 
-    _add_train(command("train", "train a model, or go on training", TRAIN, common))
+    _add_train(
+        *command("train", "train a model, or go on training", TRAIN, "--task TASK [options]")
+    )
 
-    add = command("evaluate", "score a run", EVALUATE, trained, searched).add_argument
-    add("--split", default="val", help="val (default), or test_2016_flickr of the captions")
-    add("--limit", type=_count, help="only the first texts")
-    add("--write", type=Path, metavar="FILE", help="write what the model said, one text a line")
+    run = "--run FOLDER [options]"
+    first, rest = command("evaluate", "score a run", EVALUATE, run)
+    _add_run(first)
+    first("--split", default="val", help="val (default), or test_2016_flickr of the captions")
+    _add_beam(first)
+    first("--limit", type=_count, help="only the first texts")
+    first("--write", type=Path, metavar="FILE", help="write what the model said, one text a line")
+    rest("--against", type=Path, action="append", metavar="FOLDER", help="compare with this run")
+    _add_checkpoint(rest)
+    _add_search(rest)
+    _add_common(rest)
 
-    add = command("translate", "translate sentences", TRANSLATE, trained, searched).add_argument
-    add("text", nargs="*", metavar="sentence", help="if not given, the standard input")
-    add("--n-best", type=_count, metavar="K", help="show the K best of the beam")
+    first, rest = command("translate", "translate sentences", TRANSLATE, f"{run} [sentence ...]")
+    first("text", nargs="*", metavar="sentence", help="if not given, the standard input")
+    _add_run(first)
+    _add_beam(first)
+    first("--n-best", type=_count, metavar="K", help="show the K best of the beam")
+    _add_strict(first)
+    _add_checkpoint(first)
+    _add_search(rest)
+    _add_common(rest)
 
-    add = command(
-        "generate", "continue texts with a language model", GENERATE, trained
-    ).add_argument
-    add("text", nargs="*", metavar="prompt", help="if not given, the standard input")
-    add("--temperature", type=float, help="below 1 the probable becomes more so (1)")
-    add("--top-k", type=_count, metavar="K", help="draw from the K most probable tokens")
-    add("--top-p", type=float, metavar="P", help="draw from the fewest that have probability P")
-    add("--samples", type=_count, default=1, metavar="N", help="continuations of each prompt (1)")
-    add("--seed", type=_seed, help="of what is drawn (0)")
-    add("--max-tokens", type=_count, default=100, help="most tokens to add (100)")
+    generate = "continue texts with a language model"
+    first, rest = command("generate", generate, GENERATE, f"{run} [prompt ...]")
+    first("text", nargs="*", metavar="prompt", help="if not given, the standard input")
+    _add_run(first)
+    first("--temperature", type=float, help="below 1 the probable becomes more so (1)")
+    first("--top-p", type=float, metavar="P", help="draw from the fewest that have probability P")
+    first("--samples", type=_count, default=1, metavar="N", help="continuations of each prompt (1)")
+    first("--max-tokens", type=_count, default=100, help="most tokens to add (100)")
+    rest("--top-k", type=_count, metavar="K", help="draw from the K most probable tokens")
+    rest("--seed", type=_seed, help="of what is drawn (0)")
+    rest(
+        "--stop",
+        type=_text,
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="end before this text; may be given more than once",
+    )
+    _add_strict(rest)
+    _add_checkpoint(rest)
+    _add_common(rest)
     return parser
 
 
-def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
-    add = parser.add_argument
-    add("--task", choices=tuple(TASKS), required=True)
-    add("--preset", choices=("tiny", "base", "big"), default="tiny", help="size of model (tiny)")
-    add("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
-    add("--restart", action="store_true", help="begin anew, over what is in the folder")
-    add("--epochs", type=_count, help="passes over the data")
+def _add_run(add: Add) -> None:
+    add(
+        "--run",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="FOLDER",
+        help="folder of a trained run; given again, the runs decide together",
+    )
+
+
+def _add_checkpoint(add: Add) -> None:
+    add(
+        "--checkpoint",
+        choices=("best", "last", "average"),
+        default="best",
+        help="which model (best); average: the mean of those that --keep-last kept",
+    )
+
+
+def _add_beam(add: Add) -> None:
+    add("--beam", type=_count, metavar="N", help="search with a beam of N texts")
+
+
+def _add_search(add: Add) -> None:
+    add("--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)")
+    add(
+        "--early-stopping",
+        action="store_true",
+        default=None,
+        help="stop at the N-th end, though a better text may come",
+    )
+
+
+def _add_strict(add: Add) -> None:
+    add("--strict", action="store_true", help="refuse words that the model never saw")
+
+
+def _add_common(add: Add) -> None:
+    add("--device", default="auto", help="auto (GPU if there is one), cpu, cuda")
+    add("--threads", type=_count, help="CPU threads; PyTorch's choice if not given")
+    add("--quiet", action="store_true", help="no progress bar")
+    add("--debug", action="store_true", help="show the traceback of an error")
+
+
+def _add_train(first: Add, add: Add) -> None:
+    first("--task", choices=tuple(TASKS), required=True, metavar="TASK", help="one of those above")
+    first("--preset", choices=("tiny", "base", "big"), default="tiny", help="size of model (tiny)")
+    first("--epochs", type=_count, help="passes over the data")
+    first("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
+    first("--restart", action="store_true", help="begin anew, over what is in the folder")
     add("--steps", type=_count, dest="max_steps", help="updates; with --epochs, the first to end")
     add("--patience", type=_count, help="stop after so many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
@@ -198,6 +182,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--cooldown", type=_count, help="steps at the end in which the rate falls on to 0")
     add("--dropout", type=float, help="the preset's or the task's if not given")
     add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
+    add("--r-drop", type=float, metavar="ALPHA", help="learn from two passes that must agree (5)")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
     add("--bpe-dropout", type=float, metavar="P", help="leave out each merge with probability P")
     add("--seed", type=_seed, help="of everything that is drawn (0)")
@@ -222,6 +207,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         metavar="EPOCHS",
         help="also translate and score the validation split every so many epochs",
     )
+    _add_common(add)
 
 
 def _count(text: str) -> int:
@@ -240,6 +226,12 @@ def _least(least: int, text: str) -> int:
     if value < least:
         raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
     return value
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def _setting(text: str) -> tuple[str, Any]:

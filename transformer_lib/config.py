@@ -23,28 +23,34 @@ class ModelConfig:
         n_layers: encoder layers, and decoder layers unless ``n_decoder_layers`` says otherwise.
         n_decoder_layers: decoder layers; as many as ``n_layers`` if None.
         d_ff: inner width of the feed-forward part.
-        dropout: probability of dropping a number of what is added to the residual stream, that is
-            of the embeddings and of each sublayer's output, in [0, 1).
-        attention_dropout: that of dropping an attention weight; ``dropout`` if None.
-        activation_dropout: that of dropping a number inside the feed-forward part; ``dropout`` if
-            None.
+        dropout: probability, in [0, 1), of dropping a number where something enters the residual
+            stream: the embeddings and each sublayer's output.
+        attention_dropout: probability of dropping an attention weight; ``dropout`` if None.
+        activation_dropout: probability of dropping a number inside the feed-forward part;
+            ``dropout`` if None.
         max_len: longest sequence, in tokens.
         positions: how a token knows its place: ``"sinusoidal"`` or ``"learned"`` vectors added to
-            the embeddings; in every self-attention ``"rotary"`` turns, ``"relative"`` vectors,
-            the ``"t5"`` or the ``"alibi"`` bias; or ``"none"``.
+            the embeddings; ``"rotary"`` turns, ``"relative"`` vectors, or a ``"t5"`` or ``"alibi"``
+            bias in every self-attention; or ``"none"``.
+        rotary_base: of rotary turns: about the ratio of the slowest pair's period to the fastest's,
+            at least 1. Others call it the theta of RoPE.
         pre_norm: normalize before each sublayer (True) or after it, as the paper (False).
         final_norm: end each stack with a norm; ``pre_norm`` decides if None.
         norm: ``"layer"`` or ``"rms"``.
         norm_eps: the small number under the root of the norm.
         activation: of the feed-forward part: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` (its
             approximation), ``"silu"``, or ``"swiglu"``, which adds a third matrix.
+        bias: whether each matrix of a layer has a bias beside it.
+        qkv_bias: whether the matrices of queries, keys and values have one; ``bias`` decides if
+            None.
         tie_embeddings: use the embedding matrix as output projection too.
         scale_embeddings: multiply embeddings by ``d_model ** 0.5`` on the way in.
         embedding_norm: normalize the embeddings before the first layer, as BERT does.
         output_bias: add a learned bias to the logits.
-        n_token_types: kinds of token (BERT's two segments), each with a vector; 0 has none.
-        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence. A text may begin with
-            the id of padding (Marian) or of the end (GPT-2), but padding is not the end.
+        n_token_types: kinds of token (BERT's two segments), each with a vector; 0 for none.
+        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence. ``bos_id`` may equal
+            ``pad_id``, as in Marian, or ``eos_id``, as in GPT-2. ``pad_id`` and ``eos_id`` must
+            differ.
 
     Raises:
         TypeError: a setting of another type.
@@ -67,11 +73,14 @@ class ModelConfig:
     activation_dropout: float | None = None
     max_len: int = 512
     positions: str = "sinusoidal"
+    rotary_base: float = 10_000.0
     pre_norm: bool = True
     final_norm: bool | None = None
     norm: str = "layer"
     norm_eps: float = 1e-5
     activation: str = "relu"
+    bias: bool = True
+    qkv_bias: bool | None = None
     tie_embeddings: bool = True
     scale_embeddings: bool = True
     embedding_norm: bool = False
@@ -93,12 +102,13 @@ class ModelConfig:
                 raise ValueError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
         for name in _SWITCHES:
             check_type(name, getattr(self, name), bool)
-        check_type("final_norm", self.final_norm, bool, optional=True)
+        for name in ("final_norm", "qkv_bias"):
+            check_type(name, getattr(self, name), bool, optional=True)
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})"
             )
-        if self.n_heads % self.kv_heads:
+        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
             raise ValueError(
                 f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
             )
@@ -114,7 +124,8 @@ class ModelConfig:
         for name in ("attention_dropout", "activation_dropout"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0, 1)
-        check_number("norm_eps", self.norm_eps, 0, closed=False)
+        check_number("norm_eps", self.norm_eps, 0, ends="()")
+        check_number("rotary_base", self.rotary_base, 1)
         for name in ("pad_id", "bos_id", "eos_id"):
             check_id(name, getattr(self, name), self.vocab_size)
         if self.eos_id == self.pad_id:
@@ -126,13 +137,8 @@ class ModelConfig:
         return self.d_model // self.n_heads
 
     @property
-    def kv_heads(self) -> int:
-        """Heads of keys and values, whether or not they were given."""
-        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
-
-    @property
     def decoder_layers(self) -> int:
-        """Decoder layers, whether or not they were given."""
+        """Number of decoder layers; as many as ``n_layers`` if none was given."""
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     @classmethod
@@ -143,13 +149,56 @@ class ModelConfig:
 
     @classmethod
     def base(cls, **changes: Any) -> ModelConfig:
-        """The base model of Vaswani et al. (2017), Table 3."""
+        """Sizes and dropout of the base model of Vaswani et al. (2017), Table 3.
+
+        The norms come first, as in the paper's released code; ``pre_norm=False`` puts them where
+        the paper's text has them.
+        """
         return cls(**changes)
 
     @classmethod
     def big(cls, **changes: Any) -> ModelConfig:
-        """The big model of Vaswani et al. (2017), Table 3."""
+        """Sizes and dropout of the big model of Vaswani et al. (2017), Table 3; else as base."""
         return cls(**{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3} | changes)
+
+    @classmethod
+    def published(cls, name: str, **changes: Any) -> ModelConfig:
+        """Sizes and choices of a model that others published, as its files have them.
+
+        ==================  =========  ===============  =====================================
+        name                model      numbers in it    counted are
+        ==================  =========  ===============  =====================================
+        ``"gpt2"``          decoder      124,439,808    all
+        ``"bert-base"``     encoder      109,482,240    all but the head of masked words
+        ``"bert-large"``    encoder      335,141,888    all but the head of masked words
+        ``"llama-2-7b"``    decoder    6,738,415,616    all
+        ``"llama-3-8b"``    decoder    8,030,261,248    all
+        ``"mistral-7b"``    decoder    7,241,732,096    all
+        ==================  =========  ===============  =====================================
+
+        An encoder is an ``EncoderOnly``, a decoder a ``DecoderOnly``. On the device ``"meta"`` they
+        can be made without memory for their numbers. Mistral's first version looks back over 4096
+        tokens at most, so 4096 is its ``max_len`` here.
+
+        Args:
+            name: a name in the table.
+            changes: settings that replace the published ones.
+
+        Raises:
+            ValueError: a name that is not in the table.
+
+        Source:
+            Radford et al. (2019); Devlin et al. (2019); Touvron et al. (2023), *Llama 2*;
+            Grattafiori et al. (2024), *The Llama 3 Herd of Models*; Jiang et al. (2023), *Mistral
+            7B*.
+
+        Example:
+            >>> ModelConfig.published("mistral-7b").n_kv_heads
+            8
+        """
+        if not isinstance(name, str) or name not in _PUBLISHED:
+            raise ValueError(f"name must be one of {', '.join(_PUBLISHED)}; got {name!r}")
+        return cls(**_PUBLISHED[name] | changes)
 
 
 _CHOICES = {
@@ -157,4 +206,35 @@ _CHOICES = {
     "norm": ("layer", "rms"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
 }
-_SWITCHES = ("pre_norm", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias")
+_SWITCHES = (
+    "pre_norm", "bias", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias"
+)  # fmt: skip
+_BERT: dict[str, Any] = {
+    "vocab_size": 30_522, "d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072,
+    "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.0, "max_len": 512,
+    "positions": "learned", "pre_norm": False, "norm_eps": 1e-12, "activation": "gelu",
+    "scale_embeddings": False, "embedding_norm": True, "output_bias": True, "n_token_types": 2,
+    "bos_id": 101, "eos_id": 102,
+}  # fmt: skip
+_LLAMA: dict[str, Any] = {
+    "vocab_size": 32_000, "d_model": 4096, "n_heads": 32, "n_kv_heads": 32, "n_layers": 32,
+    "d_ff": 11_008, "dropout": 0.0, "attention_dropout": 0.0, "max_len": 4096,
+    "positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False,
+    "qkv_bias": False, "tie_embeddings": False, "scale_embeddings": False,
+}  # fmt: skip
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "gpt2": {
+        "vocab_size": 50_257, "d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072,
+        "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.0, "max_len": 1024,
+        "positions": "learned", "activation": "gelu_tanh", "scale_embeddings": False,
+        "bos_id": 50_256, "eos_id": 50_256,
+    },
+    "bert-base": _BERT,
+    "bert-large": _BERT | {"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096},
+    "llama-2-7b": _LLAMA,
+    "llama-3-8b": _LLAMA | {
+        "vocab_size": 128_256, "n_kv_heads": 8, "d_ff": 14_336, "max_len": 8192,
+        "rotary_base": 500_000.0, "bos_id": 128_000, "eos_id": 128_001,
+    },
+    "mistral-7b": _LLAMA | {"n_kv_heads": 8, "d_ff": 14_336},
+}  # fmt: skip

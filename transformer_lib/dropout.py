@@ -14,7 +14,7 @@ __all__ = ["Dropout", "drop"]
 def drop(x: Tensor, p: float) -> Tensor:
     r"""Zero each number with probability ``p``; divide the others by ``1 - p``.
 
-    The sum keeps its expected value, so that nothing need change when dropout is off.
+    This keeps the expected value of each number, so nothing has to change when dropout is off.
 
     ``F.dropout`` on a CPU draws its numbers one by one, which takes a fifth of a small
     model's training step. Here one draw of 64 bits decides over four numbers; ``p``
@@ -35,7 +35,7 @@ def drop(x: Tensor, p: float) -> Tensor:
         Srivastava et al. (2014), *Dropout*.
 
     Example:
-        >>> drop(torch.ones(1, 8), 0.5).unique().tolist()
+        >>> drop(torch.ones(1, 1000), 0.5).unique().tolist()
         [0.0, 2.0]
     """
     check_number("p", p, 0, 1)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_ids, check_type
+from transformer_lib.arguments import (
+    check_count,
+    check_ids,
+    check_type,
+    check_vectors,
+)
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
-from transformer_lib.linear import linear
 from transformer_lib.norms import make_norm
-from transformer_lib.positions import LearnedPositions, SinusoidalPositions
+from transformer_lib.positions.schemes import added_positions
+from transformer_lib.tensors import check_positions
 
 __all__ = ["Embedding"]
 
@@ -23,8 +29,8 @@ class Embedding(nn.Module):
     ``config.tie_embeddings`` is off; tied means used twice, not stored twice.
 
     Args:
-        config: sizes and choices. Positions that live in the attention layers are none of
-            this module's business.
+        config: sizes and choices. Positions that belong to the attention layers, such as rotary
+            ones, are not added here.
 
     Source:
         Vaswani et al. (2017), section 3.4; Press and Wolf (2017) on the shared matrix.
@@ -43,7 +49,7 @@ class Embedding(nn.Module):
         vocab_size, d_model, n_types = config.vocab_size, config.d_model, config.n_token_types
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.types = nn.Embedding(n_types, d_model) if n_types else None
-        self.positions = _positions(config)
+        self.positions = added_positions(config.positions, d_model=d_model, max_len=config.max_len)
         self.norm = make_norm(config) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
         tied, biased = config.tie_embeddings, config.output_bias
@@ -61,7 +67,13 @@ class Embedding(nn.Module):
         return self.tokens.weight
 
     def forward(
-        self, ids: Tensor, types: Tensor | None = None, *, offset: int = 0, name: str = "ids"
+        self,
+        ids: Tensor,
+        types: Tensor | None = None,
+        *,
+        offset: int = 0,
+        positions: Tensor | None = None,
+        name: str = "ids",
     ) -> Tensor:
         """Token ids to vectors.
 
@@ -69,6 +81,8 @@ class Embedding(nn.Module):
             ids: integers ``(B, T)``.
             types: integers ``(B, T)``, the kind of each token; all of kind 0 if None.
             offset: position of the first token; with a cache, how many came before.
+            positions: integers ``(B, T)``, where each token stands, if rows differ;
+                ``offset`` then does not count.
             name: what the ids are called in an error.
 
         Returns:
@@ -81,27 +95,23 @@ class Embedding(nn.Module):
         """
         check_ids(name, ids, self.config.vocab_size, like=self.weight)
         self._check_types(ids, types)
-        check_count("offset", offset, least=0)
-        end = offset + ids.size(1)
-        if end > self.config.max_len:
-            raise ValueError(
-                f"{name} of length {end} is longer than max_len ({self.config.max_len})"
-                + (f", from offset {offset} on" if offset else "")
-            )
+        self._check_positions(ids, offset, positions, name)
         x = self.tokens(ids)  # (B, T, d_model)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
         if self.types is not None:
             x = x + self.types(torch.zeros_like(ids) if types is None else types)
         if self.positions is not None:
-            x = self.positions(x, offset)
+            x = self.positions(x, offset, positions)
         if self.norm is not None:
             x = self.norm(x)
         return self.dropout(x)
 
     def logits(self, x: Tensor) -> Tensor:
         """Vectors ``(..., d_model)`` to logits ``(..., vocab_size)``."""
-        return linear(x, self.weight if self.output is None else self.output, self.bias)
+        weight = self.weight if self.output is None else self.output
+        check_vectors("x", x, self.config.d_model, weight, dims=None)
+        return F.linear(x, weight, self.bias)
 
     def _check_types(self, ids: Tensor, types: Tensor | None) -> None:
         if types is None:
@@ -114,9 +124,16 @@ class Embedding(nn.Module):
                 f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}"
             )
 
-
-def _positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | None:
-    kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-    if config.positions not in kinds:
-        return None
-    return kinds[config.positions](d_model=config.d_model, max_len=config.max_len)
+    def _check_positions(
+        self, ids: Tensor, offset: int, positions: Tensor | None, name: str
+    ) -> None:
+        max_len = self.config.max_len
+        if positions is not None:
+            return check_positions(positions, *ids.shape, like=ids, of=name, end=max_len)
+        check_count("offset", offset, least=0)
+        end = offset + ids.size(1)
+        if end > max_len:
+            raise ValueError(
+                f"{name} of length {end} is longer than max_len ({max_len})"
+                + (f", from offset {offset} on" if offset else "")
+            )

@@ -1,9 +1,8 @@
 """Masks: bool tensors, True = may attend, broadcastable to ``(B, H, T, S)``.
 
 A mask hides *keys*. Queries are never hidden: what a padded query computes is
-dropped by the loss. ``nn.MultiheadAttention`` and ``nn.Transformer`` mean the
-opposite by their bool masks (True = hidden): turn theirs round with ``~``. No one can
-tell from a mask that it is the wrong way round.
+dropped by the loss. The bool masks of ``nn.MultiheadAttention`` and ``nn.Transformer`` mean the
+opposite, True = hidden: invert them with ``~``. No check can find out that a mask is inverted.
 
 Masks compose: a key must be allowed by each of them.
 
@@ -94,7 +93,7 @@ def local_mask(
     Args:
         t: number of queries.
         s: number of keys; as many as queries if None.
-        window: how far a query sees; 0 is to itself.
+        window: how far a query sees; with 0 it sees itself only.
         device: where to make the mask.
 
     Returns:
@@ -106,7 +105,7 @@ def local_mask(
 
     Source:
         Vaswani et al. (2017), section 4: self-attention restricted to a neighborhood of size r,
-        there for 2 ``window`` + 1.
+        which is 2 ``window`` + 1.
 
     Example:
         >>> local_mask(4, window=1).int().tolist()
@@ -117,6 +116,12 @@ def local_mask(
     check_count("window", window, least=0)
     positions = torch.arange(s, device=device)
     return (positions[s - t :, None] - positions).abs() <= min(window, s)
+
+
+def with_causality(mask: Tensor | None, t: int, s: int, device: torch.device) -> Tensor:
+    """The mask joined with :func:`causal_mask`, broadcastable to ``(..., T, S)``."""
+    causal = causal_mask(t, s, device=device)  # (T, S)
+    return causal if mask is None else mask & causal
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.arguments import (
@@ -16,14 +16,14 @@ from transformer_lib.arguments import (
     check_type,
     check_vectors,
 )
-from transformer_lib.attention import attention, fused_attention
+from transformer_lib.attention import attention, for_each_head, fused
 from transformer_lib.cache import AttentionCache
 from transformer_lib.dropout import drop
-from transformer_lib.linear import Linear, linear
+from transformer_lib.masks import with_causality
 from transformer_lib.positions import RelativePositions, RotaryPositions
-from transformer_lib.tensors import check_bias, check_mask
+from transformer_lib.tensors import check_bias, check_mask, check_positions
 
-__all__ = ["MultiHeadAttention", "record_attention"]
+__all__ = ["MultiHeadAttention"]
 
 
 class MultiHeadAttention(nn.Module):
@@ -37,15 +37,24 @@ class MultiHeadAttention(nn.Module):
     each distinct input is multiplied once.
 
     With fewer heads of keys and values than of queries, ``n_heads / n_kv_heads`` query heads in
-    a row share one: a smaller cache and fewer weights (grouped-query attention).
+    a row share one: a smaller cache and fewer weights. Four heads of queries and 4, 2 or 1 of
+    keys and values::
+
+        multi-head          grouped-query       multi-query
+        v   v   v   v         v       v              v
+        k   k   k   k         k       k              k
+        |   |   |   |        / \\     / \\        /  / \\  \\
+        q   q   q   q       q   q   q   q      q  q   q  q
 
     Args:
         d_model: width of inputs and output.
         n_heads: number of heads; must divide ``d_model``.
-        n_kv_heads: heads of keys and values; must divide ``n_heads``, which it is if None.
+        n_kv_heads: heads of keys and values; must divide ``n_heads``, and is ``n_heads`` if None.
         dropout: probability of dropping an attention weight while training.
+        bias: whether the output projection has a bias; the others too if ``qkv_bias`` is None.
+        qkv_bias: whether the projections of queries, keys and values have one.
         rotary: turns queries and keys by their positions. For self-attention only.
-        relative: adds learned vectors for distances to keys and values. Likewise.
+        relative: adds learned vectors for distances to keys and values. For self-attention only.
 
     Raises:
         TypeError, ValueError: sizes that do not divide; dropout out of range.
@@ -66,6 +75,8 @@ class MultiHeadAttention(nn.Module):
         n_heads: int,
         n_kv_heads: int | None = None,
         dropout: float = 0.0,
+        bias: bool = True,
+        qkv_bias: bool | None = None,
         rotary: RotaryPositions | None = None,
         relative: RelativePositions | None = None,
     ) -> None:
@@ -79,6 +90,8 @@ class MultiHeadAttention(nn.Module):
         if n_heads % n_kv_heads:
             raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")
         check_number("dropout", dropout, 0, 1)
+        check_type("bias", bias, bool)
+        check_type("qkv_bias", qkv_bias, bool, optional=True)
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
         for name, scheme, kind in (
@@ -93,19 +106,24 @@ class MultiHeadAttention(nn.Module):
                         f"got {scheme.d_head}"
                     )
         self.dropout, self.rotary, self.relative = dropout, rotary, relative
-        # Rows: W^Q, then W^K, then W^V.
-        self._rows = (d_model, n_kv_heads * self.d_head, n_kv_heads * self.d_head)
-        self.in_proj = Linear(d_model, sum(self._rows))
-        self.out_proj = Linear(d_model, d_model)
+        self._sizes = (n_heads, n_kv_heads, n_kv_heads)  # heads of queries, keys, values
+        rows = sum(self._sizes) * self.d_head  # of W^Q, then W^K, then W^V
+        self.in_proj = nn.Linear(d_model, rows, bias=bias if qkv_bias is None else qkv_bias)
+        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
         self.recorder: Callable[[Tensor], None] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw every projection as the matrix that it is; biases are 0."""
-        for weight in (*self.in_proj.weight.split(self._rows), self.out_proj.weight):
+        """Draw each projection as a matrix of its own; biases are 0."""
+        for weight in (*self._parts(self.in_proj.weight), self.out_proj.weight):
             nn.init.xavier_uniform_(weight)
-        nn.init.zeros_(self.in_proj.bias)
-        nn.init.zeros_(self.out_proj.bias)
+        for bias in (self.in_proj.bias, self.out_proj.bias):
+            if bias is not None:
+                nn.init.zeros_(bias)
+
+    def _parts(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The rows of ``in_proj`` for queries, keys and values."""
+        return tensor.split([n * self.d_head for n in self._sizes])
 
     @torch.no_grad()
     def load_projections(
@@ -117,9 +135,10 @@ class MultiHeadAttention(nn.Module):
             query, key, value, output: modules like ``nn.Linear``; a bias of None counts as 0.
 
         Raises:
-            ValueError: a weight of another shape than ours.
+            ValueError: a weight of another shape than ours; a bias where ours has none.
         """
-        weights, biases = self.in_proj.weight.split(self._rows), self.in_proj.bias.split(self._rows)
+        weights, shift = self._parts(self.in_proj.weight), self.in_proj.bias
+        biases = (None, None, None) if shift is None else self._parts(shift)
         ours = [*zip(weights, biases, strict=True), (self.out_proj.weight, self.out_proj.bias)]
         names = ("query", "key", "value", "output")
         for name, peer, (weight, bias) in zip(
@@ -133,8 +152,11 @@ class MultiHeadAttention(nn.Module):
                     f"{name}'s weight must have shape {tuple(weight.shape)}, "
                     f"got {tuple(theirs.weight.shape)}"
                 )
+            if bias is None and theirs.bias is not None:
+                raise ValueError(f"{name}'s bias must be None, as ours: it has none")
             weight.copy_(theirs.weight)
-            bias.copy_(torch.zeros_like(bias) if theirs.bias is None else theirs.bias)
+            if bias is not None:
+                bias.copy_(torch.zeros_like(bias) if theirs.bias is None else theirs.bias)
 
     def forward(
         self,
@@ -143,6 +165,8 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Tensor | None = None,
         bias: Tensor | None = None,
+        causal: bool = False,
+        positions: Tensor | None = None,
         cache: AttentionCache | None = None,
         mask_name: str = "mask",
     ) -> Tensor:
@@ -152,7 +176,11 @@ class MultiHeadAttention(nn.Module):
             x: ``(B, T, d_model)``: where the queries come from.
             memory: ``(B, S, d_model)``: where keys and values come from.
             mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend.
-            bias: float, likewise; added to the scores.
+            bias: float, broadcastable to ``(B, H, T, S)``; added to the scores.
+            causal: let a position see none after it, as ``mask & causal_mask(T, S)`` does. For
+                self-attention only.
+            positions: integers ``(B, S)``, where each key stands, if rows differ; the
+                queries are the last ``T``. For self-attention only.
             cache: keys and values of earlier calls. Self-attention appends to it;
                 cross-attention fills it once and then no longer looks at ``memory``.
             mask_name: what the mask is called in an error.
@@ -163,123 +191,110 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: a mask that is not bool, shapes that do not fit.
         """
-        check_vectors("x", x, self.d_model, self.in_proj.weight)
-        s = self._check(x, memory, cache)
-        scores = (x.size(0), self.n_heads, x.size(1), s)
-        of = "x" if memory is None else "x and memory"
-        if mask is not None:
-            check_mask(mask_name, mask, scores, x, of)
-        if bias is not None:
-            check_bias("bias", bias, scores, x, of)
+        self._check(x, memory, mask, bias, causal, positions, cache, mask_name)
+        cached = 0 if cache is None else cache.length
         if memory is None:
-            query, key, value = self._heads(self.in_proj(x), self._rows)  # (B, H, T, d_head)
+            query, key, value = self._heads(self.in_proj(x), self._sizes)  # (B, n, T, d_head)
             if self.rotary is not None:
-                offset = cache.length if cache else 0
-                query, key = self.rotary(query, offset), self.rotary(key, offset)
+                new = None if positions is None else positions[:, cached:]  # (B, T)
+                query, key = self.rotary(query, cached, new), self.rotary(key, cached, new)
             if cache is not None:
-                key, value = cache.append(key, value)
+                key, value = cache.append(key, value)  # (B, n_kv_heads, S, d_head)
         else:
-            weight, shift = self.in_proj.weight, self.in_proj.bias
-            (query,) = self._heads(
-                linear(x, weight[: self.d_model], shift[: self.d_model]), self._rows[:1]
-            )
-            if cache is not None and cache.length:
+            (query,) = self._heads(self._project(x, slice(self.d_model)), self._sizes[:1])
+            if cache is not None and cached:
                 key, value = cache.read()
             else:
-                both = linear(memory, weight[self.d_model :], shift[self.d_model :])
-                key, value = self._heads(both, self._rows[1:])  # each (B, H, S, d_head)
+                both = self._project(memory, slice(self.d_model, None))  # keys and values
+                key, value = self._heads(both, self._sizes[1:])  # (B, n_kv_heads, S, d_head)
                 if cache is not None:
                     key, value = cache.append(key, value)
-        mixed = self._mix(query, self._shared(key), self._shared(value), mask, bias)
-        joined = mixed.transpose(1, 2).flatten(2)  # (B, H, T, d_head) -> (B, T, d_model)
+        mixed = self._mix(query, key, value, mask, bias, causal, positions)  # (B, H, T, d_head)
+        joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.out_proj(joined)
 
-    def _check(self, x: Tensor, memory: Tensor | None, cache: AttentionCache | None) -> int:
-        """Refuse what does not fit ``x``; otherwise the number of keys there will be."""
-        length = 0
-        if cache is not None:
-            check_type("cache", cache, AttentionCache)
-            if cache.rows not in (None, x.size(0)):
-                raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
-            length = cache.length
-        if memory is None:
-            return length + x.size(1)
-        if self.rotary is not None or self.relative is not None:
-            raise ValueError("memory must be None: distances to another text have no meaning")
-        if length:
-            return length
-        check_vectors("memory", memory, self.d_model, self.in_proj.weight)
-        check_same_batch("x", x, "memory", memory)
-        return memory.size(1)
+    def _project(self, x: Tensor, rows: slice) -> Tensor:
+        """``x`` times some rows of ``in_proj``."""
+        bias = self.in_proj.bias
+        return F.linear(x, self.in_proj.weight[rows], None if bias is None else bias[rows])
+
+    def _heads(self, projected: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
+        """Split ``(B, T, n * d_head)`` into heads ``(B, n, T, d_head)``, so many of each size."""
+        b, t, _ = projected.shape
+        heads = projected.view(b, t, sum(sizes), self.d_head).transpose(1, 2)  # (B, n, T, d_head)
+        return heads.split(sizes, dim=1)
 
     def _mix(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+        self,
+        query: Tensor,  # (B, H, T, d_head)
+        key: Tensor,  # (B, n_kv_heads, S, d_head)
+        value: Tensor,  # (B, n_kv_heads, S, d_head)
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+        positions: Tensor | None,
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
+        grouped = self.n_kv_heads < self.n_heads
         if self.recorder is None and self.relative is None:
-            return fused_attention(query, key, value, mask, bias=bias, dropout=dropout)
+            return fused(
+                query, key, value, mask, bias, causal=causal, grouped=grouped, dropout=dropout
+            )
+        if causal:
+            mask = with_causality(mask, query.size(2), key.size(2), query.device)
+        if grouped:
+            key, value = for_each_head(key, self.n_heads), for_each_head(value, self.n_heads)
         if self.relative is None:
             mixed, weights = attention(query, key, value, mask, bias=bias, dropout=dropout)
         else:
-            near = self.relative.scores(query, key.size(-2)) * self.d_head**-0.5  # (B, H, T, S)
-            bias = near if bias is None else near + bias
+            near = self.relative.scores(query, key.size(2), positions) * self.d_head**-0.5
+            bias = near if bias is None else near + bias  # (B, H, T, S)
             weights = attention(query, key, value, mask, bias=bias).weights
             kept = drop(weights, dropout)  # one draw for both sums over the keys
-            mixed = kept @ value + self.relative.mix(kept)
+            mixed = kept @ value + self.relative.mix(kept, positions)
         if self.recorder is not None:
             self.recorder(weights.detach())
         return mixed
 
-    def _heads(self, projected: Tensor, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
-        (b, t, _), d = projected.shape, self.d_head
-        parts = zip(projected.split(rows, dim=-1), rows, strict=True)
-        return tuple(part.view(b, t, n // d, d).transpose(1, 2) for part, n in parts)
+    def _check(
+        self,
+        x: Tensor,
+        memory: Tensor | None,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+        positions: Tensor | None,
+        cache: AttentionCache | None,
+        mask_name: str,
+    ) -> None:
+        check_vectors("x", x, self.d_model, self.in_proj.weight)
+        check_type("causal", causal, bool)
+        check_type("cache", cache, AttentionCache, optional=True)
+        cached = 0 if cache is None else cache.length
+        if cache is not None and cache.rows not in (None, x.size(0)):
+            raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
+        if memory is None:
+            keys, of = cached + x.size(1), "x"
+        else:
+            self._check_memory(x, memory, causal, positions, cached)
+            keys, of = cached or memory.size(1), "x and memory"
+        scores = (x.size(0), self.n_heads, x.size(1), keys)
+        if mask is not None:
+            check_mask(mask_name, mask, scores, x, of)
+        if bias is not None:
+            check_bias("bias", bias, scores, x, of)
+        if positions is not None:
+            check_positions(positions, x.size(0), keys, like=x)
 
-    def _shared(self, x: Tensor) -> Tensor:
-        """Hand each head of keys or values to its group of queries: ``(B, H, S, d_head)``."""
-        if self.n_kv_heads == self.n_heads:
-            return x
-        return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
-
-
-@contextmanager
-def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the attention weights of every attention layer in ``model``.
-
-    Inside the block the model takes the explicit path. Each key is the layer's name
-    in the model, each entry the weights of its latest call.
-
-    Args:
-        model: any module with an attention layer in it: one with a ``recorder``, such as
-            :class:`MultiHeadAttention`.
-
-    Yields:
-        dict of name to weights ``(B, H, T, S)``, filled while the model runs.
-
-    Raises:
-        TypeError: a model that is no module.
-        ValueError: a model without attention.
-
-    Example:
-        >>> layer = MultiHeadAttention(d_model=12, n_heads=3)
-        >>> model = nn.Sequential(layer)
-        >>> with record_attention(model) as maps:
-        ...     _ = model(torch.randn(2, 5, 12))
-        >>> {name: tuple(weights.shape) for name, weights in maps.items()}
-        {'0': (2, 3, 5, 5)}
-    """
-    check_type("model", model, nn.Module)
-    layers: dict[str, Any] = {
-        name: module for name, module in model.named_modules() if hasattr(module, "recorder")
-    }
-    if not layers:
-        raise ValueError(f"model ({type(model).__name__}) contains no attention layer")
-    maps: dict[str, Tensor] = {}
-    before = {name: layer.recorder for name, layer in layers.items()}
-    for name, layer in layers.items():
-        layer.recorder = lambda weights, name=name: maps.__setitem__(name, weights)
-    try:
-        yield maps
-    finally:
-        for name, layer in layers.items():
-            layer.recorder = before[name]
+    def _check_memory(
+        self, x: Tensor, memory: Tensor, causal: bool, positions: Tensor | None, cached: int
+    ) -> None:
+        if self.rotary is not None or self.relative is not None:
+            raise ValueError("memory must be None: distances to another text have no meaning")
+        if causal:
+            raise ValueError("causal must be False with a memory, got True")
+        if positions is not None:
+            raise ValueError("positions must be None with a memory")
+        if not cached:
+            check_vectors("memory", memory, self.d_model, self.in_proj.weight)
+            check_same_batch("x", x, "memory", memory)

@@ -1,4 +1,4 @@
-"""Layer normalization and its leaner sibling, by hand and on PyTorch's fused kernels."""
+"""Layer normalization and RMS normalization, by hand and on PyTorch's fused kernels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
     .. math:: \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \epsilon}} \odot \gamma
 
-    No mean is taken away and no shift added. :class:`RMSNorm` runs the fused kernel.
+    No mean is subtracted, and no shift is added. :class:`RMSNorm` runs the fused kernel.
 
     Args:
         x: ``(..., d_model)``.
@@ -90,7 +90,7 @@ class LayerNorm(nn.Module):
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         check_count("d_model", d_model)
-        check_number("eps", eps, 0, closed=False)
+        check_number("eps", eps, 0, ends="()")
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
@@ -119,7 +119,7 @@ class RMSNorm(nn.Module):
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         check_count("d_model", d_model)
-        check_number("eps", eps, 0, closed=False)
+        check_number("eps", eps, 0, ends="()")
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
 
@@ -154,4 +154,4 @@ def _check_features(x: Tensor, eps: float, **parameters: Tensor) -> None:
                 f"{name} must be {x.dtype} on {x.device} as x is, "
                 f"got {parameter.dtype} on {parameter.device}"
             )
-    check_number("eps", eps, 0, closed=False)
+    check_number("eps", eps, 0, ends="()")

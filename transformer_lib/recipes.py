@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from transformer_lib.arguments import naming
 from transformer_lib.data import (
@@ -14,26 +16,20 @@ from transformer_lib.data import (
     BpeDropout,
     TextBatches,
     Tokenizer,
+    WindowBatches,
     copy_pairs,
     multi30k,
     number_word_pairs,
     number_words,
+    shakespeare,
     split_pairs,
 )
-from transformer_lib.data.checking import texts
+from transformer_lib.metrics import Score, bleu, bleu_lowercased, bleu_tokenized, chrf, exact_match
+from transformer_lib.training import evaluate
 
-__all__ = ["TASKS", "Score", "Task", "bleu", "bleu_lowercased", "exact_match"]
+__all__ = ["TASKS", "Task"]
 
 Pairs = list[tuple[str, str]]
-
-
-class Score(NamedTuple):
-    """How good a model is on a split, in a number that can be compared."""
-
-    metric: str
-    value: float
-    signature: str  # how it was counted
-    sentences: int  # how many were
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,10 @@ class Task:
         tokenizer: makes one from the training pairs and a vocabulary size.
         score: compares translations, or continuations, with references; None measures perplexity.
         scores_too: other ways to compare them, for ``evaluate``.
+        word: a pattern: what counts as a word of the texts that the model reads.
         language_model: a decoder alone learns to continue texts; else a Transformer translates.
+        running: of a language model: its texts are the parts of a single one, in their order. It
+            is read in windows of the model's ``max_len``, and scored in nats per character.
         model, train: settings that suit the task, over those of preset and ``TrainConfig``.
         max_tokens, batch_size: a batch in tokens per side, or in pairs; one of the two. Tokens
             save padding, but sort by length, and numbers are learned better in mixed lengths.
@@ -58,82 +57,13 @@ class Task:
     tokenizer: Callable[[Pairs, int | None], Tokenizer]
     score: Callable[[Sequence[str], Sequence[str]], Score] | None
     scores_too: tuple[Callable[[Sequence[str], Sequence[str]], Score], ...] = ()
+    word: str = r"\w+|[^\w\s]"  # a run of letters and digits, or one other sign
     language_model: bool = False
+    running: bool = False
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     batch_size: int | None = None
-
-
-def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
-
-    Raises:
-        ValueError, TypeError: not equally many strings, at least one.
-
-    Source:
-        Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
-    """
-    from sacrebleu.metrics.bleu import BLEU
-
-    translations, references = _both(translations, references)
-    metric = BLEU()
-    score = metric.corpus_score(translations, [references]).score
-    return Score("bleu", score, str(metric.get_signature()), len(references))
-
-
-def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of lowercased, tokenized German, as papers on Multi30k report it: not comparable.
-
-    Both sides are put through what made the dataset's own ``.lc.norm.tok`` files: lowercased,
-    then Moses' normalization of punctuation and its tokenizer, here from ``sacremoses``. The
-    number is higher than :func:`bleu`'s, since no capital can be wrong and each punctuation mark
-    counts as a word. (sacreBLEU's own tokenizer splits off punctuation as well, but not alike.)
-
-    Raises:
-        ValueError, TypeError: not equally many strings, at least one.
-        ImportError: ``sacremoses`` is not installed.
-
-    Source:
-        Wu et al. (2021), *Good for Misconceived Reasons: An Empirical Revisiting on the Need for
-        Visual Context in Multimodal Machine Translation*, whose scores on Multi30k are such.
-    """
-    from importlib.metadata import version
-
-    from sacrebleu.metrics.bleu import BLEU
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    translations, references = _both(translations, references)
-    normalizer, tokenizer = MosesPunctNormalizer("de"), MosesTokenizer("de")
-
-    def tokenized(text: str) -> str:
-        return " ".join(tokenizer.tokenize(normalizer.normalize(text.lower())))
-
-    metric = BLEU(tokenize="none", force=True)
-    score = metric.corpus_score(
-        [tokenized(text) for text in translations], [[tokenized(text) for text in references]]
-    ).score
-    signature = str(metric.get_signature()).replace("case:mixed", "case:lc")
-    signature = signature.replace("tok:none", f"tok:sacremoses-{version('sacremoses')}")
-    return Score("bleu_lowercased", score, signature, len(references))
-
-
-def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """The share of translations, in percent, that are right to the last character."""
-    translations, references = _both(translations, references)
-    right = sum(a == b for a, b in zip(translations, references, strict=True))
-    return Score("exact_match", 100 * right / len(references), "percent", len(references))
-
-
-def _both(translations: Any, references: Any) -> tuple[list[str], list[str]]:
-    translations = texts("translations", translations, least=1)
-    references = texts("references", references, least=1)
-    if len(translations) != len(references):
-        raise ValueError(
-            f"translations must be as many as references, {len(references)}; "
-            f"got {len(translations)}"
-        )
-    return translations, references
 
 
 def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
@@ -154,6 +84,11 @@ def _copy_texts() -> Pairs:
 
 def _captions(split: str) -> Pairs:
     return [("", english) for english, _ in multi30k.load(split)]
+
+
+def _speeches(split: str) -> Pairs:
+    text = shakespeare.load(split)
+    return [("", speech) for speech in re.findall(r".+?(?:\n\n|\n\Z)", text, re.DOTALL)]
 
 
 def _number_lines() -> Pairs:
@@ -186,8 +121,10 @@ def make_batches(
     tokenizer: Tokenizer,
     pairs: Pairs,
     bpe_dropout: float | None = None,
+    *,
+    max_len: int = 0,
     **options: Any,
-) -> Batches | TextBatches:
+) -> Batches | TextBatches | WindowBatches:
     """The texts as batches for a task's kind of model.
 
     Args:
@@ -195,6 +132,7 @@ def make_batches(
         tokenizer: of both sides.
         pairs: as ``load`` gives them.
         bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding.
+        max_len: the model's; the length of windows, where a text is read in such.
         options: of :class:`~transformer_lib.data.Batches`.
 
     Raises:
@@ -203,11 +141,14 @@ def make_batches(
     if task.language_model:
         if bpe_dropout is not None:
             raise ValueError("bpe_dropout must be left out: this task has no pairs")
+        if task.running:
+            ids = tokenizer.encode("".join(_texts(pairs)))
+            return WindowBatches(ids, length=max_len, **options)
         texts = [tokenizer.encode(prompt + rest) for prompt, rest in pairs]
         return TextBatches(texts, **options)
-    ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
+    both = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
     if bpe_dropout is None:
-        return Batches(ids, **options)
+        return Batches(both, **options)
     with naming("bpe_dropout"):
         spelling = BpeDropout(tokenizer, bpe_dropout)
 
@@ -215,19 +156,42 @@ def make_batches(
         source, target = pairs[i]
         return spelling.encode(source, draw), spelling.encode(target, draw)
 
-    return Batches(ids, redraw=redraw, **options)
+    return Batches(both, redraw=redraw, **options)
+
+
+def perplexity(task: Task, tokenizer: Tokenizer, model: Any, pairs: Pairs) -> Score:
+    """How well a language model foretells texts; of a running text in nats per character."""
+    longest = model.config.max_len
+    batches = make_batches(task, tokenizer, pairs, max_len=longest, batch_size=64, shuffle=False)
+    found = evaluate(model, batches)
+    loss, value = found["loss"], found["perplexity"]
+    if not task.running:
+        pieces = f"per token, {tokenizer.vocab_size:,} pieces"
+        return Score("perplexity", value, pieces, len(pairs))
+    how = f"{loss / math.log(2):.3f} bits, perplexity {value:.3f}, in windows of {longest}"
+    return Score("nats_per_character", loss, how, len(pairs))
 
 
 _SMALL = {"n_layers": 2, "dropout": 0.0}
 _QUICK = {"epochs": 6, "warmup": 50, "peak_lr": 0.002}
+_CAPTIONS = {"epochs": 30, "warmup": 2000, "peak_lr": 0.005}
 TASKS = {
     "multi30k": Task(
         load=multi30k.load,
         splits=("val", "test_2016_flickr"),
         tokenizer=_bpe,
         score=bleu,
-        scores_too=(bleu_lowercased,),
-        train={"epochs": 30, "warmup": 2000, "peak_lr": 0.005},
+        scores_too=(bleu_lowercased, chrf),
+        train=_CAPTIONS,
+        max_tokens=2048,
+    ),
+    "multi30k-lowercase": Task(
+        load=partial(multi30k.load, lowercase=True),
+        splits=("val", "test_2016_flickr"),
+        tokenizer=_bpe,
+        score=bleu_tokenized,
+        scores_too=(chrf,),
+        train=_CAPTIONS,
         max_tokens=2048,
     ),
     "number-words": Task(
@@ -241,6 +205,7 @@ TASKS = {
     ),
     "copy": Task(
         load=holding_out(500, _copy_texts),
+        word=r"\S",  # its letters stand in any order
         splits=("val",),
         tokenizer=_characters,
         score=exact_match,
@@ -266,5 +231,16 @@ TASKS = {
         model=_SMALL,
         train=_QUICK,
         batch_size=64,
+    ),
+    "shakespeare": Task(
+        load=_speeches,
+        splits=("val",),
+        tokenizer=_characters,
+        score=None,
+        language_model=True,
+        running=True,
+        model={"max_len": 128, "dropout": 0.0},
+        train={"epochs": 2, "warmup": 100, "peak_lr": 0.003, "label_smoothing": 0.0},
+        batch_size=16,
     ),
 }

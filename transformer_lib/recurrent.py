@@ -4,14 +4,15 @@ Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks an emb
 :math:`[\,;]` joins vectors, and :math:`c_t = \sum_j \alpha_{tj} h_j` with
 :math:`\alpha_t = \mathrm{softmax}(e_t)` over the real tokens of the source.
 
-``None``, Cho et al. (2014), appendix A.1. One vector c is all the decoder gets of the source:
+``None``, Cho et al. (2014), appendix A.1. The decoder gets one vector c from the source:
 
 .. math::
     h_j &= f(E x_j, h_{j-1}), \quad c = \tanh(V h_S), \quad s_0 = \tanh(V' c) \\
     s_t &= f([E y_{t-1}; c], s_{t-1}), \quad
     o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c])
 
-``"additive"``, Bahdanau et al. (2015), section 3 and appendix A. The *previous* state looks:
+``"additive"``, Bahdanau et al. (2015), section 3 and appendix A. The *previous* state of the
+decoder is the query:
 
 .. math::
     h_j &= [\overrightarrow{h}_j; \overleftarrow{h}_j], \quad
@@ -20,7 +21,7 @@ Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks an emb
     o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c_t])
 
 ``"dot"``, ``"general"``, ``"concat"``, Luong et al. (2015), sections 3.1 and 3.3. The *current*
-state looks, and what comes of it is fed to the next step:
+state is the query, and the result is fed to the next step:
 
 .. math::
     h_j &= f(E x_j, h_{j-1}), \quad s_0 = h_S, \quad o_0 = 0 \\
@@ -34,9 +35,9 @@ All predict with :math:`\mathrm{softmax}(W_o o_t)`. Where they differ from the p
 - Bahdanau's appendix A.2.2 has :math:`s_{t-1}` in the output. Equation (4) of the same paper has
   :math:`s_t`, and so has this.
 - Luong has LSTMs, four layers of them, a source in reverse order, and local attention besides.
-  Here is one layer of GRU for everybody, so that attention makes the difference.
+  Here each model has one layer of GRU, so that the models differ in attention alone.
 - Embeddings, states, the hidden layer of the scores and maxout have one width, ``d_model``;
-  weights start as PyTorch draws them; ``dropout`` falls on embeddings and on what enters W_o.
+  weights start as PyTorch draws them; ``dropout`` is applied to embeddings and to what enters W_o.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ from transformer_lib.arguments import (
     check_tokens,
     check_type,
 )
-from transformer_lib.attention import AdditiveScore, LuongScore
+from transformer_lib.attention import mix
 from transformer_lib.dropout import Dropout
-from transformer_lib.linear import Linear
+from transformer_lib.scores import AdditiveScore, LuongScore
 
 __all__ = ["RNNConfig", "RNNSeq2Seq", "RNNState"]
 
@@ -126,18 +127,17 @@ class Alignment(nn.Module):
         A source of nothing but padding has a context of zeros.
         """
         scores = self.score.compare(hidden[:, None], state.keys)  # (B, 1, S)
-        scores = scores.masked_fill(~state.mask, torch.finfo(scores.dtype).min)
-        weights = scores.softmax(dim=-1).masked_fill(~state.mask, 0.0)
-        return (weights @ state.memory)[:, 0], weights
+        context, weights = mix(scores, state.memory, state.mask)  # (B, 1, width), (B, 1, S)
+        return context[:, 0], weights
 
 
 class RNNSeq2Seq(nn.Module):
     """A recurrent translator: token ids in, logits over the vocabulary out.
 
-    The module's docstring has its equations. Padding of the source is skipped wherever it
-    stands; the target's must come last, where nothing reads it. With attention,
-    :func:`~transformer_lib.multihead.record_attention` finds the weights, ``(B, 1, T, S)``,
-    under the name ``"alignment"``.
+    The module's docstring has its equations. Padding of the source is skipped wherever it stands;
+    padding of the target must come last, where nothing reads it. With attention,
+    :func:`~transformer_lib.record_attention` finds the weights, ``(B, 1, T, S)``, under the name
+    ``"alignment"``.
 
     Args:
         vocab_size: number of tokens, those of the source and those of the target.
@@ -183,7 +183,7 @@ class RNNSeq2Seq(nn.Module):
         self.encoder = nn.GRU(d_model, d_model, batch_first=True)
         width = d_model  # of a context
         if attention is None:
-            self.summary = Linear(d_model, d_model)  # V
+            self.summary = nn.Linear(d_model, d_model)  # V
         elif attention == "additive":
             self.backward_encoder = nn.GRU(d_model, d_model, batch_first=True)
             width = 2 * d_model
@@ -194,11 +194,11 @@ class RNNSeq2Seq(nn.Module):
             self.alignment = Alignment(score)
         self.decoder = nn.GRU(d_model + width, d_model, batch_first=True)
         if attention in _LUONG:
-            self.join = Linear(width + d_model, d_model, bias=False)  # W_c
+            self.join = nn.Linear(width + d_model, d_model, bias=False)  # W_c
         else:
-            self.first = Linear(d_model, d_model)  # V', or W_s
-            self.maxout = Linear(2 * d_model + width, 2 * d_model)  # O
-        self.output = Linear(d_model, vocab_size)  # W_o
+            self.first = nn.Linear(d_model, d_model)  # V', or W_s
+            self.maxout = nn.Linear(2 * d_model + width, 2 * d_model)  # O
+        self.output = nn.Linear(d_model, vocab_size)  # W_o
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Predict, at every position of the target, the token that comes next.

@@ -24,6 +24,8 @@ from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
+_APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # what a task is scored by besides
+
 __all__ = ["Record", "circumstances", "measured", "record_score", "recorded"]
 
 
@@ -113,8 +115,8 @@ def measured(name: str) -> dict[str, Any]:
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     """Add what was measured on a split to a run's ``scores.json``; an older score is replaced.
 
-    Greedy decoding with the best checkpoint stands under the name of the split. Others, and the
-    task's second metric, have a line of their own, so that they can be compared.
+    Greedy decoding with the best checkpoint stands under the name of the split. Others, the
+    task's other metrics and differences to another run have a line of their own.
     """
     path = check_path("folder", folder) / "scores.json"
     check_text("split", split)
@@ -122,9 +124,10 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
-    if score.get("metric") == "bleu_lowercased":
-        apart.insert(0, "lowercased")
+    if score.get("metric") in _APART:
+        apart.insert(0, _APART[score["metric"]])
     apart += [score["together"]] if "together" in score else []
+    apart += [f"against {score['against']}"] if "against" in score else []
     scores[", ".join([split, *apart])] = score
     try:
         text = json.dumps(scores, indent=2, ensure_ascii=False)
@@ -140,7 +143,8 @@ def circumstances(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         hardware = torch.cuda.get_device_name(device)
     else:
-        hardware = f"{_processor()}, {torch.get_num_threads()} threads of {os.cpu_count()}"
+        threads = torch.get_num_threads()
+        hardware = f"{_processor()}, {threads} thread{'s' * (threads > 1)} of {os.cpu_count()}"
     return {
         "hardware": hardware,
         "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -42,6 +43,22 @@ def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     flat |= TrainConfig(**settings["train"]).arithmetic()
     flat["accumulate"] = processes * flat["accumulate"]  # batches per update
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
+
+
+def words_of(texts: Iterable[str], pattern: str) -> dict[str, None]:
+    """The different words of texts, as a pattern finds them, in their order."""
+    return {word: None for text in texts for word in re.findall(pattern, text)}
+
+
+def write_words(folder: Path, texts: Iterable[str], pattern: str) -> None:
+    with replacing(folder / "words.txt") as file:
+        file.write("".join(f"{word}\n" for word in sorted(words_of(texts, pattern))).encode())
+
+
+def read_words(folder: Path) -> frozenset[str] | None:
+    """What :func:`write_words` has written; None in the folder of an older run."""
+    path = folder / "words.txt"
+    return frozenset(path.read_text(encoding="utf-8").split("\n")) if path.exists() else None
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

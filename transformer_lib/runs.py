@@ -1,8 +1,9 @@
 """A run and its folder: from the name of a task to a trained model, and back to text.
 
 The one place where data, model, training and decoding meet. A folder holds ``config.json`` (what
-was run, where and with what), ``tokenizer.json``, ``log.jsonl``, ``checkpoint.pt`` (the latest
-state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
+was run, where and with what), ``tokenizer.json``, ``words.txt`` (the words that the model reads in
+training), ``log.jsonl``, ``checkpoint.pt`` (the latest state, to go on from) and ``best.pt`` (the
+model of the lowest validation loss).
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.data.checking import texts as strings
 from transformer_lib.decoding import Ensemble, greedy
+from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.recipes import TASKS, Score, Task, make_batches
+from transformer_lib.recipes import TASKS, Task, make_batches, perplexity
 from transformer_lib.results import circumstances
-from transformer_lib.run_folder import identity, one_of, read_settings, weights, write_settings
-from transformer_lib.texts import Decode, complete, translate
-from transformer_lib.training import (
-    History,
-    TrainConfig,
-    evaluate,
-    fit,
-    local_device,
+from transformer_lib.run_folder import (
+    identity,
+    one_of,
+    read_settings,
+    read_words,
+    weights,
+    words_of,
+    write_settings,
+    write_words,
 )
+from transformer_lib.texts import Decode, complete, translate
+from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
 from transformer_lib.training.distributed import join
 from transformer_lib.training.state import check_same_run
 
@@ -46,6 +51,7 @@ class Run:
     task: str
     tokenizer: Tokenizer
     model: Transformer | DecoderOnly | Ensemble
+    words: frozenset[str] | None = None  # of the texts that it read in training, if that is known
 
     @classmethod
     def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
@@ -71,7 +77,8 @@ class Run:
                 f"version of this library"
             ) from error
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        return cls(settings["task"], tokenizer, model.to(local_device(device)).eval())
+        model = model.to(local_device(device)).eval()
+        return cls(settings["task"], tokenizer, model, read_words(folder))
 
     @classmethod
     def together(
@@ -80,7 +87,7 @@ class Run:
         """Read several runs as one, an :class:`~transformer_lib.decoding.Ensemble`.
 
         Args:
-            folders: of runs of one task with one vocabulary; a single one is that run.
+            folders: of runs of one task with one vocabulary; a single folder gives that run itself.
             checkpoint, device: as of :meth:`load`.
 
         Raises:
@@ -99,7 +106,16 @@ class Run:
                 )
         if not others:
             return first
-        return cls(first.task, first.tokenizer, Ensemble([run.model for run in runs]))
+        return cls(first.task, first.tokenizer, Ensemble([run.model for run in runs]), first.words)
+
+    def unseen(self, texts: Sequence[str]) -> list[str]:
+        """The words of these texts that occurred in no text that the model read in training.
+
+        The task decides what counts as a word; spelling counts. A run of an older version of this
+        library kept no list of words: then the answer is empty.
+        """
+        found = words_of(strings("texts", texts), TASKS[self.task].word)
+        return [] if self.words is None else [word for word in found if word not in self.words]
 
     def answer(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Translate sentences or continue prompts, whichever the model has learned.
@@ -120,7 +136,7 @@ class Run:
     ) -> tuple[Score, list[str]]:
         """Answer a split, or its first ``limit`` texts: the score, and the answers.
 
-        Where perplexity is the score, there is nothing to answer.
+        If the score is perplexity, there are no answers.
 
         Raises:
             ValueError: a split that the task does not have, or that was trained on.
@@ -130,10 +146,7 @@ class Run:
         check_count("limit", limit, optional=True)
         pairs = task.load(split)[:limit]
         if task.score is None:
-            batches = make_batches(task, self.tokenizer, pairs, batch_size=64, shuffle=False)
-            value = evaluate(self.model, batches)["perplexity"]
-            pieces = f"per token, {self.tokenizer.vocab_size:,} pieces"
-            return Score("perplexity", value, pieces, len(pairs)), []
+            return perplexity(task, self.tokenizer, self.model, pairs), []
         sources, references = zip(*pairs, strict=True)
         options: dict[str, Any] = {"decode": decode, "progress": progress}
         if task.language_model:  # what is longer than any reference, with <eos>, is wrong
@@ -158,6 +171,7 @@ def train(
     command: str | None = None,
     progress: bool = True,
     say: Callable[[str], None] = lambda text: None,
+    forecast: Callable[[str], None] | None = None,
 ) -> History:
     """Train on a task, or go on where a run of the same settings was stopped.
 
@@ -173,9 +187,10 @@ def train(
         score_every: epochs between two scores of the validation split, which take longer than
             its loss; None never scores.
         restart: begin anew, over what is in the folder.
-        command: how the run was asked for, to be recorded.
+        command: the command line that asked for the run, to be recorded.
         progress: show a progress bar.
-        say: is told, in a line each, what is going on.
+        say: called with a line of text for each thing that happens.
+        forecast: called once, after the first steps, with how long the rest will take.
 
     Returns:
         The run's records.
@@ -210,7 +225,7 @@ def train(
         model_config = getattr(ModelConfig, preset)(
             vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
         )
-    sizes = {
+    sizes: dict[str, Any] = {
         "max_tokens": max_tokens or recipe.max_tokens,
         "batch_size": None if max_tokens else recipe.batch_size,
     }
@@ -222,6 +237,7 @@ def train(
         processes = former["sessions"][-1].get("processes", 1)
         check_same_run(folder, identity(former, processes), identity(settings, ranks.size))
 
+    sizes["max_len"] = model_config.max_len
     train_batches = make_batches(
         recipe, tokenizer, train_pairs, bpe_dropout, seed=config.seed, **sizes
     )
@@ -234,6 +250,8 @@ def train(
         folder.mkdir(parents=True, exist_ok=True)
         if not going_on:
             tokenizer.save(folder / "tokenizer.json")
+            read = [a + b if recipe.language_model else a for a, b in train_pairs]
+            write_words(folder, read, recipe.word)
         write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
         say(
             f"{task}, {preset}: {sum(p.numel() for p in net.parameters()):,} parameters, "
@@ -259,6 +277,7 @@ def train(
         directory=folder,
         resume=going_on,
         progress=progress,
+        forecast=forecast,
     )
 
 

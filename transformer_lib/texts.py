@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_type
+from transformer_lib.continuation import Continuation
 from transformer_lib.data import BOS, Tokenizer, pad
 from transformer_lib.data.checking import texts
 from transformer_lib.decoding import Beams, Generation, greedy
@@ -16,6 +19,7 @@ from transformer_lib.decoding import Beams, Generation, greedy
 __all__ = ["Candidate", "candidates", "complete", "translate"]
 
 Decode = Callable[..., Any]  # greedy, or another of transformer_lib.decoding with its options
+OnText = Callable[[int, str, bool], None]  # a prompt's number, what is added, is that the end
 
 
 class Candidate(NamedTuple):
@@ -34,14 +38,14 @@ def translate(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[str]:
-    """Translate sentences, those of like length together. A blank one stays blank.
+    """Translate sentences. A blank sentence stays blank; those of similar length share a batch.
 
     Args:
         model: a Transformer, or any other model that reads a source.
         tokenizer: of source and target.
         sentences: what to translate.
-        decode: how; :func:`~transformer_lib.decoding.greedy`, or the like with its options
-            bound: ``partial(beam_search, beam_size=4)``.
+        decode: the search: :func:`~transformer_lib.decoding.greedy`, or another one with its
+            options bound, such as ``partial(beam_search, beam_size=4)``.
         batch_size: how many at once.
         progress: show a progress bar on the error stream.
 
@@ -49,7 +53,7 @@ def translate(
         The translations, in the order of the sentences.
 
     Raises:
-        ValueError, TypeError: an argument of another kind; a sentence longer than the model's
+        ValueError, TypeError: an argument that does not fit; a sentence longer than the model's
             ``max_len``.
     """
     found = candidates(
@@ -67,7 +71,7 @@ def candidates(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[list[Candidate]]:
-    """The same, and all that the decoding found for each sentence, the best first."""
+    """As :func:`translate`, but every text that the search found for a sentence, best first."""
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     sentences = texts("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
@@ -88,6 +92,8 @@ def complete(
     prompts: Sequence[str],
     *,
     max_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    on_text: OnText | None = None,
     decode: Decode = greedy,
     batch_size: int = 64,
     progress: bool = False,
@@ -95,43 +101,103 @@ def complete(
     """Continue prompts with a language model; white space around a prompt is left out.
 
     Args:
-        model: a ``DecoderOnly``. A prompt has no padding, so those of one length go together.
+        model: a ``DecoderOnly``, or an ``Ensemble`` of such.
         tokenizer: of the texts that it learned.
         prompts: how the texts begin; an empty one leaves the beginning to the model, too.
         max_tokens: most tokens to add; as many as the model has positions for if None.
-        decode: how, as of :func:`translate`.
-        batch_size, progress: as of :func:`translate`.
+        stop: strings. A continuation ends before the first of them, even in the middle of a token.
+        on_text: a function that shows texts while they grow. It is called with the number of a
+            prompt, what was added to its continuation, and whether that is the end of it. No text
+            is taken back. So the bytes of an unfinished character wait for the rest of it, and so
+            does text that may be the beginning of a stop string.
+        decode: the search, as for :func:`translate`; with ``stop`` or ``on_text`` it must take
+            ``on_step``, as ``greedy`` and ``sample`` do and ``beam_search`` cannot.
+        batch_size, progress: as for :func:`translate`.
 
     Returns:
         The continuations, without the prompts.
 
     Raises:
         ValueError: a prompt that leaves the model no position to go on at.
-        TypeError: an argument of another kind.
+        TypeError: an argument of the wrong type.
     """
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     check_count("max_tokens", max_tokens, optional=True)
+    if on_text is not None and not callable(on_text):
+        raise TypeError(f"on_text must be a function; got {type(on_text).__name__}")
+    stop = texts("stop", stop)
+    if "" in stop:
+        raise ValueError("stop must hold no empty string; got ''")
+    watched = bool(stop) or on_text is not None
+    if watched and not _takes(decode, "on_step"):
+        raise TypeError("decode must take on_step where stop or on_text is given, as greedy does")
     prompts = texts("prompts", prompts)
     ids = [[BOS, *tokenizer.encode(prompt.strip())] for prompt in prompts]
-    by_length: dict[int, list[int]] = {}
-    for i, row in enumerate(ids):
-        by_length.setdefault(len(row), []).append(i)
-    found = [""] * len(ids)
-    parts = (part for group in by_length.values() for part in _parts(group, batch_size))
-    for chosen in _bar(parts, len(ids), progress):
-        begun = pad([ids[i] for i in chosen]).to(device)
-        room = longest + 1 - begun.size(1)  # the last token need not be read again
+    # A model that takes no lengths reads prompts of one length together.
+    pads = _takes(getattr(model, "start", None), "lengths")
+    groups: dict[tuple[int, ...], list[int]] = {}  # of prompts to which as much may be added
+    for i in sorted(range(len(ids)), key=lambda i: len(ids[i])):
+        room = longest + 1 - len(ids[i])  # the last token need not be read again
         if room < 1:
             raise ValueError(
-                f"prompts must have fewer than {longest} tokens; "
-                f"number {chosen[0]} has {begun.size(1) - 1}"
+                f"prompts must have fewer than {longest} tokens; number {i} has {len(ids[i]) - 1}"
             )
         most = room if max_tokens is None else min(max_tokens, room)
-        said = decode(model, begun[:, :-1], bos_id=begun[:, -1], max_len=most)
-        for i, ((row, _), *_) in zip(chosen, _rows(said), strict=True):
-            # Decoded as a whole: the first piece may need the prompt to know its space.
-            found[i] = tokenizer.decode(ids[i] + row)[len(tokenizer.decode(ids[i])) :]
+        groups.setdefault((most,) if pads else (most, room), []).append(i)
+    found = [""] * len(ids)
+    parts = [
+        (most, part) for (most, *_), group in groups.items() for part in _parts(group, batch_size)
+    ]
+    bar = _bar([part for _, part in parts], len(ids), progress)
+    for (most, _), chosen in zip(parts, bar, strict=True):
+        lengths = torch.tensor([len(ids[i]) - 1 for i in chosen], device=device)
+        begun = pad([ids[i][::-1] for i in chosen]).to(device).flip(1)  # (B, P + 1)
+        reader = model if lengths.unique().numel() == 1 else _LeftPadded(model, lengths)
+        added = [Continuation(tokenizer, ids[i], stop) for i in chosen]
+        options: dict[str, Any] = {"bos_id": begun[:, -1], "max_len": most}
+        if watched:
+            options["on_step"] = partial(_grow, added, chosen, on_text)
+        said = decode(reader, begun[:, :-1], **options)
+        for i, text, ((row, _), *_) in zip(chosen, added, _rows(said), strict=True):
+            if not watched:
+                text.ids += row
+            if not text.ended:
+                rest = text.end()
+                if on_text:
+                    on_text(i, rest, True)
+            found[i] = text.text
     return found
+
+
+class _LeftPadded(nn.Module):
+    """A model that is told how many of each row's last ids are its prompt, ``lengths`` ``(B,)``."""
+
+    def __init__(self, model: Any, lengths: Tensor) -> None:
+        super().__init__()
+        self.model, self.config, self.lengths = model, model.config, lengths
+        self.step = model.step
+
+    def start(self, source: Tensor) -> Any:
+        return self.model.start(source, self.lengths)
+
+
+def _grow(
+    added: list[Continuation], numbers: list[int], on_text: OnText | None, tokens: Tensor
+) -> Tensor:
+    """Add a token to each continuation; return which of them have ended, bool ``(B,)``."""
+    for text, number, token in zip(added, numbers, tokens.tolist(), strict=True):
+        if not text.ended:
+            new = text.add(token)
+            if on_text and (new or text.ended):
+                on_text(number, new, text.ended)
+    return torch.tensor([text.ended for text in added])
+
+
+def _takes(function: Any, name: str) -> bool:
+    try:
+        return name in signature(function).parameters
+    except (TypeError, ValueError):  # no function, or one of C that does not say what it takes
+        return False
 
 
 def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:

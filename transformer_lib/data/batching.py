@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class TextBatch(NamedTuple):
-    """The same for a language model: it reads `input` and must say `labels`, one token on.
+    """What one training step of a language model needs: it reads `input` and must say `labels`.
 
     Attributes:
         input: (B, T) `<bos>`, then the text.
@@ -134,9 +134,9 @@ class Batches:
         batch_size: batches of that many pairs, the last one what is left. Give one of the two.
         seed: of the order.
         shuffle: False gives the same batches in each epoch; with `batch_size`, in the order given.
-        redraw: gives pair i anew in each epoch, with the random numbers that it is handed:
-            `BpeDropout` on both sides, say. `pairs` still decide which come together, so a
-            batch may then exceed `max_tokens`.
+        redraw: a function that makes pair i anew in each epoch, with the random generator that it
+            is given; for example `BpeDropout` on both sides. `pairs` still decide which pairs share
+            a batch, so a batch may then exceed `max_tokens`.
 
     Raises:
         ValueError: there are no pairs, a pair is too long, or not exactly one size was given; and
@@ -189,7 +189,7 @@ class TextBatches:
 
     Args:
         texts: id lists, as for `collate_texts`.
-        max_tokens, batch_size, seed, shuffle: as of `Batches`.
+        max_tokens, batch_size, seed, shuffle: as for `Batches`.
 
     Raises:
         ValueError, TypeError: as `Batches`.

@@ -13,11 +13,11 @@ from transformer_lib.data.tokenizer import Tokenizer
 class BpeDropout:
     r"""Encode a text with a byte-pair encoding whose merges are each left out with probability p.
 
-    A word starts as its bytes. At each step the merges that are possible there are looked at in
-    the order in which they were learned; each is passed over with probability `dropout`, and the
-    first one that is not is made. When all are passed over, or none is possible, the word is done.
-    With `dropout` 0 that is the tokenizer's own encoding. Whatever the pieces, `tokenizer.decode`
-    gives the same text.
+    A word starts as its bytes. At each step the merges that are possible there are tried in the
+    order in which they were learned. Each is skipped with probability `dropout`, and the first one
+    that is not skipped is made. When all are skipped, or none is possible, the word is done. With
+    `dropout` 0 that is the tokenizer's own encoding. Whatever the pieces, `tokenizer.decode` gives
+    the same text.
 
     For training only: a model that has met rare words in several spellings knows their parts
     better. What is translated later is encoded without it.
@@ -61,7 +61,7 @@ class BpeDropout:
         self._words = lru_cache(maxsize=2**17)(self._split)
 
     def encode(self, text: str, draw: random.Random) -> list[int]:
-        """The ids of `text`, with merges left out as `draw` has it: other ones at each call.
+        """The ids of `text`, with merges left out at random, by numbers from `draw`.
 
         Raises:
             TypeError: `text` is no string, or `draw` no `random.Random`.

@@ -43,7 +43,7 @@ def fetch(
 
     Raises:
         DownloadError: no network, no such page, cut off, another file than expected, disk full.
-        ValueError, TypeError: an argument of another kind.
+        ValueError, TypeError: an argument that does not fit.
     """
     if not isinstance(url, str) or not re.fullmatch(r"(https?|file)://\S+", url):
         raise ValueError(f"url must begin with http://, https:// or file://; got {url!r}")

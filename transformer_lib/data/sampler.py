@@ -59,7 +59,7 @@ class TokenBatchSampler:
 
     def epoch(self, epoch: int) -> list[list[int]]:
         """The batches of an epoch, as indices into `lengths`: each index once."""
-        draw = _random(self.seed, epoch)
+        draw = drawing(self.seed, epoch)
         order = list(range(len(self._longest)))
         if self.shuffle:
             draw.shuffle(order)
@@ -116,13 +116,14 @@ class Order:
         return self._batches(epoch)[start:]
 
     def _by_number(self, epoch: int) -> list[list[int]]:
-        draw, order = _random(self.seed, epoch), list(range(self.count))
+        draw, order = drawing(self.seed, epoch), list(range(self.count))
         if self.shuffle:
             draw.shuffle(order)
         return [order[i : i + self.size] for i in range(0, len(order), self.size)]
 
 
-def _random(seed: int, epoch: int) -> random.Random:
+def drawing(seed: int, epoch: int) -> random.Random:
+    """What draws an epoch, and nothing of another epoch or seed."""
     check_count("epoch", epoch, least=0)
     # A text as seed is hashed whole, so that (0, 1) and (1, 0) have nothing in common.
     return random.Random(f"seed {seed}, epoch {epoch}")

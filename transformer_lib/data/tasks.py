@@ -27,8 +27,8 @@ def number_words(n: int, language: str = "en") -> str:
     """The number `n` in words.
 
     English is American, with no "and": `one hundred twenty-one`. German is one word and says its
-    "ein" aloud: `einhunderteinundzwanzig`, `eintausend`. The German ones come before the tens,
-    so whoever translates must look ahead.
+    "ein" aloud: `einhunderteinundzwanzig`, `eintausend`. In German, the ones come before the tens,
+    so a translator must look ahead.
 
     Args:
         n: 0 to 999,999.

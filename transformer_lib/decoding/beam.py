@@ -9,7 +9,9 @@ from torch import Tensor
 from transformer_lib.arguments import check_count, check_number, check_type
 from transformer_lib.decoding.protocol import (
     Beams,
+    StateT,
     StepModel,
+    check_request,
     check_scores,
     evaluating,
     first_tokens,
@@ -20,7 +22,7 @@ __all__ = ["beam_search"]
 
 
 def beam_search(
-    model: StepModel,
+    model: StepModel[StateT],
     source: Tensor,
     *,
     max_len: int,
@@ -32,36 +34,37 @@ def beam_search(
     eos_id: int = 2,
     pad_id: int = 0,
 ) -> Beams:
-    r"""Carry the ``beam_size`` most probable beginnings along, and keep the best ends.
+    r"""Follow the ``beam_size`` most probable beginnings at a time, and return the best texts.
 
-    Each step extends every beginning by every token. Of the ``beam_size`` best results those that
-    end leave the beam, and the next best that go on take their places. What has ended, or was
-    cut at ``max_len``, is ranked by its log-probability over a penalty for length,
+    Each step extends every beginning by every token. Of the ``beam_size`` best results, those that
+    end leave the beam, and the next best results that do not end take their places. A text that has
+    ended, or was cut at ``max_len``, is ranked by its log-probability over a penalty for length,
 
     .. math:: \frac{\log P(Y \mid X)}{lp(Y)}, \qquad
         lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\text{length\_penalty}}
 
-    with :math:`|Y|` the number of tokens, ``eos`` included. A row of the batch is over, whatever
-    the others do, when no beginning can become better than the worst of the ``beam_size`` best
-    ends: the result is the same as if the search had gone on to ``max_len``. With
-    ``early_stopping`` it is over as soon as ``beam_size`` texts have ended. That is quick, and
-    where label smoothing keeps an early end from ever being improbable, as with texts spelled in
-    characters, it is often wrong.
+    with :math:`|Y|` the number of tokens, ``eos`` included. The search of a row is over when no
+    beginning can become better than the ``n_best``-th best end: the result is the same as if the
+    search had gone on to ``max_len``. With ``early_stopping`` it is over as soon as ``beam_size``
+    texts have ended. That is quick, and where label smoothing keeps an early end from ever being
+    improbable, as with texts spelled in characters, it is often wrong.
 
     Args:
-        model: any :class:`StepModel`; in evaluation mode for the while.
+        model: any :class:`StepModel`; it is in evaluation mode during the search.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
-        beam_size: how many beginnings to carry along. One, with ``early_stopping`` or without a
-            length penalty, is :func:`greedy`.
+        beam_size: how many beginnings to follow. One, with ``early_stopping`` or without a length
+            penalty, is :func:`greedy`.
         length_penalty: the exponent, from 0, no penalty, to 10; the paper's is 0.6.
-        n_best: how many texts to return per row; ``beam_size`` if None.
+        n_best: how many texts to return per row; ``beam_size`` if None. Fewer end the search
+            sooner.
         early_stopping: stop at the ``beam_size``-th end, though a better one may come.
         bos_id, eos_id, pad_id: as for :func:`greedy`.
 
     Returns:
         ``Beams(ids, scores, ranks)`` of shapes ``(B, n_best, at most max_len)`` and twice
-        ``(B, n_best)``.
+        ``(B, n_best)``. Where fewer than ``n_best`` texts are possible, the rest are pads with
+        scores and ranks of minus infinity.
 
     Raises:
         TypeError: arguments of the wrong type.
@@ -79,67 +82,99 @@ def beam_search(
         >>> beams.ids.shape[:2], beams.ranks.shape, beams.best.scores.shape
         (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
     """
-    tokens = first_tokens(model, source, max_len, bos_id, eos_id, pad_id)
-    check_count("beam_size", beam_size)
-    check_number("length_penalty", length_penalty, 0, 10)
+    check_request(model, source, max_len, bos_id, eos_id, pad_id)
+    _check_options(beam_size, length_penalty, n_best, early_stopping)
     n_best = beam_size if n_best is None else n_best
-    check_count("n_best", n_best)
-    if n_best > beam_size:
-        raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
-    check_type("early_stopping", early_stopping, bool)
 
     with evaluating(model):
         state = model.start(source)
-        # N rows are still searched, with M beginnings each: one that is empty, then beam_size.
-        row = torch.arange(len(tokens), device=tokens.device)  # (N,), their places in the batch
-        ids = tokens.new_empty(len(row), 1, 0)  # (N, M, length)
-        scores = torch.zeros(len(row), 1, device=tokens.device)  # (N, M)
-        none = scores.new_full((len(row), beam_size), -torch.inf)
-        ends = Beams(ids.expand(-1, beam_size, -1), none, none.clone())  # so far, of all rows
-        length = 0
-        while len(row):
-            length += 1
-            logits, state = model.step(tokens, state)
-            log_probs = log_probabilities(logits, tokens)  # (N * M, V)
-            # One extension of each beginning ends, so that of 2 * beam_size enough go on. They are
-            # among the best of each beginning, which are quicker to find than those of a sum.
-            gains, tokens = log_probs.topk(min(2 * beam_size, log_probs.size(1)))  # (N * M, K)
-            (n, m), k = scores.shape, gains.size(1)
-            totals, place = (scores.view(-1, 1) + gains).view(n, -1).topk(min(2 * beam_size, m * k))
-            parent, token = place // k, _take(tokens.view(n, -1), place)  # (N, C), best first
-            ids = torch.cat((_take(ids, parent), token[..., None]), dim=-1)  # (N, C, length)
-            ended = (token == eos_id) | totals.isnan() | (length == max_len)
+        newest = first_tokens(bos_id, source)  # (B,), what the model reads next
+        ends = _no_ends(len(newest), beam_size, newest)  # the best ends of each row, (B, beam_size)
+        # N rows are still searched, and a beam of M beginnings is carried along for each. The
+        # model's batch holds N * M texts, those of a row side by side.
+        rows = torch.arange(len(newest), device=newest.device)  # (N,), places in the whole batch
+        totals = torch.zeros(len(newest), 1, device=newest.device)  # (N, M), log-probabilities
+        texts = newest.new_empty(len(newest), 0)  # (N * M, length)
 
-            ranks = (totals / _penalty(length, length_penalty)).masked_fill(~ended, -torch.inf)
-            ends = ends._replace(ids=F.pad(ends.ids, (0, 1), value=pad_id))
-            rivals = Beams(*(
-                torch.cat((old[row], new[:, :beam_size]), dim=1)
-                for old, new in zip(ends, (ids, totals, ranks), strict=True)
-            ))  # fmt: skip
-            best = rivals.ranks.topk(beam_size).indices
-            for old, new in zip(ends, rivals, strict=True):
-                old[row] = _take(new, best)
+        for length in range(1, max_len + 1):
+            logits, state = model.step(newest, state)  # (N * M, V)
+            log_probs = log_probabilities(logits, newest)  # (N * M, V)
 
-            scores, best = totals.masked_fill(ended, -torch.inf).topk(min(beam_size, place.size(1)))
-            worst = ends.ranks[row, -1]
-            going = scores[:, 0] / _penalty(max_len, length_penalty) > worst
+            # The C best extensions of each row. Each beginning has one that ends, so 2 * beam_size
+            # are enough for beam_size to go on. To look for the best of each beginning first is
+            # quicker than to sort M * V sums.
+            gains, extensions = log_probs.topk(min(2 * beam_size, log_probs.size(1)))  # (N * M, K)
+            (n, m), k = totals.shape, gains.size(1)
+            sums = (totals.view(n * m, 1) + gains).view(n, m * k)  # (N, M * K)
+            sums, places = sums.topk(min(2 * beam_size, m * k))  # (N, C), the best first
+            parents = places // k  # (N, C), which beginning was extended
+            tokens = extensions.view(n, m * k).gather(1, places)  # (N, C), by which token
+            ended = (tokens == eos_id) | sums.isnan() | (length == max_len)  # (N, C)
+
+            # Of the beam_size best, those that end are ranked with the ends that there are.
+            if ended[:, :beam_size].any():
+                ranks = (sums / _penalty(length, length_penalty)).masked_fill(~ended, -torch.inf)
+                first = m * torch.arange(n, device=rows.device)[:, None]  # (N, 1)
+                ids = torch.cat(
+                    (texts[first + parents], tokens[..., None]), dim=2
+                )  # (N, C, length)
+                new = Beams(*(x[:, :beam_size] for x in (ids, sums, ranks)))
+                ends = _merged(ends, rows, new, pad_id)
+
+            # The beam_size best that do not end go on, if one of them may become good enough.
+            totals, best = sums.masked_fill(ended, -torch.inf).topk(min(beam_size, sums.size(1)))
+            bound = totals[:, 0] / _penalty(max_len, length_penalty)  # (N,), the highest rank left
+            going = bound > ends.ranks[rows, n_best - 1]  # (N,)
             if early_stopping:
-                going &= worst == -torch.inf
-            kept = going.nonzero()[:, 0]
-            row, scores, best = row[kept], scores[kept], best[kept]
-            ids, token, parent = (_take(x[kept], best) for x in (ids, token, parent))  # (N, M)
-            tokens = token.flatten()
-            if len(row):
-                state.reorder((kept[:, None] * m + parent).flatten())
+                going &= ends.ranks[rows, -1].isneginf()
+            kept = going.nonzero()[:, 0]  # (N',)
+            if not len(kept):
+                break
+            rows, totals = rows[kept], totals[kept]  # (N',), (N', M')
+            parents, tokens = (x.gather(1, best)[kept] for x in (parents, tokens))  # (N', M')
+            index = (m * kept[:, None] + parents).flatten()  # (N' * M',), each beginning's parent
+            newest = tokens.flatten()  # (N' * M',)
+            texts = torch.cat((texts[index], newest[:, None]), dim=1)  # (N' * M', length)
+            state.reorder(index)
+
     check_scores(ends.scores)
-    # Copied out here: tensors made in inference mode may never be trained on.
-    return Beams(*(x[:, :n_best].clone() for x in ends))
+    missing = ends.ranks.isneginf()  # (B, beam_size), where no end was found
+    # These are copies: tensors made in inference mode may never be trained on.
+    ids = ends.ids.masked_fill(missing[..., None], pad_id)
+    scores = ends.scores.masked_fill(missing, -torch.inf)
+    return Beams(ids[:, :n_best], scores[:, :n_best], ends.ranks[:, :n_best].clone())
+
+
+def _check_options(
+    beam_size: int, length_penalty: float, n_best: int | None, early_stopping: bool
+) -> None:
+    check_count("beam_size", beam_size)
+    check_number("length_penalty", length_penalty, 0)
+    if length_penalty > 10:
+        raise ValueError(f"length_penalty must be from 0 to 10, got {length_penalty!r}")
+    check_count("n_best", n_best, optional=True)
+    if n_best is not None and n_best > beam_size:
+        raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
+    check_type("early_stopping", early_stopping, bool)
 
 
 def _penalty(length: int, exponent: float) -> float:
     return ((5 + length) / 6) ** exponent
 
 
-def _take(x: Tensor, index: Tensor) -> Tensor:
-    """The entries ``index`` ``(N, M)`` of each row of ``x``, ``(N, C)`` or ``(N, C, length)``."""
-    return x.take_along_dim(index if x.dim() == 2 else index[..., None], dim=1)
+def _no_ends(rows: int, beam_size: int, like: Tensor) -> Beams:
+    none = torch.full((rows, beam_size), -torch.inf, device=like.device)
+    return Beams(like.new_empty(rows, beam_size, 0), none, none.clone())
+
+
+def _merged(ends: Beams, rows: Tensor, new: Beams, pad_id: int) -> Beams:
+    """``ends``, of all rows, with the best of old and new ones at ``rows`` ``(N,)``."""
+    longer = new.ids.size(2) - ends.ids.size(2)
+    ends = ends._replace(ids=F.pad(ends.ids, (0, longer), value=pad_id))
+    ids, scores, ranks = (
+        torch.cat((old[rows], more), dim=1) for old, more in zip(ends, new, strict=True)
+    )  # (N, beam_size + C, length), (N, beam_size + C) twice
+    best = ranks.topk(ends.ranks.size(1)).indices  # (N, beam_size)
+    ends.ids[rows] = ids.take_along_dim(best[..., None], dim=1)
+    ends.scores[rows], ends.ranks[rows] = scores.gather(1, best), ranks.gather(1, best)
+    return ends

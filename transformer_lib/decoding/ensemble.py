@@ -74,9 +74,14 @@ class Ensemble(nn.Module):
             )
         self.models, self.config = nn.ModuleList(models), configs[0]  # pyright: ignore
 
-    def start(self, source: Tensor) -> States:
-        """Source ids ``(B, S)`` to the states of all models."""
-        return States([model.start(source) for model in self.models])  # pyright: ignore
+    def start(self, source: Tensor, lengths: Tensor | None = None) -> States:
+        """Source ids ``(B, S)`` to the states of all models.
+
+        ``lengths``, integers ``(B,)``, are those of prompts that are padded in front, for models
+        whose ``start`` takes them.
+        """
+        given = (source,) if lengths is None else (source, lengths)
+        return States([model.start(*given) for model in self.models])  # pyright: ignore
 
     def step(self, tokens: Tensor, state: States) -> tuple[Tensor, States]:
         """Newest tokens ``(B,)`` to the log of the mean probabilities, ``(B, vocab_size)``."""

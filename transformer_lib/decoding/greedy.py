@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
-from transformer_lib.decoding.protocol import (
-    Generation,
-    StepModel,
-    check_scores,
-    evaluating,
-    first_tokens,
-    log_probabilities,
-)
+from transformer_lib.decoding.loop import OnStep, TokenLists, generate
+from transformer_lib.decoding.protocol import Generation, StateT, StepModel
 
 __all__ = ["greedy"]
 
 
 def greedy(
-    model: StepModel,
+    model: StepModel[StateT],
     source: Tensor,
     *,
     max_len: int,
+    stop: TokenLists = (),
+    on_step: OnStep | None = None,
     bos_id: int | Tensor = 1,
     eos_id: int = 2,
     pad_id: int = 0,
 ) -> Generation:
     """Take the most probable token, again and again, until every row has ended.
 
-    The model is put into evaluation mode for the while: dropout would change the text.
+    The model is in evaluation mode during the decoding: dropout would change the text.
 
     Args:
         model: any :class:`StepModel`.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
+        stop: token sequences. A row also ends when its newest tokens are one of them, which stays
+            in the ids, as ``eos`` does.
+        on_step: a function that is called after each step with the newest tokens ``(B,)``, pads
+            where a row has ended. It may show them, or return a bool tensor ``(B,)``: rows that
+            are True there end, too.
         bos_id: id that every row begins with, or ids ``(B,)``, one for each.
         eos_id, pad_id: ids that end a row and fill it up; no row ends if there is no such id.
 
@@ -48,40 +46,33 @@ def greedy(
             model says of the source.
 
     Example:
+        >>> import torch
         >>> from transformer_lib import ModelConfig, Transformer
         >>> model = Transformer(ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20))
         >>> ids, scores = greedy(model, torch.randint(3, 11, (2, 7)), max_len=5)
         >>> ids.size(0), scores.shape
         (2, torch.Size([2]))
+
+        Token by token, as they come:
+
+        >>> source = torch.randint(3, 11, (1, 7))
+        >>> said = []
+        >>> ids, _ = greedy(model, source, max_len=5, on_step=lambda tokens: said.append(tokens))
+        >>> torch.stack(said, dim=1).equal(ids)
+        True
     """
-    tokens = first_tokens(model, source, max_len, bos_id, eos_id, pad_id)
-    return generate(model, source, tokens, lambda x: x.argmax(-1), max_len, eos_id, pad_id)
+    return generate(
+        model,
+        source,
+        _most_probable,
+        max_len=max_len,
+        stop=stop,
+        on_step=on_step,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        pad_id=pad_id,
+    )
 
 
-def generate(
-    model: StepModel,
-    source: Tensor,
-    tokens: Tensor,
-    choose: Callable[[Tensor], Tensor],
-    max_len: int,
-    eos_id: int,
-    pad_id: int,
-) -> Generation:
-    """Step on from ``tokens`` ``(B,)``, each time with what ``choose`` takes from ``(B, V)``."""
-    with evaluating(model):
-        state = model.start(source)
-        scores = torch.zeros(tokens.shape, device=tokens.device)
-        ended = torch.zeros_like(tokens, dtype=torch.bool)
-        generated: list[Tensor] = []
-        while len(generated) < max_len and not ended.all():
-            logits, state = model.step(tokens, state)
-            log_probs = log_probabilities(logits, tokens)
-            chosen = choose(log_probs)
-            gained = log_probs.gather(-1, chosen[:, None])[:, 0]
-            scores = scores + gained.masked_fill(ended, 0.0)
-            tokens = chosen.masked_fill(ended, pad_id)
-            ended = ended | (tokens == eos_id)
-            generated.append(tokens)
-    check_scores(scores)
-    # Copied out here: tensors made in inference mode may never be trained on.
-    return Generation(torch.stack(generated, dim=1), scores.clone())
+def _most_probable(log_probs: Tensor) -> Tensor:
+    return log_probs.argmax(dim=-1)  # (B, V) to (B,)

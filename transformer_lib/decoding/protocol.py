@@ -4,28 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_ids
 
-__all__ = ["Beams", "Generation", "StepModel", "evaluating"]
+__all__ = ["Beams", "Generation", "State", "StepModel", "evaluating"]
 
 
-class StepModel(Protocol):
-    """What decoding needs from a model. State belongs to the caller, not the model.
+class State(Protocol):
+    """What a model remembers of each row of a batch between two steps."""
 
-    A state also has ``reorder(index)``, which keeps the rows ``index`` of its batch,
-    integers ``(B',)``: a row may move, go, or be there several times.
-    """
+    def reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index``, integers ``(B',)``, in place.
 
-    def start(self, source: Tensor) -> Any:
-        """Source ids ``(B, S)`` to a state."""
+        A row may move, be left out, or be kept several times.
+        """
         ...
 
-    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+
+StateT = TypeVar("StateT", bound=State)
+
+
+class StepModel(Protocol[StateT]):
+    """What decoding needs from a model. State belongs to the caller, not to the model.
+
+    Example:
+        A model that always says the same has nothing to remember:
+
+        >>> class Nothing:
+        ...     def reorder(self, index: Tensor) -> None:
+        ...         pass
+        >>> class Same:
+        ...     def start(self, source: Tensor) -> Nothing:
+        ...         return Nothing()
+        ...     def step(self, tokens: Tensor, state: Nothing) -> tuple[Tensor, Nothing]:
+        ...         return torch.tensor([[0.0, 0.0, 1.0, 3.0]]).expand(len(tokens), -1), state
+        >>> from transformer_lib.decoding import greedy
+        >>> greedy(Same(), torch.tensor([[5]]), max_len=3).ids
+        tensor([[3, 3, 3]])
+    """
+
+    def start(self, source: Tensor) -> StateT:
+        """Source ids ``(B, S)`` to a state of ``B`` rows."""
+        ...
+
+    def step(self, tokens: Tensor, state: StateT) -> tuple[Tensor, StateT]:
         """Newest tokens ``(B,)`` and a state to logits ``(B, vocab_size)`` and a state."""
         ...
 
@@ -40,7 +66,7 @@ class Generation(NamedTuple):
 class Beams(NamedTuple):
     """The ``n`` best texts that a beam search found for each row, the best first.
 
-    Where fewer than ``n`` were found, the rest are pads of score minus infinity.
+    Where fewer than ``n`` were found, the rest are pads with scores and ranks of minus infinity.
     """
 
     ids: Tensor  # (B, n, length), int64; after eos come only pads
@@ -55,9 +81,9 @@ class Beams(NamedTuple):
 
 @contextmanager
 def evaluating(model: object) -> Iterator[None]:
-    """Put every module of ``model`` into evaluation mode for the while, without gradients.
+    """Put every module of ``model`` into evaluation mode inside the block, without gradients.
 
-    Tensors made meanwhile may never be trained on; a ``clone()`` made afterwards may.
+    Tensors made inside may never be trained on; a ``clone()`` made afterwards may.
 
     Example:
         >>> model = nn.Dropout(0.5)
@@ -80,10 +106,10 @@ def evaluating(model: object) -> Iterator[None]:
             module.training = training
 
 
-def first_tokens(
-    model: Any, source: Any, max_len: Any, bos_id: Any, eos_id: Any, pad_id: Any
-) -> Tensor:
-    """Refuse what no decoder can work with; otherwise the token each row begins with, ``(B,)``."""
+def check_request(
+    model: object, source: object, max_len: object, bos_id: object, eos_id: object, pad_id: object
+) -> None:
+    """Raise if no decoder could work with these arguments."""
     methods = (getattr(model, "start", None), getattr(model, "step", None))
     if isinstance(model, type) or not all(map(callable, methods)):
         raise TypeError(f"model must have the methods start and step, got a {type(model).__name__}")
@@ -92,24 +118,30 @@ def first_tokens(
     if source.dim() == 0 or source.size(0) == 0:
         raise ValueError(f"source must not be empty, got shape {tuple(source.shape)}")
     check_count("max_len", max_len)
-    rows = source.shape[:1]
-    for name, id_ in (("bos_id", bos_id), ("eos_id", eos_id), ("pad_id", pad_id)):
-        if name == "bos_id" and isinstance(id_, Tensor):
-            continue
-        check_count(name, id_, least=0)
-        if id_ >= 2**63:
-            raise ValueError(f"{name} must be below 2**63, got {id_}")
     vocab_size = getattr(getattr(model, "config", None), "vocab_size", None)
-    for name, id_ in (("bos_id", bos_id), ("pad_id", pad_id)):  # which the model reads
-        if vocab_size is not None and not isinstance(id_, Tensor) and id_ >= vocab_size:
-            raise ValueError(f"{name} must be below the model's {vocab_size} tokens, got {id_}")
-    if not isinstance(bos_id, Tensor):
-        return torch.full(rows, bos_id, device=source.device)
+    if isinstance(bos_id, Tensor):
+        _check_begin(bos_id, source, vocab_size)
+    else:
+        _check_id("bos_id", bos_id, vocab_size)
+    _check_id("eos_id", eos_id, None)  # an id that the model never says lets no row end
+    _check_id("pad_id", pad_id, vocab_size)
+
+
+def _check_id(name: str, id_: object, vocab_size: int | None) -> None:
+    check_count(name, id_, least=0)
+    assert isinstance(id_, int)
+    if id_ >= 2**63:
+        raise ValueError(f"{name} must be below 2**63, got {id_}")
+    if vocab_size is not None and id_ >= vocab_size:
+        raise ValueError(f"{name} must be below the model's {vocab_size} tokens, got {id_}")
+
+
+def _check_begin(bos_id: Tensor, source: Tensor, vocab_size: int | None) -> None:
     if bos_id.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"bos_id must be int64 or int32, got {bos_id.dtype}")
-    if bos_id.shape != rows:
+    if bos_id.shape != source.shape[:1]:
         raise ValueError(
-            f"bos_id must have shape {tuple(rows)}, an id for each row of source; "
+            f"bos_id must have shape {tuple(source.shape[:1])}, an id for each row of source; "
             f"got {tuple(bos_id.shape)}"
         )
     if bos_id.device.type == "cpu" and bos_id.min() < 0:  # a GPU would have to stop and wait
@@ -118,7 +150,13 @@ def first_tokens(
         raise ValueError("bos_id must hold ids, got a tensor on the meta device")
     if vocab_size is not None:
         check_ids("bos_id", bos_id[:, None], vocab_size)
-    return bos_id.to(source.device, torch.int64)
+
+
+def first_tokens(bos_id: int | Tensor, source: Tensor) -> Tensor:
+    """The token that each row of ``source`` begins with, ``(B,)``."""
+    if isinstance(bos_id, Tensor):
+        return bos_id.to(source.device, torch.int64)
+    return torch.full(source.shape[:1], bos_id, device=source.device)
 
 
 def log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from transformer_lib.arguments import check_count, check_number
-from transformer_lib.decoding.greedy import generate
-from transformer_lib.decoding.protocol import Generation, StepModel, first_tokens
+from transformer_lib.decoding.loop import OnStep, TokenLists, generate
+from transformer_lib.decoding.protocol import Generation, StateT, StepModel
 
 __all__ = ["sample"]
 
 
 def sample(
-    model: StepModel,
+    model: StepModel[StateT],
     source: Tensor,
     *,
     max_len: int,
@@ -21,6 +21,8 @@ def sample(
     top_k: int | None = None,
     top_p: float | None = None,
     generator: torch.Generator | None = None,
+    stop: TokenLists = (),
+    on_step: OnStep | None = None,
     bos_id: int | Tensor = 1,
     eos_id: int = 2,
     pad_id: int = 0,
@@ -34,15 +36,18 @@ def sample(
     model itself, before any of this, so that they compare with those of :func:`greedy`.
 
     Args:
-        model: any :class:`StepModel`; in evaluation mode for the while.
+        model: any :class:`StepModel`; it is in evaluation mode during the decoding.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
-        temperature: above 0; below 1 the probable becomes more so, above 1 less.
+        temperature: above 0; below 1, probable tokens become more probable; above 1, less. The
+            nearer it is to 0, the nearer to :func:`greedy`, and it may be as small as a float can
+            be.
         top_k: how many tokens to draw from, at least 1; all of them if None.
-        top_p: their least probability together, above 0 and at most 1; None is as 1.
+        top_p: the least probability that the tokens drawn from have together, above 0 and at most
+            1; None is the same as 1.
         generator: where the random numbers come from, on the device of the logits;
             PyTorch's own if None.
-        bos_id, eos_id, pad_id: as for :func:`greedy`.
+        stop, on_step, bos_id, eos_id, pad_id: as for :func:`greedy`.
 
     Returns:
         ``Generation(ids, scores)`` of shapes ``(B, at most max_len)`` and ``(B,)``.
@@ -63,30 +68,25 @@ def sample(
         >>> ids.size(0), scores.shape
         (2, torch.Size([2]))
     """
-    tokens = first_tokens(model, source, max_len, bos_id, eos_id, pad_id)
-    check_number("temperature", temperature, 0)
-    if temperature == 0:
-        raise ValueError("temperature must be above 0, got 0: for that limit there is greedy")
-    check_count("top_k", top_k, optional=True)
-    if top_p is not None:
-        check_number("top_p", top_p, 0, closed=False)
-        if top_p > 1:
-            raise ValueError(f"top_p must be at most 1, got {top_p}")
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, got a {type(generator).__name__}")
-    if generator is not None and generator.device.type != source.device.type:
-        raise ValueError(
-            f"generator must be on {source.device} as source is, got {generator.device}"
-        )
+    _check_options(source, temperature, top_k, top_p, generator)
 
     def choose(log_probs: Tensor) -> Tensor:
-        probs, ids = distribution(log_probs, temperature, top_k, top_p)
-        # The token that wins a race of exponential clocks is drawn with its probability, and
-        # nothing has to wait for a GPU; torch.multinomial does this too, then looks for errors.
-        noise = torch.empty_like(probs).exponential_(generator=generator)
-        return ids.gather(-1, (probs / noise).argmax(-1, keepdim=True))[:, 0]
+        if top_k is None and top_p in (None, 1):  # then nothing has to be sorted
+            return _draw(_tempered(log_probs, temperature), generator)  # (B,)
+        probs, ids = distribution(log_probs, temperature, top_k, top_p)  # (B, k) each
+        return ids.gather(-1, _draw(probs, generator)[:, None])[:, 0]  # (B,)
 
-    return generate(model, source, tokens, choose, max_len, eos_id, pad_id)
+    return generate(
+        model,
+        source,
+        choose,
+        max_len=max_len,
+        stop=stop,
+        on_step=on_step,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        pad_id=pad_id,
+    )
 
 
 def distribution(
@@ -100,11 +100,50 @@ def distribution(
         (tensor([[0.6667, 0.3333, 0.0000]]), tensor([[1, 2, 0]]))
     """
     vocab_size = log_probs.size(-1)
-    values, ids = log_probs.topk(min(top_k or vocab_size, vocab_size))
-    # The highest at 0 and float32's range for the temperature: then nothing can overflow.
-    values = (values - values[:, :1]) / min(max(float(temperature), 1e-30), 1e30)
-    probs = values.softmax(-1)
+    values, ids = log_probs.topk(min(top_k or vocab_size, vocab_size))  # (B, k) each
+    probs = _tempered(values, temperature)  # (B, k)
     if top_p is not None and top_p < 1:
         before = probs.cumsum(-1) - probs  # so the first one stays, whatever top_p is
         probs = probs.masked_fill(before >= top_p, 0.0)
     return probs / probs.sum(-1, keepdim=True), ids
+
+
+def _tempered(log_probs: Tensor, temperature: float) -> Tensor:
+    """``softmax(log_probs / temperature)``, exact for every temperature above 0."""
+    if temperature == 1:
+        return log_probs.softmax(-1)
+    differences = log_probs - log_probs.amax(-1, keepdim=True)  # the highest is 0
+    if not 1e-30 < temperature < 1e30:  # a float32 may not hold it, a float64 does
+        differences = differences.double()
+    return (differences / float(temperature)).softmax(-1).float()
+
+
+def _draw(probs: Tensor, generator: torch.Generator | None) -> Tensor:
+    """A place in each row of ``probs`` ``(B, k)``, as often as its probability says: ``(B,)``."""
+    # One number in [0, 1) for each row, and the first place where the sum so far is above it. In
+    # float64, in which the many small probabilities of a large vocabulary are not lost.
+    sums = probs.cumsum(-1, dtype=torch.float64)  # (B, k)
+    total = sums[:, -1:]  # (B, 1), 1 but for rounding
+    number = torch.rand(total.shape, dtype=sums.dtype, device=sums.device, generator=generator)
+    below = total.nextafter(torch.zeros_like(total))  # a product may be rounded up to the total
+    place = torch.searchsorted(sums, torch.minimum(number * total, below), right=True)  # (B, 1)
+    return place[:, 0].clamp(max=probs.size(1) - 1)  # NaN is above nothing
+
+
+def _check_options(
+    source: object, temperature: object, top_k: object, top_p: object, generator: object
+) -> None:
+    check_number("temperature", temperature, 0)
+    if temperature == 0:
+        raise ValueError("temperature must be above 0, got 0: for that limit there is greedy")
+    check_count("top_k", top_k, optional=True)
+    if top_p is not None:
+        check_number("top_p", top_p, 0, 1, "(]")
+    if generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, got a {type(generator).__name__}")
+    if isinstance(source, Tensor) and generator.device.type != source.device.type:
+        raise ValueError(
+            f"generator must be on {source.device} as source is, got {generator.device}"
+        )

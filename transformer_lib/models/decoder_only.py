@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from transformer_lib.arguments import check_ids
@@ -10,6 +11,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
 from transformer_lib.models.transformer import DecoderState, embed_step
+from transformer_lib.tensors import check_mask, check_row_lengths
 
 __all__ = ["DecoderOnly"]
 
@@ -18,7 +20,8 @@ class DecoderOnly(nn.Module):
     """Every token sees those before it, and predicts the one that follows.
 
     Short rows are padded on the right. No mask is needed for that: to a token that looks only
-    back, what comes after the end is invisible.
+    back, what comes after the end is invisible. Prompts of different lengths, which go on at the
+    right, are padded on the left, and :meth:`start` is told their lengths.
 
     Args:
         config: sizes and choices; the decoder's number of layers counts. GPT-2's are
@@ -47,35 +50,60 @@ class DecoderOnly(nn.Module):
         self.embedding = Embedding(config)
         self.decoder = Decoder(config, cross_attention=False)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None
+    ) -> Tensor:
         """Predict, at every position, the token that comes next.
 
         Args:
             ids: integers ``(B, T)``.
+            mask: bool, over keys, broadcastable to ``(B, H, T, T)``, True = may attend; causality
+                is added. It hides padding on the left, or the other texts of a packed row.
+            positions: integers ``(B, T)``, where each token stands in its text, if rows differ in
+                that.
 
         Returns:
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError: ids that are not integers.
-            ValueError: an empty sequence, one over ``max_len``, an id outside the vocabulary.
+            TypeError: ids or positions that are not integers, a mask that is not bool.
+            ValueError: an empty sequence, one over ``max_len``, an id outside the vocabulary; a
+                mask or positions that do not fit.
         """
-        return self.embedding.logits(self.decoder(self.embedding(ids)))
+        x = self.embedding(ids, positions=positions)  # (B, T, d_model)
+        if mask is not None:
+            b, t = ids.shape
+            check_mask("mask", mask, (b, self.config.n_heads, t, t), ids, "ids")
+        return self.embedding.logits(self.decoder(x, mask=mask, positions=positions))
 
-    def start(self, source: Tensor) -> DecoderState:
-        """Read how texts begin, ``(B, P)``, all of one length, without padding; ``P`` may be 0.
+    def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
+        """Read how texts begin, ``(B, P)``; ``P`` may be 0.
+
+        Args:
+            source: ids, integers ``(B, P)``.
+            lengths: integers ``(B,)``, how many of a row's last ids are its text, from 0 to ``P``.
+                Whatever stands before is padding. All ``P`` are text if None.
 
         Returns:
             the state from which :meth:`step` goes on with the token after the source.
 
         Raises:
-            TypeError, ValueError: as :meth:`forward`.
+            TypeError, ValueError: as :meth:`forward`; lengths that do not fit.
         """
         weight = self.embedding.weight
         check_ids("source", source, self.config.vocab_size, like=weight, empty=True)
         state = DecoderState(KVCache(self.config.decoder_layers))
+        positions = None
+        if lengths is not None:
+            check_row_lengths("lengths", lengths, source, of="source")
+            state.lengths = lengths
+            place = torch.arange(source.size(1), device=source.device)  # (P,)
+            positions = place - (source.size(1) - lengths)[:, None]  # (B, P), below 0 at padding
+            state.mask = (positions >= 0)[:, None, None]  # (B, 1, 1, P)
+            positions = positions.clamp(min=0)
         if source.size(1):
-            self.decoder(self.embedding(source, name="source"), cache=state.cache)
+            x = self.embedding(source, positions=positions, name="source")  # (B, P, d_model)
+            self.decoder(x, mask=state.mask, positions=positions, cache=state.cache)
         return state
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -84,5 +112,7 @@ class DecoderOnly(nn.Module):
         The state is brought up to date and handed back. Errors as :meth:`Transformer.step`.
         """
         x = embed_step(self.embedding, tokens, state, crossing=False)
-        x = self.decoder(x, cache=state.cache)
+        positions = state.positions
+        state.grow()
+        x = self.decoder(x, mask=state.mask, positions=positions, cache=state.cache)
         return self.embedding.logits(x[:, 0]), state

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
-from transformer_lib.linear import Linear
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import Encoder
 from transformer_lib.norms import make_norm
@@ -18,8 +17,8 @@ __all__ = ["EncoderOnly"]
 class EncoderOnly(nn.Module):
     r"""Every token sees every other; hidden words are guessed from both sides.
 
-    A head for masked words, ``norm(gelu(x W + b))`` against the embeddings, and a pooled vector
-    for the whole text, ``tanh(x_0 W + b)``, from the first token.
+    It has a head for masked words, which compares ``norm(gelu(x W + b))`` with the embeddings. It
+    also makes one pooled vector for the whole text from the first token, ``tanh(x_0 W + b)``.
 
     Args:
         config: sizes and choices. BERT's are ``positions="learned"``, ``pre_norm=False``,
@@ -42,8 +41,8 @@ class EncoderOnly(nn.Module):
         self.config = config
         self.embedding = Embedding(config)
         self.encoder = Encoder(config)
-        self.pooler = Linear(config.d_model, config.d_model)
-        self.head_dense = Linear(config.d_model, config.d_model)
+        self.pooler = nn.Linear(config.d_model, config.d_model)
+        self.head_dense = nn.Linear(config.d_model, config.d_model)
         self.head_norm = make_norm(config)
         for layer in (self.pooler, self.head_dense):
             nn.init.xavier_uniform_(layer.weight)

@@ -8,25 +8,36 @@ from transformer_lib.config import ModelConfig
 __all__ = ["parameter_counts"]
 
 
-def parameter_counts(config: ModelConfig) -> dict[str, int]:
-    r"""How many parameters each part of a :class:`Transformer` has.
+def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:
+    r"""How many parameters each part of a model has.
 
     An attention has :math:`4 d^2 + 4 d` (four matrices with biases), a feed-forward network
     :math:`2 d\, d_{ff} + d_{ff} + d`, a layer norm :math:`2 d`. An encoder layer has one attention,
-    one network and two norms; a decoder layer one attention and one norm more. The embeddings
-    have :math:`V d`, once, however often they are used.
+    one network and two norms; a decoder layer one attention and one norm more, if it looks at an
+    encoder. The embeddings have :math:`V d`, once, however often they are used.
+
+    Grouped heads shrink two of an attention's matrices to :math:`d \cdot n_{kv} d_{head}`. SwiGLU
+    adds a third matrix to the network. An RMS norm has :math:`d`. Without biases, :math:`4 d` and
+    :math:`d_{ff} + d` are left out. A separate output matrix adds :math:`V d`.
 
     The paper gives 65 million for ``base`` and 213 million for ``big``, and about 37,000 tokens.
-    All of ``base`` but the embeddings has 44.1 million, so that 65 asks for 40,700 tokens with
-    :math:`d = 512`; the rest of ``big`` has 176.4 million, and 213 asks for 35,800 with
-    :math:`d = 1024`. With 37,000 in both, ours have 63.1 and 214.2. No single vocabulary
-    gives both of the paper's numbers, and shared embeddings are needed for either.
+    All of ``base`` except the embeddings has 44.1 million, so 65 million would need 40,700 tokens
+    with :math:`d = 512`; the rest of ``big`` has 176.4 million, so 213 million would need 35,800
+    with :math:`d = 1024`. With 37,000 in both, ours have 63.1 and 214.2. No single vocabulary gives
+    both of the paper's numbers, and shared embeddings are needed for either.
 
     Args:
         config: sizes and choices.
+        kind: the model: ``"both"`` stacks, a :class:`Transformer`; the ``"encoder"`` alone, an
+            :class:`EncoderOnly`; or the ``"decoder"``, a :class:`DecoderOnly`.
 
     Returns:
-        dict of part to count, such as ``"encoder.self_attention"`` of all layers together.
+        dict of part to count, such as ``"encoder.self_attention"`` of all layers together. An
+        encoder alone has a ``"pooler"`` and a ``"head"`` for masked words. ``"output"`` is there
+        if it has numbers of its own.
+
+    Raises:
+        ValueError: a kind that there is not.
 
     Source:
         Vaswani et al. (2017), Table 3 and section 5.1.
@@ -42,12 +53,18 @@ def parameter_counts(config: ModelConfig) -> dict[str, int]:
         decoder.cross_attention    6,303,744
         decoder.feed_forward      12,598,272
         decoder.norms                 19,456
+        >>> sum(parameter_counts(ModelConfig.published("llama-2-7b"), "decoder").values())
+        6738415616
     """
     check_type("config", config, ModelConfig)
-    d, d_kv, heads = config.d_model, config.kv_heads * config.d_head, config.n_heads
-    attention = 2 * (d * d + d) + 2 * (d * d_kv + d_kv)  # query and output; key and value
+    if kind not in ("both", "encoder", "decoder"):
+        raise ValueError(f"kind must be 'both', 'encoder' or 'decoder', got {kind!r}")
+    d, d_ff, heads = config.d_model, config.d_ff, config.n_heads
+    d_kv, bias = (config.n_kv_heads or heads) * config.d_head, int(config.bias)
+    qkv_bias = bias if config.qkv_bias is None else int(config.qkv_bias)
+    attention = 2 * d * d + 2 * d * d_kv + qkv_bias * (d + 2 * d_kv) + bias * d
     inner = 2 if config.activation == "swiglu" else 1
-    feed_forward = inner * (d * config.d_ff + config.d_ff) + config.d_ff * d + d
+    feed_forward = inner * (d * d_ff + bias * d_ff) + d_ff * d + bias * d
     norm = d if config.norm == "rms" else 2 * d
     final = config.pre_norm if config.final_norm is None else config.final_norm
     # Two vectors for each distance from -16 to 16 in every layer; a number per head and
@@ -55,18 +72,22 @@ def parameter_counts(config: ModelConfig) -> dict[str, int]:
     by_layer = 2 * 33 * config.d_head if config.positions == "relative" else 0
     by_stack = 32 * heads if config.positions == "t5" else 0
 
-    vectors = config.vocab_size * (1 if config.tie_embeddings else 2) + config.n_token_types
+    vectors = config.vocab_size + config.n_token_types
     vectors += config.max_len if config.positions == "learned" else 0
     counts = {"embeddings": vectors * d + (norm if config.embedding_norm else 0)}
-    if config.output_bias:
-        counts["embeddings"] += config.vocab_size
     for stack, n, attentions in (
         ("encoder", config.n_layers, ("self",)),
-        ("decoder", config.decoder_layers, ("self", "cross")),
+        ("decoder", config.decoder_layers, ("self", "cross") if kind == "both" else ("self",)),
     ):
-        for kind in attentions:
-            counts[f"{stack}.{kind}_attention"] = n * attention
+        if kind not in ("both", stack):
+            continue
+        for name in attentions:
+            counts[f"{stack}.{name}_attention"] = n * attention
         counts[f"{stack}.self_attention"] += n * by_layer + by_stack
         counts[f"{stack}.feed_forward"] = n * feed_forward
         counts[f"{stack}.norms"] = (n * (len(attentions) + 1) + final) * norm
-    return counts
+    if kind == "encoder":
+        counts |= {"pooler": d * d + d, "head": d * d + d + norm}
+    output = 0 if config.tie_embeddings else config.vocab_size * d
+    output += config.vocab_size if config.output_bias else 0
+    return counts | ({"output": output} if output else {})

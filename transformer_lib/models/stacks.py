@@ -4,43 +4,20 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_same_batch, check_type, check_vectors
+from transformer_lib.arguments import (
+    check_same_batch,
+    check_type,
+    check_vectors,
+)
 from transformer_lib.blocks import DecoderLayer, EncoderLayer
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
-from transformer_lib.masks import causal_mask
+from transformer_lib.masks import with_causality
 from transformer_lib.norms import make_norm
-from transformer_lib.positions import RelativePositionBias, alibi_bias
-from transformer_lib.tensors import check_mask
+from transformer_lib.positions.schemes import ScoreBias
+from transformer_lib.tensors import check_mask, check_positions
 
 __all__ = ["Decoder", "Encoder", "EncoderDecoder"]
-
-
-class ScoreBias(nn.Module):
-    """What a stack adds to the scores of all its self-attentions to tell distances, if anything.
-
-    T5's bias is learned, one number per head and distance; ALiBi's is fixed. Both are the same
-    in every layer, so a stack has one.
-
-    Args:
-        config: its ``positions`` and ``n_heads``.
-        bidirectional: whether what comes after counts as another distance than what came before.
-    """
-
-    def __init__(self, config: ModelConfig, *, bidirectional: bool) -> None:
-        super().__init__()
-        self.n_heads, self.kind = config.n_heads, config.positions
-        self.learned = None
-        if config.positions == "t5":
-            self.learned = RelativePositionBias(n_heads=config.n_heads, bidirectional=bidirectional)
-
-    def forward(self, x: Tensor, s: int) -> Tensor | None:
-        """For queries ``x`` ``(B, T, d_model)``, the last of ``s`` keys: ``(H, T, s)`` or None."""
-        if self.learned is not None:
-            return self.learned(x.size(1), s).to(x.dtype)
-        if self.kind == "alibi":
-            return alibi_bias(self.n_heads, x.size(1), s, device=x.device).to(x.dtype)
-        return None
 
 
 class Encoder(nn.Module):
@@ -61,7 +38,7 @@ class Encoder(nn.Module):
         check_type("config", config, ModelConfig)
         self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_layers))
-        self.bias = ScoreBias(config, bidirectional=True)
+        self.bias = ScoreBias(config.positions, n_heads=config.n_heads, bidirectional=True)
         self.norm = _final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -95,7 +72,7 @@ class Decoder(nn.Module):
             DecoderLayer(config, cross_attention=cross_attention)
             for _ in range(config.decoder_layers)
         )
-        self.bias = ScoreBias(config, bidirectional=False)
+        self.bias = ScoreBias(config.positions, n_heads=config.n_heads, bidirectional=False)
         self.norm = _final_norm(config)
 
     def forward(
@@ -105,6 +82,7 @@ class Decoder(nn.Module):
         *,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        positions: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
         """Decode target vectors, against a memory if the layers have a cross-attention.
@@ -115,6 +93,9 @@ class Decoder(nn.Module):
             mask: over target keys, broadcastable to ``(B, H, T, cached + T)``; padding,
                 say. Causality is added to it here, in training and evaluation alike.
             memory_mask: over source keys, broadcastable to ``(B, H, T, S)``.
+            positions: integers ``(B, T)``, where each token stands, if rows differ: for example
+                because they are padded on the left or hold several texts. The mask hides what does
+                not belong to the text. With a cache, in every call or in none.
             cache: keys and values of the positions before; grows by ``T``.
 
         Returns:
@@ -122,23 +103,44 @@ class Decoder(nn.Module):
 
         Raises:
             TypeError, ValueError: a mask that is not bool, shapes that do not fit, a cache of
-                another number of layers, a memory that is missing or of no use.
+                another number of layers, a memory that is missing, or given without a
+                cross-attention.
         """
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
         if cache is not None:
             self._check_cache(x, cache)
         b, t, _ = x.shape
-        s = t + (cache.length if cache else 0)
+        s = t if cache is None else t + cache.length
         if mask is not None:
             check_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
-        if t > 1:  # one new position may see all there is
-            causal = causal_mask(t, s, device=x.device)
-            mask = causal if mask is None else mask & causal
-        bias = self.bias(x, s)
+        positions = self._key_positions(x, positions, cache)  # (B, s) or None
+        bias = self.bias(x, s, positions)
+        causal = mask is None and bias is None and s == t  # then no mask need be made
+        if t > 1 and not causal:  # a single position is the last: it may see every key
+            mask = with_causality(mask, t, s, x.device)
         for i, layer in enumerate(self.layers):
-            own = cache.layers[i] if cache else None
-            x = layer(x, memory, mask=mask, bias=bias, memory_mask=memory_mask, cache=own)
+            x = layer(
+                x,
+                memory,
+                mask=mask,
+                bias=bias,
+                memory_mask=memory_mask,
+                causal=causal,
+                positions=positions,
+                cache=None if cache is None else cache.layers[i],
+            )
         return self.norm(x)
+
+    def _key_positions(
+        self, x: Tensor, positions: Tensor | None, cache: KVCache | None
+    ) -> Tensor | None:
+        """The positions of all keys, those of the new ones last, if rows differ."""
+        if positions is None:
+            if cache is not None and cache.positions is not None:
+                raise ValueError("positions must be given, as for what the cache holds; got None")
+            return None
+        check_positions(positions, x.size(0), x.size(1), like=x)
+        return positions if cache is None else cache.append_positions(positions)
 
     def _check_cache(self, x: Tensor, cache: KVCache) -> None:
         check_type("cache", cache, KVCache)

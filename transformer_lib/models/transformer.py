@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from transformer_lib.arguments import check_index, check_same_batch, check_tokens, check_type
-from transformer_lib.cache import KVCache
+from transformer_lib.cache import KVCache, is_every_row
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.masks import padding_mask
@@ -24,15 +25,34 @@ class DecoderState:
     memory: Tensor | None = None  # (B / share, S, d_model)
     memory_mask: Tensor | None = None  # (B / share, 1, 1, S)
     share: int = 1  # that many rows, one after the other, read the same memory: beams of a sentence
+    mask: Tensor | None = None  # bool (B, 1, 1, length), False at padding before a prompt
+    lengths: Tensor | None = None  # integers (B,), tokens so far of each row, if rows differ
 
     @property
     def rows(self) -> int | None:
         """Size of the batch; None before a text without a source has begun."""
+        if self.lengths is not None:
+            return len(self.lengths)
         return self.cache.rows if self.memory is None else self.memory.size(0) * self.share
+
+    @property
+    def positions(self) -> Tensor | None:
+        """Where the next token of each row stands, integers ``(B, 1)``, if rows differ."""
+        return None if self.lengths is None else self.lengths[:, None]
+
+    def grow(self) -> None:
+        """Make room for one more token in each row."""
+        if self.mask is not None and self.lengths is not None:
+            one = self.mask.new_ones(len(self.mask), 1, 1, 1)
+            self.mask = torch.cat((self.mask, one), dim=-1)  # (B, 1, 1, length + 1)
+            self.lengths = self.lengths + 1
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
         check_index("index", index, self.rows, like=self.memory)
+        if self.mask is not None and self.lengths is not None:
+            self.mask = self.mask.index_select(0, index)
+            self.lengths = self.lengths.index_select(0, index)
         if self.memory is None or self.memory_mask is None:
             return self.cache.reorder(index)
         # Beams swap parents within their sentence, and all of them read from it: it may stay.
@@ -41,6 +61,8 @@ class DecoderState:
         even = bool((counts == counts[:1]).all())
         kept, self.share = (kept, len(index) // max(1, len(kept))) if even else (read, 1)
         self.cache.reorder(index, kept)
+        if is_every_row(kept, len(self.memory)):
+            return
         self.memory = self.memory.index_select(0, kept)
         self.memory_mask = self.memory_mask.index_select(0, kept)
 
@@ -132,8 +154,10 @@ def embed_step(
 ) -> Tensor:
     """The newest token of every row, ``(B,)``, as ``(B, 1, d_model)`` at its position."""
     check_type("state", state, DecoderState)
-    if (state.memory is not None) is not crossing:
-        has = "with" if state.memory is not None else "without"
-        raise ValueError(f"state must come from this model's start, got one {has} a memory")
+    if crossing and state.memory is None:
+        raise ValueError("state must come from this model's start, got one without a memory")
+    if not crossing and state.memory is not None:
+        raise ValueError("state must come from this model's start, got one with a memory")
     check_tokens(tokens, state.rows)
-    return embedding(tokens[:, None], offset=state.cache.length, name="tokens")
+    offset, positions = state.cache.length, state.positions
+    return embedding(tokens[:, None], offset=offset, positions=positions, name="tokens")

@@ -1,4 +1,4 @@
-"""Positions: what tells attention, which is blind to order, where a token stands.
+"""Positions: attention is blind to order, so something must say where a token stands.
 
 An address added to each vector (sinusoidal, learned), a turn of queries and keys
 (rotary), or something that depends on how far a key is from the query: learned

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count
-from transformer_lib.positions.common import Waves, check_span
+from transformer_lib.positions.common import ExactTable, rows_of
 
 __all__ = ["LearnedPositions", "SinusoidalPositions"]
 
 
-class SinusoidalPositions(Waves):
+class SinusoidalPositions(ExactTable):
     r"""Add a fixed address, a vector of waves, to every token's vector.
 
     .. math::
@@ -43,25 +43,33 @@ class SinusoidalPositions(Waves):
     def __init__(self, *, d_model: int, max_len: int, base: float = 10_000.0) -> None:
         super().__init__("d_model", d_model, max_len, base)
         self.d_model = d_model
+        self._keep_table()
 
-    def _arrange(self, sin: Tensor, cos: Tensor) -> Tensor:
-        return torch.stack((sin, cos), dim=-1).flatten(1)  # (max_len, d_model)
+    def make_table(self) -> Tensor:
+        """Waves side by side, a sine and a cosine of each: ``(max_len, d_model)``."""
+        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
+        even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device="cpu")  # 2i
+        angle = position[:, None] / self.base ** (even / self.d_model)  # (max_len, d_model / 2)
+        return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """Add the addresses of positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: ``(B, T, d_model)``.
             offset: position of the first token; with a cache, how many came before.
+            positions: integers ``(B, T)``, where each token stands, if rows differ;
+                ``offset`` then does not count.
 
         Returns:
             ``(B, T, d_model)``, in ``x``'s dtype.
 
         Raises:
-            TypeError: an ``x`` that is not floating, an ``offset`` that is no integer.
+            TypeError: an ``x`` that is not floating, an ``offset`` or ``positions`` that are not
+                integers.
             ValueError: a width other than ``d_model``, a position at or past ``max_len``.
         """
-        return _add(x, self.table, offset)
+        return _add(x, self.table, offset, positions)
 
 
 class LearnedPositions(nn.Module):
@@ -70,8 +78,8 @@ class LearnedPositions(nn.Module):
     .. math:: y_{pos} = x_{pos} + W_{pos}
 
     There is no row, and so no address, past ``max_len``. Rows start as small as in
-    the GPT paper, N(0, 0.02): at first a vector says which word it is, and training
-    decides how loudly it says where.
+    the GPT paper, N(0, 0.02): at first a vector says little more than which word it is, and
+    training decides how much the position counts.
 
     Args:
         d_model: width of the vectors.
@@ -104,21 +112,20 @@ class LearnedPositions(nn.Module):
         """Draw the addresses small, N(0, 0.02)."""
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """Add the addresses of positions ``offset`` to ``offset + T - 1``.
 
         Args, returns and errors: as :meth:`SinusoidalPositions.forward`.
         """
-        return _add(x, self.table, offset)
+        return _add(x, self.table, offset, positions)
 
 
-def _add(x: Tensor, table: Tensor, offset: int) -> Tensor:
-    max_len, d_model = table.shape
+def _add(x: Tensor, table: Tensor, offset: int, positions: Tensor | None) -> Tensor:
+    d_model = table.size(1)
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"x must be floating point, got {x.dtype}")
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x must have shape (B, T, {d_model}), got {tuple(x.shape)}")
-    end = check_span(offset, x.size(1), max_len)
-    return x + table[offset:end].to(x)
+    return x + rows_of(table, x, x.size(1), offset, positions).to(x)  # (B, T, d_model)

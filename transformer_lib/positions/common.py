@@ -1,4 +1,4 @@
-"""What several position schemes share: fixed waves, spans of positions, distances."""
+"""What several position schemes share: exact tables, spans of positions, distances."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_lengths, check_number
+from transformer_lib.tensors import check_positions
 
-__all__ = ["Waves", "check_heads", "check_span", "distances"]
+__all__ = ["ExactTable", "check_heads", "check_span", "distances", "rows_of"]
 
 
-class Waves(nn.Module):
+class ExactTable(nn.Module):
     """A table of sines and cosines that stays exact in a model that does not.
 
     The table is computed and kept in float32 whatever the model's precision: bfloat16
@@ -28,29 +29,31 @@ class Waves(nn.Module):
             raise ValueError(f"{name} must be even, got {width}")
         check_count("max_len", max_len)
         check_number("base", base, 1)
-        self.width, self.max_len, self.base = width, max_len, base
-        self.register_buffer("table", self._exact(), persistent=False)
+        self.max_len, self.base, self._width = max_len, base, width
 
-    def _arrange(self, sin: Tensor, cos: Tensor) -> Tensor:
-        """Make the table of ``(max_len, width / 2)`` sines and cosines."""
+    def make_table(self) -> Tensor:
+        """The table in float64, on the CPU: other devices may not know float64."""
         raise NotImplementedError
 
-    def _exact(self) -> Tensor:
-        # On the CPU: other devices may know no float64, and then the last bits differ.
-        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
-        even = torch.arange(0, self.width, 2, dtype=torch.float64, device="cpu")
-        angle = position[:, None] / self.base ** (even / self.width)  # (max_len, width / 2)
-        return self._arrange(angle.sin(), angle.cos()).float()
+    def _keep_table(self) -> None:
+        counted = torch.get_default_device().type == "meta"
+        table = self._table_on("meta" if counted else "cpu")
+        self.register_buffer("table", table, persistent=False)
+
+    def _table_on(self, device: torch.device | str) -> Tensor:
+        if torch.device(device).type == "meta":  # a model to count, or to be filled later
+            return torch.empty(self.max_len, self._width, device=device)
+        return self.make_table().float().to(device)
 
     def _apply(self, fn, recurse: bool = True):
         # model.half() casts buffers and model.to_empty() empties them; this one stays as it is.
         super()._apply(fn, recurse)
-        self.table = self._exact().to(self.table.device)
+        self.table = self._table_on(self.table.device)
         return self
 
 
-def check_span(offset: Any, length: int, max_len: int) -> int:
-    """The position after the last of ``length`` that begin at ``offset``.
+def check_span(offset: Any, length: int, max_len: int) -> None:
+    """Raise unless ``length`` positions from ``offset`` on are below ``max_len``.
 
     Raises:
         TypeError: an offset that is no integer.
@@ -62,7 +65,20 @@ def check_span(offset: Any, length: int, max_len: int) -> int:
             f"x of length {offset + length} is longer than max_len ({max_len})"
             + (f": {length} positions from offset {offset} on" if offset else "")
         )
-    return offset + length
+
+
+def rows_of(table: Tensor, x: Tensor, length: int, offset: int, positions: Tensor | None) -> Tensor:
+    """The table's rows for ``length`` tokens: ``(length, width)``, or ``(B, length, width)``.
+
+    They begin at row ``offset``, the same in each row of the batch, unless ``positions``, integers
+    ``(B, length)``, say where each token stands. Raises as :func:`check_span`, or a TypeError or
+    ValueError for positions that do not fit ``x``, whose first dimension is ``B``.
+    """
+    if positions is None:
+        check_span(offset, length, len(table))
+        return table[offset : offset + length]
+    check_positions(positions, len(x), length, like=x, end=len(table))
+    return table[positions]
 
 
 def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
@@ -80,11 +96,15 @@ def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
         raise ValueError(f"{name} must have shape (B, H, T, {last}), got {tuple(x.shape)}")
 
 
-def distances(t: int, s: int, device: Any = None) -> Tensor:
+def distances(t: int, s: int, device: Any = None, positions: Tensor | None = None) -> Tensor:
     """How far to the right of query ``i`` key ``j`` stands: ``j - i``, integers ``(t, s)``.
 
     The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
+    With the ``positions`` of the keys, integers ``(B, s)``, each row has its own: ``(B, t, s)``.
     """
     check_lengths(t, s, device)
-    positions = torch.arange(s, device=device)
-    return positions - positions[s - t :, None]
+    if positions is None:
+        positions = torch.arange(s, device=device)
+    else:
+        check_positions(positions, None, s, of="s")
+    return positions[..., None, :] - positions[..., s - t :, None]

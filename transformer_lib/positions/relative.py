@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_lengths, check_type
 from transformer_lib.positions.common import check_heads, distances
+from transformer_lib.tensors import check_positions
 
 __all__ = ["RelativePositionBias", "RelativePositions"]
 
@@ -22,9 +23,8 @@ class RelativePositions(nn.Module):
         r(i,j) = \min(\max(j - i, -k), k)
 
     The two terms that hold an ``a`` are computed here, from ``2k + 1`` products per query:
-    no vector is ever written down for a pair of positions. All heads share the vectors.
-    They start small, N(0, 0.02), so that attention begins with content and learns what
-    distance adds.
+    no vector is stored for a pair of positions. All heads share the vectors. They start small, N(0,
+    0.02), so that attention begins with content and learns what distance adds.
 
     Args:
         d_head: width of one head.
@@ -58,12 +58,13 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.key, std=0.02)
         nn.init.normal_(self.value, std=0.02)
 
-    def scores(self, query: Tensor, s: int) -> Tensor:
+    def scores(self, query: Tensor, s: int, positions: Tensor | None = None) -> Tensor:
         r"""What distance adds to the scores, before they are scaled: :math:`q_i \cdot a^K`.
 
         Args:
             query: ``(B, H, T, d_head)``, the last ``T`` of ``s`` positions.
             s: number of keys.
+            positions: integers ``(B, s)``, where each key stands, if rows differ.
 
         Returns:
             ``(B, H, T, s)``, in the query's dtype.
@@ -76,15 +77,16 @@ class RelativePositions(nn.Module):
         check_count("s", s, least=0)
         if s < query.size(2):
             raise ValueError(f"s ({s}) must be at least the length of query ({query.size(2)})")
-        index = self._row(query.size(2), s, query.device)
+        index = self._row(query, s, positions, "query and s")  # (B, H, T, s)
         products = _wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
-        return products.gather(-1, index.expand(*query.shape[:2], -1, -1)).to(query.dtype)
+        return products.gather(-1, index).to(query.dtype)
 
-    def mix(self, weights: Tensor) -> Tensor:
+    def mix(self, weights: Tensor, positions: Tensor | None = None) -> Tensor:
         r"""What distance adds to the output: :math:`\sum_j w_{ij} a^V`.
 
         Args:
             weights: ``(B, H, T, S)``, of queries that are the last ``T`` of ``S`` positions.
+            positions: integers ``(B, S)``, where each key stands, if rows differ.
 
         Returns:
             ``(B, H, T, d_head)``, in the weights' dtype.
@@ -97,14 +99,19 @@ class RelativePositions(nn.Module):
         t, s = weights.shape[2:]
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
-        index = self._row(t, s, weights.device)
+        index = self._row(weights, s, positions, "weights")  # (B, H, T, S)
         sums = _wide(weights.new_zeros(*weights.shape[:3], self.value.size(0)))  # (B, H, T, 2k + 1)
-        sums = sums.scatter_add(-1, index.expand_as(weights), _wide(weights))
+        sums = sums.scatter_add(-1, index, _wide(weights))
         return sums.to(weights.dtype) @ self.value.to(weights)
 
-    def _row(self, t: int, s: int, device: torch.device) -> Tensor:
+    def _row(self, x: Tensor, s: int, positions: Tensor | None, of: str) -> Tensor:
+        """The vector's number for each query of ``x``, ``(B, H, T, ...)``, and key."""
+        b, h, t, _ = x.shape
+        if positions is not None:
+            check_positions(positions, b, s, like=x, of=of)
         k = self.max_distance
-        return distances(t, s, device).clamp(-k, k) + k
+        row = distances(t, s, x.device, positions).clamp(-k, k) + k  # (T, s), or (B, T, s)
+        return row.unsqueeze(-3).expand(b, h, t, s)
 
 
 class RelativePositionBias(nn.Module):
@@ -112,15 +119,15 @@ class RelativePositionBias(nn.Module):
 
     .. math:: e_{ij} = q_i \cdot k_j + b_{h,\,\mathrm{bucket}(j - i)}
 
-    Half of a direction's buckets hold one distance each; the other half grow
-    logarithmically up to ``max_distance``, and the last holds all that is beyond.
-    Looking both ways, keys before and after the query have half of the buckets each;
-    otherwise keys after the query count as distance 0, for a causal mask to hide. The
-    numbers start small, N(0, 0.02), so that attention begins with content.
+    In each direction, half of the buckets hold one distance each. The other half hold ranges that
+    grow logarithmically up to ``max_distance``; the last one holds all longer distances, too. If
+    ``bidirectional``, keys before and keys after the query have half of the buckets each. If not,
+    keys after the query count as distance 0; a causal mask hides them. The numbers start small,
+    N(0, 0.02), so that attention begins with content.
 
     Args:
         n_heads: number of heads.
-        bidirectional: tell keys after the query apart too, as an encoder must.
+        bidirectional: whether keys after the query have buckets of their own, as an encoder needs.
         n_buckets: number of buckets; even if ``bidirectional``.
         max_distance: from here on, all distances share the last bucket.
 
@@ -185,20 +192,24 @@ class RelativePositionBias(nn.Module):
         far = (exact + (ratio * (n - exact)).long()).clamp(max=n - 1)
         return after + torch.where(distance < exact, distance, far)
 
-    def forward(self, t: int, s: int) -> Tensor:
+    def forward(self, t: int, s: int, positions: Tensor | None = None) -> Tensor:
         """What to add to the scores of ``t`` queries, the last of ``s`` positions.
 
         Args:
             t: number of queries.
             s: number of keys.
+            positions: integers ``(B, s)``, where each key stands, if rows differ.
 
         Returns:
-            ``(n_heads, t, s)``, float32 or wider.
+            ``(n_heads, t, s)``, float32 or wider; ``(B, n_heads, t, s)`` with positions.
 
         Raises:
             TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
         """
         check_lengths(t, s)
+        if positions is not None:
+            bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
+            return _wide(self.table)[bucket].permute(0, 3, 1, 2)
         every = torch.arange(1 - s, max(s, 1), device=self.table.device)  # -(s - 1) to s - 1
         bias = _wide(self.table)[self.bucket(every)].T  # (n_heads, 2s - 1)
         # Row i of the matrix is the window of s distances that ends with that of the last key.

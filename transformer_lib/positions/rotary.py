@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.positions.common import Waves, check_heads, check_span
+from transformer_lib.positions.common import ExactTable, check_heads, rows_of
 
 __all__ = ["RotaryPositions"]
 
 
-class RotaryPositions(Waves):
+class RotaryPositions(ExactTable):
     r"""Turn pairs of features of a query or key by angles proportional to its position.
 
     .. math::
@@ -20,16 +20,16 @@ class RotaryPositions(Waves):
         \begin{pmatrix} x_i \\ x_{i+d/2} \end{pmatrix}, \quad
         \theta_i = 10000^{-2i/d}
 
-    Turning both by the same angle leaves a dot product as it was, so that of a query
-    and a key depends on their positions only by the difference.
+    Turning two vectors by the same angle leaves their dot product as it was. So the dot product of
+    a query and a key depends on the difference of their positions alone.
 
     **Half-split pairs:** feature ``i`` of the first half turns with feature ``i`` of the
-    second, as in Llama and GPT-NeoX. The RoFormer paper interleaves, and pairs ``2i``
-    with ``2i + 1``. Both are equally good, as they differ by a fixed order of the
-    features; but weights trained with one need their query and key rows reordered for
-    the other.
+    second, as in GPT-NeoX and in Hugging Face's Llama. The RoFormer paper and Llama's own files
+    interleave, and pair ``2i`` with ``2i + 1``. Both are equally good, as they differ by a fixed
+    order of the features; but weights trained with one need their query and key rows reordered
+    for the other.
 
-    The ``table`` of cosines and sines, ``(2, max_len, d_head / 2)``, stays float32 in a
+    The ``table`` of cosines, then sines, ``(max_len, d_head)``, stays float32 in a
     model of any precision, and so do the products.
 
     Args:
@@ -55,28 +55,38 @@ class RotaryPositions(Waves):
     def __init__(self, *, d_head: int, max_len: int, base: float = 10_000.0) -> None:
         super().__init__("d_head", d_head, max_len, base)
         self.d_head = d_head
+        self._keep_table()
 
-    def _arrange(self, sin: Tensor, cos: Tensor) -> Tensor:
-        return torch.stack((cos, sin))
+    def make_table(self) -> Tensor:
+        """Cosines and sines of the angle of each pair at each position: ``(max_len, d_head)``."""
+        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
+        even = torch.arange(0, self.d_head, 2, dtype=torch.float64, device="cpu")  # 2i
+        angle = position[:, None] / self.base ** (even / self.d_head)  # (max_len, d_head / 2)
+        return torch.cat((angle.cos(), angle.sin()), dim=-1)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """Turn the vectors at positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: queries or keys, ``(B, H, T, d_head)``.
             offset: position of the first; with a cache, how many came before.
+            positions: integers ``(B, T)``, where each stands, if rows differ; ``offset``
+                then does not count.
 
         Returns:
             ``(B, H, T, d_head)``, in ``x``'s dtype.
 
         Raises:
-            TypeError: an ``x`` that is not floating, an ``offset`` that is no integer.
+            TypeError: an ``x`` that is not floating, an ``offset`` or ``positions`` that are not
+                integers.
             ValueError: a width other than ``d_head``, a position at or past ``max_len``.
         """
         check_heads("x", x, str(self.d_head), self.d_head)
-        end = check_span(offset, x.size(2), self.max_len)
-        cos, sin = self.table[:, offset:end].to(x.device)  # (T, d_head / 2)
-        first, second = x.chunk(2, dim=-1)
+        rows = rows_of(self.table.to(x.device), x, x.size(2), offset, positions)
+        if positions is not None:
+            rows = rows[:, None]  # (B, 1, T, d_head): the same for all heads
+        cos, sin = rows.chunk(2, dim=-1)  # (T, d_head / 2), or (B, 1, T, d_head / 2)
+        first, second = x.chunk(2, dim=-1)  # (B, H, T, d_head / 2)
         # In half precision the products are float32, as the table is: round once, at the end.
         turned = torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
         return turned.to(x.dtype)

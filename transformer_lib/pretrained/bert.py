@@ -24,12 +24,12 @@ _log = logging.getLogger(__name__)
 def from_bert(peer: Any) -> EncoderOnly:
     """Our encoder with the weights of a BERT, copied.
 
-    Give it no ``attention_mask``: it hides the tokens that are ``pad_id``. What the peer lacks
-    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is drawn afresh
-    in ours, to be trained, and a warning is logged. The head for the next sentence is left out.
+    Give ours no ``attention_mask``: it hides the tokens that are ``pad_id``. What the peer lacks
+    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is drawn afresh in
+    ours, to be trained, and a warning is logged. The head for the next sentence is left out.
 
-    An encoder begins and ends nothing, and BERT's config does not name its [CLS] and [SEP]:
-    ``bos_id`` and ``eos_id`` of ours are numbers that nobody reads.
+    An encoder writes no text, and BERT's config does not name its [CLS] and [SEP]. So the
+    ``bos_id`` and ``eos_id`` of ours have no effect.
 
     Args:
         peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.
@@ -83,7 +83,8 @@ def from_bert(peer: Any) -> EncoderOnly:
         bos_id=pad_id,
         eos_id=(pad_id + 1) % theirs.vocab_size,
     )
-    ours: Any = EncoderOnly(config).to(words)
+    with words.device:
+        ours: Any = EncoderOnly(config).to(words)
     copy_tensor(ours.embedding.weight, words)
     copy_tensor(ours.embedding.types.weight, body.embeddings.token_type_embeddings.weight)
     copy_tensor(ours.embedding.positions.table, body.embeddings.position_embeddings.weight)

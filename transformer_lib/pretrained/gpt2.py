@@ -11,8 +11,10 @@ from transformer_lib.pretrained.peers import (
     check_class,
     copy,
     copy_tensor,
+    filler_id,
     require,
     token_id,
+    unfilled,
 )
 
 __all__ = ["from_gpt2"]
@@ -23,13 +25,13 @@ def from_gpt2(peer: Any) -> DecoderOnly:
 
     GPT-2 keeps its matrices the other way round, inputs in rows; they are transposed here.
 
-    It begins and ends a text with one and the same token, and has none for padding. Ours
-    needs a number to fill up short rows with: the peer's, if it has one of its own, else 0 (1
-    where a text ends with 0). That token stays a word like any other: a decoder masks nothing.
-    But leave rows that were filled with it out of a loss by their lengths, not by their ids.
+    GPT-2 begins and ends a text with the same token, and has none for padding. Ours needs a number
+    to fill up short rows with: the peer's, if it has one of its own, else 0 (1 where a text ends
+    with 0). That token stays a word like any other: a decoder masks nothing. But when a loss has to
+    leave out the filled places, find them by the lengths of the rows, not by their ids.
 
-    Ours drops as much from the embeddings as from the rest of the residual stream, where GPT-2 has
-    a setting for each.
+    Ours has one dropout for the embeddings and the rest of the residual stream, where GPT-2 has a
+    setting for each.
 
     Args:
         peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then reads its
@@ -62,9 +64,7 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
     )
-    eos_id, pad_id = token_id(theirs, "eos_token_id"), theirs.pad_token_id
-    if pad_id is None or pad_id == eos_id:
-        pad_id = 1 if eos_id == 0 else 0
+    eos_id = token_id(theirs, "eos_token_id")
     words, head = body.wte.weight, getattr(peer, "lm_head", body.wte).weight
     config = ModelConfig(
         vocab_size=theirs.vocab_size,
@@ -81,11 +81,11 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         activation=activation(theirs, "activation_function"),
         tie_embeddings=head is words,
         scale_embeddings=False,
-        pad_id=pad_id,
+        pad_id=filler_id(theirs, eos_id),
         bos_id=token_id(theirs, "bos_token_id"),
         eos_id=eos_id,
     )
-    ours: Any = DecoderOnly(config).to(words)
+    ours = unfilled(DecoderOnly, config, words)
     copy_tensor(ours.embedding.weight, words)
     copy_tensor(ours.embedding.positions.table, body.wpe.weight)
     if not config.tie_embeddings:

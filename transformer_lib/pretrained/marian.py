@@ -29,16 +29,16 @@ def from_marian(peer: Any) -> Transformer:
 
     Both add the same waves to their embeddings, in another order: Marian all sines and then
     all cosines, ours each sine beside its cosine. Nothing has to be computed differently for
-    that. Where a feature stands in the vector is a name, and to a model all names are alike:
-    let a permutation :math:`P` rename the features of what flows through the model, from
-    :math:`x` to :math:`P x`. A matrix that reads the stream then becomes :math:`W P^\top`, one
-    that writes to it :math:`P W`, and a norm, whose mean and variance know no order, has its
-    scale and shift renamed. Since :math:`P^\top P = I`, all that is computed inside the layers,
-    and every logit, stays what it was.
+    that. The features of a vector may stand in any order, as long as the whole model uses the same
+    one. Let a permutation :math:`P` reorder the features of what flows through the model, from
+    :math:`x` to :math:`P x`. Then a matrix that reads the stream becomes :math:`W P^\top`, and a
+    matrix that writes to it becomes :math:`P W`. A norm has its scale and shift reordered; its mean
+    and variance do not depend on the order. Since :math:`P^\top P = I`, all that is computed inside
+    the layers, and every logit, stays what it was.
 
-    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. That
-    token has no business in the output, and the peer's settings for generation may ban it (and
-    force an end at the greatest length). Such settings are not copied; a bias of minus infinity,
+    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. That token
+    should never be generated, and the peer's settings for generation may ban it (and force an end
+    at the greatest length). Such settings are not copied; a bias of minus infinity,
     ``model.embedding.bias[model.config.pad_id] = -torch.inf`` under ``torch.no_grad()``, bans a
     token.
 

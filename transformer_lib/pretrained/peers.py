@@ -11,7 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["activation", "check_class", "copy", "copy_tensor", "require", "token_id"]
+__all__ = [
+    "activation",
+    "check_class",
+    "copy",
+    "copy_tensor",
+    "filler_id",
+    "require",
+    "token_id",
+    "unfilled",
+]
 
 # The peers' names on the left; "gelu_new" is the approximation by tanh, written out.
 _ACTIVATIONS = {
@@ -50,17 +59,40 @@ def activation(config: Any, name: str) -> str:
 
 
 def token_id(config: Any, name: str) -> int:
-    """The id that the peer's config has under ``name``, checked: there may be none, or several."""
+    """The id that the peer's config has under ``name``, the first of several. There may be none."""
     value = getattr(config, name)
+    if isinstance(value, list) and value:
+        value = value[0]
     if not isinstance(value, int) or not 0 <= value < config.vocab_size:
         raise ValueError(f"peer's {name} must be in [0, {config.vocab_size}), got {value!r}")
     return value
 
 
+def filler_id(config: Any, eos_id: int) -> int:
+    """A number to fill short rows with: the peer's padding, if it has one, else 0 (1 after 0)."""
+    pad_id = config.pad_token_id
+    if pad_id is None or pad_id == eos_id:
+        return 1 if eos_id == 0 else 0
+    return pad_id
+
+
+def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
+    """A model in the dtype and on the device of ``like``, whose weights are still to be copied.
+
+    To draw billions of numbers, only to overwrite them, would take minutes.
+    """
+    with torch.device("meta"):
+        model = kind(config)
+    return model.to(like.dtype).to_empty(device=like.device)
+
+
 def copy(mine: Any, theirs: Any) -> None:
-    """Copy weight and bias of one module into another of the same shape."""
+    """Copy weight and bias of one module into another of the same shape. Both may lack a bias."""
     copy_tensor(mine.weight, theirs.weight)
-    copy_tensor(mine.bias, theirs.bias)
+    if (mine.bias is None) != (theirs.bias is None):
+        raise ValueError("peer's layers must have the biases that its config says, and no others")
+    if mine.bias is not None:
+        copy_tensor(mine.bias, theirs.bias)
 
 
 @torch.no_grad()

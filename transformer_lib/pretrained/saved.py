@@ -1,7 +1,7 @@
 """Our own models in a folder: ``model.safetensors`` and ``config.json``.
 
 The format of the weights is plain numbers with names and shapes, and that of the config is JSON:
-to load them runs no code that they bring along.
+loading them runs no code from the files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
     """Save a model of this library, so that :func:`from_pretrained` gives it back.
 
     Both files are on the disk before either takes its name, and ``config.json`` holds the
-    checksum of its weights: no reader takes half of an older save for a whole one.
+    checksum of its weights: a reader never mistakes parts of two saves for one.
 
     Args:
         model: a model of this library, bare: the ``module`` in a ``DistributedDataParallel``.

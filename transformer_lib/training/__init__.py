@@ -5,7 +5,7 @@ from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import local_device
 from transformer_lib.training.evaluation import evaluate
-from transformer_lib.training.losses import Loss, cross_entropy
+from transformer_lib.training.losses import Loss, cross_entropy, r_drop
 from transformer_lib.training.records import History
 from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
 from transformer_lib.training.trainer import fit
@@ -22,5 +22,6 @@ __all__ = [
     "linear_cooldown",
     "load_checkpoint",
     "local_device",
+    "r_drop",
     "save_checkpoint",
 ]

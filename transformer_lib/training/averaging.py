@@ -19,8 +19,8 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
 
     .. math:: \bar\theta = \frac{1}{n} \sum_{i=1}^{n} \theta_i
 
-    Summed in float64, returned in the checkpoints' precision. What is no floating-point tensor,
-    such as a count, is taken from the last one.
+    Summed in float64, returned in the checkpoints' precision. Anything that is not a floating-point
+    tensor, such as a count, is taken from the last one.
 
     Args:
         paths: files that :func:`~transformer_lib.training.trainer.fit` wrote: ``step-….pt`` (with

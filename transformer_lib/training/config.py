@@ -13,11 +13,12 @@ __all__ = ["TrainConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. The defaults are the paper's, and clipping.
+    """How to train. The defaults are the paper's; clipping is added.
 
     Args:
         max_steps: updates of the parameters in all.
-        epochs: passes over the data in all. With both, whichever ends first; one is needed.
+        epochs: passes over the data in all. At least one of the two is needed; with both, the run
+            ends at the first.
         patience: end, too, after so many validations in a row without a new lowest loss; None
             never does.
         warmup: steps of rising learning rate.
@@ -27,6 +28,8 @@ class TrainConfig:
         betas: Adam's decay rates of the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
+        r_drop: α of :func:`~transformer_lib.training.losses.r_drop`, which takes each batch twice,
+            with different dropout; None takes it once.
         clip_norm: gradients longer than this, all taken together, are shortened to it; None
             leaves them.
         accumulate: batches per update, in each of the processes if there are several.
@@ -64,6 +67,7 @@ class TrainConfig:
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
     label_smoothing: float = 0.1
+    r_drop: float | None = None
     clip_norm: float | None = 1.0
     accumulate: int = 1
     seed: int = 0
@@ -81,10 +85,10 @@ class TrainConfig:
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
         optional = {field.name for field in fields(self) if field.default is None}
-        for name in ("peak_lr", "clip_norm", "eps"):
+        for name in ("peak_lr", "clip_norm", "r_drop", "eps"):
             if name != "eps" and getattr(self, name) is None:
                 continue
-            check_number(name, getattr(self, name), 0, closed=False)
+            check_number(name, getattr(self, name), 0, ends="()")
         for name in _COUNTS:
             if name not in optional or getattr(self, name) is not None:
                 check_count(name, getattr(self, name))

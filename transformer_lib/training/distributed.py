@@ -22,7 +22,7 @@ __all__ = ["Ranks", "join", "local_device", "parts", "share", "whole", "whole_mo
 
 
 def local_device(device: str = "auto") -> torch.device:
-    """The device of this process: under ``torchrun``, each on a machine takes a GPU of its own.
+    """The device of this process: under ``torchrun``, each process on a machine takes its own GPU.
 
     Args:
         device: ``"auto"`` is the GPU if there is one; else a name such as ``"cpu"``.

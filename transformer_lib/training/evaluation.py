@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
 
+from transformer_lib.arguments import check_type
 from transformer_lib.training.losses import check_pad_id, cross_entropy
 from transformer_lib.training.state import Batches, check_batch
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "modes_kept"]
+
+
+@contextmanager
+def modes_kept(model: nn.Module) -> Iterator[None]:
+    """After the block, each module is in training or evaluation mode as it was before."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 @torch.no_grad()
@@ -29,19 +43,17 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
         share of tokens that were the model's first choice.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument of the wrong type.
         ValueError: there was no token to predict.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_type("model", model, nn.Module)
     if not callable(getattr(batches, "epoch", None)):
         raise TypeError(f"batches must have epoch(), got {type(batches).__name__}")
     check_pad_id(pad_id)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     loss, right, count = 0.0, 0, 0
-    was_training = model.training
-    model.eval()
-    try:
+    with modes_kept(model):
+        model.eval()
         for batch in batches.epoch(0):
             check_batch(model, batch)
             count += int((batch[-1] != pad_id).sum())
@@ -49,8 +61,6 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
             logits = model(*inputs).float()
             loss += cross_entropy(logits, labels, pad_id=pad_id).total.item()
             right += ((logits.argmax(-1) == labels) & (labels != pad_id)).sum().item()
-    finally:
-        model.train(was_training)
     if count == 0:
         raise ValueError("batches must hold at least one token that is not padding")
     mean = loss / count

@@ -14,8 +14,8 @@ def inverse_sqrt_schedule(
 
     .. math:: d_\text{model}^{-1/2} \cdot \min(step^{-1/2},\; step \cdot warmup^{-3/2})
 
-    The highest value, at ``step == warmup``, is ``(d_model * warmup) ** -0.5``. A ``peak``
-    in its place keeps the shape and sets that value.
+    The highest value, at ``step == warmup``, is ``(d_model * warmup) ** -0.5``. If ``peak`` is
+    given, the curve keeps its shape and has this highest value.
 
     Args:
         step: the step about to be taken; the first is 1.
@@ -47,7 +47,7 @@ def inverse_sqrt_schedule(
         check_count("d_model", d_model)
         scale = d_model**-0.5
     elif peak is not None and d_model is None:
-        check_number("peak", peak, 0, closed=False)
+        check_number("peak", peak, 0, ends="()")
         scale = peak * warmup**0.5
     else:
         raise ValueError(f"give either d_model or peak, got d_model={d_model} and peak={peak}")
@@ -60,7 +60,7 @@ def linear_cooldown(left: int, *, cooldown: int) -> float:
     .. math:: \min\left(1,\; \frac{left}{cooldown + 1}\right)
 
     Multiplied with a schedule that does not know when the run ends, it makes that schedule end
-    near 0. The run may be carried on to its last ``cooldown`` steps and only then be told.
+    near 0. So the length of a run may be decided as late as ``cooldown`` steps before its end.
 
     Args:
         left: steps still to come, with the one about to be taken; in the last step 1.

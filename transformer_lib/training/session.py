@@ -1,4 +1,4 @@
-"""A run in progress: what it does between two steps, and how it is put down and taken up."""
+"""A run in progress: its steps, its records, and how it is saved and resumed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.training.config import TrainConfig
-from transformer_lib.training.distributed import join, parts, whole, whole_model
+from transformer_lib.training.distributed import parts, whole, whole_model
+from transformer_lib.training.evaluation import modes_kept
 from transformer_lib.training.folder import Folder
 from transformer_lib.training.records import RunLog
 from transformer_lib.training.state import (
@@ -37,46 +37,51 @@ class Session:
     """A model, its optimizer and its progress, and what is done with them.
 
     Of several ranks, all call every method, except where it says otherwise.
+
+    Args:
+        model, batches, config: as :func:`~transformer_lib.training.trainer.fit` takes them.
+        folder: of the run. Nobody else writes there.
+        resume: go on from the folder's checkpoint, or begin anew, as ``fit`` does.
     """
 
     def __init__(
-        self, model: nn.Module, batches: Batches, config: TrainConfig, directory: Path | None
+        self,
+        model: nn.Module,
+        batches: Batches,
+        config: TrainConfig,
+        folder: Folder,
+        resume: bool | str,
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
-        parameter = next(model.parameters(), None)
-        self.ranks = join(parameter.device if parameter is not None else torch.device("cpu"))
+        self.folder, self.ranks = folder, folder.ranks
         self.updater = Updater(model, config, self.ranks)
-        self.folder = Folder(directory, self.ranks)
         self.progress = Progress()
         self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1
-
-    # Beginning and going on
-
-    def start(self, resume: bool | str) -> None:
-        """Seed, or take up the checkpoint."""
-        config, ranks = self.config, self.ranks
-        seed = config.seed + 1_000_003 * ranks.rank  # else all would drop the same numbers
+        seed = config.seed + 1_000_003 * self.ranks.rank  # else all would drop the same numbers
         torch.manual_seed(seed)
         random.seed(seed)
-        self.settings = config.arithmetic() | describe(self.model, self.batches)
+        self.settings = config.arithmetic() | describe(model, batches)
         self.settings["accumulate"] = self.group_size  # by however many processes
-        if any(settings != self.settings for settings in ranks.gather(self.settings)):
+        if any(settings != self.settings for settings in self.ranks.gather(self.settings)):
             raise ValueError(
                 "config, model and batches must be the same on every rank: the batches are "
                 "divided here"
             )
-        state = self.folder.begin(resume)
+        state = folder.begin(resume)
         if state is not None:
-            self.restore(state)
+            self._restore(state)
         until = None if state is None else self.progress.step
-        self.log = RunLog(
-            self.folder.path, until, writes=ranks.first, tensorboard=config.tensorboard
-        )
-        self.folder.clear(until)
-        ranks.wait()  # nobody writes before all have read
+        to_file = {"writes": self.ranks.first, "tensorboard": config.tensorboard}
+        self.log = RunLog(folder.path, until, **to_file)
+        try:
+            folder.clear(until)
+            self.ranks.wait()  # nobody writes before all have read
+        except BaseException:
+            self.log.close()
+            raise
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         check_same_run(self.folder.checkpoint, state["settings"], self.settings)
         present = self.model.state_dict()
         self.model.load_state_dict(parts(state["model"], present))
@@ -107,16 +112,17 @@ class Session:
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
         """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
-        at, size = self.progress, self.group_size
+        epoch, used, size = self.progress.epoch, self.progress.index, self.group_size
         while True:
-            stream = islice(iter(self.batches.epoch(at.epoch)), at.index, None)
+            stream = islice(iter(self.batches.epoch(epoch)), used, None)
             group = list(islice(stream, size))
             if not group:
-                raise ValueError(f"batches.epoch({at.epoch}) must give a batch, gave none")
+                raise ValueError(f"batches.epoch({epoch}) must give a batch, gave none")
             while group:
                 following = list(islice(stream, size))
                 yield group, not following
                 group = following
+            epoch, used = epoch + 1, 0
 
     @property
     def last_step(self) -> int:
@@ -131,20 +137,20 @@ class Session:
     # Steps, records and validation
 
     def step(self, group: list[Any], last_of_epoch: bool) -> None:
-        began, at = time.perf_counter(), self.progress
+        began, now = time.perf_counter(), self.progress
         # An epoch may have another batch than its length says: there is always one step left.
-        tokens = self.updater.step(at.step + 1, group, max(self.last_step - at.step, 1))
-        at.step += 1
-        at.index += len(group)
+        tokens = self.updater.step(now.step + 1, group, max(self.last_step - now.step, 1))
+        now.step += 1
+        now.index += len(group)
         if last_of_epoch:
-            at.epoch, at.index = at.epoch + 1, 0
-        at.tokens += tokens
-        at.window_tokens += tokens
+            now.epoch, now.index = now.epoch + 1, 0
+        now.tokens += tokens
+        now.window_tokens += tokens
         if self.updater.device.type == "cpu":
             self.read_loss()
         elapsed = time.perf_counter() - began
-        at.seconds += elapsed
-        at.window_seconds += elapsed
+        now.seconds += elapsed
+        now.window_seconds += elapsed
 
     def read_loss(self) -> None:
         loss = self.updater.take_loss()
@@ -160,29 +166,26 @@ class Session:
     def record(self) -> dict[str, str]:
         """Write the record of the steps since the last one; give the gist for the bar."""
         self.read_loss()
-        at = self.progress
-        loss = at.window_loss / max(at.window_tokens, 1)
-        speed = at.window_tokens / at.window_seconds
+        now = self.progress
+        loss = now.window_loss / max(now.window_tokens, 1)
+        speed = now.window_tokens / now.window_seconds
         record = self.stamp() | {
             "loss": loss,
             "lr": self.updater.lr,
-            "tokens": at.tokens,
+            "tokens": now.tokens,
             "tokens_per_second": round(speed, 1),
         }
         if self.updater.norm is not None:
             record["gradient_norm"] = self.updater.norm.item()
         self.log.add(record)
-        at.window_loss, at.window_tokens, at.window_seconds = 0.0, 0, 0.0
-        return {"epoch": str(at.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
+        now.window_loss, now.window_tokens, now.window_seconds = 0.0, 0, 0.0
+        return {"epoch": str(now.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
 
     def measure(self, validate: Validate) -> dict[str, Any]:
         began = time.perf_counter()
-        self.model.eval()
-        try:
-            with torch.no_grad(), whole_model(self.model):
-                metrics = validate(self.model, self.progress.epoch)
-        finally:
-            self.model.train()
+        with modes_kept(self.model), torch.no_grad(), whole_model(self.model):
+            self.model.eval()
+            metrics = validate(self.model, self.progress.epoch)
         self.progress.seconds += time.perf_counter() - began
         if not isinstance(metrics, dict):
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
@@ -192,32 +195,32 @@ class Session:
         return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
-        at = self.progress
-        at.validated = at.step
+        now = self.progress
+        now.validated = now.step
         loss = metrics.get("loss", math.inf)
-        is_best = loss < at.best
-        at.since_best = 0 if is_best else at.since_best + 1
+        is_best = loss < now.best
+        now.since_best = 0 if is_best else now.since_best + 1
         record = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
         if self.patience_is_over():
-            record["stopped"] = f"no lower val_loss in {at.since_best} validations"
+            record["stopped"] = f"no lower val_loss in {now.since_best} validations"
         self.log.add(record)
         if self.record_is_due():  # the patience is over, and some steps are not recorded yet
             self.record()
         if is_best:
-            at.best = loss
+            now.best = loss
             self.folder.save_best(
-                {"model": whole(self.model.state_dict()), "step": at.step, "val_loss": loss}
+                {"model": whole(self.model.state_dict()), "step": now.step, "val_loss": loss}
             )
 
     def stamp(self) -> dict[str, Any]:
-        at = self.progress
-        return {"step": at.step, "epoch": at.epoch, "seconds": round(at.seconds, 3)}
+        now = self.progress
+        return {"step": now.step, "epoch": now.epoch, "seconds": round(now.seconds, 3)}
 
     def is_over(self) -> bool:
-        config, at = self.config, self.progress
+        config, now = self.config, self.progress
         return (
-            (config.max_steps is not None and at.step >= config.max_steps)
-            or (config.epochs is not None and at.epoch >= config.epochs)
+            (config.max_steps is not None and now.step >= config.max_steps)
+            or (config.epochs is not None and now.epoch >= config.epochs)
             or self.patience_is_over()
         )
 
@@ -226,8 +229,8 @@ class Session:
         return patience is not None and self.progress.since_best >= patience
 
     def record_is_due(self) -> bool:
-        at = self.progress
-        return at.window_tokens > 0 and (at.step % self.config.log_every == 0 or self.is_over())
+        now = self.progress
+        return now.window_tokens > 0 and (now.step % self.config.log_every == 0 or self.is_over())
 
     def validation_is_due(self) -> bool:
         return self.progress.validated != self.progress.step and self._due(
@@ -239,5 +242,5 @@ class Session:
         return self.saved_at != self.progress.step and self._due(self.config.checkpoint_every)
 
     def _due(self, every: int | None) -> bool:
-        at = self.progress
-        return self.is_over() or (at.step % every == 0 if every else at.index == 0)
+        now = self.progress
+        return self.is_over() or (now.step % every == 0 if every else now.index == 0)

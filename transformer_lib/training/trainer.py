@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import nn
 
 from transformer_lib.arguments import check_path, check_type
 from transformer_lib.training.config import TrainConfig
-from transformer_lib.training.folder import alone_in
+from transformer_lib.training.distributed import join
+from transformer_lib.training.evaluation import modes_kept
+from transformer_lib.training.folder import Folder, alone_in
 from transformer_lib.training.interrupts import Interrupts, stop
 from transformer_lib.training.records import History
 from transformer_lib.training.session import Session, Validate
@@ -27,23 +33,24 @@ def fit(
     directory: str | Path | None = None,
     resume: bool | Literal["auto"] = "auto",
     progress: bool = True,
+    forecast: Callable[[str], None] | None = None,
 ) -> History:
     """Train a model, on the device that it is on.
 
-    Every update divides the summed loss by all its tokens, over how many batches they may be
-    spread. In a ``directory`` the run keeps ``log.jsonl``, ``checkpoint.pt``, from which it goes
-    on, ``best.pt``, the model of the lowest validation loss, and, with ``keep_last``, the last
-    models as ``step-….pt``. A run that was killed and resumed ends, on the same machine, in the
-    same bits as one that was not.
+    Every update divides the summed loss by the number of its tokens, in all its batches together.
+    In a ``directory`` the run keeps ``log.jsonl``, ``checkpoint.pt``, from which it goes on,
+    ``best.pt``, the model of the lowest validation loss, and, with ``keep_last``, the last models
+    as ``step-….pt``. A run that was killed and resumed ends, on the same machine, in the same bits
+    as one that was not.
 
     Under ``torchrun``, all processes call it with the same arguments, each with the model on a
     device of its own (:func:`~transformer_lib.training.distributed.local_device`). An update then
-    takes ``accumulate`` batches for each process, off one common order, and its gradient is that
-    of one process with all these batches. Each validates, and the first one's numbers count; it
-    alone writes the files, which all must see. A checkpoint holds the whole model, and may be
-    resumed by any number of processes for which ``accumulate`` times their number is what it
-    was; to the same bits by the same number. After ``parallel="fsdp"``, the model stays in parts:
-    load a checkpoint into a new one.
+    takes ``accumulate`` batches for each process, from one common order, and its gradient is the
+    one that a single process would get from all these batches. Each process validates, and the
+    numbers of the first count. The first alone writes the files; all must be able to read them. A
+    checkpoint holds the whole model. Any number of processes may resume it if ``accumulate`` times
+    their number is as before. Only the same number of processes gives the same bits. After
+    ``parallel="fsdp"``, the model stays in parts: load a checkpoint into a new one.
 
     Args:
         model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
@@ -56,22 +63,28 @@ def fit(
         resume: True goes on from the checkpoint, which must exist; ``"auto"`` goes on if there is
             one; False starts anew, over what was there.
         progress: show a progress bar on the error stream.
+        forecast: is told once, after the first steps, how long the rest will take, in a line.
 
     Returns:
         All records of the run, those before a resumption included.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument of the wrong type.
         ValueError: a checkpoint of a run with other settings, other data or another model; an
             epoch without batches.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
         KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
-        SystemExit: likewise SIGTERM, with which schedulers and ``torchrun`` stop a process.
+        SystemExit: SIGTERM, with which schedulers and ``torchrun`` stop a process; handled
+            like Ctrl-C.
 
     Note:
         Seeds ``torch`` and ``random`` with ``config.seed``.
+
+        A part of the model that is in evaluation mode, such as one that is frozen, stays in it
+        while the rest is trained. A model that is in evaluation mode as a whole is trained as a
+        whole. Afterwards, each module is in the mode in which it came.
 
     Example:
         >>> from transformer_lib import ModelConfig, Transformer
@@ -85,24 +98,24 @@ def fit(
     """
     _check(model, batches, config, validate, directory, resume)
     check_type("progress", progress, bool)
+    if forecast is not None and not callable(forecast):
+        raise TypeError(f"forecast must be a function, got {type(forecast).__name__}")
     directory = None if directory is None else Path(directory)
-    run = Session(model, batches, config, directory)
-    was_training = model.training
-    model.train()
-    try:
-        with alone_in(directory if run.ranks.first else None):
-            run.start(resume)
-            together = run.ranks.size > 1
-            with Interrupts(together) as interrupts, _bar(run, progress) as bar:
-                _loop(run, validate, interrupts, bar)
-            run.log.close()
-    finally:
-        model.train(was_training)
+    ranks = join(next((p.device for p in model.parameters()), torch.device("cpu")))
+    with alone_in(directory if ranks.first else None), modes_kept(model):
+        if not any(module.training for module in model.modules()):
+            model.train()
+        run = Session(model, batches, config, Folder(directory, ranks), resume)
+        interrupts = Interrupts(together=ranks.size > 1)
+        with closing(run.log), interrupts, _bar(run, progress) as bar:
+            steps = _Steps(run, forecast if ranks.first else None)
+            _loop(run, validate, interrupts, steps, bar)
     return run.log.history
 
 
-def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
-    groups = run.groups()
+def _loop(
+    run: Session, validate: Validate | None, interrupts: Interrupts, steps: _Steps, bar: Any
+) -> None:
     while True:
         if run.record_is_due():
             bar.set_postfix(run.record(), refresh=False)
@@ -121,16 +134,52 @@ def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: 
             run.save(keep=True)
         if run.is_over():
             return
-        run.step(*next(groups))
+        steps.take()
         bar.update()
+
+
+class _Steps:
+    """The steps of a run, the first of them timed: for a forecast."""
+
+    TIMED = 10  # after the first one, which is slower
+
+    def __init__(self, run: Session, forecast: Callable[[str], None] | None) -> None:
+        self.run, self.forecast, self.groups = run, forecast, run.groups()
+        self.taken, self.seconds = 0, 0.0
+
+    def take(self) -> None:
+        began = time.perf_counter()
+        self.run.step(*next(self.groups))
+        self.taken += 1
+        if self.forecast is None or self.taken > 1 + self.TIMED:
+            return
+        if self.taken in (1, 1 + self.TIMED) and self.run.updater.device.type == "cuda":
+            torch.cuda.synchronize()  # a GPU is given work long before it is done
+        if self.taken > 1:
+            self.seconds += time.perf_counter() - began
+        left = self.run.last_step - self.run.progress.step
+        if self.taken == 1 + self.TIMED and left > 0:
+            each = self.seconds / self.TIMED
+            self.forecast(
+                f"About {_duration(left * each)} to go: {left:,} steps of {each:.2g} s, "
+                f"and the validations."
+            )
+
+
+def _duration(seconds: float) -> str:
+    """The two largest units are enough: ``3 h 20 min``."""
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if round(seconds / part) * part >= size:
+            whole, rest = divmod(round(seconds / part), size // part)
+            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
+    return f"{round(seconds / 60)} min" if seconds >= 59.5 else f"{max(1, round(seconds))} s"
 
 
 def _check(
     model: Any, batches: Any, config: Any, validate: Any, directory: Any, resume: Any
 ) -> None:
-    for name, value, kind in (("model", model, nn.Module), ("config", config, TrainConfig)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    check_type("model", model, nn.Module)
+    check_type("config", config, TrainConfig)
     if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
         raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
     if validate is not None and not callable(validate):

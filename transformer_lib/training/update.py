@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import Ranks, share, whole, wrap
-from transformer_lib.training.losses import cross_entropy
+from transformer_lib.training.losses import Loss, cross_entropy, r_drop
 from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
 
 __all__ = ["Updater"]
@@ -51,7 +51,7 @@ class Updater:
         )
         self.lr = 0.0
         self.norm: Tensor | None = None  # of the last gradient, before clipping
-        self._loss = torch.zeros((), device=self.device)
+        self._sum = torch.zeros((), device=self.device)
 
     def step(self, number: int, group: list[Any], left: int | None = None) -> int:
         """Make update ``number``, the first being 1; returns how many tokens it learned from.
@@ -71,29 +71,35 @@ class Updater:
             settings["lr"] = self.lr
         self.optimizer.zero_grad()
         for batch, weight in share(self._wrapped, group, self.ranks):
-            *inputs, labels = batch.to(self.device)
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
-                logits = self.model(*inputs)
-            loss = cross_entropy(
-                logits.float() if self._amp else logits,
-                labels,
-                label_smoothing=config.label_smoothing,
-                pad_id=config.pad_id,
-            )
+            loss = self._loss_of(batch)
             total = weight * loss.total
             (total / max(tokens, 1)).backward()
-            self._loss += total.detach()
+            self._sum += total.detach()
         if config.clip_norm is not None:
             norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm))
             self.norm = norm
-            self._loss += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
+            self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
         self.optimizer.step()
         return tokens
 
+    def _loss_of(self, batch: Any) -> Loss:
+        config = self.config
+        *inputs, labels = batch.to(self.device)
+        if config.r_drop is not None:  # each row twice: dropout is drawn for each
+            inputs = [torch.cat((x, x)) for x in inputs]
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
+            logits = self.model(*inputs)
+        logits = logits.float() if self._amp else logits
+        how: dict[str, Any] = {"label_smoothing": config.label_smoothing, "pad_id": config.pad_id}
+        if config.r_drop is None:
+            return cross_entropy(logits, labels, **how)
+        one, other = logits.chunk(2)
+        return r_drop(one, other, labels, alpha=config.r_drop, **how)
+
     def take_loss(self) -> float:
         """The loss summed since the last call. A GPU stalls at this, so not at every step."""
-        loss = self.ranks.total(self._loss.item()) / self.ranks.size
-        self._loss.zero_()
+        loss = self.ranks.total(self._sum.item()) / self.ranks.size
+        self._sum.zero_()
         return loss
 
 

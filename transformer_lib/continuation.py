@@ -1,0 +1,71 @@
+"""A text that grows token by token: what of it may be shown already, and where a stop ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformer_lib.data import EOS, Tokenizer
+
+__all__: list[str] = []  # for texts.py alone
+
+
+class Continuation:
+    """What a model adds to one prompt.
+
+    A text that was shown cannot be taken back. So two things at its end wait for the next token:
+    a character of which some bytes are still missing, and what may become a stop string.
+
+    Args:
+        tokenizer: of the prompt and of what is added.
+        prompt: ids of the prompt.
+        stop: strings that end the text. They do not belong to it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: Sequence[str]) -> None:
+        self.tokenizer, self.stop = tokenizer, stop
+        self.ids = list(prompt)
+        self.begin = len(tokenizer.decode(prompt))  # where what is added begins
+        self.text = ""  # all of it that is certain
+        self.ended = False
+
+    def add(self, token: int) -> str:
+        """Take the next token; return the text that became certain."""
+        if self.ended:
+            return ""
+        if token == EOS:
+            return self.end()
+        self.ids.append(token)
+        text = self._added()
+        if (found := self._first_stop(text)) is not None:
+            self.ended = True
+            return self._show(text[:found])
+        text = text.rstrip("�")  # bytes that are no whole character yet
+        return self._show(text[: len(text) - self._held_back(text)])
+
+    def end(self) -> str:
+        """No more tokens come: return the text that was held back."""
+        if self.ended:
+            return ""
+        self.ended = True
+        return self._show(self._added())
+
+    def _added(self) -> str:
+        # Decoded as a whole: the first piece may need the prompt to know its space.
+        return self.tokenizer.decode(self.ids)[self.begin :]
+
+    def _show(self, text: str) -> str:
+        new = text[len(self.text) :]
+        self.text += new
+        return new
+
+    def _first_stop(self, text: str) -> int | None:
+        places = [place for string in self.stop if (place := text.find(string)) >= 0]
+        return min(places, default=None)
+
+    def _held_back(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a stop string."""
+        longest = max(map(len, self.stop), default=1) - 1
+        for length in range(min(longest, len(text)), 0, -1):
+            if any(string.startswith(text[-length:]) for string in self.stop):
+                return length
+        return 0

@@ -1,0 +1,189 @@
+"""A small world whose truth is known: stories of two sentences, to be read from both sides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from transformer_lib.arguments import check_count
+from transformer_lib.data.checking import items
+
+# What an animal eats says where it lives. Which animal it is takes two facts: size and food.
+_ANIMALS = {
+    "lake": {
+        "small": ["cat", "otter", "heron", "penguin"],
+        "big": ["bear", "seal", "walrus", "dolphin"],
+        "food": ["fish", "trout", "salmon", "crab"],
+        "taste": ["fresh", "raw"],
+        "place": ["lake", "river", "shore"],
+    },
+    "meadow": {
+        "small": ["mouse", "rabbit", "goat", "lamb"],
+        "big": ["cow", "horse", "bison", "donkey"],
+        "food": ["grass", "clover", "hay", "corn"],
+        "taste": ["green", "dry"],
+        "place": ["meadow", "barn", "hill"],
+    },
+    "forest": {
+        "small": ["bat", "squirrel", "parrot", "monkey"],
+        "big": ["gorilla", "elephant", "panther", "buffalo"],
+        "food": ["fruit", "mango", "melon", "papaya"],
+        "taste": ["ripe", "sweet"],
+        "place": ["forest", "tree", "cave"],
+    },
+}
+_THINGS = {
+    "office": {
+        "thing": ["mouse", "screen", "printer", "keyboard"],
+        "does": ["clicks", "plugs", "repairs", "connects"],
+        "place": ["desk", "office", "table"],
+        "then": ["writes", "prints", "reads"],
+        "what": ["letter", "report", "page"],
+    },
+    "game": {
+        "thing": ["bat", "ball", "racket", "glove"],
+        "does": ["swings", "throws", "catches", "grabs"],
+        "place": ["bench", "stadium", "court"],
+        "then": ["plays", "wins", "loses"],
+        "what": ["game", "match", "round"],
+    },
+}
+_PEOPLE = {"she": ["girl", "woman", "aunt", "queen"], "he": ["boy", "man", "uncle", "king"]}
+_CARES = ["feeds", "strokes", "washes", "calls"]
+_RESTS = ["sleeps", "drinks", "plays", "waits"]
+_ANY = ["old", "brown", "funny", "new"]  # said of animals and of things alike
+_MOODS = ["hungry", "thirsty", "young", "tired"]
+
+TOPICS = (*_ANIMALS, *_THINGS)
+
+
+class Story(NamedTuple):
+    """Two sentences that follow each other, and what is true of them.
+
+    Attributes:
+        first: a sentence of six or seven words.
+        second: what happens then, six to eight words.
+        topic: one of ``TOPICS``: where an animal lives, or what a thing is for.
+        size: of the animal, "small" or "big"; None in a story of a thing.
+        roles: what each word of the first sentence names: "animal", "thing", "person", "food",
+            "place", or "-".
+    """
+
+    first: str
+    second: str
+    topic: str
+    size: str | None
+    roles: tuple[str, ...]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the story is about an animal."""
+        return self.size is not None
+
+
+def stories(n: int, *, seed: int = 0) -> list[Story]:
+    """`n` short stories by a grammar, some of them equal.
+
+    Only size and food together say which animal it is: the *small* one that eats *fish* may be a
+    cat, the *big* one a bear. *mouse* and *bat* are animals in one story and things in the next.
+    The word that decides stands to their left in some sentences, and to their right in others. Two
+    first sentences of five do not say how big the animal is; the second sentence always does.
+
+    Args:
+        n: how many.
+        seed: of the draw.
+
+    Example:
+        >>> for story in stories(3, seed=7):
+        ...     print(f"{story.first}. {story.second}.")
+        the old bat eats sweet fruit. then the small animal sleeps near the forest.
+        the king clicks the old screen. then he reads the long letter.
+        the woman swings the small glove. then she wins the long match.
+    """
+    check_count("n", n)
+    check_count("seed", seed, least=0)
+    if n > 10**6:
+        raise ValueError(f"n must be at most 1,000,000; got {n:,}")
+    draw = random.Random(seed)
+    return [_story(draw) for _ in range(n)]
+
+
+def _story(draw: random.Random) -> Story:
+    topic = draw.choice(TOPICS)
+    return _of_animal(draw, topic) if topic in _ANIMALS else _of_thing(draw, topic)
+
+
+def _of_animal(draw: random.Random, topic: str) -> Story:
+    world, size = _ANIMALS[topic], draw.choice(("small", "big"))
+    kind = draw.choice((size, size, size, "any", "mood"))
+    adjective = kind if kind == size else draw.choice(_ANY if kind == "any" else _MOODS)
+    animal = (adjective, draw.choice(world[size]))
+    form = draw.choice(("eats", "eats", "rests", "care"))
+    if form == "eats":
+        food = (draw.choice(world["taste"]), draw.choice(world["food"]))
+        first = ("the", *animal, draw.choice(("eats", "finds")), *food)
+        roles = ("-", "-", "animal", "-", "-", "food")
+    elif form == "rests":
+        first = ("the", *animal, draw.choice(_RESTS), "near", "the", draw.choice(world["place"]))
+        roles = ("-", "-", "animal", "-", "-", "-", "place")
+    else:
+        person = draw.choice(_PEOPLE[draw.choice(("she", "he"))])
+        first = ("the", person, draw.choice(_CARES), "the", *animal)
+        roles = ("-", "person", "-", "-", "-", "animal")
+    rest, place = draw.choice(_RESTS), draw.choice(world["place"])
+    second = f"then the {size} animal {rest} near the {place}"
+    return Story(" ".join(first), second, topic, size, roles)
+
+
+def _of_thing(draw: random.Random, topic: str) -> Story:
+    world, who = _THINGS[topic], draw.choice(("she", "he"))
+    adjective = draw.choice((*_ANY, "small", "big"))
+    thing = (adjective, draw.choice(world["thing"]))
+    if draw.random() < 0.5:
+        first = ("the", draw.choice(_PEOPLE[who]), draw.choice(world["does"]), "the", *thing)
+        roles = ("-", "person", "-", "-", "-", "thing")
+    else:
+        first = ("the", *thing, draw.choice(("lies", "falls")), "near", "the")
+        first = (*first, draw.choice(world["place"]))
+        roles = ("-", "-", "thing", "-", "-", "-", "place")
+    what = f"{draw.choice(('long', 'short'))} {draw.choice(world['what'])}"
+    second = f"then {who} {draw.choice(world['then'])} the {what}"
+    return Story(" ".join(first), second, topic, None, roles)
+
+
+def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str, bool]]:
+    """(sentence, sentence, whether the second follows the first), in the order of the stories.
+
+    Every second pair, on average, gets its second sentence from a story of another topic.
+
+    Args:
+        told: stories of at least two topics.
+        seed: of the draw.
+
+    Raises:
+        ValueError: the stories are of fewer than two topics.
+
+    Example:
+        >>> for first, second, follows in story_pairs(stories(3, seed=7), seed=2):
+        ...     print(f"{first}. {second}.", follows)
+        the old bat eats sweet fruit. then the small animal sleeps near the forest. True
+        the king clicks the old screen. then he reads the long letter. True
+        the woman swings the small glove. then the small animal sleeps near the forest. False
+    """
+    found: list[Story] = items("told", told, "story")
+    check_count("seed", seed, least=0)
+    for i, story in enumerate(found):
+        if not isinstance(story, Story):
+            raise TypeError(f"story {i} of told must be a Story; got {story!r}")
+    if len({story.topic for story in found}) < 2:
+        raise ValueError("told must hold stories of at least two topics")
+    draw = random.Random(seed)
+    pairs = []
+    for story in found:
+        other = story
+        if draw.random() < 0.5:
+            while other.topic == story.topic:
+                other = draw.choice(found)
+        pairs.append((story.first, other.second, other is story))
+    return pairs

@@ -1,0 +1,221 @@
+"""How good translations are, in numbers that can be compared, each with how it was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple, cast
+
+from transformer_lib.arguments import check_count
+from transformer_lib.data.checking import texts
+
+__all__ = [
+    "Difference",
+    "Score",
+    "bleu",
+    "bleu_lowercased",
+    "bleu_tokenized",
+    "chrf",
+    "exact_match",
+    "paired_bootstrap",
+]
+
+
+class Score(NamedTuple):
+    """How good a model is on a split, in a number that can be compared."""
+
+    metric: str
+    value: float
+    signature: str  # how it was counted
+    sentences: int  # how many were
+
+
+class Difference(NamedTuple):
+    """By how much one system is better than another, and how easily chance gives as much."""
+
+    metric: str
+    value: float  # of the first, minus that of the second
+    p_value: float
+    signature: str
+
+
+def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
+
+    Raises:
+        ValueError, TypeError: not equally many strings, at least one.
+
+    Source:
+        Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
+    """
+    return _score("bleu", translations, references)
+
+
+def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """BLEU of lowercased, tokenized German, as papers on Multi30k report it: not comparable.
+
+    Both sides are put through what made the dataset's own ``.lc.norm.tok`` files: lowercased,
+    then Moses' normalization of punctuation and its tokenizer, here from ``sacremoses``. The
+    number is higher than :func:`bleu`'s, since no capital can be wrong and each punctuation mark
+    counts as a word. (sacreBLEU's own tokenizer splits off punctuation as well, but not alike.)
+
+    Raises:
+        ValueError, TypeError: not equally many strings, at least one.
+        ImportError: ``sacremoses`` is not installed.
+
+    Source:
+        Wu et al. (2021), *Good for Misconceived Reasons: An Empirical Revisiting on the Need for
+        Visual Context in Multimodal Machine Translation*, whose scores on Multi30k are such.
+    """
+    return _score("bleu_lowercased", translations, references)
+
+
+def bleu_tokenized(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """As :func:`bleu_lowercased`, for text that is lowercased and tokenized already.
+
+    For ``multi30k.load(split, lowercase=True)``, whose references are, but for one of the 2,014
+    to validate and test on, what :func:`bleu_lowercased` makes of the raw ones.
+
+    Raises:
+        ValueError, TypeError: not equally many strings, at least one.
+    """
+    return _score("bleu_tokenized", translations, references)
+
+
+def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """The F-score of character n-grams, from 0 to 100. A half-right word raises it, too.
+
+    Raises:
+        ValueError, TypeError: not equally many strings, at least one.
+
+    Source:
+        Popović (2015), *chrF: character n-gram F-score for automatic MT evaluation*.
+    """
+    return _score("chrf", translations, references)
+
+
+def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """The share of translations, in percent, that are right to the last character."""
+    translations, references = _both("translations", translations, references)
+    right = sum(a == b for a, b in zip(translations, references, strict=True))
+    return Score("exact_match", 100 * right / len(references), "percent", len(references))
+
+
+def paired_bootstrap(
+    score: Callable[[Sequence[str], Sequence[str]], Score],
+    translations: Sequence[str],
+    others: Sequence[str],
+    references: Sequence[str],
+    *,
+    samples: int = 1000,
+) -> Difference:
+    """Is one system better than another, or does it depend on the sentences that were asked?
+
+    Sentences are drawn with replacement, as many as there are, again and again, the same for both
+    systems. ``p_value`` is sacreBLEU's. Take the size of the difference in each draw, without its
+    sign, and the mean of these sizes. The p-value is the share of draws whose size exceeds the
+    mean by more than the difference on the sentences themselves; a draw is added to both counts,
+    so it is never 0.
+
+    Args:
+        score: :func:`bleu`, :func:`bleu_lowercased`, :func:`bleu_tokenized` or :func:`chrf`.
+        translations, others: of the two systems, in the order of the references.
+        references: what they should have said.
+        samples: how often is drawn.
+
+    Raises:
+        ValueError: another score; ``samples`` below 1; not equally many strings, at least one.
+        TypeError: an argument of the wrong type.
+        ImportError: ``sacremoses`` is not installed, and :func:`bleu_lowercased` needs it.
+
+    Source:
+        Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*.
+
+    Example:
+        >>> right, wrong = ["ein Hund schläft im Gras"] * 30, ["ein Kind schläft im Gras"] * 30
+        >>> found = paired_bootstrap(bleu, right, wrong, right, samples=50)
+        >>> round(found.value, 1), found.p_value < 0.05
+        (81.7, True)
+    """
+    from sacrebleu.significance import PairedTest, Result
+
+    name = getattr(score, "__name__", None)
+    if name not in _WAYS:
+        raise ValueError(f"score must be one of {', '.join(_WAYS)}; got {score!r}")
+    check_count("samples", samples)
+    translations, references = _both("translations", translations, references)
+    others, _ = _both("others", others, references)
+    metric, prepare, counted = _WAYS[name]()
+    systems: list[tuple[str, Sequence[str]]]
+    systems = [("others", list(map(prepare, others)))]  # the first is the one compared with
+    systems += [("translations", list(map(prepare, translations)))]
+    test = PairedTest(systems, {"": metric}, [list(map(prepare, references))], "bs", samples)
+    signatures, found = test()
+    (name_there,) = found.keys() - {"System"}  # sacreBLEU's name of the metric
+    before, after = cast(list[Result], found[name_there])
+    signature = _named(str(signatures[name_there]), counted)
+    return Difference(name, after.score - before.score, cast(float, after.p_value), signature)
+
+
+def _score(name: str, translations: Any, references: Any) -> Score:
+    translations, references = _both("translations", translations, references)
+    metric, prepare, counted = _WAYS[name]()
+    found = metric.corpus_score(list(map(prepare, translations)), [list(map(prepare, references))])
+    signature = _named(str(metric.get_signature()), counted)
+    return Score(name, found.score, signature, len(references))
+
+
+def _bleu() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(), str, {}
+
+
+def _bleu_tokenized() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(tokenize="none", force=True), str, {"case:mixed": "case:lc"}
+
+
+def _bleu_lowercased() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    normalizer, tokenizer = MosesPunctNormalizer("de"), MosesTokenizer("de")
+
+    def tokenized(text: str) -> str:
+        return " ".join(tokenizer.tokenize(normalizer.normalize(text.lower())))
+
+    metric, _, counted = _bleu_tokenized()
+    return metric, tokenized, counted | {"tok:none": f"tok:sacremoses-{version('sacremoses')}"}
+
+
+def _chrf() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(), str, {}
+
+
+# For each score: sacreBLEU's metric, what is done to a text before, and what the signature must
+# say of that.
+_WAYS: dict[str, Callable[[], tuple[Any, Callable[[str], str], dict[str, str]]]] = {
+    "bleu": _bleu,
+    "bleu_lowercased": _bleu_lowercased,
+    "bleu_tokenized": _bleu_tokenized,
+    "chrf": _chrf,
+}
+
+
+def _named(signature: str, counted: dict[str, str]) -> str:
+    for said, meant in counted.items():
+        signature = signature.replace(said, meant)
+    return signature
+
+
+def _both(name: str, translations: Any, references: Any) -> tuple[list[str], list[str]]:
+    translations = texts(name, translations, least=1)
+    references = texts("references", references, least=1)
+    if len(translations) != len(references):
+        raise ValueError(
+            f"{name} must be as many as references, {len(references)}; got {len(translations)}"
+        )
+    return translations, references

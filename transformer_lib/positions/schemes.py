@@ -1,0 +1,80 @@
+"""The schemes of positions by name: which parts each has, and where in a model they stand.
+
+===============  ====================  =====================  ==================
+name             with the embeddings   in each attention      in each stack
+===============  ====================  =====================  ==================
+``sinusoidal``   SinusoidalPositions
+``learned``      LearnedPositions
+``rotary``                             RotaryPositions
+``relative``                           RelativePositions
+``t5``                                                        RelativePositionBias
+``alibi``                                                     alibi_bias
+``none``
+===============  ====================  =====================  ==================
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
+from transformer_lib.positions.alibi import alibi_bias
+from transformer_lib.positions.relative import RelativePositionBias, RelativePositions
+from transformer_lib.positions.rotary import RotaryPositions
+
+__all__ = ["ScoreBias", "added_positions", "attention_positions"]
+
+
+def added_positions(
+    scheme: str, *, d_model: int, max_len: int
+) -> SinusoidalPositions | LearnedPositions | None:
+    """What is added to the embeddings."""
+    if scheme == "sinusoidal":
+        return SinusoidalPositions(d_model=d_model, max_len=max_len)
+    if scheme == "learned":
+        return LearnedPositions(d_model=d_model, max_len=max_len)
+    return None
+
+
+def attention_positions(
+    scheme: str, *, d_head: int, max_len: int, base: float = 10_000.0
+) -> dict[str, RotaryPositions | RelativePositions]:
+    """What each self-attention has: arguments of ``MultiHeadAttention``."""
+    if scheme == "rotary":
+        return {"rotary": RotaryPositions(d_head=d_head, max_len=max_len, base=base)}
+    if scheme == "relative":
+        return {"relative": RelativePositions(d_head=d_head)}
+    return {}
+
+
+class ScoreBias(nn.Module):
+    """What a stack adds to the scores of all its self-attentions, if anything.
+
+    T5's bias is learned, one number per head and distance; ALiBi's is fixed. Both are the same
+    in every layer, so a stack has one.
+
+    Args:
+        scheme: the name of the scheme.
+        n_heads: number of heads.
+        bidirectional: whether what comes after counts as another distance than what came before.
+    """
+
+    def __init__(self, scheme: str, *, n_heads: int, bidirectional: bool) -> None:
+        super().__init__()
+        self.scheme, self.n_heads = scheme, n_heads
+        self.learned = None
+        if scheme == "t5":
+            self.learned = RelativePositionBias(n_heads=n_heads, bidirectional=bidirectional)
+
+    def forward(self, x: Tensor, s: int, positions: Tensor | None = None) -> Tensor | None:
+        """For queries ``x`` ``(B, T, d_model)``, the last of ``s`` keys: ``(H, T, s)`` or None.
+
+        With the keys' positions, integers ``(B, s)``: ``(B, H, T, s)`` or None.
+        """
+        t = x.size(1)
+        if self.learned is not None:
+            return self.learned(t, s, positions).to(x.dtype)
+        if self.scheme == "alibi":
+            bias = alibi_bias(self.n_heads, t, s, positions=positions, device=x.device)
+            return bias.to(x.dtype)
+        return None

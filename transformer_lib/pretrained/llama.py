@@ -1,0 +1,123 @@
+"""Llama, Mistral and Qwen2: decoders of one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.models import DecoderOnly
+from transformer_lib.pretrained.peers import (
+    check_class,
+    copy,
+    copy_tensor,
+    filler_id,
+    require,
+    token_id,
+    unfilled,
+)
+
+__all__ = ["from_llama"]
+
+
+def from_llama(peer: Any) -> DecoderOnly:
+    """Our decoder with the weights of a Llama, a Mistral or a Qwen2, copied.
+
+    All three are pre-norm stacks with RMS norm, SwiGLU, rotary turns and grouped heads. None has
+    biases, except Qwen2 for queries, keys and values. Hugging Face pairs the features of a head by
+    halves, as :class:`RotaryPositions` does. Llama's own files pair neighbors.
+
+    Where the peer looks back over a window, as Mistral's first version over 4096 tokens, ours takes
+    texts up to that length, where a window hides nothing, and refuses longer ones.
+
+    In float64 the two agree to about 7 digits: the peer computes its norms, sines and cosines in
+    float32 whatever its precision, ours only the sines and cosines.
+
+    For padding, see :func:`from_gpt2`. If several tokens may end a text, ours uses the first. If
+    the config names no token that begins a text, ours uses the one that ends it.
+
+    Args:
+        peer: a ``LlamaForCausalLM``, ``MistralForCausalLM`` or ``Qwen2ForCausalLM``.
+
+    Returns:
+        a :class:`DecoderOnly` in the peer's dtype, device and mode.
+
+    Raises:
+        TypeError: a peer of another class.
+        ValueError: a peer of a kind ours cannot be (scaled rotary positions, heads of a width other
+            than ``hidden_size / num_attention_heads``, biases in some places only, another
+            activation, no token for the end).
+
+    Source:
+        Touvron et al. (2023), *LLaMA*; Jiang et al. (2023), *Mistral 7B*; Yang et al. (2024),
+        *Qwen2 Technical Report*.
+
+    Example:
+        >>> import torch
+        >>> from transformers import LlamaConfig, LlamaForCausalLM
+        >>> sizes = dict(vocab_size=11, hidden_size=12, num_hidden_layers=2, intermediate_size=20)
+        >>> heads = dict(num_attention_heads=3, num_key_value_heads=1)
+        >>> peer = LlamaForCausalLM(LlamaConfig(**sizes, **heads)).eval()
+        >>> ids = torch.randint(11, (2, 5))
+        >>> torch.testing.assert_close(from_llama(peer)(ids), peer(ids).logits)
+    """
+    check_class(peer, "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
+    theirs, body, first = peer.config, peer.model, peer.model.layers[0]
+    _check(theirs, first)
+    eos_id, longest = token_id(theirs, "eos_token_id"), theirs.max_position_embeddings
+    words, head = body.embed_tokens.weight, peer.lm_head.weight
+    config = ModelConfig(
+        vocab_size=theirs.vocab_size,
+        d_model=theirs.hidden_size,
+        n_heads=theirs.num_attention_heads,
+        n_kv_heads=theirs.num_key_value_heads,
+        n_layers=theirs.num_hidden_layers,
+        d_ff=theirs.intermediate_size,
+        dropout=0.0,
+        attention_dropout=theirs.attention_dropout,
+        max_len=min(getattr(theirs, "sliding_window", None) or longest, longest),
+        positions="rotary",
+        rotary_base=theirs.rope_parameters["rope_theta"],
+        norm="rms",
+        norm_eps=theirs.rms_norm_eps,
+        activation="swiglu",
+        bias=first.mlp.up_proj.bias is not None,
+        qkv_bias=first.self_attn.q_proj.bias is not None,
+        tie_embeddings=head is words,
+        scale_embeddings=False,
+        pad_id=filler_id(theirs, eos_id),
+        bos_id=eos_id if theirs.bos_token_id is None else token_id(theirs, "bos_token_id"),
+        eos_id=eos_id,
+    )
+    ours = unfilled(DecoderOnly, config, words)
+    copy_tensor(ours.embedding.weight, words)
+    if not config.tie_embeddings:
+        copy_tensor(ours.embedding.output, head)
+    for mine, layer in zip(ours.decoder.layers, body.layers, strict=True):
+        own = layer.self_attn
+        mine.self_attention.load_projections(own.q_proj, own.k_proj, own.v_proj, own.o_proj)
+        copy(mine.feed_forward.gate, layer.mlp.gate_proj)
+        copy(mine.feed_forward.up, layer.mlp.up_proj)
+        copy(mine.feed_forward.down, layer.mlp.down_proj)
+        copy_tensor(mine.self_residual.norm.weight, layer.input_layernorm.weight)
+        copy_tensor(mine.feed_forward_residual.norm.weight, layer.post_attention_layernorm.weight)
+    copy_tensor(ours.decoder.norm.weight, body.norm.weight)
+    return ours.train(peer.training)
+
+
+def _check(theirs: Any, layer: Any) -> None:
+    require(theirs, hidden_act="silu")
+    kind = theirs.rope_parameters["rope_type"]
+    if kind != "default":
+        raise ValueError(
+            f"peer's rope_type must be 'default', got {kind!r}: ours does not scale its turns"
+        )
+    wanted, width = theirs.hidden_size // theirs.num_attention_heads, layer.self_attn.head_dim
+    if width != wanted:
+        raise ValueError(
+            f"peer's head_dim must be {wanted}, hidden_size / num_attention_heads; got {width}"
+        )
+    if (layer.self_attn.o_proj.bias is None) != (layer.mlp.up_proj.bias is None):
+        raise ValueError(
+            "peer's attention_bias and mlp_bias must be the same; "
+            f"got {theirs.attention_bias} and {theirs.mlp_bias}"
+        )

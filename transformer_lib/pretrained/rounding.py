@@ -1,0 +1,61 @@
+"""Weights in whole numbers of 8 bits: a quarter of the bytes, for files that come along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+__all__ = ["from_int8", "to_int8"]
+
+_STEP = ".step"  # what a matrix's steps are called in the file, behind its own name
+
+
+def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    r"""Round each matrix to whole numbers from -127 to 127. What is no matrix stays as it is.
+
+    Each row has a step of its own, so that its largest entry is 127 steps:
+
+    .. math::
+        s_i = \max_j |W_{ij}| / 127, \quad Q_{ij} = \operatorname{round}(W_{ij} / s_i)
+
+    Args:
+        tensors: by name; the matrices are ``(rows, columns)`` and finite.
+
+    Returns:
+        ``Q`` in int8 under the name of each matrix, ``s`` in float32, ``(rows,)``, under the
+        name and ``".step"``.
+
+    Example:
+        >>> to_int8({"weight": torch.tensor([[1.27, -0.5], [0.0, 0.0]])})["weight"]
+        tensor([[127, -50],
+                [  0,   0]], dtype=torch.int8)
+    """
+    rounded = {}
+    for name, tensor in tensors.items():
+        if tensor.dim() != 2:
+            rounded[name] = tensor
+            continue
+        step = tensor.float().abs().amax(dim=1) / 127  # (rows,)
+        step = torch.where(step > 0, step, 1.0)  # a row of zeros has any step
+        rounded[name] = (tensor.float() / step[:, None]).round().to(torch.int8)
+        rounded[name + _STEP] = step
+    return rounded
+
+
+def from_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What :func:`to_int8` rounded, in float32: no entry is off by more than half a step.
+
+    Example:
+        >>> weights = {"weight": torch.tensor([[1.27, -0.506]])}
+        >>> from_int8(to_int8(weights))["weight"]
+        tensor([[ 1.2700, -0.5100]])
+    """
+    return {
+        name: tensor.float() * tensors[name + _STEP][:, None]
+        if tensor.dtype == torch.int8
+        else tensor
+        for name, tensor in tensors.items()
+        if not name.endswith(_STEP)
+    }

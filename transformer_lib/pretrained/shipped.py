@@ -1,0 +1,146 @@
+"""The models that come with the library, for pages that only look at one.
+
+Each lies in a folder beside this module. How the trained ones were trained and what they score is
+in ``results/``.
+
+``shakespeare`` stands in the three files and under the names that Hugging Face gives a GPT-2:
+``config.json``, ``model.safetensors``, ``tokenizer.json``. So the folder is read by
+``GPT2LMHeadModel.from_pretrained``, too. ``number-words`` has the same three files with our own
+names; its matrices are whole numbers of 8 bits, see :func:`to_int8`. ``tiny-llama`` is random, to
+prove a reader's own with. Beside two of them lies ``answers.safetensors``: what Hugging Face's own
+class says with the model.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from torch import Tensor
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.data import Tokenizer
+from transformer_lib.models import DecoderOnly, Transformer
+from transformer_lib.pretrained.rounding import from_int8
+
+__all__ = ["from_recorded", "shipped"]
+
+_TRAINED = ("shakespeare", "number-words")
+_NAMES = (*_TRAINED, "tiny-llama")
+# Ours on the left, with a dot at an end where it is a part of longer names.
+_GPT2 = {
+    "embedding.tokens.": "wte.",
+    "embedding.positions.table": "wpe.weight",
+    "decoder.layers.": "h.",
+    "decoder.norm.": "ln_f.",
+    "self_attention.in_proj.": "attn.c_attn.",
+    "self_attention.out_proj.": "attn.c_proj.",
+    "feed_forward.up.": "mlp.c_fc.",
+    "feed_forward.down.": "mlp.c_proj.",
+    "self_residual.norm.": "ln_1.",
+    "feed_forward_residual.norm.": "ln_2.",
+}
+
+
+def shipped(name: str) -> Path:
+    """The folder of a model that comes with the library.
+
+    Args:
+        name: ``"shakespeare"``, a decoder alone with GPT-2's settings: 818,560 parameters,
+            4 layers, 4 heads, context 128, in float16. It reads characters. Or
+            ``"number-words"``, a Transformer of 670,720 parameters that translates numbers
+            below 10,000 from English to German. Or ``"tiny-llama"``, a Llama of 2 layers with
+            random parameters.
+
+    Raises:
+        ValueError: there is no such model.
+
+    Example:
+        >>> sorted(path.name for path in shipped("shakespeare").iterdir())
+        ['answers.safetensors', 'config.json', 'model.safetensors', 'tokenizer.json']
+    """
+    return _folder(name, _NAMES)
+
+
+def _folder(name: str, known: tuple[str, ...]) -> Path:
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"name must be one of {', '.join(known)}; got {name!r}")
+    return Path(__file__).with_name(name)
+
+
+@overload
+def from_recorded(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]: ...
+@overload
+def from_recorded(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
+def from_recorded(name: str) -> tuple[Any, Tokenizer]:
+    """A trained model that comes with the library, and its tokenizer.
+
+    Args:
+        name: ``"shakespeare"``, a decoder alone; a text begins with ``<bos>``, as in its
+            training. Or ``"number-words"``, which translates a number in English words into
+            German ones.
+
+    Returns:
+        the model, in float32, on the CPU and in evaluation mode; and the tokenizer.
+
+    Raises:
+        ValueError: there is no such model.
+
+    Example:
+        >>> from transformer_lib.texts import complete, translate
+        >>> model, tokenizer = from_recorded("shakespeare")
+        >>> complete(model, tokenizer, ["My lord, I"], max_tokens=12)[0]
+        ' will not so'
+        >>> model, tokenizer = from_recorded("number-words")
+        >>> translate(model, tokenizer, ["four thousand two hundred six"])
+        ['viertausendzweihundertsechs']
+    """
+    from safetensors.torch import load
+
+    folder = _folder(name, _TRAINED)
+    settings = json.loads((folder / "config.json").read_bytes())
+    weights = load((folder / "model.safetensors").read_bytes())
+    model = _gpt2(settings, weights) if name == "shakespeare" else _translator(settings, weights)
+    return model.eval(), Tokenizer.load(folder / "tokenizer.json")
+
+
+def _translator(settings: dict[str, Any], weights: dict[str, Tensor]) -> Transformer:
+    model = Transformer(ModelConfig(**settings["config"]))
+    model.load_state_dict(from_int8(weights))
+    return model
+
+
+def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:
+    model = DecoderOnly(
+        ModelConfig(
+            vocab_size=settings["vocab_size"],
+            d_model=settings["n_embd"],
+            n_heads=settings["n_head"],
+            n_layers=settings["n_layer"],
+            d_ff=settings["n_inner"],
+            max_len=settings["n_positions"],
+            norm_eps=settings["layer_norm_epsilon"],
+            dropout=0.0,
+            positions="learned",
+            activation="gelu_tanh",
+            scale_embeddings=False,
+        )
+    )
+    model.load_state_dict(
+        {ours: turned(ours, weights[gpt2_name(ours)]).float() for ours in model.state_dict()}
+    )
+    return model
+
+
+def gpt2_name(ours: str) -> str:
+    """What GPT-2 calls a tensor of ours."""
+    for mine, theirs in _GPT2.items():
+        ours = ours.replace(mine, theirs)
+    return f"transformer.{ours}"
+
+
+def turned(ours: str, tensor: Tensor) -> Tensor:
+    """A tensor the way that the other library keeps it: GPT-2 has a matrix's inputs in rows."""
+    is_matrix = ".self_attention." in ours or ".feed_forward." in ours
+    return tensor.T.contiguous() if is_matrix and tensor.dim() == 2 else tensor
