@@ -8,28 +8,38 @@ from .alignment_stepper import AlignmentStepper
 from .architecture_explorer import ArchitectureExplorer
 from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
+from .fill_in import FillIn
 from .heads_explorer import HeadsExplorer
+from .live_training import LiveTraining
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .norm_explorer import NormExplorer
 from .positions_explorer import PositionsExplorer
 from .run_planner import RunPlanner
+from .sampler import Sampler
 from .scale_meter import ScaleMeter
 from .schedule_explorer import ScheduleExplorer
 from .soft_lookup import SoftLookup
+from .who_knows import WhoKnows
+from .word_swap import WordSwap
 
 __all__ = [
     "AlignmentStepper",
     "ArchitectureExplorer",
     "BeamGrower",
     "BytePairs",
+    "FillIn",
     "HeadsExplorer",
+    "LiveTraining",
     "MaskPainter",
     "MixingMatrix",
     "NormExplorer",
     "PositionsExplorer",
     "RunPlanner",
+    "Sampler",
     "ScaleMeter",
     "ScheduleExplorer",
     "SoftLookup",
+    "WhoKnows",
+    "WordSwap",
 ]

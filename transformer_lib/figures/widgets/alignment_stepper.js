@@ -1,5 +1,5 @@
 // AlignmentStepper: which source word is being read now? A decoder writes, and its weights mix the encoder's states.
-import { canvas, choice, diverging, dot, fluid, html, live, percent, set, stepper, steps, svg } from "./kit.js";
+import { canvas, choice, diverging, dot, fluid, html, live, longest, percent, set, stepper, steps, svg } from "./kit.js";
 
 // ---- arithmetic
 
@@ -114,20 +114,22 @@ function build({ get, change }) {
   }
 
   const place = (j) => (words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (word ${j + 1})`);
-  function sentence({ output, step, name }, row, wrong) {
+  const [word] = longest([...words, ...target, ...outputs.flat(), END]);
+  function sentence({ output, step, name }, row, wrong, should = right(step - 1)) {
     if (step === 0) return `The encoder has read ${S} words; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
-    const word = output[step - 1];
-    const said = wrong.has(step - 1) ? `, which should be ${right(step - 1)}` : "";
+    const said = wrong.has(step - 1) ? `, which should be ${should}` : "";
     let from = "the decoder has no weights, only the last state, the same at every step";
     if (row) {
       const [first, second] = byWeight(row);
       from = `${percent(row[first])} of the context comes from ${place(first)}${row[second] >= 0.1 ? `, ${percent(row[second])} from ${place(second)}` : ""}`;
     }
     const done = step < output.length ? "" : wrong.size ? ` The translation is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.` : " The translation is right.";
-    return `Writing step ${step}, ${word}${said}: ${from}.${done}`;
+    return `Writing step ${step}, ${output[step - 1]}${said}: ${from}.${done}`;
   }
 
-  return { controls: [kind.element, time.element], picture: [html("div", { class: "lf-wide" }, picture)], draw };
+  return { controls: [kind.element, time.element], picture: [html("div", { class: "lf-wide" }, picture)], draw,
+    longest: ["none", "dot"].map((name) =>
+      sentence({ name, step: T, output: steps(T).map(() => word) }, name === "none" ? null : words.map(() => 0.15), new Set(steps(T)), word)) };
 }
 
 export default live({

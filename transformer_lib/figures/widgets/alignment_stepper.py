@@ -271,7 +271,7 @@ def read_along(
     import torch
 
     from ...decoding import evaluating, greedy
-    from ...multihead import record_attention
+    from ...recording import record_attention
 
     bos, eos = model.config.bos_id, model.config.eos_id
     source = torch.tensor([ids], device=model.output.weight.device)

@@ -1,8 +1,6 @@
 // ArchitectureExplorer: where do 65 million numbers live? The Transformer with its shapes, its counts and its chapters.
-import { canvas, choice, fluid, html, live, percent, set, slider, steps, sum, svg } from "./kit.js";
-
+import { canvas, choice, fluid, html, live, longest, percent, room, set, slider, steps, sum, svg } from "./kit.js";
 // ---- arithmetic: the library's parameter_counts, box by box
-
 const GROUPS = ["embeddings", "attention", "feed-forward", "norms", "head"];
 /** Kinds of box: their group, their formula in words and as a function of the sizes. */
 const KINDS = {
@@ -17,12 +15,14 @@ const KINDS = {
 const stacksOf = (kind) => ["encoder", "decoder"].filter((stack) => kind === "both" || kind === stack);
 const sublayersOf = (stack, kind) => (stack === "decoder" && kind === "both" ? ["attention", "cross", "forward"] : ["attention", "forward"]);
 
-/** The boxes of a model: {part, kind, group, formula, each, times}. What is used again, or computed, has 0; a layer only adds up. */
-export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, ...sizes }) {
-  const box = (part, kind, times = 1) => ({ part, kind, times, group: KINDS[kind][0], formula: KINDS[kind][1], each: KINDS[kind][2](sizes) });
+/** The boxes of a model: {part, kind, group, formula, each, times, inside}. What is used again, or computed, has 0; a layer only adds up.
+ *  card: of a published model, for each kind of box its own [formula, number, what goes on in it], or null where it has no such box. */
+export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, card = {}, ...sizes }) {
+  const box = (part, kind, times = 1, [formula, each, inside] = card[kind] ?? [KINDS[kind][1], KINDS[kind][2](sizes)]) =>
+    ({ part, kind, times, group: KINDS[kind][0], formula, each, inside });
   return stacksOf(stacks).flatMap((stack, i) => {
     const layer = sublayersOf(stack, stacks).flatMap((name) => [box(`${stack}-norm-${name}`, "norm", n), box(`${stack}-${name}`, name === "cross" ? "attention" : name, n)]);
-    return [box(`${stack}-embedding`, i ? "shared" : "embedding"), box(`${stack}-positions`, "positions"), ...layer,
+    return [box(`${stack}-embedding`, i ? "shared" : "embedding"), ...(card.positions === null ? [] : [box(`${stack}-positions`, "positions")]), ...layer,
       { part: `${stack}-layer`, kind: "layer", times: n, each: sum(layer.map(({ each }) => each)) }, ...(pre ? [box(`${stack}-final`, "norm")] : []),
       ...(stacks === "encoder" ? [box("encoder-head", "head")] : []), ...(stack === stacks || i ? [box(`${stack}-output`, "shared")] : [])];
   });
@@ -31,8 +31,7 @@ export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, ...sizes }) 
 /** How many numbers embeddings, attention, feed-forward networks, norms and a head have. */
 export const groupsOf = (sizes) => GROUPS.map((_, i) => sum(partsOf(sizes).map(({ group, each, times }) => (group === i ? each * times : 0))));
 
-/** Of a list of [kind, name, d_model, d_ff, layers, millions], the model of these sizes or else the nearest in number; and with how
- *  many tokens ours would have as many numbers. */
+/** Of a list of [kind, name, d_model, d_ff, layers, millions] the one of these sizes, or the nearest; and with how many tokens ours has as many numbers. */
 export function publishedLike(sizes, published) {
   const [total, list] = [sum(groupsOf(sizes)), published.filter(([kind]) => kind === sizes.kind)];
   const far = (model) => Math.abs(Math.log(total / model[5] / 1e6));
@@ -43,11 +42,10 @@ export function publishedLike(sizes, published) {
 const nearest = (list, x) => steps(list.length).sort((i, j) => Math.abs(Math.log(list[i] / x)) - Math.abs(Math.log(list[j] / x)))[0];
 export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % heads === 0);
 
-// ---- drawing: encoder left, decoder right as its mirror image, read downwards. The residual stream runs along the outer edge;
-// sublayers read from it and add to it. Norms before the sublayers leave the stream free; norms after them stand on it.
+// ---- drawing, downwards: encoder left, decoder its mirror image, the residual stream along the outer edge. Norms after the sublayers stand on it.
 
 /** Where all is, in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
-export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre }, width) {
+export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = {} }, width) {
   const [gap, s, big] = width >= 560 ? [56, 18, 34] : [20, 10, 66]; // s: where the stream is; big: a sublayer's height
   const [column, branch, cell, top] = [kind === "both" ? (width - gap) / 2 : width, s + 16, big + 78, 128];
   const found = { boxes: {}, frames: [], streams: [], arrows: [], rings: [], labels: [], height: top + 3 * cell + 172 };
@@ -60,10 +58,8 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre }, width
     const add = (y, ...points) => { arrow(...points, [s + 8, y]); found.rings.push([x(s), y]); };
 
     label(0, 12, `${kind === "both" ? ["source", "target"][Number(right)] : "token"} ids (B, ${token})`);
-    arrow([s, 17], [s, 30]);
-    box("embedding", 0, 30, column, 36);
-    box("positions", branch, 76, column - branch);
-    add(92, [branch, 92]);
+    arrow([s, 17], [s, 30]); box("embedding", 0, 30, column, 36);
+    if (card.positions !== null) { box("positions", branch, 76, column - branch); add(92, [branch, 92]); }
     label(s + 8, top - 4);
     const bottom = top + 44 + sublayersOf(stack, kind).length * cell;
     found.frames.push([right ? width - column : 0, top, column, bottom - top]);
@@ -84,8 +80,7 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre }, width
     for (const part of ends) {
       label(s + 8, y + 15);
       arrow([s, y], [s, y += 22]);
-      box(part, 0, y, column, 36);
-      y += 36;
+      box(part, 0, y, column, 36); y += 36;
     }
     found.streams.push([x(s), 30, y]);
     if (ends.length) { arrow([s, y], [s, y + 18]); label(s + 8, y + 17, `logits (B, ${token}, ${v.toLocaleString("en-US")})`); }
@@ -101,19 +96,16 @@ const PATHS = {
   frames: ([x, y, w, h]) => `M${x},${y}h${w}v${h}h${-w}z`,
   streams: ([x, y, end]) => `M${x},${y}V${end}`,
   arrows: (points) => `M${points.join("L")}`,
-  heads: (points) => { // of arrows
-    const [[a, b], [x, y], u = Math.sign(x - a), v = Math.sign(y - b)] = points.slice(-2);
-    return `M${x},${y}l${-7 * u - 4 * v},${-7 * v - 4 * u}l${8 * v},${8 * u}z`;
-  },
+  heads: (points, [[a, b], [x, y], u = Math.sign(x - a), v = Math.sign(y - b)] = points.slice(-2)) => // of arrows
+    `M${x},${y}l${-7 * u - 4 * v},${-7 * v - 4 * u}l${8 * v},${8 * u}z`,
   rings: ([x, y]) => `M${x - 7},${y}a7,7 0 1 0 14,0a7,7 0 1 0-14,0M${x - 4},${y}h8M${x},${y - 4}v8`,
 };
 
 // ---- picture
 const PARTS = ["encoder", "decoder"].flatMap((stack) => ["embedding", "positions", "norm-attention", "attention", "norm-cross", "cross",
   "norm-forward", "forward", "layer", "final", "head", "output"].map((name) => `${stack}-${name}`));
-const round = (n) => n.toLocaleString("en-US");
 const millions = (n) => `${(n / 1e6).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })}\u00a0million`;
-const share = (x) => (x > 0 && x < 0.005 ? "under 1\u00a0%" : percent(x));
+const [round, share] = [(n) => n.toLocaleString("en-US"), (x) => (x > 0 && x < 0.005 ? "under 1\u00a0%" : percent(x))];
 
 /** Of a box: its chapter, its name, what goes on in it. */
 const about = (part, { d_model: d, n_heads: h, d_ff: f, n_layers: n }, heads = `${h} head${h > 1 ? "s" : ""} of ${d / h}`) => ({
@@ -128,9 +120,12 @@ function chapter(n) {
 }
 
 function build({ all, get, change }) {
+  const cards = Object.values(get("cards"));
+  const models = choice({ label: "whose sizes", className: "lf-tokens", onInput: (model) => change({ model }),
+    options: [["own", "your own"], ...Object.entries(get("cards")).map(([model, { name }]) => [model, name])] });
   const divides = (d, h) => (d % h === 0 ? h : headsOf(d)[nearest(headsOf(d), h)]);
-  const among = (label, trait, list, onInput = (value) => change({ [trait]: value })) =>
-    slider({ label, last: list().length - 1, read: (p) => list()[p], find: (x) => nearest(list(), x), show: round, onInput });
+  const among = (label, trait, list, onInput = (value) => change({ [trait]: value })) => slider({ label, last: list().length - 1,
+    read: (p) => list()[p], find: (x) => nearest(list(), x), show: round, texts: cards.map(({ sizes }) => round(sizes[trait || "d_model"])), onInput });
   const controls = {
     kind: choice({ label: "stacks", options: [["both", "both"], ["encoder", "encoder only"], ["decoder", "decoder only"]], onInput: (kind) => change({ kind }) }),
     pre_norm: choice({ label: "norm", options: [[true, "pre"], [false, "post"]], onInput: (value) => change({ pre_norm: value }) }),
@@ -140,6 +135,7 @@ function build({ all, get, change }) {
     n_layers: among("layers", "n_layers", () => steps(24, 1)),
     vocab_size: among("vocabulary", "vocab_size", () => [1000, 2000, 4000, 8000, 16000, 18500, 24000, 30500, 32000, 35800, 37000, 40500, 40700, 50000, 64000, 100000]),
   };
+  const inputs = html("fieldset", { class: "ae-controls", "aria-label": "sizes" }, ...Object.values(controls).map(({ element }) => element));
   let over = null; // the box under the mouse
   const hover = (part) => ({ pointerType }) => { if (pointerType === "mouse") { over = part; change({}, false); } };
   const boxes = choice({ label: "parts of the model", options: PARTS.map((part) => [part, ""]), onInput: (part) => change({ part }), className: "ae-boxes" });
@@ -151,39 +147,39 @@ function build({ all, get, change }) {
   const [total, paper, more] = ["total", "paper", "more"].map((name) => html("p", { class: `ae-${name}` }));
   const page = fluid(drawing, 600, () => change({}, false));
 
+  const aside = (kind, { exact, tokens }) => ({ both: exact ? `That asks for ${round(tokens)} tokens; the paper says about 37,000.` : "",
+    encoder: "It only reads: hidden words are guessed from both sides.", decoder: "It only writes: the next token is guessed from those before." }[kind]);
+  const papers = longest([...cards.map(({ says }) => says),
+    ...get("published").map(([kind, name, , , , m]) => `Nearest: ${name}, ${m} million. ${aside(kind, { exact: true, tokens: 100000 })}`)]);
+
   function draw() {
-    const sizes = { ...all(), n_heads: divides(get("d_model"), get("n_heads")) };
+    const [model, own] = [get("cards")[get("model")], { ...all(), n_heads: divides(get("d_model"), get("n_heads")) }];
+    const sizes = model ? { ...own, ...model.sizes, card: model.boxes } : own;
+    models.update(own.model); set(inputs, { disabled: Boolean(model), "data-off": Boolean(model) });
     set(controls.n_heads.element.lastChild, { max: headsOf(sizes.d_model).length - 1 });
     Object.entries(controls).forEach(([name, control]) => control.update(sizes[name]));
     const [parts, place, groups] = [partsOf(sizes), layout(sizes, page.width), groupsOf(sizes)];
     const find = (part) => parts.find((box) => box.part === part);
     // a box that this model lacks gives way to one that it has
     const chosen = find(sizes.part) ?? find(parts[0].part.slice(0, 7) + sizes.part.slice(7)) ?? parts.find((box) => box.kind === "attention");
-    const shown = find(over) ?? chosen;
-    boxes.update(chosen.part);
+    const shown = find(over) ?? chosen; boxes.update(chosen.part);
     boxes.labels.forEach((label, i) => {
       const box = find(PARTS[i]);
       if (!set(label, { hidden: box ? null : "", "data-group": box?.group ?? null, "data-shown": box === shown }) || !box) return;
       ["left", "top", "width", "height"].forEach((side, k) => { label.style[side] = `${place.boxes[PARTS[i]][k]}px`; });
-      const [, name, inside = ""] = about(PARTS[i], sizes);
-      const count = box.kind === "shared" ? "shared" : round(box.kind === "layer" ? box.each * box.times : box.each);
-      [name, inside, count].forEach((text, k) => set(label.lastChild.children[k], { text }));
+      const [[, name, usual = ""], n] = [about(PARTS[i], sizes), box.kind === "layer" ? box.each * box.times : box.each];
+      [name, box.inside ?? usual, n || box.kind !== "shared" ? round(n) : "shared"].forEach((text, k) => set(label.lastChild.children[k], { text }));
     });
     set(drawing, { viewBox: `0 0 ${page.width} ${place.height}` });
-    Object.entries(PATHS).forEach(([name, path], i) => set(paths[i], { d: place[name === "heads" ? "arrows" : name].map(path).join("") }));
+    Object.entries(PATHS).forEach(([name, path], i) => set(paths[i], { d: place[name === "heads" ? "arrows" : name].map((one) => path(one)).join("") }));
     texts.forEach((element, i) => ((x, y, text, anchor) => set(element, { x, y, text, "text-anchor": anchor }))(...place.labels[i] ?? [0, 0, "", "start"]));
-    const numbers = sum(groups);
-    groups.forEach((n, i) => {
+    const numbers = sum(groups); groups.forEach((n, i) => {
       bar.children[i].style.flexGrow = n / numbers;
-      set(legend.children[i], { hidden: n ? null : "", text: `${GROUPS[i]} ${share(n / numbers)}` });
+      set(legend.children[i], { "data-none": n === 0, text: `${GROUPS[i]} ${share(n / numbers)}` });
     });
-    set(total, { text: `${millions(numbers)} numbers` });
-    const like = publishedLike(sizes, get("published"));
-    const aside = { both: like.exact ? `That asks for ${round(like.tokens)} tokens; the paper says about 37,000.` : "",
-      encoder: "It only reads: hidden words are guessed from both sides.", decoder: "It only writes: the next token is guessed from those before." }[sizes.kind];
-    set(paper, { text: `${like.exact ? "" : "Nearest: "}${like.name}, ${like.millions} million. ${aside}` });
-    const { part, kind, formula, each, times } = shown;
-    const [to, name] = about(part, sizes);
+    const [like] = [publishedLike(sizes, get("published")), set(total, { text: `${millions(numbers)} numbers` })];
+    set(paper, { text: model?.says ?? `${like.exact ? "" : "Nearest: "}${like.name}, ${like.millions} million. ${aside(sizes.kind, like)}` });
+    const [{ part, kind, formula, each, times }, [to, name]] = [shown, about(shown.part, sizes)];
     if (more.dataset.to !== String(to)) set(more, { "data-to": to }).replaceChildren("More in ", chapter(to), ".");
     const whose = `${part[0] === "d" ? "Decoder" : "Encoder"}, ${name}${name.includes("attention") ? ` of ${sizes.n_heads} head${sizes.n_heads > 1 ? "s" : ""}` : ""}: `;
     if (!each) return `${whose}${formula}. It adds nothing to the ${millions(numbers)}.`;
@@ -192,9 +188,13 @@ function build({ all, get, change }) {
     return `${whose}${product}, ${share((each * times) / numbers)} of ${millions(numbers)}.`;
   }
 
-  return { controls: [html("div", { class: "ae-controls" }, ...Object.values(controls).map(({ element }) => element))],
-    picture: [html("div", { class: "lf-wide" }, total, paper, bar, legend), html("div", { class: "lf-wide" }, boxes.element, more)], draw };
+  return { controls: [models.element, inputs],
+    picture: [html("div", { class: "lf-wide" }, room(total, [`${millions(99999.9e6)} numbers`]), room(paper, papers), bar, legend),
+      html("div", { class: "lf-wide" }, boxes.element, more)], draw,
+    longest: [KINDS.attention[1], KINDS.forward[1], ...cards.map(({ boxes }) => boxes.attention?.[0] ?? "")].map((formula) =>
+      `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 numbers a layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`) };
 }
 
-export default live({ name: "ArchitectureExplorer", title: () => "Where do 65 million numbers live?", build, state: { kind: ["both", "encoder", "decoder"],
-  d_model: [64, 2048], n_heads: [1, 32], d_ff: [128, 8192], n_layers: [1, 24], vocab_size: [1000, 100000], pre_norm: [], part: PARTS } });
+export default live({ name: "ArchitectureExplorer", build, title: (get) => `Where do ${get("model") === "own" ? "65 million" : "a model’s"} numbers live?`,
+  state: { model: ["own", "gpt2", "bert-base", "llama-2-7b", "llama-3-8b", "mistral-7b"], kind: ["both", "encoder", "decoder"], pre_norm: [], part: PARTS,
+    d_model: [64, 2048], n_heads: [1, 32], d_ff: [128, 8192], n_layers: [1, 24], vocab_size: [1000, 100000] } });

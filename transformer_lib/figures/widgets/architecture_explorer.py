@@ -1,4 +1,4 @@
-"""ArchitectureExplorer: where a Transformer's numbers live (chapter 11)."""
+"""ArchitectureExplorer: where a Transformer's numbers live (chapters 11 and 21)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from ...config import ModelConfig
+from ...models import parameter_counts
 from .. import style
 from .architecture_still import COLOURS, draw_boxes, layout
 from .base import LiveFigure, Number, OneOf, compose, dress
@@ -47,42 +49,113 @@ NOTE = (
     "No single vocabulary gives both of the paper’s numbers: base asks for 40,700 tokens, big for "
     "35,800. Either needs one matrix for both embeddings and the output."
 )
+CARDS_NOTE = (
+    "As published, to the last number. Llama and Mistral turn queries and keys by their places, "
+    "which costs no numbers, gate the feed-forward network with a third matrix, and have no biases."
+)
+MODELS = {
+    "gpt2": "GPT-2",
+    "bert-base": "BERT base",
+    "llama-2-7b": "Llama 2 7B",
+    "llama-3-8b": "Llama 3 8B",
+    "mistral-7b": "Mistral 7B",
+}
+
+
+def card(name: str) -> dict[str, Any]:
+    """Return what a published model has in its boxes, counted by the library.
+
+    ``sizes`` are those of the sliders. ``boxes`` has for each kind of box its formula, its number
+    and what goes on in it, where that is not as in the paper's layer; None where it has no such
+    box.
+
+    >>> card("llama-3-8b")["boxes"]["attention"]
+    ['2 d_model² + 2 d_model · 8 · 128', 41943040, '32 heads, 8 of keys and values']
+    """
+    config = ModelConfig.published(name)
+    kind = "encoder" if name.startswith("bert") else "decoder"
+    names = ("d_model", "n_heads", "d_ff", "n_layers", "vocab_size", "pre_norm")
+    sizes = {"kind": kind} | {name: getattr(config, name) for name in names}
+    counts = parameter_counts(config, kind)
+    n, words = config.n_layers, config.vocab_size * config.d_model
+    boxes: dict[str, Any] = {}
+    if config.positions == "rotary":
+        kv, width = config.n_kv_heads, f"{config.d_model}→{config.d_ff}→{config.d_model}"
+        attention = ["4 d_model²", counts["decoder.self_attention"] // n]
+        if kv != config.n_heads:
+            attention[0] = f"2 d_model² + 2 d_model · {kv} · {config.d_head}"
+            attention.append(f"{config.n_heads} heads, {kv} of keys and values")
+        boxes = {
+            "positions": None,  # turns inside the attention, which have no numbers
+            "attention": attention,
+            "forward": ["3 d_model · d_ff", counts["decoder.feed_forward"] // n, f"gated {width}"],
+            "norm": ["d_model of a scale, and no shift", config.d_model],
+            "shared": ["vocabulary · d_model", counts["output"]],
+        }
+    elif kind == "encoder":
+        learned = "(512 places + 2 segments + 2 in a norm) · d_model"
+        boxes["positions"] = [learned, counts["embeddings"] - words]
+        boxes["head"] = ["d_model² + d_model of a pooler", counts["pooler"]]
+    else:
+        boxes["positions"] = ["1024 places · d_model", counts["embeddings"] - words]
+    total = sum(counts.values())
+    says = "as published"
+    if kind == "encoder":
+        total -= counts["head"] + counts["output"]
+        says += " without the head for hidden words"
+    return {
+        "name": MODELS[name],
+        "says": f"{MODELS[name]}: {total:,} numbers, {says}.",
+        "sizes": sizes,
+        "boxes": boxes,
+    }
 
 
 def parts(
-    kind: str, d_model: int, d_ff: int, n_layers: int, vocab_size: int, pre_norm: bool
+    kind: str,
+    d_model: int,
+    d_ff: int,
+    n_layers: int,
+    vocab_size: int,
+    pre_norm: bool,
+    boxes: dict[str, Any] | None = None,
 ) -> dict[str, tuple[int, int, int]]:
     """Return the boxes of a model: ``{part: (group, numbers in one, how often)}``.
 
-    A layer's box only adds up the others, and has group 5.
+    A layer's box only adds up the others, and has group 5. ``boxes`` are those of a card.
 
     >>> parts("both", 512, 2048, 6, 37_000, True)["encoder-attention"]
     (1, 1050624, 6)
     """
-    d, each = d_model, {}
-    attention = 4 * d * d + 4 * d
+    d, each, own = d_model, {}, boxes or {}
+
+    def of(box: str, count: int) -> int:
+        return own[box][1] if own.get(box) else count
+
+    attention, norm = of("attention", 4 * d * d + 4 * d), of("norm", 2 * d)
     kinds = {
         "attention": (1, attention),
         "cross": (1, attention),
-        "forward": (2, 2 * d * d_ff + d_ff + d),
+        "forward": (2, of("forward", 2 * d * d_ff + d_ff + d)),
     }
     for stack in ("encoder", "decoder") if kind == "both" else (kind,):
         first = not each
         each[f"{stack}-embedding"] = (0, vocab_size * d if first else 0, 1)
-        each[f"{stack}-positions"] = (0, 0, 1)
+        if "positions" not in own or own["positions"]:
+            each[f"{stack}-positions"] = (0, of("positions", 0), 1)
         total = 0
         for name, (group, count) in kinds.items():
             if name != "cross" or not first:
-                each[f"{stack}-norm-{name}"] = (3, 2 * d, n_layers)
+                each[f"{stack}-norm-{name}"] = (3, norm, n_layers)
                 each[f"{stack}-{name}"] = (group, count, n_layers)
-                total += 2 * d + count
+                total += norm + count
         each[f"{stack}-layer"] = (5, total, n_layers)
         if pre_norm:
-            each[f"{stack}-final"] = (3, 2 * d, 1)
+            each[f"{stack}-final"] = (3, norm, 1)
         if kind == "encoder":
-            each[f"{stack}-head"] = (4, 2 * d * d + 4 * d, 1)
+            each[f"{stack}-head"] = (4, of("head", 2 * d * d + 4 * d), 1)
         if kind == "encoder" or stack == "decoder":
-            each[f"{stack}-output"] = (0, 0, 1)
+            each[f"{stack}-output"] = (0, of("shared", 0), 1)
     return each
 
 
@@ -92,9 +165,12 @@ class ArchitectureExplorer(LiveFigure):
     An attention has :math:`4 d^2 + 4 d` of them, a feed-forward network
     :math:`2 d\,d_{ff} + d_{ff} + d`, a norm :math:`2 d`, the embeddings :math:`V d` once. They are
     those of :class:`~transformer_lib.models.Transformer`, of ``EncoderOnly`` with its head, or of
-    ``DecoderOnly``.
+    ``DecoderOnly``. A published model has its own sizes and its own layer, and is counted to the
+    last number.
 
     Args:
+        model: ``"own"``, of the sizes below, or a published one: ``"gpt2"``, ``"bert-base"``,
+            ``"llama-2-7b"``, ``"llama-3-8b"`` or ``"mistral-7b"``.
         kind: ``"both"``, ``"encoder"`` or ``"decoder"``.
         d_model: 64 to 2048, even; width of the vectors.
         n_heads: 1 to 32, a divisor of ``d_model``.
@@ -118,8 +194,9 @@ class ArchitectureExplorer(LiveFigure):
 
     _esm = compose("architecture_explorer.js")
     _css = dress("architecture_explorer.css")
-    shown = ("kind", "d_model", "n_heads", "d_ff", "n_layers", "vocab_size", "pre_norm")
+    shown = ("model", "kind", "d_model", "n_heads", "d_ff", "n_layers", "vocab_size", "pre_norm")
 
+    model = OneOf("own", *MODELS)
     kind = OneOf("both", "encoder", "decoder")
     d_model = Number(512, low=64, high=2048, whole=True)
     n_heads = Number(8, low=1, high=32, whole=True)
@@ -137,9 +214,11 @@ class ArchitectureExplorer(LiveFigure):
         ),
     )
     published = traitlets.List(PUBLISHED, read_only=True).tag(sync=True)
+    cards = traitlets.Dict({name: card(name) for name in MODELS}, read_only=True).tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
-        super().__init__(**{"note": NOTE} | numbers)
+        note = NOTE if numbers.get("model", "own") == "own" else CARDS_NOTE
+        super().__init__(**{"note": note} | numbers)
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})"
@@ -161,8 +240,16 @@ class ArchitectureExplorer(LiveFigure):
         }
 
     def _parts(self) -> dict[str, tuple[int, int, int]]:
-        names = ("kind", "d_model", "d_ff", "n_layers", "vocab_size", "pre_norm")
-        return parts(**{name: getattr(self, name) for name in names})
+        sizes = {name: size for name, size in self._sizes().items() if name != "n_heads"}
+        return parts(**sizes, boxes=self._boxes())
+
+    def _sizes(self) -> dict[str, Any]:
+        if self.model != "own":
+            return self.cards[self.model]["sizes"]
+        return {name: getattr(self, name) for name in self.shown if name != "model"}
+
+    def _boxes(self) -> dict[str, Any]:
+        return {} if self.model == "own" else self.cards[self.model]["boxes"]
 
     def draw(self) -> Figure:
         from matplotlib.figure import Figure
@@ -175,27 +262,33 @@ class ArchitectureExplorer(LiveFigure):
             share = count / total
             colour = COLOURS[GROUPS.index(name)]
             top.barh(0, share, left=left, color=colour, ec=style.CARD)
-            if share > 0.1:
-                top.text(left, -0.5, f" {name} {share:.0%}", va="top", fontsize=9)
+            said = f" {name} {share:.0%}"
+            if share > 0.011 * len(said):  # it has the room
+                top.text(left, -0.5, said, va="top", fontsize=9)
             left += share
         top.set_title(f"{total / 1e6:,.1f} million numbers")
         top.set(xlim=(0, 1), ylim=(-0.9, 0.4))
         top.axis("off")
-        place = layout(self.kind, self.d_model, self.vocab_size, self.pre_norm)
+        sizes = self._sizes()
+        names = ("kind", "d_model", "vocab_size", "pre_norm")
+        rotary = self._boxes().get("positions", "") is None
+        place = layout(**{name: sizes[name] for name in names}, added=not rotary)
         draw_boxes(ax, place, self._words())
         return figure
 
     def _words(self) -> dict[str, tuple[int, str, str, str]]:
         """Of every box its group, its name, what goes on in it, and its number."""
-        heads = f"{self.n_heads} head{'s' * (self.n_heads > 1)} of {self.d_model // self.n_heads}"
-        widths = f"{self.d_model}→{self.d_ff}→{self.d_model}"
-        inside = {"attention": heads, "cross": heads, "forward": widths}
+        sizes, boxes = self._sizes(), self._boxes()
+        d, h, n = sizes["d_model"], sizes["n_heads"], sizes["n_layers"]
+        heads = f"{h} head{'s' * (h > 1)} of {d // h}"
+        inside = {"attention": heads, "cross": heads, "forward": f"{d}→{sizes['d_ff']}→{d}"}
+        inside |= {name: own[2] for name, own in boxes.items() if own and len(own) > 2}
         names = {
             "positions": "+ positions",
             "cross": "cross-attention",
             "forward": "feed-forward",
             "final": "last norm",
-            "layer": f"× {self.n_layers} layer{'s' * (self.n_layers > 1)}",
+            "layer": f"× {n} layer{'s' * (n > 1)}",
         }
         words = {}
         for part, (group, each, times) in self._parts().items():

@@ -14,11 +14,14 @@ BRANCH, CELL, TOP = STREAM + 16, BIG + 78, 128
 COLOURS = (*style.PALETTE[1:], style.QUIET)  # of embeddings, attention, feed-forward, norms, head
 
 
-def layout(kind: str, d_model: int, vocab_size: int, pre_norm: bool, width: int = 700) -> dict:
+def layout(
+    kind: str, d_model: int, vocab_size: int, pre_norm: bool, added: bool = True, width: int = 700
+) -> dict:
     """Return where all is, in pixels, as the page's module does; the key is what is drawn.
 
     Encoder left, decoder right as its mirror image, read downwards. The residual stream runs along
-    the outer edge; sublayers read from it and add to it.
+    the outer edge; sublayers read from it and add to it. ``added``: whether positions are added to
+    the embeddings.
 
     >>> layout("both", 512, 37_000, True)["boxes"]["encoder-embedding"]
     [0, 30, 322.0, 36]
@@ -52,8 +55,9 @@ def layout(kind: str, d_model: int, vocab_size: int, pre_norm: bool, width: int 
         label(0, 12, f"{ids} ids (B, {token})")
         arrow((STREAM, 17), (STREAM, 30))
         box("embedding", 0, 30, column, 36)
-        box("positions", BRANCH, 76, column - BRANCH)
-        add(92, (BRANCH, 92))
+        if added:
+            box("positions", BRANCH, 76, column - BRANCH)
+            add(92, (BRANCH, 92))
         label(STREAM + 8, TOP - 4)
         names = ["attention", *(["cross"] if right and kind == "both" else []), "forward"]
         bottom = TOP + 44 + len(names) * CELL

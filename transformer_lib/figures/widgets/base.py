@@ -14,6 +14,7 @@ import anywidget
 import traitlets
 
 from .. import style
+from ..engine import source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +28,7 @@ def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def compose(module: str) -> str:
+def compose(module: str, *, engine: bool = False) -> str:
     """Join the kit and a figure's module into the one ES module that a browser can load.
 
     A widget's module reaches the browser as text, where ``./kit.js`` has no address. The figure's
@@ -35,6 +36,8 @@ def compose(module: str) -> str:
 
     Args:
         module: the file name of the figure's module, such as ``"soft_lookup.js"``.
+        engine: whether the figure runs a model: it finds the Transformer in ``engine``, and the
+            function that makes it, whose text a Worker can be made of, in ``engineSource``.
 
     Raises:
         ValueError: the module does not import exactly once, or not from ``./kit.js`` alone.
@@ -42,7 +45,9 @@ def compose(module: str) -> str:
     figure, found = _IMPORT.subn("", read(module))
     if found != 1 or re.search(r"^import\b", figure, re.MULTILINE):
         raise ValueError(f"{module} must have exactly one import, from ./kit.js; found {found}")
-    return f"{read('kit.js')}\n{figure}"
+    model = f"function engineSource() {{\n{source()}return engine;\n}}\n" if engine else ""
+    model += "const engine = engineSource();\n" if engine else ""
+    return f"{read('kit.js')}\n{model}{figure}"
 
 
 def dress(sheet: str) -> str:
@@ -65,6 +70,10 @@ class LiveFigure(anywidget.AnyWidget):
     A subclass gives ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits,
     ``shown`` and ``draw``.
     """
+
+    # ipywidgets 7, which Colab has, shows a widget by this method, without its still picture. Where
+    # there is none, IPython asks for the bundle below.
+    _ipython_display_ = None
 
     shown: tuple[str, ...] = ()
     """The traits that the text form shows."""

@@ -1,5 +1,5 @@
 // BeamGrower: what does a beam keep, and what does it lose? Beam search over a stored tree of next-token probabilities.
-import { canvas, fixed, fluid, html, live, percent, set, slider, stepper, steps, svg } from "./kit.js";
+import { canvas, fixed, fluid, html, live, longest, percent, set, slider, stepper, steps, svg } from "./kit.js";
 
 // ---- arithmetic
 
@@ -174,7 +174,9 @@ function build({ get, change }) {
     return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${share(kept[0].total)}${kept.length > 1 ? `, and ${kept.length - 1} more` : ""}${loses}.`;
   }
 
-  return { controls: [beamSize.element, exponent.element, time.element], picture: [picture, list, legend], draw };
+  const everything = () => SIZES.flatMap((n) => PENALTIES.flatMap((x) => run(n, x).flatMap(({ candidates, ends }, i, { length }) =>
+    sentence({ size: n, exponent: x, step: i + 1 }, candidates, ends, i + 1 === length))));
+  return { controls: [beamSize.element, exponent.element, time.element], picture: [picture, list, legend], draw, longest: longest(everything()) };
 }
 
 export default live({

@@ -1,5 +1,5 @@
 // BytePairs: what becomes of a word it has never seen? The merges of a byte-pair encoding, laid on a word one by one.
-import { button, canvas, fluid, html, live, set, slider, steps, svg } from "./kit.js";
+import { button, canvas, fluid, html, live, longest, set, slider, steps, svg } from "./kit.js";
 
 // ---- arithmetic
 
@@ -122,7 +122,10 @@ function build({ get, change }) {
     return `After ${laid} merge${laid > 1 ? "s" : ""}, “${word}” is ${count}; ${last}.${holes}`;
   }
 
-  return { controls: [field, time], picture: [list, picture, legend], draw };
+  const odd = [..."jqzxwkvybpmcdfghlaeiotrnus"].filter((letter) => idOf(letter) === UNKNOWN).slice(0, LONGEST); // what may lack a row
+  const widest = merges.indexOf(longest(merges.map((pair) => pair.join(" + ")))[0]) + 1; // not known to be there, of merges as pairs
+  const fullest = [sentence("m".repeat(LONGEST), merges.length, ["m", ...odd], 0), sentence("m".repeat(LONGEST), merges.length, [...odd.slice(0, LONGEST / 2)], widest)];
+  return { controls: [field, time], picture: [list, picture, legend], draw, longest: fullest };
 }
 
 export default live({

@@ -1,5 +1,5 @@
 // HeadsExplorer: what does this head look at, and what becomes of the text without it? Maps and results are stored.
-import { canvas, choice, clamp, fixed, fluid, html, live, moved, percent, set, steps, svg, toggle, tokenStrip } from "./kit.js";
+import { canvas, choice, clamp, fixed, fluid, html, live, longest, moved, percent, set, steps, svg, toggle, tokenStrip } from "./kit.js";
 
 // ---- arithmetic
 
@@ -144,10 +144,15 @@ function build({ get, change }) {
     return `${seen} Without this one head the probability of ${all} goes from ${fixed(together(before))} to ${fixed(together(after))}${fallen}.`;
   }
 
+  const [word] = longest(kinds.flatMap((name) => words[name].flat()));
+  const [fallen] = longest(writes.length ? writes : [""]);
+  const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it looks at “${word}” with 100\u00a0%.${
+    writes.length
+    ? ` Without this one head the probability of ${all} goes from 0.00 to 0.00, most for “${fallen}”: 0.00 to 0.00.` : ""}`;
   const wanted = [[attention, kinds.length], [layer, layers], [head, heads]].filter(([, n]) => n > 1).map(([part]) => part.element);
   const caption = html("p", { class: "he-caption", text: `probability of each ${answer} (outline: with all heads)` });
   const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];
-  return { controls: [...wanted, ...(writes.length ? [off.element] : []), stack], picture: [lines, heat, ...results], draw };
+  return { controls: [...wanted, ...(writes.length ? [off.element] : []), stack], picture: [lines, heat, ...results], draw, longest: [fullest] };
 }
 
 export default live({

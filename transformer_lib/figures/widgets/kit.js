@@ -32,12 +32,10 @@ export function scale([low, high], [start, end], log = false) {
 /** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
 export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
 
-const make = (element, attributes, children) => {
-  set(element, attributes).append(...children.filter((child) => child !== null));
-  return element;
-};
+const make = (element, attributes, children) => (set(element, attributes).append(...children.filter((child) => child !== null)), element);
 
-/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML. */
+/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML.
+ *  What can be focused keeps its keys: in a notebook, `x` would cut the figure's cell. */
 export function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "text") element.textContent = value;
@@ -46,6 +44,7 @@ export function set(element, attributes) {
     else if (value === false || value === null) element.removeAttribute(name);
     else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
   }
+  if (element.matches("a, button, input, select, summary, textarea, [tabindex]")) element.dataset.lmSuppressShortcuts = true;
   return element;
 }
 
@@ -60,17 +59,21 @@ export const svg = (tag, attributes = {}, ...children) => make(document.createEl
 export const canvas = (width, height, attributes = {}, ...children) =>
   svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "lf-svg", "--width": `${width}px`, ...attributes }, ...children);
 
-/** Draws a picture anew when its column changes width, where others shrink: words keep their size on a phone. */
+/** Draws a picture anew, in the next frame, when its column changes width, where others shrink: words keep their size on a phone. */
 export function fluid(picture, height, redraw) {
   const size = { width: 640 };
-  new ResizeObserver(([{ contentRect }]) => {
+  new ResizeObserver(([{ contentRect }]) => requestAnimationFrame(() => {
     const width = Math.max(240, Math.round(contentRect.width));
     if (contentRect.width === 0 || width === size.width) return;
     set(picture, { viewBox: `0 0 ${size.width = width} ${height}` });
     redraw();
-  }).observe(picture);
+  })).observe(picture);
   return size;
 }
+
+/** Room for whatever the element will say: the longest texts lie in its place, unseen, in whatever font. */
+export const room = (element, texts) => html("div", { class: "lf-room" }, element, ...texts.map((text) => html("span", { class: "lf-unseen", "aria-hidden": true, text })));
+export const longest = (texts) => [...new Set(texts)].sort((a, b) => b.length - a.length).slice(0, 3);
 
 /** Blue for positive numbers, orange for negative, nothing for 0, which shows the ground: [red, green, blue, alpha]. */
 export const diverging = (x) => (x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)]);
@@ -95,8 +98,9 @@ export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, y
 }
 
 // ---------------------------------------------------------------- controls
-/** A slider over positions 0…last. `read(position)` is the value, `find(value)` its position, `show(value)` its text. */
-export function slider({ label, last, read, find, show, onInput }) {
+/** A slider over positions 0…last. `read(position)` is the value, `find(value)` its position, `show(value)` its text;
+    `texts`: what a value between the positions shows, if that is longer. */
+export function slider({ label, last, read, find, show, texts = [], onInput }) {
   const shown = html("span", { class: "lf-value" });
   const input = html("input", { type: "range", min: 0, max: last, step: 1, "aria-label": label,
     oninput: () => onInput(read(Number(input.value))),
@@ -106,8 +110,11 @@ export function slider({ label, last, read, find, show, onInput }) {
       event.preventDefault();
       onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(input.max / 10)), 0, Number(input.max))));
     } });
-  const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), shown, input);
+  const values = room(shown, ["", "", ""]);
+  const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), values, input);
+  const reserve = () => longest([...texts, ...steps(61).map((i) => show(read(Math.round((i * last) / 60))))]).forEach((text, i) => set(values.children[i + 1], { text }));
   return { element, update(value) {
+    if (!values.textContent) reserve(); // not before: what it shows may depend on what is made later
     input.value = clamp(Math.round(find(value)), 0, Number(input.max));
     set(input, { "aria-valuetext": show(value) });
     if (shown.textContent !== show(value)) shown.textContent = show(value);
@@ -120,8 +127,7 @@ export function stepper({ label, last, show = String, onInput }) {
   const input = line.element.querySelector("input");
   const by = (way) => () => onInput(clamp(Number(input.value) + way, 0, Number(input.max)));
   const [back, on] = [button("Back", by(-1)), button("Next", by(1))];
-  const element = html("div", { class: "lf-stepper" }, back, on, line.element);
-  return { element, limit: (n) => set(input, { max: n }), update(value) {
+  return { element: html("div", { class: "lf-stepper" }, back, on, line.element), limit: (n) => set(input, { max: n }), update(value) {
     line.update(value);
     set(back, { "aria-disabled": value <= 0 }); // stays in the order of Tab: who steps is not thrown out at the end
     set(on, { "aria-disabled": value >= Number(input.max) });
@@ -198,13 +204,9 @@ export function draggable(handle, { at, to, point, step, leap }) {
 }
 
 /** Where an event happened, in the units of an SVG picture. */
-export const pointIn = (picture, { clientX, clientY }) => {
-  const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse());
-  return [x, y];
-};
+export const pointIn = (picture, { clientX, clientY }) => (({ x, y }) => [x, y])(new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse()));
 
 // ---------------------------------------------------------------- state in the address
-
 /** State as text: `query:2,0.2;likeness:dot`. Only what differs from `initial` is written. */
 export const encode = (state, initial) => Object.keys(initial)
   .filter((name) => String(state[name]) !== String(initial[name]))
@@ -243,11 +245,10 @@ function writeFragment(anchor, text) {
 }
 
 // ---------------------------------------------------------------- a figure
-
 /** The anywidget module of a figure.
  *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
- *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), and returns
- *  {controls, picture, draw}; draw() shows the current state and returns the sentence for the status line. */
+ *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and returns {controls, picture, draw, longest};
+ *  draw() shows the state and returns the sentence for the status line, longest has the longest ones; restart() and leave(), if any, come with Reset and at the end. */
 export function live({ name, title, state: allowed, build }) {
   return { render({ model, el }) {
     const [names, get] = [Object.keys(allowed), (trait) => model.get(trait)];
@@ -276,12 +277,12 @@ export function live({ name, title, state: allowed, build }) {
       return text;
     };
 
-    const { controls, picture, draw } = build({ get, all, change });
+    const { controls, picture, draw, longest: sentences, restart, leave } = build({ get, all, change, refresh: () => refresh() });
     const question = title(get);
-    const reset = button("Reset", () => change(structuredClone(initial)));
+    const reset = button("Reset", () => { restart?.(); change(structuredClone(initial)); });
     el.replaceChildren(html("figure", { class: "live-figure", role: "group", "aria-label": question.replaceAll("`", ""),
       "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
-    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), status,
+    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), room(status, sentences),
     get("note") ? html("p", { class: "lf-note", text: get("note") }) : null));
     refresh();
     if (fromAddress()) el.scrollIntoView({ block: "center" });
@@ -290,6 +291,7 @@ export function live({ name, title, state: allowed, build }) {
     names.forEach((trait) => model.on(`change:${trait}`, changed));
     addEventListener("hashchange", fromAddress);
     return () => {
+      leave?.();
       clearTimeout(timer);
       names.forEach((trait) => model.off(`change:${trait}`, changed));
       removeEventListener("hashchange", fromAddress);

@@ -1,5 +1,5 @@
 // MaskPainter: what does a mask really do? The reader paints cells; scores, weights and a second layer follow.
-import { choice, dot, fixed, heatMap, html, live, set, softmax, steps, sum, tint, toggle } from "./kit.js";
+import { choice, dot, fixed, heatMap, html, live, longest, room, set, softmax, steps, sum, tint, toggle } from "./kit.js";
 
 // ---- arithmetic
 
@@ -43,10 +43,8 @@ const share = (x) => (Number.isNaN(x) || x === 0 || Math.abs(x) >= 0.995 ? numbe
 
 function build({ get, all, change }) {
   const words = get("words");
-  const rules = rulesFor(words);
-  const names = Object.keys(rules);
-  const mask = () => parse(get("mask"), words.length);
-  const paint = (cells) => change({ mask: write(cells) });
+  const [rules, names] = [rulesFor(words), Object.keys(rulesFor(words))];
+  const [mask, paint] = [() => parse(get("mask"), words.length), (cells) => change({ mask: write(cells) })];
 
   const switches = names.map((name) => toggle({ label: name, onInput: (on) => {
     const others = names.filter((other) => other !== name && keeps(mask(), rules[other])).map((other) => rules[other]);
@@ -64,9 +62,8 @@ function build({ get, all, change }) {
   };
   const features = get("vectors")[0].map((_, i) => String(i + 1));
   const grid = table("scores: click or drag to hide", words, "mp-grid");
-  const masked = table("", words, "mp-bare-wide");
-  const weights = table("weights", [...words, "sum"], "mp-sums");
-  const output = table("output", features, "mp-bare");
+  const [masked, what] = [table("", words, "mp-bare-wide"), html("span")]; masked.element.caption.append(room(what, ["masked scores (min: −3.4·10³⁸)"]));
+  const [weights, output] = [table("weights", [...words, "sum"], "mp-sums"), table("output", features, "mp-bare")];
   const weights2 = table("layer 2: weights", [...words, "sum"], "mp-sums");
   const output2 = table("output", features, "mp-bare");
   paintable(grid, { mask, paint });
@@ -100,7 +97,7 @@ function build({ get, all, change }) {
     fillIn(grid, first.scores, { show: number, size, hidden: state.mask });
     grid.cells.forEach((row, i) => row.forEach((cell, j) => set(cell, { "aria-selected": String(state.mask[i][j]),
       "aria-label": `${words[i]} ${state.mask[i][j] ? "may attend to" : "must not attend to"} ${words[j]}, score ${cell.textContent}` })));
-    set(masked.element.caption, { text: before ? `masked scores${state.fill === "-inf" ? "" : " (min: −3.4·10³⁸)"}` : "softmax of all scores" });
+    set(what, { text: before ? `masked scores${state.fill === "-inf" ? "" : " (min: −3.4·10³⁸)"}` : "softmax of all scores" });
     fillIn(masked, before ? first.masked : first.spread, before ? { show: number, size } : {});
     fillIn(weights, first.weights, { sums: first.sums });
     fillIn(output, first.output, { show: number, size: 2 });
@@ -132,8 +129,13 @@ function build({ get, all, change }) {
       : `Nothing to attend to in ${rows(empty)}: weights and output are 0, which harms no other row in layer 2. This is the library’s rule.`;
   }
 
+  const fullest = (n = words.length) => longest([["before", "-inf"], ["before", "smallest"], ["before", "zeros"], ["after"], ["renormalized"]].flatMap(([where, filler]) =>
+    [[n, n], [n - 1, n], [n, 0], [0, 0]].flatMap(([empty, gone]) => sentence({ place: where, fill: filler,
+      mask: steps(words.length).map((i) => words.map((_, j) => i >= empty && j > 0)) },
+      { sums: words.map(() => -0.12) }, { output: steps(words.length).map((i) => [i < gone ? NaN : 0]) }))));
+
   return { controls: [html("div", { class: "mp-rules", role: "group", "aria-label": "rules" }, ...switches.map((part) => part.element)),
-    place.element, fill.element], picture, draw };
+    place.element, fill.element], picture, draw, longest: fullest() };
 }
 
 /** Makes a heat map a grid of cells to paint: by mouse, finger and keys, with one stop for Tab. */

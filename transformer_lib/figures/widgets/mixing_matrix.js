@@ -1,5 +1,5 @@
 // MixingMatrix: who takes from whom? A matrix of weights times the words' vectors is a mix for each word.
-import { choice, dot, fixed, heatMap, html, live, percent, slider, softmax, steps, sum, tint, tokenStrip } from "./kit.js";
+import { choice, dot, fixed, heatMap, html, live, longest, percent, slider, softmax, steps, sum, tint, tokenStrip } from "./kit.js";
 
 // ---- arithmetic
 
@@ -58,8 +58,8 @@ function build({ get, change }) {
     return sentence(state, row, weights[row]);
   }
 
+  const name = (i) => (words.indexOf(words[i]) === words.lastIndexOf(words[i]) ? words[i] : `${words[i]} (word ${i + 1})`);
   function sentence({ mode: kind, sharpness: s }, row, weights) {
-    const name = (i) => (words.indexOf(words[i]) === words.lastIndexOf(words[i]) ? words[i] : `${words[i]} (word ${i + 1})`);
     const seen = steps(words.length).filter((i) => weights[i] !== null);
     const alike = kind === "uniform" || kind === "causal" || s === 0;
     if (seen.length === 1) return `${name(row)} comes first: with nothing before it, it can only take from itself.`;
@@ -70,7 +70,11 @@ function build({ get, change }) {
     return `${name(row)} takes ${percent(weights[first])} from ${name(first)} and ${percent(weights[second])} from ${name(second)}${blind}.`;
   }
 
-  return { controls: [mode.element, sharpness.element, strip.element], picture: [picture], draw };
+  const all = steps(words.length);
+  const long = all.map(name).indexOf(longest(all.map(name))[0]);
+  const fullest = [["uniform", all.length], ["causal", all.length - 1], ["causal", 1], ["content", all.length - 1]].map(([kind, seen]) =>
+    sentence({ mode: kind, sharpness: 1 }, long, all.map((i) => (i < seen || i === long ? (i === long ? 0.5 : 0.1) : null))));
+  return { controls: [mode.element, sharpness.element, strip.element], picture: [picture], draw, longest: fullest };
 }
 
 export default live({

@@ -1,6 +1,6 @@
 // NormExplorer: which numbers does a norm look at? A padded batch, cell by cell, under layer norm and batch norm.
 import {
-  canvas, choice, clamp, fixed, fluid, heatMap, html, live, scale, set, slider, steps, sum, svg, toggle, tokenStrip,
+  canvas, choice, clamp, fixed, fluid, heatMap, html, live, longest, scale, set, slider, steps, sum, svg, toggle, tokenStrip,
 } from "./kit.js";
 
 // ---- arithmetic
@@ -58,11 +58,11 @@ function build({ get, all, change }) {
   const [sentences, vectors] = [get("sentences"), get("vectors")];
   const spots = places(sentences);
   const features = vectors[0].map((_, f) => f);
-  const longest = Math.max(...sentences.map((words) => words.length));
+  const least = Math.max(...sentences.map((words) => words.length));
 
   const norm = choice({ label: "norm", options: [["layer", "layer norm"], ["batch", "batch norm"], ["real", "batch, real words"]],
     onInput: (value) => change({ norm: value }) });
-  const length = slider({ label: "all filled up to", last: MOST - longest, read: (p) => longest + p, find: (n) => n - longest,
+  const length = slider({ label: "all filled up to", last: MOST - least, read: (p) => least + p, find: (n) => n - least,
     show: (n) => `${n} words`, onInput: (value) => change({ length: value }) });
   const strip = tokenStrip({ label: "the word that is normalized", words: sentences.flat(), onInput: (word) => change({ word }) });
   const which = choice({ label: "its feature", options: features.map((f) => [f, String(f + 1)]), onInput: (feature) => change({ feature }) });
@@ -92,7 +92,8 @@ function build({ get, all, change }) {
   const grid = html("div", { class: "ne-grid lf-wide" }, ...tables.map((map) => map.element), line);
 
   function draw() {
-    const state = { ...all(), sentences, vectors };
+    const state = { ...all(), sentences, vectors }; // an address may ask for a word or a feature that is not there
+    [state.word, state.feature] = [Math.min(state.word, spots.length - 1), Math.min(state.feature, features.length - 1)];
     const [s, t] = spots[state.word];
     const at = [s, t, state.feature];
     const shown = state.after ? normalized(state) : padded(state);
@@ -140,6 +141,10 @@ function build({ get, all, change }) {
     set(sumUp, { x: 0, text: `(${fixed(x)} − ${mean < 0 ? `(${fixed(mean)})` : fixed(mean)}) / ${fixed(deviation)} = ${fixed(result)}` });
     set(line, { "aria-label": `${pool.numbers.length} numbers, mean ${fixed(mean)}, deviation ${fixed(deviation)}` });
 
+    return sentence(state, at, x, pool, result);
+  }
+
+  function sentence(state, at, x, pool, result) {
     const name = `Feature ${state.feature + 1} of ${sentences.flat()[state.word]}, ${fixed(x)},`;
     if (state.norm === "layer") {
       return `${name} is measured against the ${pool.numbers.length} features of its own word, and becomes ${fixed(result)}, with any padding and in any company.`;
@@ -154,7 +159,10 @@ function build({ get, all, change }) {
     return `${name} is measured against ${company}all places, ${pool.pads} of them padding. It becomes ${fixed(result)}; without the padding, ${without}.`;
   }
 
-  return { controls: [norm.element, length.element, strip.element, which.element, after.element], picture: [grid], draw };
+  const state = { sentences, vectors, length: MOST, feature: features.length - 1, word: sentences.flat().indexOf(longest(sentences.flat())[0]) };
+  const fullest = ["layer", "real", "batch"].flatMap((kind) => [12, 0].map((pads) =>
+    sentence({ ...state, norm: kind }, [...spots[state.word], state.feature], -1.23, { numbers: steps(12), pads }, -1.23)));
+  return { controls: [norm.element, length.element, strip.element, which.element, after.element], picture: [grid], draw, longest: fullest };
 }
 
 export default live({

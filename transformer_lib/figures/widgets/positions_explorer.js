@@ -75,8 +75,7 @@ function build({ get, change }) {
   const both = range("move both", 127, (low) => { const { a, b } = now(); go(low + Math.max(0, a - b), low + Math.max(0, b - a)); });
 
   // The table of waves, a row for each position; below it the two rows that are picked, and what they have in common.
-  const table = strip(TOP, BOTTOM - TOP);
-  const strips = STRIPS.map((top) => strip(top, STRIP));
+  const [table, strips] = [strip(TOP, BOTTOM - TOP), STRIPS.map((top) => strip(top, STRIP))];
   const picture = canvas(640, HEIGHT, { class: "lf-svg pe-table", role: "group", "aria-label": "table of waves, a row for each position" });
   let [y, frame, foot] = [null, svg("g"), svg("text", { x: LEFT, y: 330, class: "lf-tick" })];
   const rows = [["a", goA], ["b", goB]].map(([name, to]) => draggable(knob(name, svg("rect", { class: `pe-row pe-${name}` })), { step: 1, leap: 10,
@@ -189,7 +188,8 @@ function build({ get, change }) {
   }
 
   return { controls: [view.element, width.element, length.element, first.element, second.element, both.element],
-    picture: [html("div", { class: "pe-views" }, waves, turning), chart], draw };
+    picture: [html("div", { class: "pe-views" }, waves, turning), chart], draw,
+    longest: ["The query at 127 and the key at 127 have the dot product −128.00, wherever they stand, as long as the key is 127 before the query."] };
 }
 
 export default live({

@@ -132,7 +132,8 @@ function build({ get, change }) {
       `the typical query gets a gradient of ${short(now.typical)}, the average is ${short(now.average)}.`;
   }
 
-  return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw };
+  return { controls: [width.element, scaled.element, again], picture: [scoresPicture, weightsPicture, table], draw, longest: ["d_k = 1024, unscaled: scores spread by "
+    + "32.0, the best key gets 100\u00a0% of the weight, the typical query gets a gradient of < 0.001, the average is < 0.001."] };
 }
 
 export default live({

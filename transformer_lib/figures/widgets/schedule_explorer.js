@@ -1,6 +1,6 @@
 // ScheduleExplorer: why climb before descending? The paper's learning rate beside a constant one and a cosine.
 import {
-  axes, canvas, choice, clamp, draggable, fixed, fluid, html, live, percent, pointIn, scale, set, slider, steps, svg, toggle,
+  axes, canvas, choice, clamp, draggable, fixed, fluid, html, live, longest, percent, pointIn, scale, set, slider, steps, svg, toggle,
 } from "./kit.js";
 
 // ---- arithmetic
@@ -145,8 +145,12 @@ function build({ get, change }) {
       loss === null ? "" : ` The recorded run, on its own schedule, was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`}`;
   }
 
+  const [slow] = longest([1.2e-9, 1.2e-5, 1.2e-4].map(rate));
+  const start = `At step ${round(last)} the rate is ${slow}, 100\u00a0% of its peak, on the way down.`;
   return { controls: [height.element, model.element, peak.element, warmup.element, ...others.map((other) => other.element), log.element],
-    picture: [html("div", { class: "lf-wide" }, html("p", {}, key("paper", "this schedule"), rated ? key("run", "the recorded run’s") : null), picture)], draw };
+    picture: [html("div", { class: "lf-wide" }, html("p", {}, key("paper", "this schedule"), rated ? key("run", "the recorded run’s") : null), picture)], draw,
+    longest: [run.length ? `${start} The recorded run, on its own schedule, was at a loss of ${
+      fixed(Math.max(...run.map(([, loss]) => loss)))} there${rated ? `, at a rate of ${slow}` : ""}.` : start] };
 }
 
 export default live({

@@ -1,6 +1,6 @@
 // SoftLookup: what should `fruit` cost? A query among keys on a plane, and the answer it gets.
 import {
-  axes, canvas, choice, clamp, dot, draggable, fixed, html, live, paint, palette, percent, pointIn, scale, set, slider, softmax,
+  axes, canvas, choice, clamp, dot, draggable, fixed, html, live, longest, paint, palette, percent, pointIn, room, scale, set, slider, softmax,
   steps, sum, svg,
 } from "./kit.js";
 
@@ -81,7 +81,8 @@ function build({ get, change }) {
 
   // The living equation.
   const terms = words.map((word, i) => html("span", { class: "sl-term", "--colour": colours[i] }, html("b"), html("small", { text: word })));
-  const answer = html("span", { class: "sl-term sl-answer" }, html("b"), html("small", { text: get("query_word") }));
+  const price = html("b");
+  const answer = html("span", { class: "sl-term sl-answer" }, room(price, get("values").map((value) => fixed(value))), html("small", { text: get("query_word") }));
   const sign = (text) => html("span", { class: "sl-sign", text });
   const equation = html("div", { class: "sl-equation lf-wide" },
     ...terms.flatMap((term, i) => (i ? [sign("+"), term] : [term])), sign("="), answer);
@@ -101,7 +102,7 @@ function build({ get, change }) {
   function draw() {
     const state = Object.fromEntries(["query", "values", "temperature", "likeness"].map((name) => [name, get(name)]));
     state.keys = get("key_vectors");
-    const { scores, weights, answer: price } = softLookup(state);
+    const { scores, weights, answer: mixed } = softLookup(state);
     const wanted = JSON.stringify([state.keys, state.temperature, state.likeness]);
     if (wanted !== painted) shadeField();
     painted = wanted;
@@ -125,10 +126,12 @@ function build({ get, change }) {
     place(query, state.query);
     const outside = state.query[0] > 2.2; // no room for the word on the right
     set(query.lastChild, { x: outside ? -15 : 15, "text-anchor": outside ? "end" : "start" });
-    set(answer.firstChild, { text: fixed(price) });
-    return sentence(state, weights, price);
+    set(price, { text: fixed(mixed) });
+    return sentence(state, weights, mixed);
   }
 
+  const dearest = -Math.max(...get("values").map(Math.abs));
+  const [long] = longest(words);
   function sentence({ temperature: t }, weights, price) {
     const name = get("query_word");
     const order = steps(words.length).sort((i, j) => weights[j] - weights[i]);
@@ -142,7 +145,8 @@ function build({ get, change }) {
   }
 
   return { controls: [likeness.element, heat.element],
-    picture: [html("div", { class: "sl-plane" }, field, plane), table, equation], draw };
+    picture: [html("div", { class: "sl-plane" }, field, plane), table, equation], draw,
+    longest: [sentence({ temperature: 1 }, words.map(() => 1 / words.length), dearest), sentence({ temperature: 0 }, words.map((word) => Number(word === long)), dearest)] };
 }
 
 export default live({

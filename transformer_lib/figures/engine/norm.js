@@ -1,0 +1,43 @@
+// Layer norm and RMS norm: every vector made equally long, then scaled by learned numbers.
+
+/**
+ * y = (x - mean) / sqrt(variance + eps) * weight + bias for each vector. Without a bias it is the RMS norm, which
+ * subtracts no mean.
+ */
+export function norm(graph, x, weight, bias, eps) {
+  const [d, rows] = [weight.size, x.size / weight.size];
+  const y = graph.tensor(...x.shape);
+  const scales = new Float32Array(rows); // 1 / sqrt(variance + eps)
+  const normed = new Float32Array(graph.learn ? x.size : d);
+  for (let row = 0; row < rows; row++) {
+    const [at, keep] = [row * d, graph.learn ? row * d : 0];
+    let [mean, variance] = [0, 0];
+    if (bias) for (let j = 0; j < d; j++) mean += x.data[at + j];
+    mean /= d;
+    for (let j = 0; j < d; j++) variance += (x.data[at + j] - mean) ** 2;
+    scales[row] = 1 / Math.sqrt(variance / d + eps);
+    for (let j = 0; j < d; j++) {
+      normed[keep + j] = (x.data[at + j] - mean) * scales[row];
+      y.data[at + j] = normed[keep + j] * weight.data[j] + (bias ? bias.data[j] : 0);
+    }
+  }
+  graph.then(() => {
+    for (let row = 0; row < rows; row++) {
+      const at = row * d;
+      let [mean, along] = [0, 0]; // sums over the gradient: what shifts x, and what only makes it longer
+      for (let j = 0; j < d; j++) {
+        const g = y.grad[at + j];
+        weight.grad[j] += g * normed[at + j];
+        if (bias) {
+          bias.grad[j] += g;
+          mean += g * weight.data[j];
+        }
+        along += g * weight.data[j] * normed[at + j];
+      }
+      for (let j = 0; j < d; j++) {
+        x.grad[at + j] += scales[row] * (y.grad[at + j] * weight.data[j] - (mean + normed[at + j] * along) / d);
+      }
+    }
+  });
+  return y;
+}

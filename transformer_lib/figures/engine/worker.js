@@ -1,0 +1,42 @@
+// The engine beside the page: a Worker made from its own text, called by name.
+
+/** In the Worker: answers each call with what the command of that name returns. */
+export function serve(commands) {
+  self.onmessage = async ({ data: { call, name, given } }) => {
+    try {
+      const tell = (news) => self.postMessage({ call, news }); // before the answer, any number of times
+      self.postMessage({ call, result: await commands[name](given, tell) });
+    } catch (error) {
+      self.postMessage({ call, error: String(error) });
+    }
+  };
+}
+
+/** In the page: starts a Worker that runs a text, which ends in a call of `serve`. */
+export function employ(text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const worker = new Worker(address);
+  const waiting = new Map();
+  worker.onmessage = ({ data: { call, news, result, error } }) => {
+    const { resolve, reject, hear } = waiting.get(call);
+    if (news !== undefined) return hear?.(news);
+    waiting.delete(call);
+    return error === undefined ? resolve(result) : reject(new Error(error));
+  };
+  worker.onerror = (event) => { // where a page may not start one
+    event.preventDefault();
+    waiting.forEach(({ reject }) => reject(new Error("the Worker did not start")));
+  };
+  let calls = 0;
+  return {
+    /** Calls a command; `hear` gets what it tells on the way. */
+    call: (name, given, hear) => new Promise((resolve, reject) => {
+      waiting.set(++calls, { resolve, reject, hear });
+      worker.postMessage({ call: calls, name, given });
+    }),
+    stop() {
+      worker.terminate();
+      URL.revokeObjectURL(address);
+    },
+  };
+}

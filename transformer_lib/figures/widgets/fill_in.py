@@ -1,0 +1,130 @@
+"""FillIn: hide words of a sentence and see what a model guesses for them (chapter 19)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .base import LiveFigure, Number, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BEST = 5
+
+# Five pairs of a word's number and a probability for each of the three words of the defaults.
+_MADE_UP = [
+    [[0, 0.51], [1, 0.3], [3, 0.1], [2, 0.05], [4, 0.02]],
+    [[6, 0.4], [5, 0.3], [7, 0.1], [8, 0.09], [0, 0.01]],
+    [[9, 0.6], [10, 0.35], [0, 0.01], [1, 0.01], [2, 0.01]],
+]
+
+
+class FillIn(LiveFigure):
+    """Hide any words of a sentence; the five best guesses for each, from stored answers.
+
+    The defaults are made up, for three words of a sentence.
+
+    Args:
+        sentences: one to four of them, each a list of 2 to 7 words, all of one length.
+        words: the words that are guessed.
+        guesses: for each sentence, for each choice of hidden words (bit i of the choice's number is
+            word i), for each hidden word from left to right: five pairs of a number in `words` and
+            a probability, the largest first.
+        sentence: which one is shown.
+        hidden: which words are hidden, as such a number.
+        place: the hidden word whose guesses are shown.
+
+    Raises:
+        ValueError: guesses that do not fit the sentences, or a state that there is not.
+
+    >>> FillIn(hidden=1)
+    FillIn(sentence=0, hidden=1, place=1)
+    """
+
+    _esm = compose("fill_in.js")
+    _css = dress("fill_in.css")
+    shown = ("sentence", "hidden", "place")
+
+    sentences = traitlets.List(
+        traitlets.List(traitlets.Unicode(), minlen=2, maxlen=7),
+        [["small", "cat", "eats"], ["big", "goat", "finds"]],
+        1,
+        4,
+    ).tag(sync=True)
+    words = traitlets.List(
+        traitlets.Unicode(),
+        ["small", "big", "hungry", "old", "new", "cat", "goat", "otter", "bat", "eats", "finds"],
+    ).tag(sync=True)
+    guesses = traitlets.List(
+        [
+            [[best for i, best in enumerate(_MADE_UP) if hidden >> i & 1] for hidden in range(8)],
+            [[best for i, best in enumerate(_MADE_UP) if hidden >> i & 1] for hidden in range(8)],
+        ]
+    ).tag(sync=True)
+    sentence = Number(0, low=0, high=3, whole=True)
+    hidden = Number(2, low=0, high=127, whole=True)
+    place = Number(1, low=0, high=6, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        if "guesses" not in numbers:
+            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
+        super().__init__(**numbers)
+        if len(self.guesses) != len(self.sentences):
+            raise ValueError(
+                f"guesses must be as many as sentences, {len(self.sentences)}; "
+                f"got {len(self.guesses)}"
+            )
+        if self.sentence >= len(self.sentences):
+            raise ValueError(
+                f"sentence must be below {len(self.sentences)}, their number; got {self.sentence}"
+            )
+        if len({len(sentence) for sentence in self.sentences}) > 1:
+            raise ValueError(f"sentences must be of one length; got {self.sentences}")
+        for i, (sentence, choices) in enumerate(zip(self.sentences, self.guesses, strict=True)):
+            if len(choices) != 2 ** len(sentence):
+                raise ValueError(
+                    f"guesses[{i}] must be {2 ** len(sentence)}, one for each choice of hidden "
+                    f"words; got {len(choices)}"
+                )
+            for number, places in enumerate(choices):
+                self._check(f"guesses[{i}][{number}]", places, number.bit_count())
+
+    def _check(self, where: str, places: Any, hidden: int) -> None:
+        if len(places) != hidden or any(len(best) != BEST for best in places):
+            raise ValueError(f"{where} must be {BEST} pairs for each of {hidden} hidden words")
+        for word, share in (pair for best in places for pair in best):
+            if not (isinstance(word, int) and 0 <= word < len(self.words) and 0 <= share <= 1):
+                raise ValueError(f"{where} must name words and probabilities; got {word}, {share}")
+
+    def looked_at(self) -> int | None:
+        """The place whose guesses are shown: `place`, or the first hidden one if it is not."""
+        hidden = [i for i in range(len(self.sentences[0])) if self.hidden >> i & 1]
+        return self.place if self.place in hidden else next(iter(hidden), None)
+
+    def best(self) -> list[tuple[str, float]]:
+        """The guesses that are shown, the best first; none where nothing is hidden."""
+        place = self.looked_at()
+        if place is None:
+            return []
+        number = self.hidden % 2 ** len(self.sentences[0])
+        before = (number % 2**place).bit_count()
+        found = self.guesses[self.sentence][number][before]
+        return [(self.words[word], share) for word, share in found]
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        from .. import style
+
+        sentence = self.sentences[self.sentence]
+        text = " ".join("____" if self.hidden >> i & 1 else w for i, w in enumerate(sentence))
+        figure = Figure(figsize=(6.4, 2.4), dpi=110)
+        axes = figure.subplots()
+        found = self.best()[::-1]
+        axes.barh([word for word, _ in found], [share for _, share in found], color=style.INK)
+        axes.set(xlim=(0, 1), xlabel="probability")
+        axes.set_title(text, loc="left")
+        axes.grid(False)
+        return figure

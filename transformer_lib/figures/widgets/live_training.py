@@ -1,0 +1,129 @@
+"""LiveTraining: a Transformer learns in the page, beside one that lacks something (chapter 13)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .base import LiveFigure, Number, OneOf, compose, dress
+from .live_training_still import still
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# What each question begins with: the second run lacks what is asked about.
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "all": {"causal": False},
+    "mask": {"causal": False, "attention": "decoder"},
+    "residual": {"residual": False},
+    "positions": {"positions": "none"},
+    "heads": {"several": False},
+    "scale": {"scale": False, "base": "wide"},
+    "warmup": {"warmup": False, "base": "deep"},
+}
+LACKS = {
+    "mask": "no causal mask",
+    "residual": "no residual",
+    "positions": "no positions",
+    "heads": "one head",
+    "scale": "no scale",
+    "warmup": "no warm-up",
+}
+DEEDS = {
+    "reverse": "turn words round",
+    "copy": "copy words",
+    "sort": "sort letters",
+    "numbers": "write numbers in words",
+}
+EXAMPLES = {"reverse": "abcdefgh", "copy": "abcdefgh", "sort": "hgcabfde", "numbers": "73"}
+WHOLE: dict[str, Any] = {
+    "scale": True, "causal": True, "residual": True, "several": True, "order": True,
+    "warmup": True, "positions": "waves", "rate": 1.0, "smoothing": 0.0,
+}  # fmt: skip
+NOTE = "Computed here, on your machine. A run is one draw: take another seed as well."
+
+
+class LiveTraining(LiveFigure):
+    """Two small Transformers learn a task in the page; the second lacks what the reader turns off.
+
+    Nothing runs before the reader starts it. Both begin with the same weights and see the same
+    words, 32 a step; what they write is counted on 100 that none has seen.
+
+    Args:
+        question: ``"all"`` has every switch; ``"mask"``, ``"residual"``, ``"positions"``,
+            ``"heads"``, ``"scale"`` and ``"warmup"`` ask about that one, and begin without it.
+        task: ``"reverse"``, ``"copy"`` or ``"sort"`` eight letters from a to j, or ``"numbers"``:
+            write 0 to 99 in words.
+        base: what both runs are: ``"small"``, 4 heads of 8; ``"wide"``, 2 heads of 32; ``"deep"``,
+            2 layers with the norm after the sum, at twice the rate.
+        example: the text that both write as they learn: at most 8 letters from a to j, or a number.
+        guess: what the reader expects of the second run: ``"same"``, ``"worse"``, ``"none"``,
+            ``"blind"`` (a low loss, and nothing right), or nothing yet.
+        seed: of the first weights and of the words, 0 to 99.
+        scale: whether the second run divides its scores by the root of the width of a head.
+        causal: whether it has a causal mask.
+        residual: whether it has residual connections.
+        several: whether it has several heads.
+        order: whether its norms stand where the first run has them.
+        warmup: whether its learning rate climbs for 50 steps first.
+        positions: ``"waves"``, ``"learned"`` or ``"none"``.
+        rate: its peak rate as a multiple of the first run's, 0.1 to 10.
+        smoothing: its label smoothing, 0 to 0.3.
+        attention: whose maps are shown: ``"cross"``, ``"encoder"`` or ``"decoder"``.
+
+    Raises:
+        ValueError: a number outside its limits, or an example that the task does not have.
+
+    >>> LiveTraining(question="mask")
+    LiveTraining(question='mask', task='reverse', base='small', seed=0)
+    """
+
+    _esm = compose("live_training.js", engine=True)
+    _css = dress("live_training.css")
+    shown = ("question", "task", "base", "seed")
+
+    question = OneOf(*QUESTIONS)
+    task = OneOf(*EXAMPLES)
+    base = OneOf("small", "wide", "deep")
+    example = traitlets.Unicode("abcdefgh").tag(sync=True)
+    guess = OneOf("", "same", "worse", "none", "blind")
+    seed = Number(0, low=0, high=99, whole=True)
+    scale = traitlets.Bool(True).tag(sync=True)
+    causal = traitlets.Bool(True).tag(sync=True)
+    residual = traitlets.Bool(True).tag(sync=True)
+    several = traitlets.Bool(True).tag(sync=True)
+    order = traitlets.Bool(True).tag(sync=True)
+    warmup = traitlets.Bool(True).tag(sync=True)
+    positions = OneOf("waves", "learned", "none")
+    rate = Number(1.0, low=0.1, high=10)
+    smoothing = Number(0.0, low=0, high=0.3)
+    attention = OneOf("cross", "encoder", "decoder")
+
+    def __init__(self, **numbers: Any) -> None:
+        begins = QUESTIONS.get(numbers.get("question", "all"), {})
+        numbers = {"note": NOTE, **begins, **numbers}
+        numbers.setdefault("example", EXAMPLES.get(numbers.get("task", "reverse"), ""))
+        super().__init__(**numbers)
+        wanted = "[0-9]|[1-9][0-9]" if self.task == "numbers" else "[a-j]{1,8}"
+        if not re.fullmatch(wanted, self.example):
+            kind = "a number below 100" if self.task == "numbers" else "1 to 8 letters from a to j"
+            raise ValueError(f"example must be {kind} for {self.task}; got {self.example!r}")
+
+    def recorded(self) -> list[str]:
+        """The names of the recorded runs that are in this state; the second may be missing."""
+        if (self.task, self.seed) != ("reverse", 0):
+            return []
+        state = {name: getattr(self, name) for name in WHOLE}
+        for name, begins in QUESTIONS.items():
+            second = {key: value for key, value in begins.items() if key in WHOLE}
+            if state == WHOLE | second and self.base == begins.get("base", "small"):
+                return [self.base, "mask" if name == "all" else name]
+        return [self.base]
+
+    def draw(self) -> Figure:
+        names = self.recorded()
+        labels = ["the whole model", *(LACKS[name] for name in names[1:])]
+        title = f"Two small models learn to {DEEDS[self.task]}, from the same first weights"
+        return still(list(zip(names, labels, strict=False)), title)

@@ -1,0 +1,166 @@
+"""Sampler: what temperature, top-k and top-p leave of a model's next letter (chapter 18)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+BARS = 20  # of the picture
+MADE_UP = {
+    "prompts": ["th", "q"],
+    "pieces": list("eaiou r\nns"),
+    "logits": [
+        [3.0, 1.6, 1.4, 1.0, 0.2, 0.9, 0.8, -0.5, -2.0, -1.4],
+        [-2.0, -1.5, -2.0, -3.0, 4.0, -1.0, -3.0, -2.5, -4.0, -4.0],
+    ],
+}
+
+
+def seen(text: str) -> str:
+    """Return the text with its spaces and new lines visible.
+
+    >>> seen("a b")
+    'a␣b'
+    """
+    return text.replace(" ", "␣").replace("\n", "↵")
+
+
+def reshaped(logits: Sequence[float], temperature: float, top_k: int, top_p: float) -> list[float]:
+    """Return what is drawn from: first the temperature, then top-k, then top-p of what is left.
+
+    >>> [round(p, 2) for p in reshaped([1.0, 3.0, 2.0], 1.0, 2, 1.0)]
+    [0.0, 0.73, 0.27]
+    """
+    order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:top_k]
+    powers = {i: math.exp((logits[i] - logits[order[0]]) / temperature) for i in order}
+    total, before = sum(powers.values()), 0.0
+    kept = [0.0] * len(logits)
+    for i in order:
+        if before >= top_p:
+            break
+        kept[i] = powers[i] / total
+        before += kept[i]
+    return [p / before for p in kept]
+
+
+class Sampler(LiveFigure):
+    r"""The next letter's probabilities, and what three settings leave of them.
+
+    The logits are divided by the temperature. Of their softmax the ``top_k`` most probable stay.
+    Of these, the fewest stay that together have ``top_p``. It is the order of
+    :func:`~transformer_lib.sample`.
+
+    Without arguments the numbers are made up; :meth:`from_model` takes those of a model.
+
+    Args:
+        prompts: what the text so far ends with, one for each distribution.
+        pieces: what may come next, letters for example.
+        logits: for each prompt, one number for each piece.
+        prompt: which of the prompts is shown.
+        temperature: 0.1 to 3.2.
+        top_k: from 1; as many as there are pieces leave all of them.
+        top_p: 0.01 to 1.
+
+    Raises:
+        ValueError: numbers outside their limits, or lists that do not fit each other.
+
+    >>> Sampler(top_k=3)
+    Sampler(prompt=0, temperature=1.0, top_k=3, top_p=1.0)
+    """
+
+    _esm = compose("sampler.js")
+    _css = dress("sampler.css")
+    shown = ("prompt", "temperature", "top_k", "top_p")
+
+    prompts = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    pieces = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    logits = Numbers([], depth=2, low=-1e4, high=1e4)
+    prompt = Number(0, low=0, high=99, whole=True)
+    temperature = Number(1.0, low=0.1, high=3.2)
+    top_k = Number(100_000, low=1, high=100_000, whole=True)
+    top_p = Number(1.0, low=0.01, high=1)
+
+    def __init__(self, **numbers: Any) -> None:
+        given = [name for name in MADE_UP if name in numbers]
+        if not given:
+            numbers |= MADE_UP
+            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
+        elif len(given) < len(MADE_UP):
+            raise ValueError(f"{', '.join(MADE_UP)} go together; got only {', '.join(given)}")
+        super().__init__(**numbers)
+        same_length(self, ("prompts", "logits"))
+        for i, row in enumerate(self.logits):
+            if len(row) != len(self.pieces) or not row:
+                raise ValueError(
+                    f"logits[{i}] must have a number for each piece; got {len(row)} for "
+                    f"{len(self.pieces)} pieces"
+                )
+        if self.prompt >= len(self.prompts):
+            raise ValueError(f"prompt must be from 0 to {len(self.prompts) - 1}; got {self.prompt}")
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Callable[[Tensor], Tensor],
+        pieces: Sequence[str],
+        prompts: Sequence[str],
+        *,
+        show: int = 6,
+        **numbers: Any,
+    ) -> Sampler:
+        """Ask a model that continues text, such as chapter 18's ``GPT``, what comes next.
+
+        Args:
+            model: ids ``(1, T)`` to logits ``(1, T, V)``.
+            pieces: the ``V`` characters, in the order of their ids.
+            prompts: texts that the model reads, each as long as it may be.
+            show: how many characters of a prompt's end the figure shows.
+            numbers: what else the figure takes: ``temperature``, ``anchor``, ``note``, …
+        """
+        import torch
+
+        ids = {piece: i for i, piece in enumerate(pieces)}
+        logits = []
+        with torch.no_grad():
+            for text in prompts:
+                last = model(torch.tensor([[ids[piece] for piece in text]]))[0, -1]  # (V,)
+                logits.append([round(x, 3) for x in last.tolist()])
+        ends = [text[-show:] for text in prompts]
+        return cls(prompts=ends, pieces=list(pieces), logits=logits, **numbers)
+
+    def kept(self) -> list[float]:
+        """Return what is drawn from, in the order of the pieces."""
+        return reshaped(self.logits[self.prompt], self.temperature, self.top_k, self.top_p)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        logits, kept = self.logits[self.prompt], self.kept()
+        own = reshaped(logits, 1.0, len(logits), 1.0)
+        order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:BARS]
+        figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
+        ax = figure.subplots()
+        places = range(len(order))
+        ax.bar(places, [kept[i] for i in order], color=style.ACCENT, label="what is drawn from")
+        ax.bar(
+            places,
+            [own[i] for i in order],
+            fill=False,
+            edgecolor=style.INK,
+            label="the model's own",
+        )
+        ax.set_xticks(places, [seen(self.pieces[i]) for i in order])
+        ax.set_ylabel("probability")
+        ax.set_title(f"after “{seen(self.prompts[self.prompt])}”", fontsize=11)
+        ax.legend(fontsize=9)
+        return figure

@@ -1,0 +1,138 @@
+"""WhoKnows: which inputs a word can know about after some layers (chapters 8 and 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, OneOf, compose, dress
+from .mask_painter import PAD
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+
+class WhoKnows(LiveFigure):
+    """Words in columns, layers in rows: what can a word in a layer know of the input?
+
+    Args:
+        words: the text, 2 to 8 words.
+        source: a second text, 0 to 8 words, that an encoder has read; ``"<pad>"`` is hidden.
+        layers: how many layers there are, 1 to 6.
+        mask: whom a word looks at: ``"window"``: words near it, ``"everyone"``, ``"past"``: itself
+            and the words before it, or ``"past-window"``: those of them that are near.
+        window: how many words to each side are near, 0 to 3.
+        across: whether each layer also looks at the source.
+        layer: the layer of the word that is asked about, from 1.
+        token: its place, from 0.
+
+    Raises:
+        ValueError: numbers outside their limits, or a source of padding alone.
+
+    >>> WhoKnows(mask="past", layer=1)
+    WhoKnows(mask='past', window=1, across=False, layer=1, token=3)
+    """
+
+    _esm = compose("who_knows.js")
+    _css = dress("who_knows.css")
+    shown = ("mask", "window", "across", "layer", "token")
+
+    words = traitlets.List(
+        traitlets.Unicode(), ["the", "hungry", "cat", "eats", "fresh", "fish"], 2, 8
+    ).tag(sync=True)
+    source = traitlets.List(traitlets.Unicode(), [], 0, 8).tag(sync=True)
+    layers = Number(4, low=1, high=6, whole=True)
+    mask = OneOf("window", "everyone", "past", "past-window")
+    window = Number(1, low=0, high=3, whole=True)
+    across = traitlets.Bool(False).tag(sync=True)
+    layer = Number(2, low=1, high=6, whole=True)
+    token = Number(3, low=0, high=7, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        for name, most in (("layer", "layers"), ("token", "words")):
+            if most in numbers and name not in numbers:
+                numbers[name] = 1 if name == "layer" else 0
+        super().__init__(**numbers)
+        if self.layer > self.layers:
+            raise ValueError(f"layer must be at most layers, {self.layers}; got {self.layer}")
+        if self.token >= len(self.words):
+            raise ValueError(
+                f"token must be below {len(self.words)}, the number of words; got {self.token}"
+            )
+        if self.source and set(self.source) == {PAD}:
+            raise ValueError(f"source must have a word that is not {PAD}; got {self.source}")
+
+    def may_look(self) -> Tensor:
+        """Return the mask of one layer, bool ``(T, T)``, True = may look."""
+        import torch
+
+        from ...masks import causal_mask, local_mask
+
+        t = len(self.words)
+        mask = torch.ones(t, t, dtype=torch.bool)
+        if "past" in self.mask:
+            mask &= causal_mask(t)
+        if "window" in self.mask:
+            mask &= local_mask(t, window=self.window)
+        return mask
+
+    def reach(self) -> Tensor:
+        """Return which inputs can have come where: bool ``(1 + layers, T, T + S)``.
+
+        The first table is before all layers, where a word knows itself. Columns are the words, then
+        those of the source.
+        """
+        import torch
+
+        t, look = len(self.words), self.may_look().float()
+        real = torch.tensor([word != PAD for word in self.source], dtype=torch.bool)
+        tables = [torch.eye(t, t + len(real), dtype=torch.bool)]
+        for _ in range(self.layers):
+            known = look @ tables[-1].float() > 0
+            known[:, t:] |= real & self.across
+            tables.append(known)
+        return torch.stack(tables)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        reach, t = self.reach(), len(self.words)
+        known = reach[self.layer, self.token]
+        used = [reach[self.layer - below, self.token, :t] for below in range(self.layer)]
+        width = max(t, len(self.source))
+        rows = self.layers + 1 + bool(self.source)
+        figure = Figure(figsize=(6.4, 0.55 + 0.4 * rows), dpi=110)
+        ax = figure.subplots()
+
+        def cell(x: int, y: int, text: str, strong: bool, weak: bool = False) -> None:
+            ground = style.ACCENT if strong else "#cfe0ee" if weak else style.CARD
+            box = Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, fc=ground, ec=style.LINE)
+            ax.add_patch(box)
+            ink = "white" if strong else style.INK
+            ax.text(x, y, text, color=ink, ha="center", va="center", fontsize=9)
+
+        for token in range(t):
+            for layer in range(1, self.layers + 1):
+                here = (layer, token) == (self.layer, self.token)
+                on_the_way = layer < self.layer and bool(used[layer][token])
+                cell(token, layer, str(int(reach[layer, token].sum())), here, on_the_way)
+            cell(token, 0, self.words[token], bool(known[token]))
+        for place, word in enumerate(self.source):
+            cell(place, -1, word, bool(known[t + place]))
+        names = ["source"] * bool(self.source) + ["input"]
+        names += [f"layer {layer}" for layer in range(1, self.layers + 1)]
+        ax.set_yticks(range(-bool(self.source), self.layers + 1), names)
+        ax.set(xlim=(-0.5, width - 0.5), ylim=(-0.5 - bool(self.source), self.layers + 0.5))
+        ax.set_xticks([])
+        ax.tick_params(length=0)
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        ax.set_title(
+            f"{self.words[self.token]} in layer {self.layer} can know "
+            f"{int(known.sum())} of {len(known)} words"
+        )
+        return figure

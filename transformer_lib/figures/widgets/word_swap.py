@@ -1,0 +1,141 @@
+"""WordSwap: which numbers of self-attention change when two words change places (chapter 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...attention import Attention
+
+
+class WordSwap(LiveFigure):
+    """Self-attention on a sentence whose words the reader moves, with and without positions.
+
+    The default vectors and matrices are those of chapter 2; the places' vectors lie on a ring.
+
+    Args:
+        words: the sentence, 2 to 8 words.
+        vectors: ``(T, d)``, what each word is. All numbers are from -10 to 10.
+        query: the matrix ``(d, d_k)`` that makes queries.
+        key: ``(d, d_k)``, makes keys.
+        value: ``(d, d_v)``, makes values.
+        features: names of the ``d_v`` numbers that a word receives, 1 to 6.
+        places: ``(T, d)``, the vector of each place.
+        order: the words' numbers, place by place; the sentence as it is if only `words` are given.
+        positions: whether each word gets the vector of its place added.
+        picked: the place of a word that waits for another to change with; -1 for none.
+
+    Raises:
+        ValueError: sizes that do not fit each other, or an order that leaves a word out.
+
+    >>> WordSwap(positions=True)
+    WordSwap(order=(0, 1, 5, 3, 4, 2), positions=True, picked=-1)
+    """
+
+    _esm = compose("word_swap.js")
+    _css = dress("word_swap.css")
+    shown = ("order", "positions", "picked")
+
+    words = traitlets.List(
+        traitlets.Unicode(), ["the", "hungry", "cat", "eats", "fresh", "fish"], 2, 8
+    ).tag(sync=True)
+    vectors = Numbers(
+        [[0, 0, 0], [0, 0, 1], [2, 0, 0], [0, 1, 2], [0, 1, 0], [1, 2, 0]],
+        depth=2,
+        low=-10,
+        high=10,
+    )
+    query = Numbers([[0, 1], [0, 0], [1, 0]], depth=2, low=-10, high=10)
+    key = Numbers([[1, 0], [0, 1], [0, 0]], depth=2, low=-10, high=10)
+    value = Numbers([[1, 0, 0], [0, 1, 0], [0, 0, 1]], depth=2, low=-10, high=10)
+    features = traitlets.List(traitlets.Unicode(), ["animal", "food", "action"], 1, 6).tag(
+        sync=True
+    )
+    places = Numbers(
+        [
+            [1, 0, 0.3],
+            [0.5, 0.9, -0.6],
+            [-0.5, 0.9, 0.9],
+            [-1, 0, -0.9],
+            [-0.5, -0.9, 0.6],
+            [0.5, -0.9, -0.3],
+        ],
+        depth=2,
+        low=-10,
+        high=10,
+    )
+    order = Numbers([0, 1, 5, 3, 4, 2], low=0, high=7)
+    positions = traitlets.Bool(False).tag(sync=True)
+    picked = Number(-1, low=-1, high=7, whole=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        if "words" in numbers:
+            numbers.setdefault("order", list(range(len(numbers["words"]))))
+        super().__init__(**numbers)
+        same_length(self, ("words", "vectors", "places"))
+        width, d_k = len(self.vectors[0]), len(self.query[0]) if self.query else 0
+        for name, rows, columns in (
+            ("vectors", len(self.words), width),
+            ("places", len(self.words), width),
+            ("query", width, d_k),
+            ("key", width, d_k),
+            ("value", width, len(self.features)),
+        ):
+            table = getattr(self, name)
+            if len(table) != rows or any(len(row) != columns for row in table) or not columns:
+                raise ValueError(f"{name} must be {rows} rows of {columns} numbers; got {table}")
+        if self.picked >= len(self.words):
+            raise ValueError(
+                f"picked must be below {len(self.words)}, the number of words; got {self.picked}"
+            )
+
+    @traitlets.validate("order")
+    def _every_word_once(self, proposal: Any) -> list[int]:
+        if sorted(proposal["value"]) != list(range(len(self.words))):
+            raise ValueError(
+                f"order must have every number below {len(self.words)} once; "
+                f"got {proposal['value']}"
+            )
+        return [int(word) for word in proposal["value"]]
+
+    def attend(self, order: list[int] | None = None) -> Attention:
+        """Return weights and output of the words in an order, `order` if None, place by place."""
+        import torch
+
+        from ...attention import attention
+
+        x, places, query, key, value = (
+            torch.tensor(getattr(self, name), dtype=torch.float64)
+            for name in ("vectors", "places", "query", "key", "value")
+        )
+        x = x[self.order if order is None else order]
+        if self.positions:
+            x = x + places
+        return attention(x @ query, x @ key, x @ value)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        from ..plots import attention_map
+
+        before = list(range(len(self.words)))
+        figure = Figure(figsize=(6.4, 3.5), dpi=110)
+        panels = (("as it was", before), ("now", self.order))
+        for ax, (title, order) in zip(figure.subplots(1, 2), panels, strict=True):
+            words = [self.words[word] for word in order]
+            weights = self.attend(order).weights
+            attention_map(weights, queries=words, keys=words, ax=ax, title=title)
+        old, new = (self.attend(order).output for order in (before, self.order))
+        same = (old[self.order] - new).abs().amax(-1) < 1e-9
+        places = "with positions" if self.positions else "no positions"
+        figure.supxlabel(
+            f"{places}: {int(same.sum())} of {len(self.words)} words receive what they received",
+            fontsize=10,
+        )
+        return figure
