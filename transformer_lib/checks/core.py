@@ -10,17 +10,24 @@ answer.
 
 from __future__ import annotations
 
+import copy
+import functools
+import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
-from transformer_lib.checks.compare import difference, mismatch, show, with_article
-from transformer_lib.checks.deadline import StillRunning
-from transformer_lib.checks.exercise import Case, Exercise
-from transformer_lib.checks.explain import explain_error, wrong_change
-from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.running import Outcome, known, lost, run, silent
+from torch import nn
+
+from transformer_lib.checks.exercise import Case, Exercise, called
+from transformer_lib.checks.keeping import lost
+from transformer_lib.checks.modules import build
+from transformer_lib.checks.report import examine
+from transformer_lib.checks.running import silent
+from transformer_lib.checks.summary import diagnosis, is_open
+from transformer_lib.checks.wording import inside, kind
 
 __all__ = ["Case", "Checker", "Exercise", "Result"]
 
@@ -57,6 +64,11 @@ class Checker:
     ✗ double, case 2 of 2: a number
       Your result is 9, and that is not right.
       That is what happens when the number is squared.
+      This is the input:
+        x = 3.0
+      To run it again:
+        f, args, kwargs = check.case(double, 2)
+        f(*args, **kwargs)
       Look again at the section "Twice as much". The other case passes.
     >>> result.passed
     False
@@ -65,153 +77,118 @@ class Checker:
     def __init__(self, *exercises: Exercise) -> None:
         self.exercises = {exercise.name: exercise for exercise in exercises}
 
-    def __call__(self, function: Callable[..., Any]) -> Result:
-        """Print the report on `function` and return its `Result`.
+    def __call__(self, answer: Callable[..., Any]) -> Result:
+        """Print the report on `answer`, a function or a class, and return its `Result`.
 
-        Raises:
-            TypeError: `function` is not a function, for instance its result.
-            ValueError: no exercise has its name.
+        Whatever is handed over, the report says what is wrong with it: nothing is raised.
         """
-        if not callable(function):
-            raise TypeError(
-                "check takes the function itself, without parentheses or arguments: "
-                f"check({next(iter(self.exercises))}); got {with_article(type(function).__name__)}"
-            )
-        name = getattr(function, "__name__", type(function).__name__)
-        if name not in self.exercises:
-            known = ", ".join(self.exercises)
-            raise ValueError(f"check knows {known}; got a function named {name}")
-        result = _examine(self.exercises[name], function)
+        result = self._result(answer, self._exercise(answer, inspect.currentframe()))
         print("\n".join(_wrapped(line) for line in result.report.splitlines()))
         return result
 
+    def _result(self, answer: Any, exercise: Exercise | str) -> Result:
+        if isinstance(exercise, str):
+            return Result(False, f"✗ {exercise}")
+        result = Result(*examine(exercise, answer))
+        note = self.remark(exercise, answer) if result else None
+        return Result(result.passed, f"{result.report}\n  {note}") if note else result
 
-# ---------------------------------------------------------------------- examining an answer
+    def summary(self, exercises: Mapping[str, str], answers: Mapping[str, Any]) -> str:
+        """Text to hand in: for each exercise whether its answer passes, and if not, why.
 
+        Where a function holds `...` only, or there is none, the exercise is open.
 
-def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
-    name, cases = exercise.name, exercise.cases
-    outcomes: list[Outcome] = []
-    for case in cases:
-        outcomes.append(run(exercise, answer, case, seconds=exercise.seconds))
-        if isinstance(outcomes[-1].error, StillRunning):  # once is enough to wait for
-            break
-    failed: dict[int, _Finding] = {}
-    for i, outcome in enumerate(outcomes):
-        finding = _finding(exercise, answer, cases[i], outcome)
-        if finding:
-            failed[i] = finding
-    if not failed:
-        passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
-        return Result(True, f"✓ {name}: {passed}.")
+        Args:
+            exercises: number -> name of the exercise, as the report is to list them.
+            answers: where the answers are found by these names, in a notebook `globals()`.
 
-    mistake = _diagnose(exercise, outcomes, failed)
-    # Without a diagnosis the learner has to look alone, at the smallest case that shows it.
-    shown = next(iter(failed)) if mistake else min(failed, key=lambda i: cases[i].size)
-    finding = failed[shown]
-    lines = [f"✗ {name}, case {shown + 1} of {len(cases)}: {cases[shown].label}", finding.evidence]
-    if mistake:
-        lines.append(f"That is what happens when {mistake}.")
-    else:
-        if not finding.speaks_for_itself:
-            lines.append("No mistake that this checker knows gives these outputs.")
-            lines += filter(None, [outcomes[shown].note])
-        if not isinstance(outcomes[shown].error, Flaw):
-            lines.append("This is the smallest input that fails:")
-            shown_inputs = {**(cases[shown].init or {}), **exercise.inputs(cases[shown])}
-            lines += [f"  {k} = {show(v)}" for k, v in shown_inputs.items()]
-    stopped = len(outcomes) < len(cases)
-    others = "No other case was tried after it." if stopped else _others(len(cases), len(failed))
-    lines.append(f'Look again at the section "{exercise.section}". {others}')
-    return Result(False, "\n  ".join(lines))
+        Raises:
+            ValueError: `exercises` names one that this checker does not know.
 
+        >>> import torch
+        >>> from transformer_lib.checks.chapter05 import check
+        >>> def causal(t, s):
+        ...     return torch.ones(t, t, dtype=torch.bool).tril()
+        >>> print(check.summary({"5.3": "leaks", "5.6": "causal"}, {"causal": causal}))
+        5.3 leaks: open
+        5.6 causal: not passed. That is what happens when the mask is square: it has
+          as many columns as rows, whatever s is.
+        0 of 2 passed
+        """
+        lines, passed = [], 0
+        for number, name in exercises.items():
+            if name not in self.exercises:
+                known = ", ".join(self.exercises)
+                raise ValueError(f"exercises must name some of {known}; got {name!r}")
+            answer, said = answers.get(name), "open"
+            if not is_open(answer):
+                right = callable(answer) and not isinstance(answer, nn.Module)
+                exercise = self.exercises[name] if right else self._exercise(answer, None)
+                result = self._result(answer, exercise)
+                passed += result.passed
+                said = "passed" if result else f"not passed. {diagnosis(result.report)}"
+            lines.append(_wrapped(f"{number} {name}: {said}"))
+        return "\n".join([*lines, f"{passed} of {len(exercises)} passed"])
 
-@dataclass(frozen=True)
-class _Finding:
-    """What is wrong with one outcome.
-
-    Args:
-        evidence: a sentence in the learner's terms.
-        speaks_for_itself: whether it says what is wrong, so that a diagnosis can be missing.
-        numbers_are_right: whether comparing numbers has nothing to say about it.
-    """
-
-    evidence: str
-    speaks_for_itself: bool = True
-    numbers_are_right: bool = False
-
-
-def _finding(
-    exercise: Exercise, answer: Callable[..., Any], case: Case, outcome: Outcome
-) -> _Finding | None:
-    if outcome.error is not None:
-        return _Finding(explain_error(exercise, answer, case, outcome.error))
-    right = known(exercise, exercise.reference, case)
-    if right.error is not None:
-        raise right.error
-    yours = "Your function" if case.init is None else "Your module"
-    if outcome.value is None and right.value is not None:
-        return _Finding(f"{yours} returned None: is a `return` missing?")
-    evidence = mismatch(outcome.value, right.value)
-    if evidence:
-        return _Finding(evidence, speaks_for_itself=False)
-    evidence = difference(outcome.value, right.value, atol=exercise.atol)
-    if evidence:
-        inputs = exercise.inputs(case)
-        sentences = (p(outcome.value, right.value, **inputs) for p in exercise.properties)
-        evidence = next(filter(None, sentences), evidence)
-    else:
-        evidence = wrong_change(exercise, case, outcome, right, yours)
-    with silent():
-        again = run(exercise, answer, case, seed=1, seconds=exercise.seconds)
-        if again.error or difference(again.numbers, outcome.numbers, atol=exercise.atol):
-            mode = "" if case.init is None else ", although it is in eval()"
-            return _Finding(
-                f"{yours} gives another result when it runs again on the same input{mode}: it "
-                "draws random numbers, or remembers something."
-            )
-        if evidence:
-            return _Finding(evidence, speaks_for_itself=False)
-        if outcome.changed:
-            return _Finding(
-                f"The result is right, but {yours[0].lower()}{yours[1:]} changed its input "
-                f"`{outcome.changed}` in place: whoever uses it afterwards gets other numbers."
-            )
-        evidence = lost(exercise, answer, case)
-    return _Finding(evidence, numbers_are_right=True) if evidence else None
-
-
-# ------------------------------------------------------------------------------ known mistakes
-
-
-def _diagnose(
-    exercise: Exercise, outcomes: Sequence[Outcome], failed: dict[int, _Finding]
-) -> str | None:
-    """The first known mistake whose outcome agrees with the learner's on every case."""
-    stopped = len(outcomes) < len(exercise.cases) or isinstance(outcomes[-1].error, StillRunning)
-    if stopped or all(finding.numbers_are_right for finding in failed.values()):
+    def remark(self, exercise: Exercise, answer: Any) -> str | None:
+        """What a right answer is told besides that it is right."""
+        for what in exercise.advises:
+            for case in exercise.cases:
+                with silent():
+                    evidence = lost(exercise, answer, case, [what])
+                if evidence:
+                    return f"Right. One more thing, not asked for: {inside(evidence)}"
         return None
-    # Many mistakes end in a RuntimeError about shapes. Where no wrong number tells them apart,
-    # the messages must.
-    only_errors = all(outcomes[i].error is not None for i in failed)
-    for description, wrong in exercise.mistakes.items():
-        for variant in wrong if isinstance(wrong, Sequence) else [wrong]:
-            if all(
-                _agree(exercise, outcome, known(exercise, variant, case), messages=only_errors)
-                for case, outcome in zip(exercise.cases, outcomes, strict=True)
-            ):
-                return description
-    return None
 
+    def case(
+        self, answer: Callable[..., Any], number: int
+    ) -> tuple[Callable[..., Any], tuple, dict]:
+        """What a report's case calls, and with what: `f, args, kwargs`, to look at it yourself.
 
-def _agree(exercise: Exercise, one: Outcome, other: Outcome, *, messages: bool) -> bool:
-    if one.error is None or other.error is None:
-        same = difference(one.numbers, other.numbers, atol=exercise.atol) is None
-        return one.error is other.error and same
-    if isinstance(one.error, Flaw) and isinstance(other.error, Flaw):
-        return one.error.kind == other.error.kind
-    same = type(one.error) is type(other.error)
-    return same and not (messages and str(one.error) != str(other.error))
+        `f` is `answer`, or where that is a class, a module with the weights of the check.
+
+        Raises:
+            ValueError: no exercise has the name of `answer`, or it has no case of this number.
+        """
+        exercise = self._exercise(answer, inspect.currentframe())
+        if isinstance(exercise, str):
+            raise ValueError(exercise)
+        if not 1 <= number <= len(exercise.cases):
+            raise ValueError(f"number must be 1 to {len(exercise.cases)}; got {number}")
+        case = exercise.cases[number - 1]
+        args, kwargs = copy.deepcopy((case.args, case.kwargs))
+        f = answer if case.init is None else build(exercise.reference, answer, case).module
+        return f if exercise.use is called else functools.partial(exercise.use, f), args, kwargs
+
+    def _exercise(self, answer: Any, frame: FrameType | None) -> Exercise | str:
+        """The exercise of `answer`, by its own name or by that of a variable that holds it."""
+        names = ", ".join(self.exercises)
+        first = next(iter(self.exercises))
+        if not callable(answer):
+            return (
+                f"check was given {kind(answer)}, and not a function.\n  Hand over the function "
+                f"itself, without parentheses or arguments: check({first})."
+            )
+        name = getattr(answer, "__name__", None)
+        caller = frame.f_back if frame else None
+        if name not in self.exercises and caller is not None:
+            known = {**caller.f_globals, **caller.f_locals}
+            name = next((n for n in self.exercises if known.get(n) is answer), name)
+        if isinstance(answer, nn.Module):
+            name = type(answer).__name__
+            if name in self.exercises:
+                return (
+                    f"check was given a module that is built already.\n  Hand over the class "
+                    f"itself, without parentheses or arguments: check({name})."
+                )
+        if name in self.exercises:
+            return self.exercises[name]
+        what = f"`{name}`" if isinstance(name, str) else kind(answer)
+        what = "a lambda without a name" if name == "<lambda>" else what
+        return (
+            f"check knows no exercise for {what}.\n  This chapter's exercises are {names}. Give "
+            f"your answer the name of its exercise: def {first}(…), or {first} = …."
+        )
 
 
 def _wrapped(line: str) -> str:
@@ -219,14 +196,3 @@ def _wrapped(line: str) -> str:
     if line.startswith("    "):
         return line
     return textwrap.fill(line, 76, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _others(cases: int, failed: int) -> str:
-    passed, rest = cases - failed, cases - 1
-    if rest == 0:
-        return "It is the only case."
-    if passed == rest:
-        return "The other case passes." if rest == 1 else "The other cases pass."
-    if passed == 0:
-        return "No other case passes yet."
-    return f"{passed} of the {rest} other cases {'passes' if passed == 1 else 'pass'}."

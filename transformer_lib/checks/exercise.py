@@ -79,6 +79,8 @@ class Exercise:
         keeps: what the answer must not lose, of `"dtype"` (the result has the reference's),
             `"device"` (nothing is made on the CPU whatever the input) and `"gradient"` (of every
             float input and parameter).
+        advises: of the same three, what the exercise does not ask for. A right answer that loses
+            it passes, and the report says so.
         atol: by how much two numbers may differ, larger where they are counted in random draws.
         seconds: when an answer that is still running is stopped.
     """
@@ -92,6 +94,7 @@ class Exercise:
     use: Callable[..., Any] = called
     changes: Sequence[str] = ()
     keeps: Sequence[str] = ()
+    advises: Sequence[str] = ()
     atol: float = ATOL
     seconds: float = 10.0
     # What the reference and the mistakes give on the cases, once they have run (running.py).

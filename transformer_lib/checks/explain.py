@@ -11,10 +11,10 @@ from typing import Any
 from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning
 from transformer_lib.checks.exercise import Case, Exercise, called
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.modules import Flaw, arguments
 from transformer_lib.checks.running import Outcome, contents
 
-__all__ = ["explain_error", "wrong_change"]
+__all__ = ["explain_error", "mistake_in", "wrong_change"]
 
 
 def wrong_change(
@@ -32,27 +32,83 @@ def wrong_change(
 
 
 def explain_error(
-    exercise: Exercise, answer: Callable[..., Any], case: Case, error: BaseException
+    exercise: Exercise, answer: Callable[..., Any], case: Case, outcome: Outcome
 ) -> str:
+    error = outcome.error
+    assert error is not None
     if isinstance(error, Flaw):
         return str(error)
     misfit = _misfit(exercise, answer, case)
     if misfit:
         return misfit
     your = "Your function" if case.init is None else "Your class"
-    message = (str(error).strip().splitlines() or ["no message"])[0]
-    text = f"{your} raised {type(error).__name__}: {message}"
+    line = _line_of(answer, error)
+    text = f"{your} raised {type(error).__name__}: {_message(error)}"
     if isinstance(error, StillRunning):
         text = f"{your} was still running after {exercise.seconds:g} seconds, and was stopped"
-    line = _line_of(answer, error)
+    elif isinstance(error, SystemExit):
+        text = f"{your} ends Python: it calls exit() or quit(), or raises SystemExit"
+    elif outcome.returns.last and not line:
+        text = (
+            f"{your} returned {outcome.returns.last}, which cannot be used: that raises "
+            f"{type(error).__name__}: {_message(error)}"
+        )
     return f"{text}\n  in the line   {line}" if line else text
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return (str(error).strip().splitlines() or ["no message"])[0]
+    except Exception:  # an exception class of the learner's own
+        return "no message"
+
+
+# What Python and PyTorch say, and the mistake behind it, whatever the exercise is.
+_BEHIND = {
+    "before Module.__init__() call": "`super().__init__()` is missing: it is the first line of "
+    "`__init__`",
+    "object has no attribute '_parameters'": "`super().__init__()` is missing: it is the first "
+    "line of `__init__`",
+    "object has no attribute '_modules'": "`super().__init__()` is missing: it is the first line "
+    "of `__init__`",
+    "Boolean value of Tensor with more than one value": "a whole tensor is asked whether it is "
+    "true, as in `if mask:`: ask `is not None`, or take `.any()` or `.all()`",
+    "'Tensor' object is not callable": "a result stands where a function is called: hand over the "
+    "function itself",
+    "must have the same dtype": "numbers of two types meet: one of them is made in, or cast to, a "
+    "fixed type",
+    "expected scalar type": "numbers of two types meet: one of them is made in, or cast to, a "
+    "fixed type",
+    "to have the same dtype": "numbers of two types meet: one of them is made in, or cast to, a "
+    "fixed type",
+    "number of subscripts in the equation": "an equation of einsum has another number of letters "
+    "than its input has axes: where that number varies, `...` stands for those in front",
+    "leaf Variable that requires grad": "a parameter is changed in place",
+    "maximum recursion depth": "a function calls itself without end",
+}
+
+
+def mistake_in(answer: Callable[..., Any], error: BaseException | None) -> str | None:
+    """The mistake behind an error that means the same in every exercise."""
+    if error is None or isinstance(error, Flaw):
+        return None
+    message = _message(error)
+    line = _line_of(answer, error) or ""
+    if "values to unpack (expected" in message and ("shape" in line or "size" in line):
+        return (
+            "the shape is unpacked into a fixed number of names, and this input has another "
+            "number of axes: count axes from the end, -1 is the last"
+        )
+    return next((mistake for said, mistake in _BEHIND.items() if said in message), None)
 
 
 def _misfit(exercise: Exercise, answer: Any, case: Case) -> str | None:
     """The evidence where the learner's definition does not take the arguments it is given."""
     calls = []
     if case.init is not None:
-        calls.append((exercise.name, answer, (), case.init, []))
+        args, kwargs = arguments(answer, exercise.reference, case.init)
+        names = [*case.init][: len(args)]
+        calls.append((exercise.name, answer, args, kwargs, names))
     if exercise.use is called:
         function, name = answer, exercise.name
         if case.init is not None:
@@ -62,7 +118,7 @@ def _misfit(exercise: Exercise, answer: Any, case: Case) -> str | None:
     for name, function, args, kwargs, names in calls:
         try:
             signature = inspect.signature(function)
-        except (TypeError, ValueError):
+        except Exception:  # built in, or nothing to call
             continue
         if name == "forward":  # without self, which PyTorch fills in
             signature = signature.replace(parameters=[*signature.parameters.values()][1:])

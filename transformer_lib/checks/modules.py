@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.checks.exercise import Case
+from transformer_lib.checks.seeding import seeded
 
-__all__ = ["Built", "Flaw", "build", "seeded"]
+__all__ = ["Built", "Flaw", "arguments", "build"]
 
 
 class Flaw(Exception):
@@ -68,9 +69,12 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
         Flaw: `answer` is no module, or its parameters are hidden, shared, copies of each other,
             or not those of the reference.
     """
-    if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
+    if not isinstance(answer, type):
         raise Flaw("class", "Your answer must be a class: a subclass of nn.Module.")
-    right, module = _right(reference, case), _fresh(answer, case)
+    if not issubclass(answer, nn.Module):
+        base = f"`class {answer.__name__}(nn.Module)`"
+        raise Flaw("base", f"Your class must be a subclass of nn.Module: {base}.")
+    right, module = _right(reference, case), _fresh(answer, reference, case)
     _look_for_hidden(module)
     _look_for_repeated(module, right)
     pairs, note = _matched(right, module)
@@ -90,23 +94,40 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
 @functools.lru_cache(maxsize=64)
 def _right(reference: Any, case: Case) -> nn.Module:
     """Made once for all answers: it is only looked at."""
-    return _fresh(reference, case)
+    return _fresh(reference, reference, case)
 
 
-def _fresh(kind: Any, case: Case) -> nn.Module:
+def _fresh(kind: Any, reference: Any, case: Case) -> nn.Module:
+    args, kwargs = arguments(kind, reference, copy.deepcopy(dict(case.init or {})))
     with seeded(0):
-        return kind(**copy.deepcopy(dict(case.init or {})))
+        return kind(*args, **kwargs)
 
 
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Random numbers from `seed`; those of whoever calls go on afterwards as if nothing was."""
-    state = torch.get_rng_state()
-    torch.default_generator.manual_seed(seed)  # the CPU's alone: that is where exercises run
+def arguments(kind: Any, reference: Any, init: Mapping[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """How a constructor is called: by position, so that its parameters may have any names."""
+    first: list[Any] = []
+    rest = dict(init)
+    for name in inspect.signature(reference).parameters:
+        if name not in rest:
+            break
+        first.append(rest.pop(name))
+    theirs = [*inspect.signature(kind).parameters]
+    shared = [name for name in theirs if name in init]
+    if len(shared) == len(init) and shared != [name for name in init if name in shared]:
+        call, yours = (f"{reference.__name__.strip('_')}({', '.join(names)})"
+                       for names in (init, theirs))  # fmt: skip
+        raise Flaw("order", f"The exercise calls {call}; yours is defined as {yours}.")
+    return ((), dict(init)) if _fits(kind, init) and not _fits(kind, rest, *first) else (
+        tuple(first), rest
+    )  # fmt: skip
+
+
+def _fits(kind: Any, kwargs: Mapping[str, Any], *args: Any) -> bool:
     try:
-        yield
-    finally:
-        torch.set_rng_state(state)
+        inspect.signature(kind).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 # -------------------------------------------------------------------- what .parameters() cannot see
@@ -196,14 +217,18 @@ def _matched(
     missing = [name for name in wanted if name not in found]
     extra = [*free]
     if missing or extra:
-        raise Flaw(("fit", *missing, *sorted(_shape(mine, name) for name in extra)), _unfit(
+        raise Flaw(("fit", *missing, *sorted(_shape(mine, name) for name in extra)), _plain(
+            module, [_shape(wanted, name) for name in missing]
+        ) or _unfit(
             {name: wanted[name] for name in missing}, {name: mine[name] for name in extra}
         ))  # fmt: skip
     for theirs, yours in found.items():
         start = looks[id(wanted[theirs])][1]
         if start is not None and looks[id(mine[yours])][1] != start:
-            number = f"starts at {mine[yours].flatten()[0].item():.3g}"
-            raise Flaw(("start", theirs), f"Your `{yours}` {number}, and that is not right.")
+            same = looks[id(mine[yours])][1]
+            number = "starts with random numbers" if same is None else f"starts at {same:.3g}"
+            wanted_at = f"it must start at {start:.3g}, where it changes nothing"
+            raise Flaw(("start", theirs), f"Your `{yours}` {number}; {wanted_at}.")
     guessed = Counter(looks[id(wanted[theirs])] for theirs in found if theirs != found[theirs])
     taken = [
         f"`{yours}` as {theirs}"
@@ -225,6 +250,16 @@ def _looks(parameter: Tensor) -> tuple[tuple[int, ...], float | None]:
         return shape, None
     least, most = parameter.detach().aminmax()
     return shape, least.item() if least == most else None
+
+
+def _plain(module: nn.Module, missing: list[tuple[int, ...]]) -> str | None:
+    """The evidence where a tensor has the shape of what is missing, and is no parameter."""
+    for prefix, part in module.named_modules():
+        for attribute, value in (*vars(part).items(), *part.named_buffers(recurse=False)):
+            if isinstance(value, Tensor) and tuple(value.shape) in missing:
+                name = f"{prefix}.{attribute}".lstrip(".")
+                return f"Your `{name}` is a tensor and no nn.Parameter: no optimizer will train it."
+    return None
 
 
 def _unfit(missing: dict[str, nn.Parameter], extra: dict[str, nn.Parameter]) -> str:

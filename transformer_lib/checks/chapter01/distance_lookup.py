@@ -175,5 +175,5 @@ DISTANCE_LOOKUP = Exercise(
             lambda q, k, v, temperature=1.0: v[_squared(q, k).argmin()],
         ],
     },
-    section="Move the question",
+    section="Must likeness be a dot product?",
 )

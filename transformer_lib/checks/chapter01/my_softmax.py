@@ -53,6 +53,14 @@ MY_SOFTMAX = Exercise(
             lambda s: normalized(s.square()),
         ],
         "the exponentials are not divided by their sum": [lambda s: s.exp(), _shifted],
+        "the largest score is subtracted, and then exp is forgotten: the differences themselves "
+        "are divided by their sum": [
+            lambda s: normalized(s - s.amax(-1, keepdim=True)),
+        ],
+        "each score is squeezed between 0 and 1 on its own, by a sigmoid: the weights of a row "
+        "must know of each other, and sum to 1": [
+            lambda s: s.sigmoid(),
+        ],
         "the exponentials are divided by the sum of the scores, and not by their own": [
             lambda s: s.exp() / s.sum(-1, keepdim=True),
             lambda s: _shifted(s) / s.sum(-1, keepdim=True),

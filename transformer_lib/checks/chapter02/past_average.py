@@ -89,6 +89,12 @@ PAST_AVERAGE = Exercise(
             lambda x, window: _shares(_allowed(x, 2 * window - 1, window - 1)) @ x,
             lambda x, window: _shares(_allowed(x, 2 * window + 1, window)) @ x,
         ],
+        "the slices of the first rows start below 0, which Python counts from the end: they are "
+        "empty, or hold other rows": [
+            lambda x, window: torch.stack(
+                [x[t - window + 1 : t + 1].mean(0) for t in range(len(x))]
+            ),
+        ],
         "row t leaves itself out: the diagonal belongs to the past": [
             lambda x, window: _shares(_allowed(x, window, -1)) @ x,
             lambda x, window: _shares(_allowed(x, window, -1)).nan_to_num() @ x,

@@ -88,6 +88,13 @@ def _emptied(weights: Tensor) -> Tensor:
 
 _KEY = torch.tensor([[0.6, 0, 1, 0], [1, 1.8, 0, 0], [0.6, 0, 0, 1], [0.6, 0, -1, 0]])
 
+# Scores of -85, which exp still tells from 0. Little of a large value that leaks shows.
+_FAR_DOWN = [
+    torch.full((3, 4), 10.0),
+    torch.full((3, 4), -4.25),
+    torch.diag(torch.tensor([1.0, 1e6, 1e6])),
+]
+
 SCALED_ATTENTION = Exercise(
     name="scaled_attention",
     reference=_reference,
@@ -142,6 +149,7 @@ SCALED_ATTENTION = Exercise(
             random_tensor(2, 3, 5, 6, seed=2),
             causal=True,
         ),
+        Case("causal, all scores are minus 85", *_FAR_DOWN, causal=True),
     ],
     mistakes={
         "the scores are not divided by anything": _but(scale=lambda q, k, v: 1.0),
@@ -212,6 +220,11 @@ SCALED_ATTENTION = Exercise(
             _but(mask=lambda s: s.masked_fill(~_banned(s), float("-inf"))),
             _but(mask=lambda s: s.masked_fill(~_banned(s), -1e9)),
             _but(mask=lambda s: s.masked_fill(~_banned(s), torch.finfo(s.dtype).min)),
+        ],
+        "the fill is a fixed number, and real scores lie below it: then query t takes from what "
+        "comes after it": [
+            _but(mask=lambda s, fill=fill: s.masked_fill(_banned(s), fill))
+            for fill in (-10.0, -50.0, -100.0)
         ],
         "minus infinity is multiplied by a table of 1 and 0: 0 · ∞ is NaN, so it has to be filled "
         "in": [

@@ -95,6 +95,10 @@ ADDITIVE_SCORE = Exercise(
         "the axes of queries and keys have changed places: rows belong to queries": [
             _but(join=lambda q, k: q.unsqueeze(-3) + k.unsqueeze(-2)),
         ],
+        "queries and keys are put one behind the other: each is then scored alone, and no pair is "
+        "compared": [
+            _but(join=lambda q, k: torch.cat([q, k], -2)),
+        ],
         "query t meets key t only: queries and keys need an axis each before they are added": [
             _squeezed,
         ],
@@ -126,6 +130,6 @@ ADDITIVE_SCORE = Exercise(
             join=lambda q, k: _pairs(torch.zeros_like(q), k)
         ),
     },
-    section="Three ways to compare",
-    keeps=["gradient"],
+    section="Which other scores are there?",
+    advises=["gradient"],
 )

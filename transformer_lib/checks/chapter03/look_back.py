@@ -12,7 +12,7 @@ from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
 
 _SEE = ' (see chapter 2, the section "Which scores make softmax draw this triangle?")'
-_MASK = ' (see the section "The library\'s version")'
+_MASK = ' (see the section "Break it: a translator that reads the padding")'
 
 
 def _score(h: Tensor, states: Tensor, W: Tensor) -> Tensor:
@@ -131,6 +131,13 @@ LOOK_BACK = Exercise(
             torch.eye(3),
             torch.tensor([[True, True, True], [True, True, False]]),
         ),
+        Case(
+            "scores around minus 150",
+            torch.tensor([[15.0, 0.0]]),
+            torch.tensor([[[-10.0, 1.0], [-10.0, 2.0], [-10.0, 3.0]]]),
+            torch.eye(2),
+            torch.tensor([[True, True, False]]),
+        ),
     ],
     mistakes={
         "the padding is not hidden: it takes part of the weight" + _MASK: _but(
@@ -166,8 +173,8 @@ LOOK_BACK = Exercise(
             _but(mask=lambda s, real: s * real + float("-inf") * ~real),
         ],
         "the fill is not low enough: the padding still takes some weight": [
-            _but(mask=lambda s, real: s.masked_fill(~real, -1.0)),
-            _but(mask=lambda s, real: s.masked_fill(~real, -10.0)),
+            _but(mask=lambda s, real, fill=fill: s.masked_fill(~real, fill))
+            for fill in (-1.0, -10.0, -50.0, -100.0)
         ],
         "the fill is plus infinity: then the padding takes all": [
             _but(mask=lambda s, real: s.masked_fill(~real, float("inf"))),
@@ -251,5 +258,5 @@ LOOK_BACK = Exercise(
             _but(give=lambda context, weights: (context, weights[..., None])),
         ],
     },
-    section="Three ways to compare",
+    section="What if the line stays open?",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import torch
@@ -75,6 +76,14 @@ def second_row_doubled(x: Tensor) -> Tensor:
     return torch.cat([x[:1], 2 * x[1:2], x[2:]])
 
 
+def third_row_doubled(x: Tensor) -> Tensor:
+    return torch.cat([x[:2], 2 * x[2:3], x[3:]])
+
+
+def fourth_row_doubled(x: Tensor) -> Tensor:
+    return torch.cat([x[:3], 2 * x[3:4], x[4:]])
+
+
 def places_only(x: Tensor) -> Tensor:
     return x + torch.arange(len(x))[:, None]
 
@@ -85,6 +94,40 @@ def places_faint(x: Tensor) -> Tensor:
 
 def columns_sorted(x: Tensor) -> Tensor:
     return x.sort(0).values
+
+
+class _Reordered:
+    """Puts the rows in one fixed order."""
+
+    def __init__(self, order: tuple[int, ...]) -> None:
+        self.order = list(order)
+        self.__name__ = f"rows_in_the_order_{'_'.join(map(str, order))}"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x[self.order]
+
+
+def _orders() -> Iterator[tuple[int, ...]]:
+    """Orders of 5 rows such that each shuffle that moves all rows commutes with one of them.
+
+    So any single shuffle is taken in by one of these functions, or by one that doubles a row. A
+    shuffle that moves all 5 rows is a cycle of 5, which commutes with its own powers, or an
+    exchange of two rows beside a cycle of three, which commutes with that exchange.
+    """
+    for i, j in itertools.combinations(range(5), 2):
+        order = [*range(5)]
+        order[i], order[j] = j, i
+        yield tuple(order)
+    seen: set[tuple[int, ...]] = set()
+    for rest in itertools.permutations(range(1, 5)):
+        cycle = (0, *rest)
+        order = tuple(cycle[(cycle.index(row) + 1) % 5] for row in range(5))
+        if order not in seen:
+            yield order
+        power = order
+        for _ in range(4):
+            seen.add(power)
+            power = tuple(order[row] for row in power)
 
 
 # ---------------------------------------------------------------------------- how it is tested
@@ -159,15 +202,34 @@ _X = random_tensor(5, 3, seed=3)
 _TESTED = [
     doubled, self_attention, causal_attention, places_added, cross_attention, columns_reversed,
     column_weights, rows_reversed, rows_moved_on, first_two_exchanged, first_row_doubled,
-    second_row_doubled, last_row_doubled, places_only, places_faint,
-    columns_sorted,
+    second_row_doubled, third_row_doubled, fourth_row_doubled, last_row_doubled, places_only,
+    places_faint, columns_sorted,
 ]  # fmt: skip
+
+_NUMBERED = [*enumerate(_orders(), 1)]
+
+
+def _drawn_once(seed: int) -> Callable[[Layer, Tensor], bool]:
+    return _holds(
+        _law, lambda n: [torch.randperm(n, generator=torch.Generator().manual_seed(seed))]
+    )
+
+
+def _taken_in(result: object, expected: object, /, f: Layer, **inputs: object) -> str | None:
+    if expected or not result or not isinstance(f, _Reordered):
+        return None
+    return (
+        "Your result is True for a function that puts the rows in another order, always the same: "
+        "a single shuffle misses some of these, so try many, and ask all of them."
+    )
+
 
 IS_EQUIVARIANT = Exercise(
     name="is_equivariant",
     reference=_is_equivariant,
     cases=[
         *(Case(f"{f.__name__}, 5 words", f, _X) for f in _TESTED),
+        *(Case(f"rows in a fixed order, {i}", _Reordered(order), _X) for i, order in _NUMBERED),
         Case("mean_of_all, 6 words of width 64", mean_of_all, random_tensor(6, 64, seed=5)),
         Case("self_attention, 6 words of width 64", self_attention, random_tensor(6, 64, seed=6)),
     ],
@@ -196,8 +258,6 @@ IS_EQUIVARIANT = Exercise(
             _holds(_law, lambda n: [torch.arange(n)]),
             lambda f, x: True,
         ],
-        "only one shuffle is drawn, or the loop ends after the first: what one shuffle does not "
-        "show, the next may. Try many": _holds(_law, _drawn(1)),
         "one shuffle that agrees is enough for True: all of them have to agree": [
             _any(tries) for tries in (5, 10, 12, 20, 30, 50, 100)
         ],
@@ -228,7 +288,12 @@ IS_EQUIVARIANT = Exercise(
         "the answer is the wrong way round: True is for a function that passes": [
             lambda f, x: not _is_equivariant(f, x),
         ],
+        "only one shuffle decides, the first, the last or a fixed one: what one shuffle does not "
+        "show, the next may. Try many, and ask all of them": [
+            _drawn_once(seed) for seed in (_SEED, *range(5), 42)
+        ],
     },
     section="Could a better network do it?",
+    properties=[_taken_in],
     use=_tried,
 )

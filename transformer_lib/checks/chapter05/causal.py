@@ -83,5 +83,5 @@ CAUSAL = Exercise(
         ],
         "nothing is forbidden: every query sees every key": _ones,
     },
-    section="Do the library and PyTorch mean the same?",
+    section="Where does a mask change its meaning?",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -17,6 +18,7 @@ _VOCAB = 7
 # both sequences: neither is another token everywhere.
 _ONE = torch.tensor([[3, 1, 4, 1, 0, 5]])
 _TABLE = random_tensor(_VOCAB, 3).tolist()
+_BITS = torch.tensor([[0, 1, 1, 0, 1, 0]])
 _TWO = torch.tensor([[3, 1, 4, 1, 0, 5], [6, 2, 6, 1, 0, 3]])
 
 
@@ -108,6 +110,37 @@ def _but(**step: object) -> Callable[[_Model, Tensor, int], bool]:
     return tester
 
 
+def _drawn(tokens: Tensor, vocab_size: int) -> Tensor:
+    return torch.randint(vocab_size, tokens.shape)
+
+
+def _drawn_alike(tokens: Tensor, vocab_size: int) -> Tensor:
+    return torch.full_like(tokens, int(torch.randint(vocab_size, ())))
+
+
+def _drawn_by_python(tokens: Tensor, vocab_size: int) -> Tensor:
+    return torch.full_like(tokens, random.randrange(vocab_size))
+
+
+_DRAWN = (_drawn, _drawn_alike, _drawn_by_python)
+_PLACES: tuple[Callable[[int], Iterable[int]], ...] = (
+    lambda length: range(1, length),
+    range,
+    lambda length: reversed(range(1, length)),
+)
+
+
+def _two_tokens(
+    result: object, expected: object, /, vocab_size: int, **inputs: object
+) -> str | None:
+    if vocab_size > 2 or result:
+        return None
+    return (
+        "Your result is False for a model that looks ahead and has two tokens: a new token that "
+        "is drawn at random is the old one every other time."
+    )
+
+
 LEAKS = Exercise(
     name="leaks",
     reference=_leaks,
@@ -134,7 +167,7 @@ LEAKS = Exercise(
                 _TWO,
                 _VOCAB,
             )
-            for t, s in ((2, 4), (0, 3), (3, 4), (0, 1), (4, 5))
+            for t, s in ((2, 4), (0, 3), (3, 4), (0, 1), (4, 5), (1, 2))
         ),
         Case(
             "a model that looks ahead in the second sequence of a batch",
@@ -147,6 +180,15 @@ LEAKS = Exercise(
             _Reader("faint", lambda t, s, T, b: True, 1e-3),
             _TWO,
             _VOCAB,
+        ),
+        *(
+            Case(
+                f"two tokens only, place {t} looks ahead, at place {s}",
+                _Reader("sly", partial(_looks, t, s)),
+                _BITS,
+                2,
+            )
+            for t, s in ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (1, 3), (2, 4))
         ),
     ],
     mistakes={
@@ -173,6 +215,9 @@ LEAKS = Exercise(
         "only one token, in the middle, is changed: who looks at another one goes unseen": [
             _but(places=lambda length: [length // 2]),
             _but(places=lambda length: [length // 2 - 1]),
+        ],
+        "only the second token is changed, as when the loop returns in its first round: who looks "
+        "at another one goes unseen": [
             _but(places=lambda length: [1]),
         ],
         "the last token is never changed: the range ends one too early": [
@@ -190,7 +235,14 @@ LEAKS = Exercise(
         "only the first sequence of the batch is changed, or compared": [
             _but(who=slice(0, 1)),
         ],
-        "the new token may be the old one: where a fixed token replaces itself, nothing changes": [
+        "the new token may be the old one: where a fixed token replaces itself, or one that is "
+        "drawn at random happens to be the same, nothing changes": [
+            *(_but(other=drawn, places=places) for drawn in _DRAWN for places in _PLACES),
+            *(
+                _but(other=drawn, places=places, where=lambda place: slice(place, None))
+                for drawn in _DRAWN
+                for places in _PLACES
+            ),
             _but(other=lambda tokens, vocab_size: torch.zeros_like(tokens)),
             _but(other=lambda tokens, vocab_size: torch.ones_like(tokens)),
         ],
@@ -207,4 +259,5 @@ LEAKS = Exercise(
         ],
     },
     section="Does it see the future?",
+    properties=[_two_tokens],
 )

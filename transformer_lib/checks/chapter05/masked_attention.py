@@ -14,7 +14,6 @@ from transformer_lib.checks.inputs import random_tensor
 _INF = float("inf")
 _AFTER = ' (see the section "Why not set the weights to zero afterwards?")'
 _FILL = ' (see the section "Which number is minus infinity?")'
-_EMPTY = ' (see the section "Break it: one row that may see nothing")'
 
 
 def _low(scores: Tensor) -> float:
@@ -44,36 +43,51 @@ def _promoted(number: float) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda scores, mask: (scores + ~mask * number).softmax(-1)  # float32, whatever they were
 
 
-def _renormalized(tiny: float, *, mend: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
+def _renormalized(tiny: float) -> Callable[[Tensor, Tensor], Tensor]:
     def weigh(scores: Tensor, mask: Tensor) -> Tensor:
         weights = scores.softmax(-1) * mask
-        weights = weights / (weights.sum(-1, keepdim=True) + tiny)
-        return weights.nan_to_num() if mend else weights
+        return weights / (weights.sum(-1, keepdim=True) + tiny)
 
     return weigh
 
 
-def _clamped(scores: Tensor, mask: Tensor) -> Tensor:
-    weights = scores.softmax(-1) * mask
-    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
+_LEAST = (1e-4, 1e-6, 1e-8, 1e-9)
 
 
-def _as_it_is(weights: Tensor) -> Tensor:
-    return weights
+def _clamped(powers: Tensor, least: float) -> Tensor:
+    return powers / powers.sum(-1, keepdim=True).clamp(min=least)
 
 
-def _nan_is_0(weights: Tensor) -> Tensor:
-    return weights.nan_to_num(0.0)
+def _undivided(scores: Tensor, mask: Tensor) -> Tensor:
+    scores = scores.masked_fill(~mask, _low(scores))
+    return _emptied((scores - scores.amax(-1, keepdim=True)).exp(), mask)
 
 
-def _powers(mend: Callable[[Tensor], Tensor], *, first: bool = False) -> Callable:
-    """Weights from `exp` of the scores as they are; `first`, hidden ones are filled before it."""
+_SMALL = (1e-8, 1e-9, 1e-10, 1e-12)  # 0 in float16
 
+
+def _nudged(small: float) -> Callable[[Tensor, Tensor], Tensor]:
     def weigh(scores: Tensor, mask: Tensor) -> Tensor:
-        powers = scores.masked_fill(~mask, -_INF).exp() if first else scores.exp() * mask
-        return mend(powers / powers.sum(-1, keepdim=True))
+        powers = _undivided(scores, mask)
+        return powers / (powers.sum(-1, keepdim=True) + small)
 
     return weigh
+
+
+def _powers(scores: Tensor, mask: Tensor) -> Tensor:
+    """Weights from `exp` of the scores as they are."""
+    powers = scores.exp() * mask
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _powers_of_filled(scores: Tensor, mask: Tensor) -> Tensor:
+    powers = scores.masked_fill(~mask, -_INF).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _powers_if_any(scores: Tensor, mask: Tensor) -> Tensor:
+    total = (powers := scores.exp() * mask).sum(-1, keepdim=True)
+    return torch.where(total > 0, powers / total, 0.0)
 
 
 _right = _filled(_low, then=True)
@@ -92,6 +106,11 @@ def _masked_attention(
     return weigh(query @ key.mT * scale(query), mask) @ value
 
 
+def _turned(query: Tensor, turned: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """With keys that somebody has turned already."""
+    return _right(query @ turned * query.shape[-1] ** -0.5, mask) @ value
+
+
 def _reference(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     return _masked_attention(query, key, value, mask)
 
@@ -102,6 +121,15 @@ def _but(**step: Callable) -> Callable[..., Tensor]:
 
 def _ways(weigh: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
     return _but(weigh=weigh)
+
+
+def _mended(weigh: Callable[[Tensor, Tensor], Tensor]) -> list[Callable[..., Tensor]]:
+    """`weigh`, as it is and with zeros where a query may see nothing, made in two ways."""
+    return [
+        _ways(weigh),
+        _ways(lambda s, m: weigh(s, m).nan_to_num(0.0)),
+        _ways(lambda s, m: weigh(s, m).masked_fill(~m.any(-1, keepdim=True), 0.0)),
+    ]
 
 
 def _both_results(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,6 +184,11 @@ MASKED_ATTENTION = Exercise(
             *(x.half() for x in _qkv(t=4, s=4, d=3, d_v=2)),
             _TRIANGLE,
         ),
+        Case(
+            "in float16, a query with nothing to attend to",
+            *(x.half() for x in _qkv(2, t=3, s=5, d=7, d_v=11)),
+            _NOTHING,
+        ),
     ],
     mistakes={
         "the mask comes after the softmax: the hidden weight is lost instead of shared out"
@@ -163,14 +196,15 @@ MASKED_ATTENTION = Exercise(
         "the hidden scores still count, since the largest of all is subtracted, theirs too: where "
         "a hidden key leads by far, nothing is left to divide, and a row that may see nothing has "
         "nothing in any case, 0/0" + _AFTER: [
-            *map(_ways, (_renormalized(0.0), _renormalized(1e-9), _renormalized(1e-8))),
-            _ways(_renormalized(0.0, mend=True)),
-            _ways(_clamped),
+            *(way for tiny in (0.0, 1e-9, 1e-8) for way in _mended(_renormalized(tiny))),
+            *(_ways(lambda s, m, e=e: _clamped(s.softmax(-1) * m, e)) for e in _LEAST),
         ],
         "the largest score is not subtracted: exp overflows where scores are large, leaves nothing "
         "where they are far below 0, and nothing in a row that may see nothing, 0/0": [
-            *(_ways(_powers(mend)) for mend in (_as_it_is, _nan_is_0)),
-            *(_ways(_powers(mend, first=True)) for mend in (_as_it_is, _nan_is_0)),
+            *_mended(_powers),
+            *_mended(_powers_of_filled),
+            _ways(_powers_if_any),
+            *(_ways(lambda s, m, least=least: _clamped(s.exp() * m, least)) for least in _LEAST),
         ],
         "the fill is a number that float16 does not have, such as -1e9 or float32's smallest, and "
         "a query with nothing to attend to spreads its weight evenly over what is hidden" + _FILL: [
@@ -179,18 +213,17 @@ MASKED_ATTENTION = Exercise(
         "the fill is a number that float16 does not have, such as -1e9 or float32's smallest: ask "
         "the scores' own type" + _FILL: _ways(_filled(-1e9, then=True)),
         "the fill is a fixed number, and real scores lie below it" + _FILL: [
-            *(_ways(_filled(fill)) for fill in (-1e4, -1e3, -100.0)),
-            *(_ways(_filled(fill, then=True)) for fill in (-1e4, -1e3, -100.0)),
-            *(_ways(_added(fill)) for fill in (-1e4, -1e3, -100.0)),
-            *(_ways(_promoted(fill)) for fill in (-1e4, -1e3, -100.0)),
+            _ways(way(fill))
+            for fill in (-1e4, -1e3, -100.0)
+            for way in (_filled, partial(_filled, then=True), _added, _promoted)
         ],
         "the fill is minus infinity, and a query with nothing to attend to divides 0 by 0; times 0 "
-        "that is still NaN" + _EMPTY: [
+        "that is still NaN" + _FILL: [
             _ways(_filled(-_INF)),
             _ways(lambda s, m: _filled(-_INF)(s, m) * m),
         ],
         "the fill is the smallest number and nothing else: a query with nothing to attend to "
-        "spreads its weight evenly over what is hidden" + _EMPTY: [
+        "spreads its weight evenly over what is hidden" + _FILL: [
             _ways(_filled(_low)),
             _ways(_added(-1e9)),
         ],
@@ -201,7 +234,7 @@ MASKED_ATTENTION = Exercise(
             _ways(lambda s, m: _emptied(_filled(_low)(s, ~m), m)),
         ],
         "a hidden score becomes 0, and e^0 = 1 is a weight like any other": [
-            _ways(lambda s, m: (s * m).softmax(-1)),
+            *_mended(lambda s, m: (s * m).softmax(-1)),
             _ways(lambda s, m: _emptied((s * m).softmax(-1), m)),
         ],
         "minus infinity is multiplied by a table of 1 and 0: 0 · ∞ is NaN, so it has to be filled "
@@ -220,6 +253,36 @@ MASKED_ATTENTION = Exercise(
             _ways(lambda s, m: _filled(-_INF)(s, m.mT)),
         ],
         "the scores are not divided by the root of d_k": _but(scale=lambda q: 1.0),
+        "the scores are divided by d_k and not by its root": _but(scale=lambda q: 1 / q.shape[-1]),
+        "the scores are multiplied by the root of d_k instead of divided": _but(
+            scale=lambda q: q.shape[-1] ** 0.5
+        ),
+        "`** 1/2` is no root: Python takes the power first, and then divides by 2": _but(
+            scale=lambda q: 2 / q.shape[-1]
+        ),
+        "the root is taken of a number of keys, queries or sentences, or of the width of the "
+        "values: d_k is the width of queries and keys": [
+            lambda q, k, v, m: _masked_attention(q, k, v, m, scale=lambda q: k.shape[-2] ** -0.5),
+            _but(scale=lambda q: q.shape[-2] ** -0.5),
+            _but(scale=lambda q: len(q) ** -0.5),
+            lambda q, k, v, m: _masked_attention(q, k, v, m, scale=lambda q: v.shape[-1] ** -0.5),
+        ],
+        "the keys are mixed and not the values": [
+            lambda q, k, v, mask: _masked_attention(q, k, k, mask),
+        ],
+        "the transpose takes all axes (.T), or counts them from the front: only the last two may "
+        "change places": [
+            lambda q, k, v, mask: _turned(q, k.permute(*reversed(range(k.dim()))), v, mask),
+            lambda q, k, v, mask: _turned(q, k.transpose(0, 1), v, mask),
+            lambda q, k, v, mask: _turned(q, k.transpose(1, 2), v, mask),
+        ],
+        "the keys are not transposed": lambda q, k, v, mask: _turned(q, k, v, mask),
+        "the exponentials are not divided by their sum": [
+            _ways(_undivided),
+            _ways(lambda s, m: _emptied(s.exp(), m)),
+        ],
+        "something small is added below the line, and float16 does not have it: 1e-9 is 0 there, "
+        "and a row that may see nothing is 0/0": [_ways(_nudged(s)) for s in _SMALL],
         "the softmax runs over the queries and not over the keys": [
             _ways(lambda s, m: _emptied(s.masked_fill(~m, _low(s)).softmax(-2), m)),
             _ways(lambda s, m: s.masked_fill(~m, _low(s)).softmax(-2)),
@@ -231,6 +294,7 @@ MASKED_ATTENTION = Exercise(
             lambda q, k, v, mask: _both_results(q, k, v, mask)[1],
         ],
     },
-    section="Break it: one row that may see nothing",
-    keeps=["dtype", "gradient"],
+    section="Which number is minus infinity?",
+    keeps=["dtype"],
+    advises=["gradient"],
 )

@@ -93,6 +93,16 @@ def _sliced_by_d_model(
     return torch.cat(heads, dim=-1) @ W_o
 
 
+def _cut_by_d_model(
+    x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor, n_heads: int
+) -> Tensor:
+    lead, d = x.shape[:-1], x.shape[-1] // n_heads
+    query, key, value = (
+        (x @ W).reshape(*lead, n_heads, d).transpose(-3, -2) for W in (W_q, W_k, W_v)
+    )
+    return _merge((query @ key.mT / d**0.5).softmax(-1) @ value) @ W_o
+
+
 _TOKENS_AND_HEADS = (
     "the tokens stand where the heads should: at each token its heads attend to one another, and "
     "no token sees another one. The heads' axis belongs in front of the tokens'" + _SPLIT
@@ -208,6 +218,10 @@ MULTI_HEAD = Exercise(
         ],
         "a head is taken to be d_model / n_heads columns wide: W_q and W_k have n_heads * d_k, "
         "W_v has n_heads * d_v": [_sliced_by_d_model],
+        "a head is cut d_model / n_heads wide, where `view` could find the width itself, -1: it is "
+        "d_k for queries and keys, and d_v for values": [
+            _cut_by_d_model,
+        ],
         "the scores are not divided by anything": [_but(scale=lambda q, h: 1.0)],
         "the softmax runs over the queries and not over the keys": [
             _but(weigh=lambda scores: scores.softmax(-2)),

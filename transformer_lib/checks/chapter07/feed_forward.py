@@ -16,8 +16,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
+        self.widen = nn.Linear(d_model, d_ff)
+        self.narrow = nn.Linear(d_ff, d_model)
 
     def bend(self, x: Tensor) -> Tensor:
         return x.relu()
@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
         return x
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.end(self.down(self.bend(self.up(x))))
+        return self.end(self.narrow(self.bend(self.widen(x))))
 
 
 def _but(base: type[nn.Module] = FeedForward, **parts: Any) -> type[nn.Module]:
@@ -36,8 +36,8 @@ def _but(base: type[nn.Module] = FeedForward, **parts: Any) -> type[nn.Module]:
 class _NoBiases(FeedForward):
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__(d_model, d_ff)
-        self.up = nn.Linear(d_model, d_ff, bias=False)
-        self.down = nn.Linear(d_ff, d_model, bias=False)
+        self.widen = nn.Linear(d_model, d_ff, bias=False)
+        self.narrow = nn.Linear(d_ff, d_model, bias=False)
 
 
 class _Narrow(FeedForward):
@@ -53,17 +53,17 @@ class _FourTimes(FeedForward):
 class _Swapped(FeedForward):
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__(d_model, d_ff)
-        self.up = nn.Linear(d_ff, d_model)
-        self.down = nn.Linear(d_model, d_ff)
+        self.widen = nn.Linear(d_ff, d_model)
+        self.narrow = nn.Linear(d_model, d_ff)
 
 
 class _One(nn.Module):
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.up = nn.Linear(d_model, d_model)
+        self.widen = nn.Linear(d_model, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.up(x).relu()
+        return self.widen(x).relu()
 
 
 class _Three(FeedForward):
@@ -110,10 +110,10 @@ FEED_FORWARD = Exercise(
             _but(end=lambda self, x: x.relu()),
         ],
         "the ReLU comes first: what comes in may be negative, and counts": [
-            _but(forward=lambda self, x: self.down(self.up(x.relu()))),
+            _but(forward=lambda self, x: self.narrow(self.widen(x.relu()))),
         ],
         "there is a ReLU on what comes in as well: what comes in may be negative, and counts": [
-            _but(forward=lambda self, x: self.down(self.up(x.relu()).relu())),
+            _but(forward=lambda self, x: self.narrow(self.widen(x.relu()).relu())),
         ],
         "the bend is another one than the ReLU of the paper: max(0, x)": [
             _but(bend=lambda self, x: F.gelu(x)),
@@ -131,21 +131,22 @@ FEED_FORWARD = Exercise(
         "`min` stands where `max` should: the positive numbers are cut off": [
             _but(bend=lambda self, x: x.clamp(max=0)),
         ],
-        "the way around is in it: that is the exercise after this one, and would be there twice": [
-            _but(forward=lambda self, x: x + self.down(self.up(x).relu())),
-        ],
-        "the way around and the norm are in it: they are the next exercise, and would be there "
+        "the residual connection is in it: that is the exercise after this one, and would be there "
         "twice": [
+            _but(forward=lambda self, x: x + self.narrow(self.widen(x).relu())),
+        ],
+        "the residual connection and the norm are in it: they are the next exercise, and would "
+        "be there twice": [
             _WithNorm,
         ],
         "the biases are missing: `nn.Linear` has one unless told otherwise": [_NoBiases],
         "the inner width is d_model: it is d_ff": [_Narrow],
         "the inner width is four times d_model, as in the paper: here it is d_ff": [_FourTimes],
-        "the two widths have changed places: `up` leads from d_model to d_ff": [_Swapped],
+        "the two widths have changed places: `widen` leads from d_model to d_ff": [_Swapped],
         "there is one matrix: there are two, with the ReLU between them": [_One],
         "there is a third matrix: there are two": [_Three],
         "there is dropout in it: here there is none": [
-            _but(forward=lambda self, x: self.down(F.dropout(self.up(x).relu(), 0.1))),
+            _but(forward=lambda self, x: self.narrow(F.dropout(self.widen(x).relu(), 0.1))),
         ],
     },
     section="Who draws the conclusion?",

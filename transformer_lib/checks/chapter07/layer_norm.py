@@ -109,8 +109,10 @@ class _Fixed(LayerNorm):
         super().__init__(d_model, 1e-5)
 
 
-def _two_pass(self: LayerNorm, x: Tensor) -> Tensor:
-    return x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True)
+class _AllButTheFirst(LayerNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        self.axes = tuple(range(1, x.dim()))
+        return super().forward(x)
 
 
 _INIT = {"d_model": 4, "eps": 1e-3}
@@ -151,6 +153,16 @@ LAYER_NORM = Exercise(
         "eps is left out: a token whose features are all alike is then divided by 0": [
             _but(divisor=lambda self, x: self.variance(x).sqrt()),
         ],
+        "eps is added to what is normalized: it belongs to the variance, below the line": [
+            _but(
+                divisor=lambda self, x: self.variance(x).sqrt(),
+                scale=lambda self, x: x * self.weight + self.bias + self.eps,
+            ),
+            _but(
+                divisor=lambda self, x: self.variance(x).sqrt(),
+                scale=lambda self, x: (x + self.eps) * self.weight + self.bias,
+            ),
+        ],
         "eps is fixed: it is an argument of the constructor": [
             _Fixed,
             *(
@@ -187,6 +199,7 @@ LAYER_NORM = Exercise(
         "mean and variance are taken over tokens and features together: each token has its own": [
             _but(axes=(-2, -1)),
             _but(axes=(-2, -1), variance=_unbiased),
+            _AllButTheFirst,
         ],
         "mean and variance are taken over the whole input: each token has its own": [
             _but(
@@ -243,8 +256,17 @@ LAYER_NORM = Exercise(
                 )
             ),
         ],
+        "the numbers are cast to float32: in double precision the result keeps no more digits "
+        "than that": [
+            _but(forward=lambda self, x: LayerNorm.forward(self, x.float())),
+            _but(forward=lambda self, x: LayerNorm.forward(self, x.float()).to(x.dtype)),
+            _but(
+                forward=lambda self, x: LayerNorm.forward(self, x.float()).to(x.dtype),
+                variance=lambda self, x: self.center(x).square().mean(-1, keepdim=True),
+            ),
+        ],
         "the variance is the mean square minus the mean: minus the *square* of the mean": [
-            _but(variance=_two_pass),
+            _but(variance=lambda self, x: (x.square() - x).mean(-1, keepdim=True)),
         ],
         "there is no learned factor and no learned shift: each has to be an `nn.Parameter`, one "
         "number for each feature (a plain tensor is neither learned nor saved)": [

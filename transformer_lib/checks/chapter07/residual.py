@@ -153,11 +153,11 @@ RESIDUAL = Exercise(
         "the two orders have changed places: `pre_norm=True` puts the norm in front of the part": [
             _but(pre=Residual.post, post=Residual.pre),
         ],
-        "the way around is missing: `x` itself is not added": [
+        "the residual connection is missing: `x` itself is not added": [
             _but(pre=_no_way_around, post=_no_way_around_post),
         ],
-        "the way around is missing in pre-norm": [_but(pre=_no_way_around)],
-        "the way around is missing in post-norm": [_but(post=_no_way_around_post)],
+        "the residual connection is missing in pre-norm": [_but(pre=_no_way_around)],
+        "the residual connection is missing in post-norm": [_but(post=_no_way_around_post)],
         "in post-norm what the part answers is normalized, and `x` is added afterwards: the norm "
         "comes last, and takes the sum": [
             _but(post=_inner_norm),

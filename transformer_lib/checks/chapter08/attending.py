@@ -52,6 +52,13 @@ def but(**steps: Any) -> type[nn.Module]:
     return type("_Wrong", (MultiHeadAttention,), steps)
 
 
+def softmax_over(axis: int, fill: float) -> type[nn.Module]:
+    def weigh(self: Any, scores: Tensor, mask: Tensor | None) -> Tensor:
+        return (scores if mask is None else scores.masked_fill(~mask, fill)).softmax(axis)
+
+    return but(weigh=weigh)
+
+
 def made_from(*sources: int, order: tuple[int, ...] = (0, 1, 2)) -> type[nn.Module]:
     """Query, key and value made from x (0) or memory (1), with the thirds in some order."""
 
@@ -107,3 +114,25 @@ def merge_wrong(self: Any, x: Tensor) -> Tensor:
 
 def merge_by_number(self: Any, x: Tensor) -> Tensor:
     return x.movedim(1, -1).flatten(2)
+
+
+class MultiHead(nn.Module):
+    """As `mine.py` has it, with four matrices."""
+
+    def __init__(self, d_model: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        query, key, value = (
+            y.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+            for y in (self.query(x), self.key(memory), self.value(memory))
+        )
+        scores = query @ key.mT / query.size(-1) ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        return self.output((scores.softmax(-1) @ value).transpose(1, 2).flatten(2))

@@ -16,6 +16,7 @@ from transformer_lib.checks.chapter08.attending import (
     merge_by_number,
     merge_wrong,
     query_bias_alone,
+    softmax_over,
     split_wrong,
     thirds_in_each_head,
     turned,
@@ -193,18 +194,14 @@ MULTI_HEAD_ATTENTION = Exercise(
             scale=lambda self, q: 1 / 8
         ),
         "the root is taken of the number of tokens": but(scale=lambda self, q: q.shape[-2] ** -0.5),
-        "the softmax runs over the queries and not over the keys": but(
-            weigh=lambda self, scores, mask: (
-                scores if mask is None else self.hide(scores, mask)
-            ).softmax(-2)
-        ),
-        "the softmax runs over the heads: each head must have weights of its own that sum to 1": (
-            but(
-                weigh=lambda self, scores, mask: (
-                    scores if mask is None else self.hide(scores, mask)
-                ).softmax(1)
-            )
-        ),
+        "the softmax runs over the queries and not over the keys": [
+            softmax_over(-2, HIDDEN),
+            softmax_over(-2, -1e9),
+        ],
+        "the softmax runs over the heads: each head must have weights of its own that sum to 1": [
+            softmax_over(1, HIDDEN),
+            softmax_over(1, -1e9),
+        ],
         "there is no softmax: the scores themselves mix the values": [
             but(weigh=lambda self, scores, mask: scores),
             but(
@@ -222,7 +219,7 @@ MULTI_HEAD_ATTENTION = Exercise(
         "the bias of `out_proj` is left out": but(
             out=lambda self, joined: F.linear(joined, self.out_proj.weight)
         ),
-        "x is added already: the way around belongs to the layer, and not to its attention": but(
+        "x is added already: that belongs to the layer, and not to its attention": but(
             forward=lambda self, x, memory, mask=None: (
                 x + MultiHeadAttention.forward(self, x, memory, mask)
             )
@@ -242,6 +239,6 @@ MULTI_HEAD_ATTENTION = Exercise(
             _PerHead
         ),
     },
-    section="What is the encoder made of?",
+    section="Can one matrix make queries, keys and values?",
     keeps=("dtype", "device", "gradient"),
 )

@@ -7,75 +7,19 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
+from transformer_lib.checks.chapter08.company import (
+    Reader,
+    against,
+    last_token,
+    no_mask,
+    not_a_number,
+    one_number,
+    one_row,
+    over_the_batch,
+)
 from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
 
 _Model = Callable[[Tensor], Tensor]
-_TABLE = random_tensor(10, 3)
-
-
-class _Reader:
-    """A model that gives each token a mixture of its sentence, apart from what `spoils` adds.
-
-    `spoils(ids, mixed)` is added to the outputs `(B, S, 3)`.
-    """
-
-    def __init__(self, name: str, spoils: Callable[[Tensor, Tensor], Tensor | float]) -> None:
-        self.__name__ = name  # what the report calls it
-        self.spoils = spoils
-
-    def __call__(self, ids: Tensor) -> Tensor:
-        if ids.dim() != 2:
-            raise ValueError(f"ids must be (B, S), got {tuple(ids.shape)}")
-        real = (ids != 0)[..., None]  # (B, S, 1)
-        x = _TABLE[ids]
-        mean = (x * real).sum(1, keepdim=True) / real.sum(1, keepdim=True).clamp(min=1)
-        mixed = x + mean
-        # Rows of padding have no meaning, and hold whatever the others happen to be.
-        mixed = torch.where(real, mixed, mixed.sum() + 7.0)
-        return mixed + self.spoils(ids, mixed) * real
-
-
-def _no_mask(ids: Tensor, mixed: Tensor) -> Tensor:
-    return _TABLE[ids].mean(1, keepdim=True)
-
-
-def _one_row(row: int) -> Callable[[Tensor, Tensor], Tensor]:
-    def spoils(ids: Tensor, mixed: Tensor) -> Tensor:
-        here = torch.arange(len(ids)) == row
-        return here[:, None, None] * (ids == 0).sum(1)[:, None, None] * 0.3
-
-    return spoils
-
-
-def _over_the_batch(ids: Tensor, mixed: Tensor) -> Tensor:
-    real = (ids != 0)[..., None]
-    return -(_TABLE[ids] * real).sum((0, 1)) / real.sum()
-
-
-def _last_token(ids: Tensor, mixed: Tensor) -> Tensor:
-    last = torch.arange(ids.shape[1]) == (ids != 0).sum(1, keepdim=True) - 1
-    # What it adds sums to 0 over the numbers of a token.
-    return last[..., None] * (ids == 0).sum(1)[:, None, None] * torch.tensor([0.3, -0.3, 0.0])
-
-
-def _one_number(row: int, place: int, size: float) -> Callable[[Tensor, Tensor], Tensor]:
-    """One number of one token moves, if its sentence is padded."""
-
-    def spoils(ids: Tensor, mixed: Tensor) -> Tensor:
-        moved = torch.zeros(mixed.shape)
-        if row < len(ids):
-            moved[row, place, 0] = size * float((ids[row] == 0).any())
-        return moved
-
-    return spoils
-
-
-def _against(ids: Tensor, mixed: Tensor) -> Tensor:
-    """In a padded sentence, token 1 moves one way and the last token the other."""
-    place, last = torch.arange(ids.shape[1]), (ids != 0).sum(1, keepdim=True) - 1
-    moved = (place == 0).float() - (place == last).float()  # (B, S)
-    return 0.3 * (moved * (ids == 0).any(1, keepdim=True))[..., None]
 
 
 def _compare(
@@ -116,6 +60,15 @@ def _but(**step: object) -> Callable[[_Model, Tensor], bool]:
     return answer
 
 
+def _nan_goes_through(model: _Model, ids: Tensor) -> bool:
+    together = model(ids)
+    for i in range(len(ids)):
+        n = int((ids[i] != 0).sum())
+        if bool(((model(ids[i : i + 1, :n])[0] - together[i, :n]).abs() > 1e-4).any()):
+            return False
+    return True
+
+
 def _junk(ids: Tensor) -> Tensor:
     return torch.where(ids == 0, torch.ones_like(ids), ids)
 
@@ -129,6 +82,30 @@ def _more_padding(model: _Model, ids: Tensor) -> bool:
     real, s = ids != 0, ids.shape[1]
     longer = torch.cat([ids, torch.zeros_like(ids)], 1)
     return bool(((model(longer)[:, :s] - model(ids))[real].abs() < 1e-4).all())
+
+
+def _gaps_filled_up(model: _Model, ids: Tensor) -> Tensor:
+    """Against each sentence alone, with rows of zeros where its padding was."""
+    together = model(ids)
+    alone = torch.zeros_like(together)
+    for i, n in enumerate((ids != 0).sum(1).tolist()):
+        alone[i, :n] = model(ids[i : i + 1, :n])[0]
+    return (together - alone).abs()
+
+
+def _filled_up(model: _Model, ids: Tensor) -> bool:
+    return bool((_gaps_filled_up(model, ids) <= 1e-4).all())
+
+
+def _filled_up_and_nan_goes_through(model: _Model, ids: Tensor) -> bool:
+    return not bool((_gaps_filled_up(model, ids) > 1e-4).any())
+
+
+def _averaged(model: _Model, ids: Tensor) -> bool:
+    together = model(ids)
+    lengths = enumerate((ids != 0).sum(1).tolist())
+    means = [(together[i, :n] - model(ids[i : i + 1, :n])[0]).mean() for i, n in lengths]
+    return bool(torch.stack(means).mean().abs() <= 1e-4)
 
 
 def _without_neighbors(ids: Tensor, i: int, n: int) -> Tensor:
@@ -146,72 +123,76 @@ SAME_IN_COMPANY = Exercise(
     name="same_in_company",
     reference=_same_in_company,
     cases=[
-        Case("an honest model", _Reader("honest", lambda ids, y: _NOTHING), _TWO),
-        Case("a model without a mask", _Reader("no_mask", _no_mask), _TWO),
-        Case("an honest model, four sentences", _Reader("honest", lambda *_: _NOTHING), _FOUR),
-        Case("no mask, four sentences", _Reader("no_mask", _no_mask), _FOUR),
+        Case("an honest model", Reader("honest", lambda ids, y: _NOTHING), _TWO),
+        Case("a model without a mask", Reader("no_mask", no_mask), _TWO),
+        Case("an honest model, four sentences", Reader("honest", lambda *_: _NOTHING), _FOUR),
+        Case("no mask, four sentences", Reader("no_mask", no_mask), _FOUR),
         *(
-            Case(f"padding counts in sentence {i + 1} alone", _Reader("sly", _one_row(i)), _FOUR)
+            Case(f"padding counts in sentence {i + 1} alone", Reader("sly", one_row(i)), _FOUR)
             for i in (0, 2, 3)
         ),
         Case(
             "padding counts for the last token of each sentence",
-            _Reader("at_the_end", _last_token),
+            Reader("at_the_end", last_token),
             _FOUR,
         ),
         *(
             Case(
                 f"padding moves one number of token {place + 1} in the third sentence",
-                _Reader("sly", _one_number(2, place, size)),
+                Reader("sly", one_number(2, place, size)),
                 _FOUR,
             )
             for place, size in ((0, 0.3), (1, -0.3), (2, 0.3))
         ),
         Case(
             "padding moves one number of a long sentence, and little",
-            _Reader("sly", _one_number(0, 4, 0.003)),
+            Reader("sly", one_number(0, 4, 0.003)),
             _LONG,
         ),
         Case(
             "padding counts for more than the words do",
-            _Reader("loud", lambda ids, y: 9 * _no_mask(ids, y)),
+            Reader("loud", lambda ids, y: 9 * no_mask(ids, y)),
             _FOUR,
         ),
         Case(
             "a mean over the batch is taken off",
-            _Reader("like_batch_norm", _over_the_batch),
+            Reader("like_batch_norm", over_the_batch),
             _FOUR,
         ),
         Case(
             "a mean over the batch is taken off, though nothing is padded",
-            _Reader("like_batch_norm", _over_the_batch),
+            Reader("like_batch_norm", over_the_batch),
             _FULL,
         ),
         Case(
             "padding counts, and little",
-            _Reader("faint", lambda ids, y: 1e-2 * _no_mask(ids, y)),
+            Reader("faint", lambda ids, y: 1e-2 * no_mask(ids, y)),
             _FOUR,
         ),
-        Case("padding moves two tokens against each other", _Reader("sly", _against), _FOUR),
+        Case(
+            "padding makes the numbers of a sentence NaN",
+            Reader("nan", not_a_number),
+            _FOUR,
+        ),
+        Case("padding moves two tokens against each other", Reader("sly", against), _FOUR),
         Case(
             "an honest model that rounds differently for another length",
-            _Reader("rounding", lambda ids, y: 1e-6 * ids.shape[1]),
+            Reader("rounding", lambda ids, y: 1e-6 * ids.shape[1]),
             _AGAIN,
         ),
     ],
     mistakes={
-        "the verdict is the wrong way round: True means that company makes no difference": (
+        "the verdict is the wrong way round: True means that the batch makes no difference": (
             lambda model, ids: not _same_in_company(model, ids)
         ),
         "the sentence is taken out of the batch with its padding still on: cut it to its real "
         "tokens, or padding is in both": [
             _but(alone=_without_neighbors),
-            _but(alone=_without_neighbors, places=lambda n, s: slice(0, s)),
             _but(alone=_without_neighbors, atol=0.0),
         ],
         "too much equality is asked for, to the last bit or nearly: another shape may round "
         "differently (see the "
-        'section "Is a sentence read in company as it is read alone?")': [
+        'section "Is a sentence read in a batch as it is read alone?")': [
             _but(atol=0.0),
             _but(atol=1e-7),
             _but(atol=1e-8),
@@ -219,8 +200,13 @@ SAME_IN_COMPANY = Exercise(
         "the padding is overwritten with other tokens: then it is no padding any more, and an "
         "honest model reads them": _other_padding,
         "only more padding is added: whoever is moved by the neighbors goes unseen": _more_padding,
+        "NaN goes through: no comparison with NaN is true, `NaN > 1e-4` neither. Ask whether all "
+        "differences are small, not whether one is large": _nan_goes_through,
         "rows of padding are compared, too: they have no meaning": [
             _but(places=lambda n, s: slice(0, s)),
+            _but(alone=_without_neighbors, places=lambda n, s: slice(0, s)),
+            _filled_up,
+            _filled_up_and_nan_goes_through,
         ],
         "only the first sentence is tried: the others may be read differently": _but(
             rows=lambda ids: [0]
@@ -254,11 +240,14 @@ SAME_IN_COMPANY = Exercise(
             _but(read=lambda y: y.sum(-1)),
             _but(read=lambda y: y.sum(0)),
             _but(read=lambda y: y.mean(0)),
+            _averaged,
         ],
-        "the sign of the difference is kept: what is smaller in company goes unseen, or what is "
+        "the sign of the difference is kept: what is smaller in the batch goes unseen, or what is "
         "larger. Take the absolute value": [
             _but(far=lambda a, b: (a - b).max()),
             _but(far=lambda a, b: (b - a).max()),
+            _but(far=lambda a, b: (a - b).max().nan_to_num()),
+            _but(far=lambda a, b: (b - a).max().nan_to_num()),
         ],
         "small differences go through: the tolerance is too wide, or differences are averaged, "
         "and one number that moves is lost in a long sentence. Take the largest; above 0.001 it "
@@ -273,5 +262,5 @@ SAME_IN_COMPANY = Exercise(
             _but(atol=0.5),
         ],
     },
-    section="Is a sentence read in company as it is read alone?",
+    section="Is a sentence read in a batch as it is read alone?",
 )

@@ -2,9 +2,10 @@
 
 from transformer_lib.checks.chapter09.decoder_layer import DECODER_LAYER
 from transformer_lib.checks.chapter09.greedy import GREEDY
+from transformer_lib.checks.chapter09.writer import Writer
 from transformer_lib.checks.core import Checker
 
-__all__ = ["check"]
+__all__ = ["Writer", "check"]
 
 check = Checker(DECODER_LAYER, GREEDY)
 """The exercises `DecoderLayer` and `greedy`."""

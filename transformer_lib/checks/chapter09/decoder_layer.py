@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import torch
 from torch import Tensor
 
 from transformer_lib.checks.chapter09.steps import (
+    IN_FLOAT32,
     Layer,
+    added_twice,
     around_from_the_start,
     both,
     but,
@@ -28,7 +32,7 @@ from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import in_float64, random_tensor
 
 _ACROSS = ' (see the section "What may each attention see?")'
-_NORMED = ' (see the section "Three parts, one after the other")'
+_NORMED = ' (see the section "What happens in one layer?")'
 
 _X, _M = random_tensor(2, 5, 12), random_tensor(2, 7, 12, seed=1)
 _SAME = random_tensor(2, 5, 12, seed=2)
@@ -91,6 +95,14 @@ DECODER_LAYER = Exercise(
             but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, a))),
             but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y))),
             but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, b))),
+            *(
+                but(
+                    across=look_across(
+                        lambda s, y, x, m, *masks, i=i: s.cross_attention(y, x, masks[i])
+                    )
+                )
+                for i in (0, 1)
+            ),
         ],
         "queries and keys of cross-attention have changed places: what is written asks, the "
         "memory is asked" + _ACROSS: [
@@ -107,8 +119,8 @@ DECODER_LAYER = Exercise(
             but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m, a))),
             but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m))),
         ],
-        "the queries of self-attention are normed and its keys are not: inside the lambda, both "
-        "must be the lambda's own argument" + _NORMED: [
+        "the queries of self-attention are normed and its keys are not: in the sublayer, both must "
+        "be its own argument" + _NORMED: [
             but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, x, a))),
             but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, y, a))),
         ],
@@ -150,11 +162,14 @@ DECODER_LAYER = Exercise(
         "cross-attention is missing: this layer never sees what was read": [
             but(order=("back", "think")),
         ],
-        "self-attention is missing: this layer never sees what was written before": [
+        "self-attention is missing, or what it finds is not used: this layer never sees what was "
+        "written before": [
             but(order=("across", "think")),
             but(forward=from_the_input),
         ],
         "the feed-forward network is missing": [but(order=("back", "across"))],
+        "the results of the looks are thrown away: each part must get what the one before it has "
+        "made": [but(order=("think",))],
         "the parts work side by side, each on the layer's input: each must get what the one "
         "before it has made": [but(forward=side_by_side)],
         "the queries of cross-attention are the layer's input: they must be made of what the look "
@@ -261,13 +276,23 @@ DECODER_LAYER = Exercise(
             ),
         ],
         "what a residual returns is added to x once more: it has added x already": [
-            but(
-                back=lambda s, x, *rest: x + Layer.back(s, x, *rest),
-                across=lambda s, x, *rest: x + Layer.across(s, x, *rest),
-                think=lambda s, x, *rest: x + Layer.think(s, x, *rest),
-            ),
+            but(**{step: added_twice(step) for step in steps})
+            for n in (3, 1, 2)
+            for steps in combinations(Layer.order, n)
         ],
+        "a residual is given a result: it takes the sublayer itself, a function that it calls on "
+        "the x it has normed, or not" + _NORMED: [
+            but(back=lambda s, x, m, a, b: s.self_residual(x, s.self_attention(x, x, a))),
+            but(across=lambda s, x, m, a, b: s.cross_residual(x, s.cross_attention(x, m, b))),
+            but(think=lambda s, x, *rest: s.feed_forward_residual(x, s.feed_forward(x))),
+        ],
+        "a residual is given an attention as it is: a residual calls its sublayer with one "
+        "argument, and an attention needs keys as well" + _NORMED: [
+            but(back=lambda s, x, *rest: s.self_residual(x, s.self_attention)),
+            but(across=lambda s, x, *rest: s.cross_residual(x, s.cross_attention)),
+        ],
+        "everything is made float32, whatever dtype comes in": IN_FLOAT32,
     },
-    section="Three parts, one after the other",
+    section="What happens in one layer?",
     keeps=["dtype", "gradient"],
 )

@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_lib.checks.chapter09.loops import (
+    by_rows,
+    one_end,
+    one_row,
+    one_row_to_the_end,
+    swapped,
+    write,
+)
 from transformer_lib.checks.chapter09.writer import Writer
 from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.ids import whole_ids
 
 
 class Written(NamedTuple):
@@ -29,110 +38,29 @@ def _counted(
     bos_id: int,
     eos_id: int,
     pad_id: int,
-) -> Written:
-    return Written(answer(model, source, max_len, bos_id, eos_id, pad_id), model.encoded)
-
-
-def _write(
-    model: Any,
-    source: Tensor,
-    max_len: int,
-    bos_id: int,
-    eos_id: int,
-    pad_id: int,
-    *,
-    first: Callable[..., int] = lambda bos_id, eos_id, pad_id: bos_id,
-    encode: Callable[[Any, Tensor], Tensor] = lambda model, source: model.encode(source),
-    remember: Callable[..., Tensor] = lambda model, source, target, memory: memory,
-    read: Callable[[Tensor], Tensor] = lambda target: target,
-    newest: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1],
-    fill: Callable[..., Tensor] = lambda word, ended, pad_id, eos_id: word.masked_fill(
-        ended, pad_id
-    ),
-    end: Callable[..., Tensor] = lambda ended, word, eos_id: ended | (word == eos_id),
-    begun: Callable[..., bool] = lambda bos_id, eos_id: False,
-    done: Callable[[Tensor, Tensor], bool] = lambda ended, at_end: bool(ended.all()),
-    steps: Callable[[int], int] = lambda max_len: max_len,
-    finish: Callable[..., Tensor] = lambda target, eos_id, pad_id: target[:, 1:],
-) -> Tensor:
-    """The loop in steps, of which a mistake replaces one or some."""
-    memory = encode(model, source)
-    target = source.new_full((len(source), 1), first(bos_id, eos_id, pad_id))
-    ended = torch.full((len(source),), begun(bos_id, eos_id))
-    for _ in range(0 if ended.all() else steps(max_len)):
-        memory = remember(model, source, target, memory)
-        word = newest(model.decode(read(target), memory)).argmax(-1)
-        word = fill(word, ended, pad_id, eos_id)
-        target = torch.cat([target, word[:, None]], dim=1)
-        ended = end(ended, word, eos_id)
-        if done(ended, word == eos_id):
-            break
-    return finish(target, eos_id, pad_id)
+) -> Written | None:
+    ids = answer(model, source, max_len, bos_id, eos_id, pad_id)
+    return None if ids is None else Written(whole_ids(ids), model.encoded)
 
 
 def _reference(
     model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
 ) -> Tensor:
-    return _write(model, source, max_len, bos_id, eos_id, pad_id)
+    return write(model, source, max_len, bos_id, eos_id, pad_id)
 
 
 def _but(**steps: Callable[..., Any]) -> Callable[..., Tensor]:
-    return partial(_write, **steps)
+    return partial(write, **steps)
 
 
 def _fixed_ids(model: Any, source: Tensor, max_len: int, *ids: int) -> Tensor:
-    return _write(model, source, max_len, 1, 2, 0)
+    return write(model, source, max_len, 1, 2, 0)
 
 
-def _one_row(
+def _floats(
     model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
 ) -> Tensor:
-    memory, target = model.encode(source), torch.tensor([[bos_id]])
-    for _ in range(max_len):
-        word = model.decode(target, memory)[:, -1].argmax(-1)
-        target = torch.cat([target, word[:, None]], dim=1)
-        if word[0] == eos_id:
-            break
-    return target[:, 1:]
-
-
-def _one_end(
-    model: Any,
-    source: Tensor,
-    max_len: int,
-    bos_id: int,
-    eos_id: int,
-    pad_id: int,
-    *,
-    number: Callable[[Tensor], Any],
-) -> Tensor:
-    """`if word == eos_id`, or `word.item()`: an error as soon as there are two sentences."""
-    memory, target = model.encode(source), source.new_full((len(source), 1), bos_id)
-    for _ in range(max_len):
-        word = model.decode(target, memory)[:, -1].argmax(-1)
-        target = torch.cat([target, word[:, None]], dim=1)
-        if number(word) == eos_id:
-            break
-    return target[:, 1:]
-
-
-def _swapped(
-    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
-) -> Tensor:
-    memory, target = model.encode(source), source.new_full((len(source), 1), bos_id)
-    ended = torch.zeros(len(source), dtype=torch.bool)
-    while not ended.all() and target.size(1) <= max_len:
-        word = model.decode(memory, target)[:, -1].argmax(-1).masked_fill(ended, pad_id)
-        target = torch.cat([target, word[:, None]], dim=1)
-        ended = ended | (word == eos_id)
-    return target[:, 1:]
-
-
-def _by_rows(
-    model: Any, source: Tensor, max_len: int, bos_id: int, eos_id: int, pad_id: int
-) -> Tensor:
-    rows = [_write(model, row[None], max_len, bos_id, eos_id, pad_id)[0] for row in source]
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
+    return _reference(model, source, max_len, bos_id, eos_id, pad_id).float()
 
 
 def _without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
@@ -201,10 +129,10 @@ GREEDY = Exercise(
             ),
         ],
         "the encoder runs once for every sentence: `model.encode` takes the whole batch": [
-            _by_rows,
+            by_rows,
         ],
         "target and memory have changed places: it is `model.decode(target, memory)`": [
-            _swapped,
+            swapped,
         ],
         "the encoder is never called: `model.encode(source)` makes the memory": [
             _but(encode=lambda model, source: source),
@@ -224,12 +152,14 @@ GREEDY = Exercise(
             _but(done=lambda ended, at_end: bool(at_end.any()), fill=_unfilled),
         ],
         "the text begins with one row: every sentence of the batch needs its own `bos_id`": [
-            _one_row,
+            one_row,
+            one_row_to_the_end,
         ],
+        "the ids are made without a dtype, as by torch.zeros, and that makes floats": [_floats],
         "the end is asked for as if there were one sentence: `word == eos_id` has an answer for "
         "each of them": [
-            partial(_one_end, number=lambda word: word),
-            partial(_one_end, number=lambda word: word.item()),
+            partial(one_end, number=lambda word: word),
+            partial(one_end, number=lambda word: word.item()),
         ],
         "it stops only when all sentences end at the same word: remember who has ended before": [
             _but(done=lambda ended, at_end: bool(at_end.all())),
@@ -249,6 +179,10 @@ GREEDY = Exercise(
             _but(fill=lambda word, ended, pad_id, eos_id: word.masked_fill(ended, eos_id)),
         ],
         "it never stops before `max_len`, even if all have ended": [_but(done=_never)],
+        "`max_len` is not used: a text that does not end by itself is written for ever": [
+            _but(steps=lambda max_len: 1000),
+            _but(steps=lambda max_len: 1000, fill=_unfilled),
+        ],
         "the token of the beginning is returned as well: only what was written is asked for": [
             _but(finish=lambda target, eos_id, pad_id: target),
         ],

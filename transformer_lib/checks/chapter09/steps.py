@@ -105,6 +105,12 @@ def without_norm(sublayer: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return step
 
 
+def added_twice(step: str) -> Callable[..., Tensor]:
+    """A step whose result, which x is in already, is added to x."""
+    right = getattr(Layer, step)
+    return lambda self, x, *given: x + right(self, x, *given)
+
+
 def self_step(layer: Any, x: Tensor, memory: Tensor, mask: Mask, memory_mask: Mask) -> Tensor:
     return layer.self_attention(x, x, mask)
 
@@ -160,3 +166,17 @@ def from_the_input(
     """The look across goes around the look back: it begins from the layer's input again."""
     self.back(x, memory, mask, memory_mask)
     return self.think(self.across(x, memory, mask, memory_mask), memory, mask, memory_mask)
+
+
+IN_FLOAT32 = [
+    but(
+        forward=lambda layer, x, memory, mask=None, memory_mask=None: Layer.forward(
+            layer, x.float(), memory.float(), mask, memory_mask
+        )
+    ),
+    but(
+        forward=lambda layer, x, memory, mask=None, memory_mask=None: Layer.forward(
+            layer, x.float(), memory, mask, memory_mask
+        )
+    ),
+]

@@ -10,6 +10,7 @@ __all__ = ["Writer"]
 _VOCAB = 14
 _SAYS_PAD = 13  # in a source: the model says pad_id here, as a word
 _LOST, _GOES_ON = 11, 12  # what the model says where it has no idea, and after its own end
+_PATIENCE = 60  # calls of `decode`, more than any right answer needs
 
 
 class Writer:
@@ -17,8 +18,11 @@ class Writer:
 
     def __init__(self, bos_id: int = 1, eos_id: int = 2, pad_id: int = 0) -> None:
         self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
-        self.encoded = 0
-        self.__name__ = "model"
+        self.encoded = self.decoded = 0
+
+    def __repr__(self) -> str:
+        ids = f"bos_id={self.bos_id}, eos_id={self.eos_id}, pad_id={self.pad_id}"
+        return f"transformer_lib.checks.chapter09.Writer({ids})"
 
     def encode(self, source: Tensor) -> Tensor:
         self.encoded += 1
@@ -27,6 +31,13 @@ class Writer:
     def decode(self, target: Tensor, memory: Tensor) -> Tensor:
         if target.is_floating_point() or target.size(1) == 0 or target is memory:
             raise TypeError("target must be ids (B, T), a tensor of integers, T at least 1")
+        if len(target) != len(memory):
+            raise ValueError(
+                f"target has as many rows as there are sentences, {len(memory)}; got {len(target)}"
+            )
+        self.decoded += 1
+        if self.decoded > _PATIENCE:
+            raise RuntimeError(f"decode was called {_PATIENCE} times, and nothing ends the loop")
         logits = torch.zeros(*target.shape, _VOCAB)
         rows = zip(target.tolist(), memory.tolist(), strict=True)
         for b, (read, source) in enumerate(rows):

@@ -109,6 +109,11 @@ def _along(axis: int) -> Callable[[Tensor, int], Tensor]:
     return places
 
 
+def _start_in_the_angle(x: Tensor, start: int = 0) -> Tensor:
+    angle = _places(x, 0) * _rates(x.shape[-1]) + start
+    return _woven(*_turn(*_neighbors(x), angle.sin(), angle.cos()))
+
+
 def _one(x: Tensor, start: int) -> Tensor:
     return torch.tensor(start)
 
@@ -160,6 +165,8 @@ ROTATE = Exercise(
         "the places count from 1: the first row stands at `start`": _but(
             places=lambda x, start: _places(x, start + 1)
         ),
+        "`start` is added to the angle and not to the place: each pair turns by its own rate from "
+        "the beginning": _start_in_the_angle,
         "`start` is multiplied and not added": _but(places=lambda x, start: _places(x, 0) * start),
         "`start` is taken away and not added": _but(places=lambda x, start: _places(x, -start)),
         "places are counted along the first axis: rows are the last axis but one": _but(
@@ -168,6 +175,7 @@ ROTATE = Exercise(
         "places are counted along the second axis: rows are the last axis but one": [
             lambda x, start=0: _by_steps(x, start, places=_along(1 if x.dim() > 2 else -2)),
             _but(places=lambda x, start: start + torch.arange(x.shape[1])[:, None]),
+            _but(places=lambda x, start: start + torch.arange(x.shape[1])[:, None, None]),
         ],
         "every entry has a rate of its own: the two of a pair must turn by one angle": [
             _own_rates(lambda d: torch.arange(d) / d),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
 
-_SEE = ' (see the section "Break it: five tables, one right")'
+_SEE = ' (see the section "How do you find a wrong table?")'
 
 
 def _places(length: int) -> Tensor:
@@ -195,6 +195,8 @@ SINUSOIDS = Exercise(
         "each pair holds its sine twice: the second one should be the cosine": _but(
             arrange=lambda sin, cos: _side_by_side(sin, sin)
         ),
+        "there are only sines, once in the first half and once in the second: sine and cosine of "
+        "one wave stand side by side": _but(arrange=lambda sin, cos: torch.cat((sin, sin), dim=-1)),
         "the table lies on its side: a row for each place, a column for each dimension": [
             lambda length, d_model: _sinusoids(length, d_model).T,
         ],
@@ -208,6 +210,11 @@ SINUSOIDS = Exercise(
         ],
         "sine and cosine are still an axis of their own: a `flatten(-2)` is missing": [
             _but(arrange=lambda sin, cos: torch.stack((sin, cos), dim=-1)),
+        ],
+        "sines and cosines are joined along the places, and the table has twice as many rows: a "
+        "new *last* axis puts a sine beside its cosine": [
+            _but(arrange=lambda sin, cos: torch.cat((sin, cos))),
+            _but(arrange=lambda sin, cos: torch.stack((sin, cos), dim=1).flatten(0, 1)),
         ],
         "there is an axis too many in front: no batch, a table": [
             lambda length, d_model: _sinusoids(length, d_model)[None],

@@ -169,6 +169,9 @@ COUNT_PARAMETERS = Exercise(
             _but(out=_none),
             _but(out=_none, biases=lambda s: s.h * (2 * s.k + s.v)),
         ],
+        "W_o is counted for one head: it takes all heads side by side, n_heads * d_v rows": [
+            _but(out=lambda s: s.v * s.d),
+        ],
         "W_o is counted as d_model by d_model: it has n_heads * d_v rows": [
             _but(out=lambda s: s.d * s.d),
         ],

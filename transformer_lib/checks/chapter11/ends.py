@@ -78,6 +78,9 @@ ENDS = {
     "round": but(
         enter=lambda self, ids: self.look(ids) + self.d_model**0.5 * self.place(self.look(ids))
     ),
+    "the embeddings are neither multiplied by √d_model, nor are positions added to them": but(
+        enter=lambda self, ids: self.look(ids)
+    ),
     "no positions are added": but(place=lambda self, x: torch.zeros_like(x)),
     "no positions are added to the target": but(
         enter_target=lambda self, ids: self.look(ids) * self.d_model**0.5
@@ -91,6 +94,11 @@ ENDS = {
     "positions are counted along the batch: they run along the sentence, ids.size(1)": [
         but(place=lambda self, x: waves(x.size(0), self.d_model).to(x)),
         but(place=lambda self, x: waves(x.size(0), self.d_model).to(x)[:, None]),
+    ],
+    "the positions end before the text does: their table must be as long as any text, or be "
+    "computed for each": [
+        but(place=lambda self, x, n=n: waves(n, self.d_model)[: x.size(1)])
+        for n in (16, 32, 20, 10, 30, 36, 8, 12)
     ],
     "all sines stand before all cosines: they take turns, feature by feature": but(
         place=_sines_first

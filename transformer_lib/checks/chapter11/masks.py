@@ -100,8 +100,19 @@ MASKS = {
         but(hide=lambda self, ids: (ids != self.pad_id)[:, None]),
         but(hide=lambda self, ids: ids != self.pad_id),
     ],
-    "padding is taken to be 0 whatever pad_id is": either(
-        hide=lambda self, ids: (ids != 0)[:, None, None]
+    "padding is taken to be 0 whatever pad_id is": [
+        *either(hide=lambda self, ids: (ids != 0)[:, None, None]),
+        but(target_mask=lambda self, y, x: self.causal(y.size(1)) & (y != 0)[:, None, None]),
+        *either(
+            source_mask=lambda self, source: (source != 0)[:, None, None],
+            cross_mask=lambda self, source, target: (source != 0)[:, None, None],
+        ),
+    ],
+    "padding is hidden on both sides: it may ask, since nobody reads its answer, and a row that "
+    "may see nothing becomes NaN": either(
+        source_mask=lambda self, source: (
+            self.hide(source) & (source != self.pad_id)[:, None, :, None]
+        )
     ),
     "the encoder has a causal mask: it may read in both directions": but(
         source_mask=lambda self, source: self.causal(source.size(1)) & self.hide(source)

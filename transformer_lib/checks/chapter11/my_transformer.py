@@ -20,11 +20,17 @@ def _ids(*rows: list[int]) -> Tensor:
     return torch.tensor(rows)
 
 
+def _many(n: int) -> Tensor:
+    """Ids from 3 to 10."""
+    return (5 * torch.arange(n) % 8 + 3)[None]
+
+
 def _case(label: str, source: Tensor, target: Tensor, **init: Any) -> Case:
     sizes = {"vocab_size": 13, "d_model": 12, "n_heads": 3, "d_ff": 10, "n_layers": 2}
     return Case(label, source, target, init={**sizes, "pre_norm": True, **init})
 
 
+_WORDS = _ids([5, 3, 7, 3])
 _SOURCE = _ids([5, 3, 7, 3, 4, 9, 8], [6, 8, 4, 0, 0, 0, 0])
 _TARGET = _ids([1, 9, 9, 4, 10], [1, 7, 0, 0, 0])
 
@@ -63,26 +69,30 @@ def _too_loud(result: Any, expected: Any, /, **_: Any) -> str | None:
     )
 
 
+_READ = torch.cat([_ids([1]), _many(40)], dim=1)
+
 MY_TRANSFORMER = Exercise(
     name="MyTransformer",
     reference=MyTransformer,
     cases=[
         _case("2 words, one read, one layer", _ids([5, 3]), _ids([1]), n_layers=1),
-        _case("4 words, 3 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4])),
-        _case("4 words, 4 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4])),
-        _case("the same, post-norm", _ids([5, 3, 7, 3]), _ids([1, 9, 4, 4]), pre_norm=False),
-        _case("one layer, 4 words, 3 read", _ids([5, 3, 7, 3]), _ids([1, 9, 4]), n_layers=1),
+        _case("4 words, 3 read, one layer", _WORDS, _ids([1, 9, 4]), n_layers=1),
+        _case("4 words, 4 read, one layer", _WORDS, _ids([1, 9, 4, 4]), n_layers=1),
+        _case("the same, post-norm", _WORDS, _ids([1, 9, 4, 4]), n_layers=1, pre_norm=False),
+        _case("4 words, 3 read, two layers", _WORDS, _ids([1, 9, 4])),
         _case("a batch with padding", _SOURCE, _TARGET),
         _case("as many words as are read", _SOURCE[:, :5], _TARGET.where(_TARGET != 10, 0)),
-        _case("7 words, 5 read, post-norm, 3 layers", _SOURCE, _TARGET, pre_norm=False, n_layers=3),
+        _case("7 words, 5 read, post-norm", _SOURCE, _TARGET, pre_norm=False),
+        _case("37 words, 41 read, one layer", _many(37), _READ, n_layers=1),
         _case(
             "padding is 11, and 0 is a word",
             _SOURCE.where(_SOURCE != 0, 11).where(_SOURCE != 3, 0),
             _TARGET.where(_TARGET != 0, 11).where(_TARGET != 9, 0),
             pad_id=11,
+            n_layers=1,
         ),
         # The smallest: it is shown first to whoever has more than one thing wrong.
-        _case("the table as it is drawn", _ids([5]), _ids([0])),
+        _case("the table as it is drawn", _ids([5]), _ids([0]), n_layers=1),
     ],
     use=_used,
     properties=[_too_loud],

@@ -61,6 +61,18 @@ def _across_repeated(cuts: Cuts) -> Any:
     return _pick()({tuple(p for pieces, n in cuts.items() for _ in range(n) for p in pieces): 1})
 
 
+def _glued(found: Counter) -> Any:
+    return min(found, key=lambda p: (-found[p], "".join(p)))
+
+
+def _of_the_counts(cuts: Cuts) -> Any:
+    return [pair for times in cuts.values() for pair in pairwise(times)]  # type: ignore
+
+
+def _of_the_items(cuts: Cuts) -> Any:
+    return Counter(pair for item in cuts.items() for pair in pairwise(item)).most_common(1)[0][0]
+
+
 def _last_of_equals(found: Counter) -> Any:
     return max(found, key=lambda p: (found[p], p))
 
@@ -73,6 +85,7 @@ BEST_PAIR = Exercise(
         Case("a pair that occurs twice in a word", {tuple("zyzyab"): 1}),
         Case("the frequent word decides", {tuple("xyxy"): 1, tuple("ab"): 5}),
         Case("equally frequent: the first in the alphabet", {tuple("zy"): 2, tuple("ba"): 2}),
+        Case("equally frequent, pieces of any length", {("ab", "c"): 2, ("a", "zz"): 2}),
         Case("pieces of several letters", {("un", "d"): 3, ("d", "un"): 4, ("u", "n"): 1}),
         Case("only neighbors count", {tuple("axb"): 2, tuple("ayb"): 2, tuple("yb"): 1}),
         Case("two words side by side", {tuple("pq"): 2, tuple("rp"): 1, tuple("qr"): 1}),
@@ -90,6 +103,10 @@ BEST_PAIR = Exercise(
         "the word is cut into twos: the pairs that begin at every other piece are missing": [
             _pick(pairs=_by_twos)
         ],
+        "the first or the last pair of a word is never counted: n pieces have n - 1 pairs": [
+            _pick(pairs=lambda pieces: list(pairwise(pieces))[:-1]),
+            _pick(pairs=lambda pieces: list(pairwise(pieces))[1:]),
+        ],
         "letters are counted, and not pieces: what has been merged is one": _pick(pairs=_letters),
         "all pairs of pieces in a word are counted, not only neighbors": [
             _pick(pairs=lambda pieces: combinations(pieces, 2))
@@ -104,6 +121,10 @@ BEST_PAIR = Exercise(
             _pick(best=lambda found: found.most_common(1)[0][0]),
         ],
         "of equally frequent pairs it takes the last in the alphabet": _pick(best=_last_of_equals),
+        "equally frequent pairs are compared as one string: a pair is compared piece by piece, "
+        'and "a" comes before "ab" whatever follows': _pick(best=_glued),
+        "the loop runs over the numbers of the dictionary: its keys are the words, its values how "
+        "often each was met": [_of_the_counts, _of_the_items],
         "the rarest pair is returned": [
             _pick(best=lambda found: min(found, key=lambda p: (found[p], p))),
             _pick(best=lambda found: min(found, key=found.__getitem__)),
@@ -114,7 +135,9 @@ BEST_PAIR = Exercise(
         ],
         "the count is returned, and not the pair": [_pick(best=lambda found: max(found.values()))],
         "the pair is returned together with its count": [
-            _pick(best=lambda found: min(found.items(), key=lambda item: (-item[1], item[0])))
+            _pick(best=lambda found: min(found.items(), key=lambda item: (-item[1], item[0]))),
+            _pick(best=lambda found: found.most_common(1)[0]),
+            _pick(best=lambda found: found.most_common(1)),
         ],
     },
     section="Which pieces are worth a row?",

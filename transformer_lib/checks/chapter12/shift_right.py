@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.ids import whole_ids
 
 PAD, BOS, EOS = 0, 1, 2
 
 
-class Reads(NamedTuple):
-    ids: Any
-    whole_numbers: bool
-
-
-def _read(answer: Callable[[Tensor], Any], /, labels: Tensor) -> Reads:
-    ids = answer(labels)
-    return Reads(ids, not (isinstance(ids, Tensor) and ids.is_floating_point()))
+def _read(answer: Callable[[Tensor], Any], /, labels: Tensor) -> Any:
+    return whole_ids(answer(labels))
 
 
 def _begin(labels: Tensor, value: int = BOS) -> Tensor:
@@ -109,6 +104,8 @@ SHIFT_RIGHT = Exercise(
             _floats,
             lambda labels: _moved(labels).float(),
         ],
+        "<eos> is looked for in `labels` and wiped there: after the shift it stands one place "
+        "further": [lambda labels: _moved(labels).masked_fill(labels == EOS, PAD)],
         "<eos> is still read in rows that had room behind it: the exercise wants it nowhere": [
             _moved,
             _last_column_wiped,
@@ -117,6 +114,10 @@ SHIFT_RIGHT = Exercise(
             *_both(_left),
             lambda labels: _left(labels, EOS),
             lambda labels: _left(labels, BOS),
+            *_both(lambda labels: labels.roll(-1, 1)),
+            *_both(lambda labels: labels[:, 1:]),
+            *_both(lambda labels: torch.cat([_begin(labels), labels[:, 2:]], 1)),
+            *_both(lambda labels: _begin_written_over(_left(labels))),
         ],
         "the row is rolled: what falls off on the right comes in on the left, and the decoder "
         "begins with <eos> or <pad>": _rolled,
@@ -155,5 +156,5 @@ SHIFT_RIGHT = Exercise(
         ],
     },
     use=_read,
-    section="What are ids 0 to 3 for?",
+    section="What does one batch look like?",
 )

@@ -6,6 +6,22 @@ from collections.abc import Callable, Iterable, Iterator
 
 from transformer_lib.checks.core import Case, Exercise
 
+
+class Vocabulary(set[str]):
+    """A set of pieces in which one cannot look for ever."""
+
+    asked = 0
+
+    def __contains__(self, piece: object) -> bool:
+        self.asked += 1
+        if self.asked > 2000:
+            raise RuntimeError("2000 pieces were looked up, and the word is not cut yet")
+        return super().__contains__(piece)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(map(repr, sorted(self)))}}}"
+
+
 Cut = Callable[[str, set[str]], list[str]]
 UNKNOWN = "[UNK]"
 
@@ -89,6 +105,22 @@ def _to_the_last_but_one(word: str, vocabulary: set[str]) -> list[str]:
     return _cutter(sizes=lambda left: range(left - 1, 0, -1))(word, vocabulary)
 
 
+def _no_single_letters(word: str, vocabulary: set[str]) -> list[str]:
+    return _cutter(sizes=lambda left: range(left, 1, -1))(word, vocabulary)
+
+
+def _max_of_nothing(word: str, vocabulary: set[str]) -> list[str]:
+    """`max` of the pieces that fit, of which there may be none."""
+    pieces = _SHORT(word, vocabulary)
+    return pieces if pieces != [UNKNOWN] else max([], key=len)
+
+
+def _endless(word: str, vocabulary: set[str]) -> list[str]:
+    while _SHORT(word, vocabulary) == [UNKNOWN]:
+        pass
+    return _SHORT(word, vocabulary)
+
+
 def _one_letter_always_fits(word: str, vocabulary: set[str]) -> list[str]:
     """As the cut by the longest piece that the chapter shows for merges."""
     every = {mark + letter for mark in ("", "##") for letter in word}
@@ -120,21 +152,26 @@ _SHORT = _cutter()
 MANY = {"un", "und", "under", "##d", "##er", "##ers", "##stand", "##st", "##a", "##and", "stand"}
 LETTERS = {"a", "b", "##a", "##b", "##ab", "ab", "##aba"}
 
+
+def _case(label: str, word: str, vocabulary: set[str]) -> Case:
+    return Case(label, word, Vocabulary(vocabulary))
+
+
 WORDPIECE = Exercise(
     name="wordpiece",
     reference=_SHORT,
     cases=[
-        Case("the word is a piece", "und", {"und", "un", "##d"}),
-        Case("two pieces", "under", {"und", "##er", "er"}),
-        Case("the longest of several", "understand", MANY),
-        Case("a piece is longer inside than in front", "ababab", LETTERS),
-        Case("the inside is there without its mark alone", "stander", {"stand", "er", "st"}),
-        Case("the front is there with its mark alone", "ersatz", {"##er", "##satz", "satz"}),
-        Case("a letter that no piece has", "undq", {"und", "##er", "un"}),
-        Case("a letter in the middle that no piece has", "unqer", {"un", "##er", "er"}),
-        Case("the longest leads astray", "understand", {"un", "und", "##ders", "##tand", "##t"}),
-        Case("a longer beginning, and more pieces", "abcd", {"a", "ab", "##c", "##d", "##bcd"}),
-        Case("pieces of one letter", "abba", {"a", "##b", "##a"}),
+        _case("the word is a piece", "und", {"und", "un", "##d"}),
+        _case("two pieces", "under", {"und", "##er", "er"}),
+        _case("the longest of several", "understand", MANY),
+        _case("a piece is longer inside than in front", "ababab", LETTERS),
+        _case("the inside is there without its mark alone", "stander", {"stand", "er", "st"}),
+        _case("the front is there with its mark alone", "ersatz", {"##er", "##satz", "satz"}),
+        _case("a letter that no piece has", "undq", {"und", "##er", "un"}),
+        _case("a letter in the middle that no piece has", "unqer", {"un", "##er", "er"}),
+        _case("the longest leads astray", "understand", {"un", "und", "##ders", "##tand", "##t"}),
+        _case("a longer beginning, and more pieces", "abcd", {"a", "ab", "##c", "##d", "##bcd"}),
+        _case("pieces of one letter", "abba", {"a", "##b", "##a"}),
     ],
     mistakes={
         "the pieces inside the word are looked up without their ##": [
@@ -163,7 +200,17 @@ WORDPIECE = Exercise(
         "where nothing fits, the pieces so far are returned, and the end of the word is lost": [
             _cutter(hole=lambda pieces, rest: pieces)
         ],
+        "nothing fits, and the loop tries the same place for ever: the answer is [UNK] there": [
+            _endless
+        ],
+        "nothing fits, and the longest of no pieces is asked for: the answer is [UNK] there": [
+            _max_of_nothing
+        ],
+        "single letters are never tried: a range ends one letter too soon": _no_single_letters,
         "an unknown word gives an empty list": _cutter(hole=lambda pieces, rest: []),
+        "an unknown word gives a string: the answer is a list, with [UNK] as its one piece": [
+            _cutter(hole=lambda pieces, rest: UNKNOWN)  # type: ignore
+        ],
         "an unknown word is called <unk>; BERT's name for it is [UNK]": [
             _cutter(hole=lambda pieces, rest: ["<unk>"])
         ],

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.checks.chapter13.scorer import Descent, Part, Scorer
+from transformer_lib.checks.compare import difference
 from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
-
-
-class Part(NamedTuple):
-    """A batch, as `collate` makes it."""
-
-    source: Tensor
-    target_input: Tensor
-    labels: Tensor
-
-
-class Scorer(nn.Module):
-    """As little of a translator as can be trained: what is read, and the mean of the source."""
-
-    def __init__(self, vocab_size: int = 6, d_model: int = 3) -> None:
-        super().__init__()
-        self.table = nn.Parameter(random_tensor(vocab_size, d_model))
-        self.head = nn.Parameter(random_tensor(d_model, vocab_size, seed=1))
-
-    def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
-        return (self.table[target_input] + self.table[source].mean(1, keepdim=True)) @ self.head
+from transformer_lib.checks.modules import Flaw
 
 
 def _total(logits: Tensor, labels: Tensor) -> Tensor:
@@ -150,20 +133,52 @@ def _last_divided_by_all(
     return _joint_update(model, optimizer, batches[-1:], share=lambda *_: _all(batches))
 
 
+def _at_once(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Sequence[Part]) -> float:
+    """One way back for all parts."""
+    loss = sum(_surprises(model, part) for part in batches) / torch.tensor(_all(batches))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def _in_one_batch(
+    model: nn.Module, optimizer: torch.optim.Optimizer, batches: Sequence[Part]
+) -> float:
+    """The parts filled up and put together again."""
+    widest = [max(part[i].size(1) for part in batches) for i in range(3)]
+    whole = [
+        torch.cat([F.pad(part[i], (0, widest[i] - part[i].size(1))) for part in batches])
+        for i in range(3)
+    ]
+    return _joint_update(model, optimizer, [Part(*whole)])
+
+
 def two_updates(
     answer: Callable[..., Any], /, model: nn.Module, optimizer: Any, batches: list[Part]
 ) -> list[Any] | None:
     """A gradient that was not cleared shows in the second."""
+    same = copy.deepcopy((model, optimizer, batches))
     losses = [answer(model, optimizer, batches) for _ in range(2)]
     if any(loss is None for loss in losses):
         return None
-    return [x.item() if isinstance(x, Tensor) and x.numel() == 1 else x for x in losses]
+    losses = [x.item() if isinstance(x, Tensor) and x.numel() == 1 else x for x in losses]
+    # Is that all that is wrong? In the case of three parts, any other mistake shows in the numbers.
+    if isinstance(model, Scorer) and model.late and len(batches) > 2:
+        right = [_joint_update(*same) for _ in range(2)]
+        numbers = (losses, dict(model.state_dict())), (right, dict(same[0].state_dict()))
+        if difference(*numbers) is None:
+            raise Flaw(
+                "late",
+                "The numbers are right, but a part went through the model before the one in "
+                "front of it had gone backward: both were in memory at the same time.",
+            )
+    return losses
 
 
 def _case(label: str, *parts: Part) -> Case:
     model = Scorer()
-    # Plain descent: Adam would hide a gradient that is a constant times too large.
-    return Case(label, model, torch.optim.SGD(model.parameters(), lr=0.5), list(parts))
+    return Case(label, model, Descent(model), list(parts))
 
 
 def _part(source: list, target_input: list, labels: list) -> Part:
@@ -204,6 +219,11 @@ JOINT_UPDATE = Exercise(
         "counts for more": _each_result(share=_own_of_all),
         "the averages of the parts are added up: the gradient grows with the number of parts": [
             *_each_result(share=_own),
+        ],
+        "all parts go through the model before any goes backward: then the memory holds them all, "
+        "as if they were one batch": [_at_once],
+        "the parts are put together into one batch: it was too large for the memory": [
+            _in_one_batch
         ],
         "padding is counted as if it were a label": [
             *_each_result(surprises=_padded),

@@ -54,6 +54,10 @@ LEARNING_RATE = Exercise(
         "the steps are counted from 0: the first one is step 1": [
             lambda step, d, w: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * w**-1.5),
         ],
+        "1 is taken away from the step, and the first update has no rate: the first step is step "
+        "1 already": [
+            lambda step, d, w: d**-0.5 * (step - 1) * min((step - 1 or 1) ** -1.5, w**-1.5),
+        ],
         "d_model is in one of the two terms only: brackets are missing around min": [
             lambda step, d, w: min(d**-0.5 * step**-0.5, step * w**-1.5),
             lambda step, d, w: min(step**-0.5, d**-0.5 * step * w**-1.5),

@@ -91,6 +91,9 @@ SMOOTHED_LOSS = Exercise(
             _wrong(reduce=lambda loss, real: (loss * real).sum() / real.numel()),
             _wrong(reduce=lambda loss, real: (loss * real).mean()),
         ],
+        "padding is counted in the sum, and not in the number it is divided by": [
+            _wrong(reduce=lambda loss, real: loss.sum() / real.sum()),
+        ],
         "each row is averaged by itself: a label in a short row then counts for more": [
             _wrong(reduce=_mean_of_rows),
         ],
@@ -156,6 +159,9 @@ SMOOTHED_LOSS = Exercise(
             _wrong(mix=lambda s, log_p, e: e * s - (1 - e) * log_p.mean(-1)),
         ],
         "epsilon is not used": _wrong(mix=lambda s, log_p, e: s),
+        "epsilon is not used: the paper's 0.1 stands in its place": [
+            lambda logits, labels, epsilon: _smoothed_loss(logits, labels, 0.1),
+        ],
         "the loss has lost its minus sign": [
             _wrong(reduce=lambda loss, real: -_per_label(loss, real)),
         ],
@@ -181,10 +187,13 @@ SMOOTHED_LOSS = Exercise(
         ],
         "softmax runs over the positions and not over the vocabulary": [
             _wrong(log_p=lambda x: x.log_softmax(1)),
+            _wrong(log_p=lambda x: x.log_softmax(1).log_softmax(-1)),
+            _wrong(log_p=lambda x: x.softmax(1).log_softmax(-1)),
         ],
         "the logarithm has base 2: the loss is in bits, not in nats": [
             _wrong(log_p=lambda x: x.log_softmax(-1) / torch.tensor(2.0).log()),
         ],
     },
+    keeps=["gradient"],
     section="Should a model ever be certain?",
 )

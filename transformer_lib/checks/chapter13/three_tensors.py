@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.ids import whole_ids
 
 PAD, BOS, EOS = 0, 1, 2
 Rows = list[list[int]]
@@ -76,6 +77,31 @@ def _of_the_first_row(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
     return _three_tensors(source_ids[:1], target_ids[:1])
 
 
+def _cut_to_the_shortest(rows: Rows) -> Rows:
+    return [row[: min(map(len, rows))] for row in rows]
+
+
+def _nothing_filled_up(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
+    """As `zip` cuts them."""
+    source, reads, says = (
+        source_ids,
+        [[BOS, *row] for row in target_ids],
+        [[*row, EOS] for row in target_ids],
+    )
+    return tuple(torch.tensor(_cut_to_the_shortest(rows)) for rows in (source, reads, says))
+
+
+def _floats(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
+    return tuple(tensor.float() for tensor in _three_tensors(source_ids, target_ids))
+
+
+def _read(answer: Callable[..., Any], /, source_ids: Rows, target_ids: Rows) -> Any:
+    result = answer(source_ids, target_ids)
+    for tensor in result if isinstance(result, tuple | list) else ():
+        whole_ids(tensor)
+    return result
+
+
 def _in_another_order(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
     source, reads, says = _three_tensors(source_ids, target_ids)
     return source, says, reads
@@ -140,6 +166,12 @@ THREE_TENSORS = Exercise(
         "rows are filled up with -100, which only PyTorch's own default ignores: <pad> is 0": [
             _wrong(value=-100),
         ],
+        "rows are cut to the shortest: they are filled up to the longest": [_nothing_filled_up],
+        "the tensors are made without a dtype, as by torch.zeros, and that makes floats": [_floats],
+        "a tensor is missing: source, what the decoder reads, and what it must say": [
+            lambda s, t: _three_tensors(s, t)[:2],
+            lambda s, t: _three_tensors(s, t)[1:],
+        ],
         "only the first pair is there": _of_the_first_row,
         "the source gets <bos> and <eos> too: here only the target needs them": [
             _wrong(source=lambda row: [BOS, *row, EOS]),
@@ -154,5 +186,6 @@ THREE_TENSORS = Exercise(
             _one_width,
         ],
     },
+    use=_read,
     section="How many questions are in one pair?",
 )

@@ -40,6 +40,7 @@ def _attend(
     scale: Callable[[Tensor], float] = lambda keys: keys.size(-1) ** -0.5,
     dim: int = -1,
     after: bool = False,
+    fill: float = -torch.inf,
     result: Callable[..., Result] = lambda out, keys, values, *given: (out, (keys, values)),
 ) -> Result:
     keys, values = join(cache[0], key), (join_values or join)(cache[1], value)
@@ -48,7 +49,7 @@ def _attend(
     if after:
         weights = scores.softmax(dim).masked_fill(mask, 0.0)
     else:
-        weights = scores.masked_fill(mask, -torch.inf).softmax(dim)
+        weights = scores.masked_fill(mask, fill).softmax(dim)
     return result(weights @ values, keys, values, query, key, value, cache)
 
 
@@ -60,8 +61,13 @@ def _nothing(query: Tensor, t: int) -> Tensor:
     return torch.zeros(len(query), t + len(query), dtype=torch.bool)
 
 
-def _from(first: Callable[[int], int]) -> Callable[[Tensor, int], Tensor]:
-    return lambda query, t: torch.ones(len(query), t + len(query)).triu(first(t)).bool()
+def _hiding(hidden: Callable[[Tensor, int], Tensor]) -> list[Callable[..., Result]]:
+    """A row with everything hidden is NaN, or the mean where the fill is a finite number."""
+    return [_wrong(hidden=hidden, fill=fill) for fill in (-torch.inf, -1e9)]
+
+
+def _from(first: Callable[[int], int]) -> list[Callable[..., Result]]:
+    return _hiding(lambda query, t: torch.ones(len(query), t + len(query)).triu(first(t)).bool())
 
 
 def _old_only(query: Tensor, key: Tensor, value: Tensor, cache: Cache) -> Result:
@@ -101,14 +107,25 @@ ATTEND_MORE = Exercise(
             _wrong(hidden=_nothing),
         ],
         "the mask is that of a text without a cache: new token i may see all t old ones, and the "
-        "new ones up to itself": [_wrong(hidden=_from(lambda t: 1))],
-        "a new token does not see itself": [_wrong(hidden=_from(lambda t: t))],
-        "a new token sees the one that comes after it": [_wrong(hidden=_from(lambda t: t + 2))],
+        "new ones up to itself": _from(lambda t: 1),
+        "a new token does not see itself": _from(lambda t: t),
+        "the mask is the wrong way round: a new token sees only what comes after it": _hiding(
+            lambda query, t: ~_hidden(query, t)
+        ),
+        "a new token sees the one that comes after it": _from(lambda t: t + 2),
         "only the old tokens are looked at: what is new joins the cache before it is read": [
             _old_only,
         ],
         "the cache is not looked at": [_new_only],
-        "new keys and values stand before the old ones": [_wrong(join=_behind)],
+        "new keys and values stand before the old ones": [
+            _wrong(join=_behind),
+            _wrong(
+                result=lambda out, keys, values, query, key, value, cache: (
+                    out,
+                    (_behind(cache[0], key), _behind(cache[1], value)),
+                )
+            ),
+        ],
         "the weights are right, but the old cache is returned: the next token would not find this "
         "one": [_wrong(result=lambda out, k, v, query, key, value, cache: (out, cache))],
         "the cache that is returned holds the new keys and values only": [
@@ -147,6 +164,6 @@ ATTEND_MORE = Exercise(
         ],
         "the mask comes after the softmax: the removed weight is lost": [_wrong(after=True)],
     },
-    keeps=["dtype", "device", "gradient"],
+    advises=["dtype"],
     section="What is computed twice?",
 )

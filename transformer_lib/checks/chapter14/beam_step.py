@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.ids import whole_ids
 from transformer_lib.checks.inputs import in_float64, random_tensor
 
 Step = tuple[Tensor, Tensor, Tensor]
@@ -68,6 +69,11 @@ def _of_the_first(totals: Tensor, log_probs: Tensor) -> Step:
     return best, torch.zeros_like(token), token
 
 
+def _k_of_the_first(totals: Tensor, log_probs: Tensor) -> Step:
+    best, token = (totals[:, :1] + log_probs[:, 0]).topk(totals.size(1))
+    return best, torch.zeros_like(token), token
+
+
 def _through_the_batch(totals: Tensor, log_probs: Tensor) -> Step:
     best, parents, tokens = _step(totals, log_probs)
     return best, parents + torch.arange(len(totals))[:, None] * totals.size(1), tokens
@@ -116,6 +122,14 @@ def _best_token_then_beams(totals: Tensor, log_probs: Tensor) -> Step:
     best, parents = _sum(totals, log_probs).max(-1).values.topk(k)
     token = _sum(totals, log_probs).max(1).values.argmax(-1, keepdim=True).expand_as(parents)
     return best, parents, token
+
+
+def _read(answer: Callable[..., Any], /, totals: Tensor, log_probs: Tensor) -> Any:
+    result = answer(totals, log_probs)
+    if isinstance(result, tuple | list) and len(result) == 3:
+        whole_ids(result[1], "parents")
+        whole_ids(result[2], "newest ids")
+    return result
 
 
 def _inputs(b: int, k: int, v: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -201,6 +215,7 @@ BEAM_STEP = Exercise(
         ],
         "only the first beginning is extended": [
             _of_the_first,
+            _k_of_the_first,
         ],
         "parents are counted through the whole batch: within its sentence, a parent is a number "
         "below K": [_through_the_batch],
@@ -216,6 +231,7 @@ BEAM_STEP = Exercise(
             _best_token_then_beams,
         ],
     },
-    keeps=["dtype"],
+    use=_read,
+    advises=["dtype"],
     section="What does a beam do?",
 )

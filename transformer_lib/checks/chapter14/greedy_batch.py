@@ -44,7 +44,8 @@ class Writer:
         return torch.stack(logits)
 
     def __repr__(self) -> str:
-        return f"a model that writes {[text[1:-1] for text in self.texts]}"
+        texts = [text[1:-1] for text in self.texts]
+        return f"transformer_lib.checks.chapter14.Writer({texts})"
 
 
 def _until(ids: list[int]) -> list[int]:
@@ -64,6 +65,7 @@ def _greedy(
     reads: Callable[[Tensor], Tensor] = lambda ids: ids,
     choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
     over: Callable[[Tensor], bool] = lambda ended: bool(ended.all()),
+    at_once: bool = False,
     fill: bool = False,
     steps: int = 0,
     result: Callable[[list[int]], list[int]] = lambda row: _until(row[1:]),
@@ -75,7 +77,7 @@ def _greedy(
         if fill:
             tokens = tokens.masked_fill(ended, PAD)
         ids = torch.cat([ids, tokens[:, None]], 1)
-        ended = ended | (tokens == EOS)
+        ended = tokens == EOS if at_once else ended | (tokens == EOS)
         if over(ended):
             break
     return [result(row) for row in ids.tolist()]
@@ -91,7 +93,7 @@ def _without(row: list[int], *ids: int) -> list[int]:
 
 def _as_a_tensor(**part: Any) -> Callable[..., Tensor]:
     def greedy_batch(next_logits: Next, n_rows: int, max_len: int) -> Tensor:
-        return torch.tensor(_greedy(next_logits, n_rows, max_len, result=lambda r: r[1:], **part))
+        return torch.tensor(_greedy(next_logits, n_rows, max_len, **part))
 
     return greedy_batch
 
@@ -140,11 +142,22 @@ GREEDY_BATCH = Exercise(
                 lambda row: row[1:],
                 lambda row: _without(row, EOS, BOS, PAD),
             )
+        ]
+        + [
+            _wrong(at_once=True, result=lambda row: _without(row, EOS)),
+            _wrong(at_once=True, result=lambda row: row[1:]),
         ],
         "what fills a row up after its <eos> is still there": [
             _wrong(fill=True, result=lambda row: row[1:]),
             _wrong(fill=True, result=lambda row: _without(row, EOS)),
             _wrong(fill=True, result=lambda row: row),
+        ],
+        "the ids come back as one tensor, all rows as long as each other: a text is a list, and "
+        "ends before its <eos>": [
+            _as_a_tensor(over=over, fill=fill, result=result)
+            for over in (lambda ended: bool(ended.all()), lambda ended: False)
+            for fill in (False, True)
+            for result in (lambda row: row[1:], lambda row: row)
         ],
         "<eos> is still there: it says that the text is over, and is no part of it": [
             _wrong(result=lambda row: [*_until(row[1:]), EOS]),
@@ -180,5 +193,5 @@ GREEDY_BATCH = Exercise(
         ],
         "the texts are no longer in the order of the rows": [_rows_fall_out],
     },
-    section="Who made the mistake, the model or the search?",
+    section="What will you have at the end?",
 )

@@ -105,6 +105,31 @@ def _one_more(probs: Tensor, p: float) -> Tensor:
     return torch.cat([torch.ones_like(inside[..., :1]), inside[..., :-1]], -1) | inside
 
 
+def _by_probability(answer: Callable[..., Any], /, logits: Tensor, p: float) -> Any:
+    """The result; of ids that are equally probable, whichever are kept count as the first ones."""
+    result = answer(logits, p)
+    if not isinstance(result, Tensor) or result.shape != logits.shape:
+        return result
+    by_result = result.argsort(dim=-1, descending=True)
+    order = logits.gather(-1, by_result).argsort(dim=-1, descending=True, stable=True)
+    sorted_results = result.gather(-1, by_result).gather(-1, order)
+    places = logits.argsort(dim=-1, descending=True, stable=True)
+    return torch.empty_like(result).scatter(-1, places, sorted_results)
+
+
+def _at_least_the_last(logits: Tensor, p: float) -> Tensor:
+    """All that are as probable as the last one kept."""
+    probs = logits.softmax(-1)
+    values = probs.sort(-1, descending=True).values
+    least = values.masked_fill(~_within(values, p), torch.inf).amin(-1, keepdim=True)
+    kept = probs.masked_fill(probs < least, 0.0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _and_the_first(inside: Tensor) -> Tensor:
+    return torch.cat([torch.ones_like(inside[..., :1]), inside[..., 1:]], -1)
+
+
 NUCLEUS = Exercise(
     name="nucleus",
     reference=_nucleus,
@@ -118,6 +143,9 @@ NUCLEUS = Exercise(
             0.8,
         ),
         Case("five rows, eleven tokens", 2 * random_tensor(5, 11), 0.9),
+        Case(
+            "ids that are equally probable", torch.tensor([[1.0, 2, 1, 1, 0], [3, 3, 3, 3, 3]]), 0.5
+        ),
         Case("p = 1 keeps all", random_tensor(3, 7, seed=1), 1.0),
         in_float64(Case("three rows", random_tensor(3, 7, seed=2), 0.6)),
     ],
@@ -135,6 +163,8 @@ NUCLEUS = Exercise(
             _wrong(
                 within=lambda probs, p: (probs.cumsum(-1) <= p) | (probs == probs[..., :1]),
             ),
+            _wrong(within=lambda probs, p: _and_the_first(probs.cumsum(-1) <= p)),
+            _wrong(within=lambda probs, p: _and_the_first(probs.cumsum(-1) < p)),
         ],
         "the probabilities are returned in sorted order: each belongs back at its token's place": [
             _wrong(back=lambda kept, order: kept),
@@ -166,6 +196,9 @@ NUCLEUS = Exercise(
             _as_many_as(lambda counts: int(counts.min())),
             _as_many_as(lambda counts: int(counts[-1])),
         ],
+        "all ids as probable as the last one needed are kept: the fewest are asked for": [
+            _at_least_the_last,
+        ],
         "one token too many is kept": [
             _wrong(within=_one_more),
         ],
@@ -196,7 +229,8 @@ NUCLEUS = Exercise(
             ),
         ],
     },
+    use=_by_probability,
     properties=[rows_sum_to_one],
-    keeps=["dtype"],
+    advises=["dtype"],
     section="When is the likeliest text not what you want?",
 )

@@ -1,10 +1,10 @@
-"""Checkers for chapter 16, *Faster, larger, more machines*."""
+"""Checkers for chapter 16, *Looking inside: is a map an explanation?*"""
 
-from transformer_lib.checks.chapter16.attend_in_blocks import ATTEND_IN_BLOCKS
-from transformer_lib.checks.chapter16.gpt_flops import GPT_FLOPS
-from transformer_lib.checks.chapter16.loss_weights import LOSS_WEIGHTS
+from transformer_lib.checks.chapter16.alignment_error_rate import ALIGNMENT_ERROR_RATE
+from transformer_lib.checks.chapter16.contributions import CONTRIBUTIONS
+from transformer_lib.checks.chapter16.prune import PRUNE, Priced
 from transformer_lib.checks.core import Checker
 
-__all__ = ["check"]
+__all__ = ["Priced", "check"]
 
-check = Checker(GPT_FLOPS, ATTEND_IN_BLOCKS, LOSS_WEIGHTS)
+check = Checker(ALIGNMENT_ERROR_RATE, PRUNE, CONTRIBUTIONS)

@@ -25,8 +25,7 @@ class Priced:
         )
 
     def __repr__(self) -> str:
-        paid = ", ".join(f"{'+'.join(heads)} {p:+}" for heads, p in self.prices.items())
-        return f"loss({self.full}; {paid})"
+        return f"transformer_lib.checks.chapter16.Priced({self.full}, {self.prices})"
 
 
 def _left(heads: list[Head], gone: list[Head]) -> list[Head]:
@@ -85,6 +84,15 @@ def _one_too_many(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
     return gone
 
 
+def _asks_afterwards(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
+    gone: list[Head] = []
+    while len(gone) < len(heads):
+        gone.append(min(_left(heads, gone), key=lambda head: loss([*gone, head])))
+        if loss(gone) > budget:
+            break
+    return gone
+
+
 def _all_cheap(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
     return [head for head in heads if loss([head]) <= budget]
 
@@ -110,6 +118,17 @@ def _from_nothing(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
     while gone and loss(gone) > budget:
         gone.remove(min(gone, key=lambda head: loss([one for one in gone if one != head])))
     return gone
+
+
+def _given_back(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
+    gone = _prune(loss, heads, float("inf"))
+    while gone and loss(gone) > budget:
+        gone.pop()
+    return gone
+
+
+def _gives_up(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
+    return _prune(loss, heads, budget) if loss([]) <= budget else []
 
 
 def _only_first(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
@@ -142,6 +161,8 @@ PRUNE = Exercise(
         Case("the same, in another order", _EQUAL, ["d", "c", "b", "a"], 8),
         Case("a removal that helps", _BETTER, ["a", "b", "c", "d", "e"], 31),
         Case("a small budget", Priced(0, {"a": 1, "b": 2, "c": 4}), ["c", "b", "a"], 2),
+        Case("all together cost less", Priced(1, {"a": 8, "b": 9, "ab": -16}), ["a", "b"], 5),
+        Case("too much before anything goes", Priced(6, {"a": -2, "b": 3}), ["b", "a"], 5),
         Case("all may go", Priced(3, {"a": 2, "b": 1, "c": 3}), ["a", "b", "c"], 99),
     ],
     mistakes={
@@ -159,6 +180,7 @@ PRUNE = Exercise(
         ],
         "the head that brings the loss above the budget is removed before the end is noticed": [
             _one_too_many,
+            _asks_afterwards,
             _looping(over=lambda loss, gone, head, budget: loss(gone) > budget),
         ],
         "exactly the budget is refused: it is still allowed": [
@@ -198,6 +220,10 @@ PRUNE = Exercise(
         "it begins with no head at all and puts heads back: begin with all of them, and remove": [
             _from_nothing,
         ],
+        "all heads are removed, and the last ones put back until the loss fits the budget: stop at "
+        "the first removal that costs too much": _given_back,
+        "nothing is removed where the loss is above the budget from the start: a removal may bring "
+        "it down": _gives_up,
         "it ends after one removal": _only_first,
         "the last head always stays: if the budget allows it, all may go": _keeps_one,
         "a number is returned: the answer is the list of the removed heads": [
@@ -207,5 +233,5 @@ PRUNE = Exercise(
             _then(lambda gone, heads: set(gone)),
         ],
     },
-    section="How many heads may go together?",
+    section="What is lost without it?",
 )

@@ -98,5 +98,5 @@ LOSS_WEIGHTS = Exercise(
         ],
         "the weights are in one list: there is a list for each rank": _flat,
     },
-    section="What if it does not fit, or takes too long?",
+    section="What if an update is too large for one machine?",
 )

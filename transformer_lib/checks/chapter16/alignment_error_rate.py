@@ -144,7 +144,7 @@ ALIGNMENT_ERROR_RATE = Exercise(
         "only the darkest cell of a row can be a link: here every cell with enough weight is one": [
             _with(lambda w, p, threshold: _darkest(w) & (w >= threshold) & _letters(p)),
         ],
-        "links are taken column by column: each row, a letter, has its own": _in_columns,
+        "links are taken column by column: each row, a letter, has its own": _with(_in_columns),
         "the links are those below the threshold": [
             _with(lambda w, p, threshold: (w < threshold) & _letters(p)),
             _with(lambda w, p, threshold: (w <= threshold) & _letters(p)),
@@ -195,5 +195,5 @@ ALIGNMENT_ERROR_RATE = Exercise(
             _by(lambda a_s, a_p, a, s: 100 * (1 - (a_s + a_p) / (a + s))),
         ],
     },
-    section="How wrong is a map?",
+    section="How do you mark a map of a sentence?",
 )

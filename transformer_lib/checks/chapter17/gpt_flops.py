@@ -113,7 +113,7 @@ GPT_FLOPS = Exercise(
         ],
         "cross-attention is counted: a decoder alone has four matrices of attention in a layer, "
         "not six or eight": [_but(projections=6), _but(projections=8)],
-        "the whole translator is counted, (16.1) with both sides of n tokens": [
+        "the whole translator is counted, (17.1) with both sides of n tokens": [
             _whole_translator,
         ],
         "the output projection of attention is missing: queries, keys, values and the way out": [
@@ -144,5 +144,5 @@ GPT_FLOPS = Exercise(
         ],
         "the work of one token is returned: it is asked for the whole text": _per_token,
     },
-    section="How much work is one update?",
+    section="How long will a run take?",
 )

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import in_float64, random_tensor, times
+from transformer_lib.checks.modules import Flaw
 
 
 class _Watch(TorchDispatchMode):
@@ -30,13 +31,18 @@ class _Watch(TorchDispatchMode):
 def watched(
     answer: Callable[..., Any], /, query: Tensor, key: Tensor, value: Tensor, size: int
 ) -> Any:
-    """The answer; or, if it is a tensor made the forbidden way, a sentence that says so."""
+    """The answer.
+
+    Raises:
+        Flaw: it was made the forbidden way.
+    """
     t, s = query.shape[-2], key.shape[-2]
     with _Watch(t, s) as watch:
         out = answer(query, key, value, size)
-    if watch.seen and size < s and t > 1 and isinstance(out, Tensor):
-        return {"output": out, "a table of all queries by all keys": True}
-    return {"output": out, "a table of all queries by all keys": False}
+    # In blocks of one key, one number for each block is a table of this size.
+    if watch.seen and 1 < size < s and t > 1 and isinstance(out, Tensor):
+        raise Flaw("table", f"A table of all queries by all keys, {t} by {s}, is written down.")
+    return out
 
 
 def _scale(query: Tensor, value: Tensor, size: int) -> float:
@@ -96,6 +102,14 @@ def _no_top(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
     return _attend_in_blocks(
         query, key, value, size,
         new_top=lambda top, block: torch.zeros_like(block),
+        shrink=lambda top, new: (1.0, 1.0),
+    )  # fmt: skip
+
+
+def _first_top(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    return _attend_in_blocks(
+        query, key, value, size,
+        new_top=lambda top, block: torch.where(top == -torch.inf, block, top),
         shrink=lambda top, new: (1.0, 1.0),
     )  # fmt: skip
 
@@ -177,6 +191,12 @@ def _case(label: str, batch: tuple[int, ...], t: int, s: int, d: int, d_v: int, 
     return Case(label, 2 * query, key * torch.linspace(0.3, 2, s)[:, None], value, size)
 
 
+def _near(score: float, label: str) -> Case:
+    """Six keys whose scores are within a few of `score`."""
+    query, key = torch.ones(3, 4), torch.full((6, 4), score / 2) + random_tensor(6, 4)
+    return Case(label, query, key, random_tensor(6, 5, seed=1), 2)
+
+
 _PRIMES = _case("7 queries, 11 keys in blocks of 4", (), 7, 11, 5, 3, 4)
 
 ATTEND_IN_BLOCKS = Exercise(
@@ -190,11 +210,16 @@ ATTEND_IN_BLOCKS = Exercise(
         _case("a block larger than all keys", (), 3, 5, 2, 7, 8),
         _case("a batch with heads", (2, 3), 5, 13, 7, 4, 6),
         times(1e3, _PRIMES),
+        _near(500.0, "scores around 500, all keys nearly alike"),
+        _near(-500.0, "scores around -500, all keys nearly alike"),
         in_float64(_PRIMES),
     ],
     mistakes={
         "what was added before is not made smaller when a larger score turns up: sum and mixture "
-        "are relative to an old maximum": _wrong(shrink=lambda top, new: (1.0, 1.0)),
+        "are relative to an old maximum": [
+            _wrong(shrink=lambda top, new: (1.0, 1.0)),
+            _wrong(shrink=lambda top, new: (1.0, 1.0), new_top=lambda top, block: block),
+        ],
         "the sum is made smaller, and the mixture is not": [
             _wrong(shrink=lambda top, new: ((top - new).exp(), 1.0)),
         ],
@@ -213,6 +238,10 @@ ATTEND_IN_BLOCKS = Exercise(
         "sum to 1": [_each_block("sum")],
         "no maximum is subtracted: exp of a large score is infinite, and infinite by infinite is "
         "NaN": _no_top,
+        "the largest score so far begins at 0: where all scores are far below 0, all weights are "
+        "0, and 0 by 0 is NaN": _wrong(new_top=lambda top, own: torch.maximum(top, own).clamp(0)),
+        "the largest score of the first block is kept for good: where a later block has a much "
+        "larger one, exp of the difference is infinite": _first_top,
         "the maximum is the block's own and not the largest so far: with it, exp(old - new) can be "
         "infinite": _wrong(new_top=lambda top, block: block),
         "the scores are not divided by the root of d": _wrong(scale=lambda q, v, size: 1.0),
@@ -251,6 +280,6 @@ ATTEND_IN_BLOCKS = Exercise(
         "keys was written down": _at_once,
     },
     use=watched,
-    section="What if a number is never written down?",
-    keeps=["dtype"],
+    section="Can a softmax be cut into blocks?",
+    advises=["dtype"],
 )

@@ -1,0 +1,223 @@
+"""The exercise `grouped_attention`: what it asks for, and how its answers go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.inputs import random_tensor
+
+
+def _spread(heads: Tensor, n_heads: int) -> Tensor:
+    """Each head of keys or values once for each query head that reads it."""
+    return heads.repeat_interleave(n_heads // heads.size(1), dim=1)
+
+
+def _grouped(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    *,
+    keys: Callable[[Tensor, int], Tensor] = _spread,
+    values: Callable[[Tensor, int], Tensor] = _spread,
+    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
+    hide: Callable[[Tensor, Tensor], Tensor] = lambda scores, mask: scores.masked_fill(
+        ~mask, torch.finfo(scores.dtype).min
+    ),
+    weigh: Callable[[Tensor], Tensor] = lambda scores: scores.softmax(dim=-1),
+    end: Callable[[Tensor, Tensor], Tensor] = lambda mixed, key: mixed,
+) -> Tensor:
+    """In steps, of which a mistake replaces one."""
+    key_of, value_of = keys(key, query.size(1)), values(value, query.size(1))
+    scores = query @ key_of.transpose(-2, -1) * scale(query)
+    return end(weigh(hide(scores, mask)) @ value_of, key)
+
+
+def _reference(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    return _grouped(query, key, value, mask)
+
+
+def _but(**steps: Callable) -> Callable[..., Tensor]:
+    return partial(_grouped, **steps)
+
+
+def _in_turn(heads: Tensor, n_heads: int) -> Tensor:
+    return heads.repeat(1, n_heads // heads.size(1), 1, 1)
+
+
+def _first(heads: Tensor, n_heads: int) -> Tensor:
+    return heads[:, :1]
+
+
+def _mean(heads: Tensor, n_heads: int) -> Tensor:
+    return heads.mean(dim=1, keepdim=True)
+
+
+def _of_groups(query: Tensor, key: Tensor) -> Tensor:
+    return query.unflatten(1, (key.size(1), -1))
+
+
+def _by_head(query: Tensor, group: int) -> Tensor:
+    """The queries of a group below each other: all places of its first head, then the next."""
+    return query.unflatten(1, (-1, group)).flatten(2, 3)
+
+
+def _apart_by_head(mixed: Tensor, group: int) -> Tensor:
+    return mixed.unflatten(2, (group, -1)).flatten(1, 2)
+
+
+def _by_place(query: Tensor, group: int) -> Tensor:
+    """The same, but all heads of the first place, then of the second."""
+    return query.unflatten(1, (-1, group)).transpose(2, 3).flatten(2, 3)
+
+
+def _apart_by_place(mixed: Tensor, group: int) -> Tensor:
+    return mixed.unflatten(2, (-1, group)).transpose(2, 3).flatten(1, 2)
+
+
+def _whole(mask: Tensor, group: int) -> Tensor:
+    return mask.repeat(group, 1)
+
+
+def _row_by_row(mask: Tensor, group: int) -> Tensor:
+    return mask.repeat_interleave(group, dim=0)
+
+
+def _stacked(
+    stack: Callable[[Tensor, int], Tensor],
+    rows: Callable[[Tensor, int], Tensor],
+    apart: Callable[[Tensor, int], Tensor],
+) -> Callable[..., Tensor]:
+    """As the exercise proposes it, in steps that may not fit each other."""
+
+    def answer(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        group = query.size(1) // key.size(1)
+        mixed = _reference(stack(query, group), key, value, rows(mask, group))
+        return apart(mixed, group)
+
+    return answer
+
+
+def _places_before_heads(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    batch, n_heads, length, _ = query.shape
+    lying = query.transpose(1, 2).reshape(batch, key.size(1), -1, query.size(-1))
+    mixed = _reference(lying, key, value, mask.repeat(n_heads // key.size(1), 1))
+    return mixed.reshape(batch, length, n_heads, -1).transpose(1, 2)
+
+
+def _causal(scores: Tensor, mask: Tensor) -> Tensor:
+    return scores.masked_fill(~torch.ones_like(mask).tril(), torch.finfo(scores.dtype).min)
+
+
+def _inputs(batch: int, h: int, g: int, t: int, s: int, d: int, seed: int) -> list[Tensor]:
+    return [
+        random_tensor(batch, h, t, d, seed=seed),
+        random_tensor(batch, g, s, d, seed=seed + 1),
+        random_tensor(batch, g, s, d, seed=seed + 2),
+        torch.ones(t, s).tril(s - t).bool(),
+    ]
+
+
+GROUPED_ATTENTION = Exercise(
+    name="grouped_attention",
+    reference=_reference,
+    cases=[
+        Case("2 heads, one of keys", *_inputs(1, h=2, g=1, t=3, s=3, d=2, seed=0)),
+        Case("4 heads, 2 of keys", *_inputs(1, h=4, g=2, t=3, s=3, d=4, seed=3)),
+        Case("6 heads, 2 of keys, a batch of 2", *_inputs(2, h=6, g=2, t=5, s=5, d=4, seed=6)),
+        Case("6 heads, 3 of keys, older keys", *_inputs(2, h=6, g=3, t=2, s=5, d=4, seed=9)),
+        Case("as many heads of keys as of queries", *_inputs(2, h=3, g=3, t=4, s=4, d=6, seed=12)),
+    ],
+    mistakes={
+        "queries 0, 1, 2, 3 look into keys 0, 1, 0, 1: a group stands together, 0, 0, 1, 1": [
+            _but(keys=_in_turn, values=_in_turn),
+            lambda query, key, value, mask: _but(keys=_in_turn, values=_in_turn)(
+                query, key, value, mask
+            ),
+        ],
+        "the keys are shared by groups that stand together and the values in turn": [
+            _but(values=_in_turn),
+        ],
+        "the values are shared by groups that stand together and the keys in turn": [
+            _but(keys=_in_turn),
+        ],
+        "all queries look into the first head of keys and values": [
+            _but(keys=_first, values=_first),
+        ],
+        "the keys and values are averaged over their heads": _but(keys=_mean, values=_mean),
+        "the groups still have an axis of their own: a `flatten(1, 2)` is missing": [
+            _but(end=_of_groups),
+        ],
+        "the heads come back in another order: the axis of the groups stands in front of that of "
+        "the heads in a group": [
+            _but(end=lambda mixed, key: _of_groups(mixed, key).transpose(1, 2).flatten(1, 2)),
+        ],
+        "the places are cut into groups: the axis of the heads stands in front when you cut": [
+            _places_before_heads,
+        ],
+        "the rows of the mask have another order than the queries: with the heads below each other "
+        "the whole mask comes again for each head": [
+            _stacked(_by_head, _row_by_row, _apart_by_head),
+            _stacked(_by_place, _whole, _apart_by_place),
+        ],
+        "the heads of a group are taken apart in another order than they were put together": [
+            _stacked(_by_head, _whole, _apart_by_place),
+            _stacked(_by_place, _row_by_row, _apart_by_head),
+        ],
+        "the mask is not used": _but(hide=lambda scores, mask: scores),
+        "`mask` is not used, but a causal one that begins at the first key: with older keys a "
+        "query may see more": _but(hide=_causal),
+        "the mask is upside down: True = may look": [
+            _but(hide=lambda scores, mask: scores.masked_fill(mask, torch.finfo(scores.dtype).min)),
+        ],
+        "the mask comes after the softmax: the removed weight is lost": [
+            _but(
+                hide=lambda scores, mask: scores,
+                weigh=lambda scores: scores.softmax(dim=-1).tril(scores.size(-1) - scores.size(-2)),
+            ),
+        ],
+        "hidden scores are 0: the softmax gives weight to a score of 0": [
+            _but(hide=lambda scores, mask: scores.masked_fill(~mask, 0)),
+            _but(hide=lambda scores, mask: scores * mask),
+        ],
+        "the scores are not divided by anything": _but(scale=lambda query: 1.0),
+        "the scores are divided by the width and not by its root": [
+            _but(scale=lambda query: 1 / query.size(-1)),
+        ],
+        "the scores are divided by the root of the width of all heads together": [
+            _but(scale=lambda query: (query.size(1) * query.size(-1)) ** -0.5),
+        ],
+        "the softmax runs over the queries": _but(weigh=lambda scores: scores.softmax(dim=-2)),
+        "the softmax runs over the heads": _but(weigh=lambda scores: scores.softmax(dim=1)),
+        "there is no softmax": [
+            _but(
+                weigh=lambda scores: scores,
+                hide=lambda scores, mask, low=low: scores.masked_fill(~mask, low),
+            )
+            for low in (torch.finfo(torch.float32).min, -1e9, -torch.inf, 0)
+        ],
+        "the keys are mixed where the values should be": [
+            lambda query, key, value, mask: _reference(query, key, key, mask),
+        ],
+        "the results of a group are averaged: each query head keeps its own": [
+            _but(end=lambda mixed, key: _of_groups(mixed, key).mean(dim=2)),
+            _but(
+                end=lambda mixed, key: (
+                    _of_groups(mixed, key)
+                    .mean(dim=2, keepdim=True)
+                    .expand_as(_of_groups(mixed, key))
+                    .flatten(1, 2)
+                )
+            ),
+        ],
+        "the heads are joined to one vector: here they are still apart": [
+            _but(end=lambda mixed, key: mixed.transpose(1, 2).flatten(2)),
+        ],
+    },
+    section="Who needs all these keys?",
+)

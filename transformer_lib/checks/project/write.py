@@ -1,0 +1,160 @@
+"""The exercise `write`: greedy, with the caches of what has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.project.llama import Llama
+from transformer_lib.checks.seeding import seeded
+
+__all__ = ["WRITE"]
+
+
+class _Watched:
+    """A model that notes how many tokens it is given at each call."""
+
+    def __init__(self, seed: int) -> None:
+        with seeded(seed):
+            self.model = Llama(11, 24, 6, 2, 2, 20).eval()
+            for parameter in self.model.parameters():
+                parameter.data += 0.3 * torch.randn_like(parameter)
+        self.given: list[int] = []
+        self.alone = 0  # calls without caches
+
+    def __call__(self, ids: Tensor, caches: list | None = None) -> tuple[Tensor, list]:
+        self.given.append(ids.shape[1])
+        self.alone += not caches
+        return self.model(ids, caches)
+
+    def eval(self) -> _Watched:
+        return self
+
+
+def watched(answer: Callable[..., Any], /, ids: Tensor, length: int, seed: int) -> Any:
+    """The ids that are written.
+
+    Raises:
+        Flaw: more than one token is read at a step, though the caches hold the others.
+    """
+    model = _Watched(seed)
+    with torch.no_grad():
+        out = answer(model, ids.clone(), length)
+    again = [given for given in model.given[1:] if given != 1]
+    if again:
+        with_caches = model.alone < len(model.given)
+        what = "on top of the caches" if with_caches else "without the caches"
+        raise Flaw(
+            what,
+            f"After the first step the model is given {again[0]} tokens at once, {what}: it needs "
+            "the caches and the new token alone.",
+        )
+    return out
+
+
+def _write(
+    model: Any,
+    ids: Tensor,
+    length: int,
+    *,
+    keep: Callable[[Any, list], Any] = lambda old, new: new,
+    choose: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1:].argmax(dim=-1),
+    result: Callable[[Tensor, int], Tensor] = lambda ids, length: ids,
+    steps: int = 0,
+) -> Tensor:
+    caches, read = None, ids
+    first = ids.shape[1]
+    for _ in range(length + steps):
+        logits, new = model(read, caches)
+        caches = keep(caches, new)
+        read = choose(logits)
+        ids = torch.cat([ids, read], dim=1)
+    return result(ids, first)
+
+
+def _reference(model: Any, ids: Tensor, length: int) -> Tensor:
+    return _write(model, ids, length)
+
+
+def _wrong(**parts: Any) -> Callable[..., Tensor]:
+    return lambda model, ids, length: _write(model, ids, length, **parts)
+
+
+def _whole_text(model: Any, ids: Tensor, length: int) -> Tensor:
+    """The whole text at each step, and the caches as well."""
+    caches = None
+    for _ in range(length):
+        logits, caches = model(ids, caches)
+        ids = torch.cat([ids, logits[:, -1:].argmax(dim=-1)], dim=1)
+    return ids
+
+
+def _no_caches(model: Any, ids: Tensor, length: int) -> Tensor:
+    for _ in range(length):
+        logits, _ = model(ids)
+        ids = torch.cat([ids, logits[:, -1:].argmax(dim=-1)], dim=1)
+    return ids
+
+
+def _last_tokens(model: Any, ids: Tensor, length: int) -> Tensor:
+    return _write(model, ids, length)[:, -length:]
+
+
+def _one_row(model: Any, ids: Tensor, length: int) -> Tensor:
+    out = _write(model, ids[:1], length)
+    return out.expand(len(ids), -1)
+
+
+def _case(label: str, ids: list[list[int]], length: int, seed: int = 0) -> Case:
+    return Case(label, torch.tensor(ids), length, seed)
+
+
+WRITE = Exercise(
+    name="write",
+    reference=_reference,
+    use=watched,
+    cases=[
+        _case("one token behind one", [[3]], 1),
+        _case("one token behind three", [[3, 1, 4]], 1),
+        _case("two tokens behind three", [[3, 1, 4]], 2),
+        _case("nine tokens, another model", [[2, 7, 1, 8]], 9, seed=3),
+        _case("two texts", [[3, 1, 4], [1, 5, 9]], 7, seed=1),
+        _case("nothing to write", [[3, 1, 4]], 0),
+    ],
+    mistakes={
+        "the caches are not handed on: each new token is read as if it stood alone": [
+            _wrong(keep=lambda old, new: None),
+        ],
+        "the caches of the first step are kept: they have to grow": [
+            _wrong(keep=lambda old, new: old if old is not None else new),
+        ],
+        "the whole text is read again, on top of the caches: each token is in them twice": [
+            _whole_text,
+        ],
+        "the caches are not used: the whole text is read at each step": _no_caches,
+        "the least probable token is chosen": [
+            _wrong(choose=lambda logits: logits[:, -1:].argmin(dim=-1)),
+        ],
+        "the token is chosen at the first place: the last one says what comes next": [
+            _wrong(choose=lambda logits: logits[:, :1].argmax(dim=-1)),
+        ],
+        "only the new tokens are returned: it is asked for the text with them behind it": [
+            _wrong(result=lambda ids, first: ids[:, first:]),
+            _last_tokens,
+        ],
+        "one token too many is written": _wrong(steps=1),
+        "one token too few is written": [
+            lambda model, ids, length: _write(model, ids, max(length - 1, 0)),
+        ],
+        "all texts are continued like the first": [
+            _one_row,
+            _wrong(choose=lambda logits: logits[:1, -1:].argmax(dim=-1).expand(len(logits), 1)),
+        ],
+    },
+    section="Stage 6: writing",
+)
