@@ -1,4 +1,4 @@
-"""What `torch.compile` brings a whole model on a CPU: the record of chapter 16.
+"""What `torch.compile` brings a whole model on a CPU: the record of chapter 17.
 
     python tests/bench/compiled.py
 
@@ -24,7 +24,7 @@ import torch
 import torch._dynamo
 from speed import processor
 
-from transformer_lib import ModelConfig, Transformer, linear
+from transformer_lib import ModelConfig, Transformer
 from transformer_lib.training import cross_entropy
 
 FILE = Path(__file__).resolve().parents[2] / "results" / "compiled" / "measured.json"
@@ -51,12 +51,7 @@ def seconds(run: Callable[[], None], clock: Callable[[], float]) -> float:
 def measure(
     how: str, bf16: bool, lengths: list[int], dropout: float = CONFIG.dropout
 ) -> dict[str, float]:
-    """Wall seconds of the first round; processor milliseconds of an update in the later ones.
-
-    A compiled model multiplies by ``F.linear`` alone, as the one called ``"plain"`` does.
-    """
-    if how == "plain":
-        linear._suits_onednn = lambda *_: False
+    """Wall seconds of the first round; processor milliseconds of an update in the later ones."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     torch.manual_seed(0)
@@ -99,7 +94,6 @@ def main() -> None:
     for how in ("eager", "compiled"):
         found = measure(how, False, lengths["one shape"], dropout=0.0)
         record[f"float32, one shape, no dropout, {how}"] = found
-    record["float32, one shape, plain"] = measure("plain", False, lengths["one shape"])
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

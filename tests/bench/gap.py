@@ -1,4 +1,4 @@
-"""How well translators know the captions that they learned, and new ones: a record of chapter 13.
+"""How well translators know the captions that they learned, and new ones: a record of chapter 15.
 
     python tests/bench/gap.py multi30k-tiny-uncooled multi30k-residual-uncooled
 

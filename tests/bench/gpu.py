@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import torch
+from causal import causal
 from contenders import CONTENDERS, Contender, sentences
 
 from transformer_lib import ModelConfig
@@ -38,6 +39,7 @@ def utilisation(options: Any) -> dict[str, Any] | None:
             share = f"{100 * row['mfu']:8.1f} %" if row["mfu"] else f"{'–':>10}"
             print(f"  {who:24}{row['tokens_per_second']:12,.0f}{row['tflops']:10.1f}{share}"
                   f"{row['peak_gib']:8.1f} GiB")  # fmt: skip
+    record["causal"] = causal(options, "cuda")
     return record
 
 

@@ -1,100 +1,109 @@
-"""What attention costs as texts get longer: time and memory, explicit and fused."""
+"""Why translations of Multi30k come out short: what lengths alone explain.
+
+    python tests/bench/lengths.py
+
+How long a German caption is, given how long its English one is, is a distribution with a long right
+end: its most frequent length lies below its middle, and that below its mean. A search that asks for
+the most probable text asks for something like the most frequent length. This counts, in words of
+the dataset's lowercased and tokenized text, what share of the reference's words three guesses of
+the length make, each learned from the training pairs: mean, median and mode at each English length.
+Beside them stand the shares that greedy decoding and beams had in the runs that are recorded here.
+
+Writes counts to `results/multi30k-lengths/measured.json`, no text; a few seconds. The splits are
+`train` and `val`; the test set is not touched.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-import statistics
-import time
+import platform
 from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean, median_low, mode, stdev
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
+from transformer_lib.data import multi30k
+from transformer_lib.results import measured, recorded
 
-from transformer_lib.attention import attention, fused_attention
+FILE = Path(__file__).resolve().parents[2] / "results" / "multi30k-lengths" / "measured.json"
+LONGEST = 30  # English captions of more words are too few, and are taken together
+GUESSES: dict[str, Callable[[list[int]], float]] = {
+    "mean": fmean,
+    "median": median_low,
+    "mode": lambda lengths: mode(sorted(lengths)),  # of several the shortest
+}
 
-HEADS, WIDTH = 4, 64
-LENGTHS = (128, 256, 512, 1024, 2048, 4096)
+Lengths = list[tuple[int, int]]
 
 
-def attention_costs(options: Any) -> dict[str, Any]:
-    """One sequence without a mask: every query sees every key."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    clock = time.perf_counter if options.clock == "wall" or device == "cuda" else time.thread_time
-    lengths = LENGTHS[:-1] if options.quick else LENGTHS
-    paths = {
-        "explicit": lambda q, k, v: attention(q, k, v).output,
-        "fused": fused_attention,
+def lengths_of(split: str) -> Lengths:
+    pairs = multi30k.load(split, lowercase=True)
+    return [(len(english.split()), len(german.split())) for english, german in pairs]
+
+
+def guessed(train: Lengths, others: Lengths) -> dict[str, dict[str, float]]:
+    """For each guess the share of the reference's words, and the standard error of the share."""
+    at: dict[int, list[int]] = {}
+    for english, german in train:
+        at.setdefault(min(english, LONGEST), []).append(german)
+    words, found = sum(german for _, german in others), {}
+    for name, guess in GUESSES.items():
+        value = {english: guess(lengths) for english, lengths in at.items()}
+        errors = [value[min(english, LONGEST)] - german for english, german in others]
+        spread = stdev(errors) * math.sqrt(len(errors)) / words
+        found[name] = {"share": 1 + sum(errors) / words, "standard_error": spread}
+    return found
+
+
+def searched() -> dict[str, Any]:
+    """What runs that are recorded made of `val`: words over the reference's, and BLEU."""
+    found: dict[str, Any] = {}
+    for name in ("multi30k-means", "multi30k-residual-means"):
+        for row in measured(name)["rows"]:
+            if row["split"] == "val" and row["checkpoint"] == "last" and not row["together"]:
+                way = ", ".join(f"{key} {value}" for key, value in row["search"].items())
+                mean = {
+                    "share": fmean(score["length"] for score in row["scores"]),
+                    "bleu": fmean(score["bleu"]["value"] for score in row["scores"]),
+                }
+                found[f"{name}, {row['end']}, {way or 'greedy'}"] = mean | brevity(**mean)
+    for search in recorded("multi30k-tiny-s0").searches["searches"]:
+        way = f"beam {search['beam_size']}, length penalty {search['length_penalty']:g}"
+        mean = {"share": search["length"], "bleu": search["value"]}
+        found[f"multi30k-tiny-s0, {way if search['beam_size'] else 'greedy'}"] = mean | brevity(
+            **mean
+        )
+    return found
+
+
+def brevity(share: float, bleu: float) -> dict[str, float]:
+    """About how many points of BLEU the brevity penalty took (words here, its tokens there)."""
+    penalty = min(1.0, math.exp(1 - 1 / share))
+    return {"brevity_penalty": penalty, "points_lost": bleu / penalty - bleu}
+
+
+def main() -> None:
+    train, val = lengths_of("train"), lengths_of("val")
+    found: dict[str, Any] = {
+        "command": "python tests/bench/lengths.py",
+        "what": "words of Multi30k's lowercased, tokenized captions, train and val; no text",
+        "versions": {"python": platform.python_version()},
+        "german_per_english": {
+            split: sum(german for _, german in pairs) / sum(english for english, _ in pairs)
+            for split, pairs in (("train", train), ("val", val))
+        },
+        "guesses_on_train": guessed(train, train),
+        "guesses_on_val": guessed(train, val),
+        "searches_on_val": searched(),
     }
-    print(f"\nattention, 1 sequence, {HEADS} heads of {WIDTH}, float32, {device}: ms and MiB")
-    print(f"  {'':26}" + "".join(f"{n:>10,}" for n in lengths) + f"{'exponent':>11}")
-    record: dict[str, Any] = {"heads": HEADS, "d_head": WIDTH, "device": device, "lengths": lengths}
-    for name, path in paths.items():
-        for backward in (False, True):
-            costs = [_cost(path, n, backward, device, clock) for n in lengths]
-            what = f"{name}, {'both ways' if backward else 'forward'}"
-            record[what] = {}
-            for i, (unit, scale) in enumerate((("ms", 1e3), ("MiB", 2**-20))):
-                values = [scale * cost[i] for cost in costs]
-                # Short texts pay for calls, not for attention: the slope is that of the longest.
-                slope = exponent(lengths[-3:], values[-3:])
-                record[what][unit], record[what][f"{unit}_exponent"] = values, slope
-                cells = "".join(f"{value:10,.2f}" for value in values)
-                print(f"  {what:20}{unit:>6}{cells}{slope:11.2f}")
-    return record
+    for name, guess in found["guesses_on_val"].items():
+        print(f"{name:8}{guess['share']:.3f} of the reference's words")
+    for name, search in found["searches_on_val"].items():
+        print(f"{search['share']:.3f}  {search['points_lost']:.2f} points lost  {name}")
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _cost(
-    path: Callable[[Tensor, Tensor, Tensor], Tensor],
-    length: int,
-    backward: bool,
-    device: str,
-    clock: Callable[[], float],
-) -> tuple[float, float]:
-    """Seconds, the median of some; bytes at the peak, beyond those of the inputs."""
-    torch.manual_seed(0)
-    inputs = [
-        torch.randn(1, HEADS, length, WIDTH, device=device, requires_grad=backward)
-        for _ in range(3)
-    ]
-    gradient = torch.ones_like(inputs[0])
-
-    def run() -> None:
-        output = path(*inputs)
-        if backward:
-            torch.autograd.grad(output, inputs, gradient)
-
-    def timed() -> float:
-        start = clock()
-        run()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return clock() - start
-
-    timed()  # warm-up
-    first = timed()
-    seconds = [first, *(timed() for _ in range(max(2, min(50, int(0.3 / first)))))]
-    return statistics.median(seconds), _peak(run, device)
-
-
-def _peak(run: Callable[[], None], device: str) -> float:
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        run()
-        return torch.cuda.max_memory_allocated() - before
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        run()
-    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
-    now = peak = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        now += event.nbytes()
-        peak = max(peak, now)
-    return peak
-
-
-def exponent(lengths: tuple[int, ...], values: list[float]) -> float:
-    """The slope of the line through the logarithms: 1 is linear, 2 quadratic."""
-    x, y = [math.log(n) for n in lengths], [math.log(max(v, 1e-9)) for v in values]
-    return statistics.linear_regression(x, y).slope
+if __name__ == "__main__":
+    main()

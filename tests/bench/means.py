@@ -1,4 +1,4 @@
-"""What each means is worth to the caption translator, one by one: the record of chapter 13.
+"""What each means is worth to the caption translator, one by one: the record of chapter 15.
 
     python tests/bench/means.py --runs runs
     python tests/bench/means.py --runs runs cooled=multi30k-residual \\

@@ -18,8 +18,9 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that counts memo
 if "cpu" in sys.argv:  # threads that wait for work must sleep, or their waiting is counted
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import attention_costs
+import causal
 import gpu
-import lengths
 import padding
 import races
 import torch
@@ -33,7 +34,8 @@ SECTIONS = {
     "greedy": races.greedy,
     "beam": races.beam,
     "padding": padding.padding,
-    "attention": lengths.attention_costs,
+    "attention": attention_costs.attention_costs,
+    "causal": causal.causal,
     "gpu": gpu.utilisation,
 }
 
