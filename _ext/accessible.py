@@ -22,6 +22,8 @@ CHANGES = [
     ),
     # A title is no tip: neither a finger nor a keyboard gets at it.
     (r'(<a class="reference internal[^"]*" href="[^"]*") title="[^"]*"', r"\1"),
+    # reader.js marks where the reader is; the theme's script looks for this name and gets lost.
+    (r'id="pst-page-toc-nav"', 'id="page-contents"'),
     # The entries of a list are its items; this role is none for a div.
     (r'role="doc-biblioentry"', 'role="listitem"'),
     # What opens a folded cell is called what it says.

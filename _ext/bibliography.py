@@ -7,6 +7,7 @@ back to each place. Under *Further reading* it goes on leading to the paper itse
 all works, and says which chapters cite each.
 """
 
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -60,8 +61,14 @@ def works(app):
     return app.attention_works
 
 
+@cache
+def style() -> BookStyle:
+    """Made once: pybtex looks through all installed packages for what a style is made of."""
+    return BookStyle()
+
+
 def entry_text(entry) -> nodes.paragraph:
-    return Backend().paragraph(BookStyle().format_entry("", entry))
+    return Backend().paragraph(style().format_entry("", entry))
 
 
 def note_citations(app, doctree):
@@ -97,7 +104,7 @@ def list_references(app, doctree, docname):
     entries = [entry for entry in known.values() if entry.key in places]
     if entries:
         title = nodes.title("", "References")
-        listed = BookStyle().sort(entries)
+        listed = style().sort(entries)
         items = [reference(app, docname, entry, places[entry.key]) for entry in listed]
         section = nodes.section("", title, nodes.bullet_list("", *items, classes=["references"]))
         section["ids"] = ["references"]

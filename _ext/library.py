@@ -10,6 +10,7 @@ from. Sphinx's viewcode makes the pages that show the code.
 from __future__ import annotations
 
 import builtins
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -132,7 +133,12 @@ def source_of(app, module):
     found = library(app).modules.get(module)
     if found is None:
         return None
-    code = found.filepath.read_text(encoding="utf-8")
+    return tagged(module, found.filepath.read_text(encoding="utf-8"))
+
+
+@cache
+def tagged(module, code):
+    """Text and lines of a module: viewcode asks for them once for each name."""
     return code, ModuleAnalyzer.for_string(code, module).find_tags()
 
 

@@ -13,6 +13,7 @@ from zlib import crc32
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+import reading
 from book import chapter_of
 
 # Each chapter's name on the map and its sign, on a field of 40 x 28.
@@ -36,40 +37,55 @@ STATIONS = {
     13: ("Training", "M4,2V25H38M7,5C11,20 18,21 37,22|"),
     14: ("Decoding", "M5,14L17,5 30,2M17,5L30,9M5,14L17,22 30,18M17,22L30,26|M27,6h6v6h-6z"
          "M2,11h6v6h-6zM14,2h6v6h-6z"),
-    15: ("Inside", "M25,18L34,26|M18,2a9,9 0 1 0 .01,0z"),
-    16: ("Faster", "M4,14H13M13,14L20,4H33M13,14H33M13,14L20,24H33|M30,0l8,4-8,4zM30,10l8,4-8,4z"
+    15: ("Evidence", "M20,4V24M12,25H28M6,8L34,5M6,8V17M34,5V14|M1,17a5,5 0 0 0 10,0z"
+         "M29,14a5,5 0 0 0 10,0z"),
+    16: ("Inside", "M25,18L34,26|M18,2a9,9 0 1 0 .01,0z"),
+    17: ("Faster", "M4,14H13M13,14L20,4H33M13,14H33M13,14L20,24H33|M30,0l8,4-8,4zM30,10l8,4-8,4z"
          "M30,20l8,4-8,4z"),
+    18: ("GPT", "M2,14H34M30,10l4,4-4,4|M3,8h7v12h-7zM13,8h7v12h-7zM23,8h5v12h-5z"),
+    19: ("BERT", "M2,8h9v12h-9zM29,8h9v12h-9zM12,4L16,1H24L28,4|M15,8h11v12h-11z"),
+    20: ("Few labels", "M3,6H22M3,14H22M3,22H22|M27,3h10v6h-10z"),
+    21: ("Since 2017", "M4,14A9,9 0 1 1 13,23M4,14l-3-4M4,14l5-3M13,8v6l5,3|M26,9h11v11h-11z"),
+    22: ("Weights", "M4,4h20v20h-20zM8,9H20M8,14H20M8,19H16M26,14H37M33,10l4,4-4,4|"),
 }  # fmt: skip
-PARTS = {7: "Part II. The Transformer", 12: "Part III. Training and using it"}  # where each begins
+PARTS = {  # where each begins
+    7: "Part II. The Transformer",
+    12: "Part III. Training and using it",
+    18: "Part IV. To today's models",
+}
 TILE = (68, 46)
 
 
 def wide():
-    """Three rows, one for each part: to the right, back to the left, and to the right again."""
+    """Four rows, one for each part: to the right, back to the left, and the same again."""
     place = {n: (64 + 128 * (n - 1), 78) for n in range(1, 7)}
     place |= {n: (64 + 128 * (12 - n), 196) for n in range(7, 12)}
-    place |= {n: (64 + 128 * (n - 11), 314) for n in range(12, 17)}
+    place |= {n: (64 + 128 * (n - 12), 346) for n in range(12, 18)}
+    place |= {n: (64 + 128 * (23 - n), 494) for n in range(18, 23)}
     captions = [(122, 18, "Part I. Attention")]
     captions += [(0, 190, "Part II"), (0, 208, "The Transformer")]
-    captions += [(0, 300, "Part III"), (0, 318, "Training"), (0, 336, "and using it")]
-    return "wide", (768, 408), place, captions, (64, 13), (704, 392)
+    captions += [(212, 299, PARTS[12]), (212, 447, PARTS[18])]
+    return "wide", (768, 556), place, captions, (64, 13), (64, 494)
 
 
 def narrow():
     """Three columns, downwards."""
     place, captions, y = {}, [(122, 18, "Part I. Attention")], 74
-    for first, last in ((1, 6), (7, 11), (12, 16)):
+    for first, last in ((1, 6), (7, 11), (12, 17), (18, 22)):
         if first in PARTS:
             captions.append((72, y - 34, PARTS[first]))
         for n in range(first, last + 1):
             row, column = divmod(n - first, 3)
             place[n] = (56 + 112 * (2 - column if row % 2 else column), y + 92 * row)
         y += 2 * 92 + 36
-    return "narrow", (336, y - 32), place, captions, (56, 13), (168, y - 46)
+    return "narrow", (336, y + 8), place, captions, (56, 13), (168, y - 10)
 
 
-def draw(form, link):
-    """One drawing as SVG. link(chapter): its page's address, or None."""
+def draw(form, link, minutes):
+    """One drawing as SVG.
+
+    link(chapter) is its page's address, or None; minutes[chapter] the time of its first reading.
+    """
     name, (width, height), place, captions, start, end = form
     stops = [start, *place.values(), end]
     road = f"M{start[0]},{start[1]}"
@@ -78,7 +94,7 @@ def draw(form, link):
     found = [f'<path class="path-road" d="{road}"/>']
     for x, y, text in captions:
         found.append(f'<text class="path-part" x="{x}" y="{y}">{text}</text>')
-    for text, (x, y) in (("fruit?", start), ("zweiundvierzig", end)):
+    for text, (x, y) in (("fruit?", start), ("Llama", end)):
         half = 4.6 * len(text) + 10
         x = min(x, width - half - 2)
         found.append(
@@ -99,9 +115,9 @@ def draw(form, link):
             found.append(f'<a class="path-stop" {label}>{station}</a>')
         else:
             found.append(f'<g class="path-stop path-planned">{station}</g>')
-    words = (
-        "A map of the path through the book, from a lookup to a translator; a list of it follows."
-    )
+        if n in minutes:
+            found.append(f'<text class="path-time" x="{x}" y="{y + 57}">{minutes[n]} min</text>')
+    words = "A map of the path through the book, from a lookup to today's models; a list follows."
     return (
         f'<svg class="path-map path-{name}" viewBox="0 0 {width} {height}" role="group" '
         f'aria-label="{words}">{"".join(found)}</svg>'
@@ -126,7 +142,9 @@ def write_map(translator, node):
         target = pages.get(chapter)
         return builder.get_relative_uri(builder.current_docname, target) if target else None
 
-    translator.body.append("".join(draw(form(), link) for form in (wide, narrow)))
+    there = reading.chapters(Path(builder.srcdir))
+    minutes = {number: reading.times(path)[0] for number, path in there.items()}
+    translator.body.append("".join(draw(form(), link, minutes) for form in (wide, narrow)))
     raise nodes.SkipNode
 
 

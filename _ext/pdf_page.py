@@ -1,11 +1,12 @@
 """One page of the site, made fit for paper.
 
 What paper cannot do goes: buttons, folds, live figures. Ids get their page's name before them,
-since every chapter has a section called `exercises`, and links follow. Solutions come out, to be
-gathered at the end of the book.
+since every chapter has a section called `exercises`, and links follow. Solutions, and answers to
+what the text asks, come out, to be gathered at the end of the book.
 """
 
 import posixpath
+import re
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import unquote, urlsplit
@@ -61,6 +62,7 @@ def chapter(docname, html, docnames, address, folder):
         size(image, folder, LIVE if image.find_parent(class_="live-picture") else DRAWN)
     keep_together(soup)
     result = Chapter(key(docname), soup)
+    part_from_answers(result)
     part_from_solutions(result)
     return result
 
@@ -141,12 +143,25 @@ def part_from_solutions(chapter):
     for solution in chapter.soup.select("div.solution"):
         exercise = solution.select_one(".admonition-title a[href]")["href"][1:]
         chapter.solutions.append(solution.extract())
-        chapter.soup.find(id=exercise).append(
-            fragment(
-                f'<p class="see-solution"><a class="internal" href="#{solution["id"]}">'
-                f"Solution on page {page_number(solution['id'])}</a></p>"
-            )
-        )
+        chapter.soup.find(id=exercise).append(see("Solution", solution["id"]))
+
+
+def part_from_answers(chapter):
+    """Take out what a question to the reader tells: it would be read together with the question."""
+    for answer in chapter.soup.select("div.predict > div.fold"):
+        question = answer.parent
+        chapter.solutions.append(answer.extract())
+        answer["id"] = f"{question['id']}--answer"
+        asked = re.findall(r"[^.?!]+\?", " ".join(question.get_text().split()))
+        title = f"Before you read on: {asked[-1].strip()}" if asked else "Before you read on"
+        answer.select_one(".admonition-title").string = title
+        question.append(see("Answer", answer["id"]))
+
+
+def see(what, target):
+    page = page_number(target)
+    link = f'<a class="internal" href="#{target}">{what} on page {page}</a>'
+    return fragment(f'<p class="see-solution">{link}</p>')
 
 
 def page_number(target):

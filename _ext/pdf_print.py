@@ -46,6 +46,7 @@ TEXT = re.compile(rb"BT\n.*?\bET\n", re.DOTALL)
 
 def find_browser():
     names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
+    names.append("chromium-headless-shell")
     found = next((path for name in names if name and (path := shutil.which(name))), None)
     if found is None:
         sys.exit(

@@ -1,4 +1,5 @@
-// How far this chapter is read, which chapters were read to the end, and which section an error is in.
+// How far this chapter is read, in which of its sections the reader is, which chapters were read to the
+// end, and which section an error is in.
 //
 // The memory is a list of pages in this browser's own storage. A reader can clear it below the list of
 // chapters; where storage is refused, nothing is remembered and everything else works.
@@ -82,29 +83,68 @@
 
   // ---- Progress --------------------------------------------------------------------------------------
 
-  if (isChapter) {
-    // For the eye alone: a screen reader knows where it is, and would announce every change.
-    const bar = document.createElement("div");
-    bar.className = "reading-progress";
-    bar.setAttribute("aria-hidden", "true");
-    document.body.append(bar);
+  // For the eye alone: a screen reader knows where it is, and would announce every change.
+  const bar = document.createElement("div");
+  bar.className = "reading-progress";
+  bar.setAttribute("aria-hidden", "true");
+  if (isChapter) document.body.append(bar);
+
+  function showProgress() {
+    const toScroll = article.getBoundingClientRect().bottom + scrollY - innerHeight;
+    const share = toScroll > 0 ? Math.min(1, scrollY / toScroll) : 1;
+    bar.style.transform = `scaleX(${share})`;
+    if (share > 0.995 && !recall().has(page)) {
+      remember(recall().add(page));
+      showTicks();
+    }
+  }
+
+  // ---- The page's contents: where the reader is --------------------------------------------------------
+
+  const contents = document.querySelector("nav.page-toc");
+  const entries = [...(contents?.querySelectorAll("a[href^='#']") ?? [])].flatMap((link) => {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    return section ? [{ link, heading: section.querySelector("h1, h2, h3, h4, h5, h6") ?? section }] : [];
+  });
+
+  /** The last heading in the upper part of the screen or above it. At the end of the page, which cannot scroll
+   *  its last headings up there, it is the one that the address names, or the last, if they are on the screen. */
+  function entryOnScreen() {
+    const top = ({ heading }) => heading.getBoundingClientRect().top;
+    const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    if (isAtEnd && scrollY > 0) {
+      const seen = entries.filter((entry) => top(entry) > 0 && top(entry) < innerHeight);
+      if (seen.length) return seen.find(({ link }) => link.hash === location.hash) ?? seen.at(-1);
+    }
+    return entries.findLast((entry) => top(entry) <= Math.max(120, 0.3 * innerHeight));
+  }
+
+  let marked = null;
+  function markEntry() {
+    const link = entryOnScreen()?.link ?? null;
+    if (link === marked) return;
+    marked?.removeAttribute("aria-current");
+    link?.setAttribute("aria-current", "true");
+    for (const element of contents.querySelectorAll("a, .toc-entry")) {
+      element.classList.toggle("active", element === link || (element.tagName === "LI" && element.contains(link)));
+    }
+    marked = link;
+  }
+
+  // ---- Both follow the page, once in a frame -----------------------------------------------------------
+
+  if (isChapter || entries.length) {
     let due = false;
     const measure = () => {
       due = false;
-      const toScroll = article.getBoundingClientRect().bottom + scrollY - innerHeight;
-      const share = toScroll > 0 ? Math.min(1, scrollY / toScroll) : 1;
-      bar.style.transform = `scaleX(${share})`;
-      if (share > 0.995 && !recall().has(page)) {
-        remember(recall().add(page));
-        showTicks();
-      }
+      if (isChapter) showProgress();
+      if (entries.length) markEntry();
     };
     const soon = () => {
       if (!due) due = requestAnimationFrame(measure) > 0;
     };
-    addEventListener("scroll", soon, { passive: true });
-    addEventListener("resize", soon, { passive: true });
-    addEventListener("load", soon);
+    for (const event of ["scroll", "resize", "hashchange", "load"]) addEventListener(event, soon, { passive: true });
+    new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
   }
 
   // ---- What was folded -------------------------------------------------------------------------------
@@ -113,9 +153,37 @@
   // such code when a page is loaded, where it is hidden, and after every change of the window's size.
   const lookAgain = () => dispatchEvent(new Event("resize"));
   article?.addEventListener("toggle", lookAgain, true);
-  article?.addEventListener("click", ({ target }) => {
-    if (target.closest(".dropdown, .toggle-button")) lookAgain();
+
+  // A link to a solution or an answer, as notebooks have them, opens it, and what it lies in.
+  // When a page is loaded, :target is not there yet.
+  function addressed() {
+    try {
+      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch { // a malformed address
+      return null;
+    }
+  }
+  function openTarget() {
+    const target = addressed();
+    const within = target?.matches(".predict, .recall") ? [...target.querySelectorAll("details")] : [];
+    let wasHidden = false;
+    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) within.push(fold);
+    for (const fold of within) {
+      wasHidden ||= !fold.open;
+      fold.open = true;
+    }
+    if (wasHidden) target.scrollIntoView();
+  }
+  addEventListener("hashchange", openTarget);
+  openTarget();
+
+  // On paper, everything is open.
+  let shut = [];
+  addEventListener("beforeprint", () => {
+    shut = [...document.querySelectorAll("details.admonition:not([open])")];
+    shut.forEach((fold) => { fold.open = true; });
   });
+  addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
 
   // ---- Report an error here ----------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """What stands around a page: what a reader can do with it, how much is read, what comes next.
 
-The header's actions lead to this page's notebook in Colab, to its file, and to a new issue that
-says where the error is. What leads to the repository is there once its address is (book.configure).
-Progress and the memory of chapters read are the work of reader.js, in the reader's own browser.
+The header's actions lead to the student's edition of this page's notebook, in Colab and as a file,
+and to a new issue that says where the error is. What leads to the repository is there once its
+address is (book.configure). Progress and the memory of chapters read are the work of reader.js, in
+the reader's own browser.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from zlib import crc32
 
 from docutils import nodes
 
+import student
 from book import chapter_of, write
 
 HERE = Path(__file__).parent
@@ -22,8 +24,8 @@ SCRIPTS = [HERE / "reader.js", HERE / "search.js"]
 COLAB = "https://colab.research.google.com/github"
 
 
-def notebook_in_colab(repository: str, branch: str, source: str) -> str:
-    return f"{COLAB}{urlsplit(repository).path}/blob/{branch}/{source}"
+def notebook_in_colab(repository: str, branch: str, name: str) -> str:
+    return f"{COLAB}{urlsplit(repository).path}/blob/{branch}/{name}"
 
 
 def new_issue(repository: str, title: str, source: str, version: str) -> str:
@@ -52,11 +54,11 @@ def actions(app, pagename, context) -> list[dict[str, str]]:
         return []
     found = []
     if source.endswith(".ipynb"):
+        name = source.rpartition("/")[2]
         if repository:
-            branch = options.get("repository_branch") or "main"
-            url = notebook_in_colab(repository, branch, source)
+            url = notebook_in_colab(repository, student.BRANCH, name)
             found.append({"kind": "colab", "text": "Open in Colab", "url": url})
-        url = context["pathto"](f"_sources/{source}", 1)
+        url = context["pathto"](f"{student.FOLDER}/{name}", 1)
         found.append({"kind": "download", "text": "Download .ipynb", "url": url})
     if repository:
         url = new_issue(repository, plain(context["title"]), source, version_of(app.confdir))

@@ -1,0 +1,154 @@
+"""What the cells of a chapter are: their tags say it, and their text stays plain Markdown.
+
+A chapter is a list of blocks: an exercise, its solution, a question to the reader with its answer,
+a fold, a note, a figure with its caption, or a cell that is nothing but itself. Pages are made of
+blocks (chapter_page.py), and the student's edition as well (student.py). Standard library only: the
+gate of the notebooks uses it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import NamedTuple
+
+import predictions
+
+# The tags that say what a cell is.
+KINDS = {
+    "exercise": "an exercise; its first line is '### Predict: title', or Build, or Explore",
+    "solution": "part of the solution to the exercise before it",
+    "predict": "a question to the reader",
+    "answer": "the answer to the question right before it",
+    "recall": "questions about earlier chapters; their answers stand below a line '---'",
+    "fold": "a part to open; its first line is '#### Title'",
+    "note": "an aside; its first line is '#### Title'",
+    "warning": "a warning; its first line is '#### Title'",
+    "caption": "the caption of the figure that the cell before it makes",
+    "mine": "what this chapter adds to the reader's mine.py",
+    "mine-before": "what mine.py holds when this chapter begins",
+    "program": "part of the program that the whole page is",
+}
+EXERCISE = re.compile(r"### ((?:Predict|Build|Explore)\b[^:\n]*: \S[^\n]*)\n\n+(?=\S)")
+TITLE = re.compile(r"#### (\S[^\n]*)\n\n+(?=\S)")
+OF_TEXT = {"exercise", "predict", "answer", "recall", "fold", "note", "warning", "caption"}
+
+
+class Block(NamedTuple):
+    """One or more cells that belong together.
+
+    Attributes:
+        kind: a key of `KINDS`, "figure", or empty for a cell that is nothing but itself.
+        cells: the cells, as the notebook has them.
+        label: the block's anchor on its page; empty where nothing leads to it.
+        title: the title that stands in the first line of the first cell; may be empty.
+    """
+
+    kind: str
+    cells: list
+    label: str = ""
+    title: str = ""
+
+
+def tags(cell) -> list[str]:
+    return cell["metadata"].get("tags", [])
+
+
+def text(cell) -> str:
+    return "".join(cell["source"])
+
+
+def figure_name(cell) -> str:
+    """The anchor of the figure that a cell makes: fig-06-heads."""
+    return cell["metadata"].get("mystnb", {}).get("figure", {}).get("name", "")
+
+
+def place(name: str) -> str:
+    """What labels of a notebook begin with: 06 for chapters/06_many_heads, else its last word."""
+    stem = PurePath(name).stem
+    return found[0] if (found := re.match(r"\d+(?=_)", stem)) else stem.rpartition("_")[2]
+
+
+def below_title(cell) -> str:
+    """The text of an exercise, a fold or a note without its first line."""
+    return re.sub(r"\A#{3,4} [^\n]*\n+", "", text(cell))
+
+
+def question_and_answers(cell) -> tuple[str, str]:
+    """The two parts of a cell tagged `recall`."""
+    question, _, answers = text(cell).partition("\n\n---\n\n")
+    return question, answers.strip()
+
+
+def prediction(block: Block) -> predictions.Prediction:
+    """What a block of the kind `predict` asks.
+
+    Raises:
+        ValueError: its answer does not answer the question.
+    """
+    question, *answers = map(text, block.cells)
+    return predictions.parse(question.strip(), "\n\n".join(answers))
+
+
+def blocks(name: str, cells: list) -> list[Block]:
+    """The cells of the notebook `name`, grouped by what they are.
+
+    Raises:
+        ValueError: a cell's tag does not fit its text, its type or its place.
+    """
+    found: list[Block] = []
+    exercise = ""
+    for cell in cells:
+        kind = "solution" if "solution" in tags(cell) else ""
+        kind = kind or next((tag for tag in tags(cell) if tag in KINDS), "")
+        last = found[-1] if found else Block("", [])
+
+        def wrong(what, cell=cell):
+            return ValueError(f"{name}, cell {cell['id']}: {what}")
+
+        if kind in OF_TEXT and cell["cell_type"] != "markdown":
+            raise wrong(f"only text is tagged {kind}")
+        label = f"{kind}-{place(name)}-{cell['id']}"
+        if kind == "exercise":
+            title = EXERCISE.match(text(cell))
+            if title is None or not cell["id"].startswith("ex-"):
+                raise wrong("an exercise begins with '### Predict: title', its id with 'ex-'")
+            exercise = f"ex-{place(name)}-{cell['id'].removeprefix('ex-')}"
+            found.append(Block(kind, [cell], exercise, title[1]))
+        elif kind == "solution" == last.kind:
+            last.cells.append(cell)
+        elif kind == "solution":
+            label = exercise.replace("ex-", "sol-", 1)
+            if not exercise or any(block.label == label for block in found):
+                raise wrong("a solution without an exercise of its own before it")
+            found.append(Block(kind, [cell], label))
+        elif kind == "answer":
+            if last.kind != "predict":
+                raise wrong("an answer stands right behind a cell tagged predict")
+            last.cells.append(cell)
+        elif kind == "caption":
+            if last.kind or not figure_name(last.cells[-1]):
+                raise wrong("a caption stands right behind the cell that makes the figure")
+            found[-1] = Block("figure", [*last.cells, cell], figure_name(last.cells[0]))
+        elif kind in {"fold", "note", "warning"}:
+            title = TITLE.match(text(cell))
+            if title is not None:
+                found.append(Block(kind, [cell], label, title[1]))
+            elif kind == "fold" == last.kind:
+                last.cells.append(cell)
+            else:
+                raise wrong(f"a {kind} begins with '#### Title'")
+        elif kind == "recall" and not question_and_answers(cell)[1]:
+            raise wrong("the answers stand below a line '---'")
+        elif kind in {"predict", "recall"}:
+            found.append(Block(kind, [cell], label))
+        else:
+            found.append(Block(kind, [cell]))
+    for block in found:
+        if block.kind == "predict":
+            try:
+                prediction(block)
+            except ValueError as error:
+                place_of_it = f"{name}, cell {block.cells[0]['id']}"
+                raise ValueError(f"{place_of_it}: {error}") from None
+    return found

@@ -1,0 +1,186 @@
+"""Make a page of a chapter: its plain cells (cells.py) become boxes, numbers and folds.
+
+Before a notebook is parsed, its blocks become the directives that make the page: exercises and
+solutions of sphinx-exercise, boxes, and folds, which are <details> here, so that the whole title
+opens them and no script is needed. The notebook itself says nothing of all this.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from zlib import crc32
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+from sphinx_exercise.nodes import solution_node
+
+import cells
+import mine
+import predict
+
+FENCE = ":::::"  # longer than any fence inside
+
+
+# ---- From cells to directives --------------------------------------------------------------------
+
+
+def directive(kind: str, argument: str, content: str, fence: str = FENCE, **options: str) -> str:
+    lines = [f"{fence}{{{kind}}} {argument}".rstrip()]
+    lines += [f":{option}: {value}" for option, value in options.items() if value]
+    return "\n".join([*lines, "", content, "", fence] if content else [*lines, fence])
+
+
+def markdown(cell_id: str, source: str) -> dict:
+    return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
+
+
+def with_captions(found: list) -> list:
+    """Cells whose captions are where MyST-NB looks for them: with the figures they belong to."""
+    kept: list = []
+    for cell in found:
+        if "caption" in cells.tags(cell):
+            kept[-1] = copy.deepcopy(kept[-1])
+            kept[-1]["metadata"]["mystnb"]["figure"]["caption"] = cells.text(cell).strip()
+        else:
+            kept.append(cell)
+    return kept
+
+
+def fold(title: str, content: str, **options: str) -> str:
+    return directive("fold", title, content, FENCE[1:], **options)
+
+
+def as_page(name: str, block: cells.Block) -> list[dict]:
+    """The cells that MyST-NB gets for a block."""
+    first, label = block.cells[0], block.label
+    match block.kind:
+        case "exercise":
+            source = directive("exercise", block.title, cells.below_title(first), label=label)
+        case "solution":
+            exercise = label.replace("sol-", "ex-", 1)
+            start = directive("solution-start", exercise, "", label=label)
+            return [
+                markdown(f"{label}-start", start),
+                *with_captions(block.cells),
+                markdown(f"{label}-end", directive("solution-end", "", "")),
+            ]
+        case "predict":
+            source = predict.as_directive(cells.prediction(block), label, FENCE)
+        case "recall":
+            questions, answers = cells.question_and_answers(first)
+            source = f"{questions}\n\n{fold('The answers', answers)}"
+            source = directive("container", "recall", source, name=label)
+        case "fold":
+            content = [cells.below_title(first), *map(cells.text, block.cells[1:])]
+            source = fold(block.title, "\n\n".join(content), name=label)
+        case "note" | "warning":
+            content = cells.below_title(first)
+            options = {"class": block.kind, "name": label}
+            source = directive("admonition", block.title, content, **options)
+        case "mine":
+            link = markdown(f"{first['id']}-file", mine.link(name))
+            return [first, link]
+        case _:
+            return with_captions(block.cells)
+    return [markdown(first["id"], source)]
+
+
+def read(app, docname, source):
+    """Give MyST-NB the directives of a notebook instead of its plain cells."""
+    if app.env.doc2path(docname).endswith(".ipynb"):
+        notebook = json.loads(source[0])
+        found = cells.blocks(docname, notebook["cells"])
+        notebook["cells"] = [cell for block in found for cell in as_page(docname, block)]
+        if any(block.kind == "program" for block in found):
+            notebook["cells"].append(markdown("program-file", mine.PROGRAM_LINK))
+        source[0] = json.dumps(notebook)
+
+
+# ---- Folds ---------------------------------------------------------------------------------------
+
+
+class fold_node(nodes.Admonition, nodes.Element):
+    """Something to open: a title and what is below it."""
+
+
+class fold_title(nodes.Part, nodes.TextElement):
+    """What opens a fold."""
+
+
+class Fold(SphinxDirective):
+    """A part of the page to open by its title."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"name": directives.unchanged}  # noqa: RUF012 (docutils asks for a plain dict)
+
+    def run(self):
+        self.assert_has_content()
+        title, messages = self.state.inline_text(self.arguments[0], self.lineno)
+        node = fold_node("", fold_title("", "", *title), *messages, classes=["fold"])
+        self.set_source_info(node)
+        self.add_name(node)
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node]
+
+
+class FoldSolutions(SphinxPostTransform):
+    """In the site a solution is a fold, and its title no link: all of it opens the solution."""
+
+    default_priority = 30  # sphinx-exercise has made the titles
+    builders = ("html",)
+
+    def run(self, **kwargs):
+        for solution in list(self.document.findall(solution_node)):
+            title, *content = solution.children
+            for link in list(title.findall(nodes.reference)):
+                link.parent.replace(link, link.children)
+            solution.replace_self(
+                fold_node(
+                    "",
+                    fold_title("", "", *title.children),
+                    *content,
+                    ids=solution["ids"],
+                    classes=solution["classes"],
+                )
+            )
+
+
+def opens(translator) -> bool:
+    return translator.builder.name == "html"
+
+
+def open_fold(translator, node):
+    tag = "details" if opens(translator) else "div"
+    translator.body.append(translator.starttag(node, tag, CLASS="admonition"))
+
+
+def close_fold(translator, node):
+    translator.body.append("</details>\n" if opens(translator) else "</div>\n")
+
+
+def open_title(translator, node):
+    tag = "summary" if opens(translator) else "p"
+    translator.body.append(translator.starttag(node, tag, "", CLASS="admonition-title"))
+
+
+def close_title(translator, node):
+    translator.body.append("</summary>\n" if opens(translator) else "</p>\n")
+
+
+def setup(app):
+    app.add_node(fold_node, html=(open_fold, close_fold))
+    app.add_node(fold_title, html=(open_title, close_title))
+    app.add_directive("fold", Fold)
+    app.add_post_transform(FoldSolutions)
+    app.connect("source-read", read)
+    app.connect("build-finished", mine.publish)
+    # Pages built by an earlier version of these files are built again.
+    sources = [Path(module.__file__) for module in (cells, mine)] + [Path(__file__)]
+    version = crc32(b"".join(path.read_bytes() for path in sources))
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,31 @@
+"""Each line of code is an element of its own, which knows its indent.
+
+On a narrow screen the style sheet breaks long lines. What goes on stands four letters to the right
+of where the line began.
+"""
+
+import re
+from html import unescape
+
+from pygments.formatters import HtmlFormatter
+from sphinx.highlighting import PygmentsBridge
+
+
+class Lines(HtmlFormatter):
+    def wrap(self, source):
+        return super().wrap(own_element(line) for line in source)
+
+
+def own_element(piece):
+    is_code, html = piece
+    if not is_code:
+        return piece
+    text = unescape(re.sub(r"<[^>]*>", "", html))
+    indent = len(text) - len(text.lstrip(" "))
+    style = f' style="--indent:{indent}"' if indent else ""
+    return is_code, f'<span class="line"{style}>{html}</span>'
+
+
+def setup(app):
+    PygmentsBridge.html_formatter = Lines
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,151 @@
+// A reader commits to an answer, then sees the right one, the reason, and what others might think.
+//
+// All that is said stands in the page from the start, unseen and in its place (predict.py), so nothing moves.
+// What was answered is a list by question in this browser's own storage. Where storage is refused, nothing is
+// remembered and everything else works. The page "Your predictions" shows the list and clears it.
+(() => {
+  "use strict";
+
+  const KEY = "attention-built-by-hand:predictions";
+
+  // ---- Memory --------------------------------------------------------------------------------------
+
+  /** Question -> { said: [texts], right: true, false or null, answer: text }; whatever else is stored is left out. */
+  function recall() {
+    try {
+      const isOne = ([, kept]) => Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
+      return Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(isOne));
+    } catch {
+      return {};
+    }
+  }
+
+  function remember(all) {
+    try {
+      if (Object.keys(all).length) localStorage.setItem(KEY, JSON.stringify(all));
+      else localStorage.removeItem(KEY);
+    } catch {
+      // Not remembered, then.
+    }
+  }
+
+  // ---- A question ----------------------------------------------------------------------------------
+
+  /** "1,024", "0.5", "0,5", "−3": what readers type. NaN for what is no number. */
+  function numberIn(text) {
+    const plain = text.trim().replace(/[\s_'’]/g, "").replace("−", "-").replace(/%$/, "");
+    if (!/^-?[\d.,]+$/.test(plain)) return NaN;
+    const isGrouped = /^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain);
+    return Number(isGrouped ? plain.replaceAll(",", "") : plain.replace(",", "."));
+  }
+
+  function start(form) {
+    const { kind, of } = form.dataset;
+    const fields = [...form.querySelectorAll("input")];
+    const told = form.querySelector(".predict-told");
+    const rightOnes = fields.filter((field) => field.closest(".predict-right"));
+    const isRight = {
+      one: () => fields.every((field) => field.checked === rightOnes.includes(field)),
+      some: () => fields.every((field) => field.checked === rightOnes.includes(field)),
+      number: () => Math.abs(numberIn(fields[0].value) - form.dataset.number) <= Number(form.dataset.within) * 1.000001,
+      line: () => null,
+    }[kind];
+    const hasChoices = kind === "one" || kind === "some";
+
+    function show() {
+      form.dataset.told = { true: "yes", false: "no", null: "yes" }[isRight()];
+      for (const field of fields) {
+        if (hasChoices) field.disabled = true;
+        else field.readOnly = true;
+      }
+    }
+
+    /** What is wrong with what stands there, for the browser to say where it stands. */
+    function check() {
+      let wrong = "";
+      if (kind === "some" && !fields.some((field) => field.checked)) wrong = "Mark at least one.";
+      if (kind === "number" && fields[0].value && Number.isNaN(numberIn(fields[0].value))) wrong = "Type a number.";
+      fields[0].setCustomValidity(wrong);
+    }
+    form.addEventListener("input", check);
+    check();
+
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (form.dataset.told !== "not") return;
+      const said = hasChoices ? fields.filter((f) => f.checked).map((f) => f.value) : [fields[0].value.trim()];
+      const answer = hasChoices ? rightOnes.map((f) => f.value).join("; ")
+        : kind === "number" ? `${Number(form.dataset.number).toLocaleString("en")} ${form.dataset.unit}`.trim() : "";
+      remember({ ...recall(), [of]: { said, right: isRight(), answer } });
+      show();
+      told.focus({ preventScroll: true }); // the button is gone, and a screen reader reads on here
+    });
+
+    const kept = recall()[of]?.said;
+    if (!kept?.length) return;
+    if (hasChoices) {
+      if (!kept.every((text) => fields.some((field) => field.value === text))) return; // the choices are others now
+      for (const field of fields) field.checked = kept.includes(field.value);
+    } else {
+      fields[0].value = kept[0];
+    }
+    show();
+  }
+
+  document.querySelectorAll(".predict-live").forEach(start);
+
+  // ---- The reader's own page -------------------------------------------------------------------------
+
+  const summary = document.querySelector(".your-predictions");
+  if (!summary) return;
+  const count = document.createElement("p");
+  const clear = document.createElement("button");
+  count.tabIndex = -1;
+  clear.type = "button";
+  clear.textContent = "Clear my predictions";
+  summary.append(count, clear);
+
+  /** A paragraph of words, in which every other piece is bold. */
+  function sentence(...pieces) {
+    const line = document.createElement("p");
+    line.className = "predict-kept";
+    pieces.forEach((piece, number) => {
+      const node = document.createElement(number % 2 ? "strong" : "span");
+      node.textContent = piece;
+      line.append(node);
+    });
+    return line;
+  }
+
+  function list() {
+    const all = recall();
+    const links = [...document.querySelectorAll('article li a[href*="#predict-"]')];
+    let made = 0, judged = 0, right = 0;
+    for (const link of links) {
+      const item = link.closest("li");
+      item.querySelector(".predict-kept")?.remove();
+      const kept = all[link.hash.slice("#predict-".length)];
+      if (!kept) continue;
+      made += 1;
+      judged += kept.right !== null;
+      right += kept.right === true;
+      const mark = { true: "✓ ", false: "✗ ", null: "" }[kept.right] ?? "";
+      const line = sentence(`${mark}You said: `, kept.said.join("; "));
+      if (kept.right === false && kept.answer) line.append(...sentence(". The answer: ", kept.answer).childNodes);
+      item.append(line);
+    }
+    const ofThem = judged ? ` Right: ${right} of the ${judged} that can be right or wrong.` : "";
+    count.textContent = made ? `You made ${made} of ${links.length} predictions.${ofThem}`
+      : "No prediction of yours is kept in this browser.";
+    clear.hidden = made === 0;
+    summary.classList.add("predict-filled");
+  }
+
+  clear.addEventListener("click", () => {
+    remember({});
+    list();
+    count.focus(); // the button is gone, and the focus must be somewhere
+  });
+  addEventListener("storage", ({ key }) => { if (key === KEY || key === null) list(); });
+  list();
+})();

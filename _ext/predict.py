@@ -1,0 +1,282 @@
+"""Predict, then see: a question to the reader as a small live block of the page.
+
+`chapter_page.py` makes the directives of a notebook's cells, and `predictions.py` says what those
+hold. A page holds each question twice: as a form, for predict.js, and inside <noscript> as a list
+with a folded answer. All that the form will say stands in it from the start, unseen and in its
+place, so nothing moves when the reader commits. Other builders get the list and the answer.
+
+The page `chapters/predictions.md` lists the questions of all chapters, and predict.js enters what
+this reader answered. That is in the reader's own browser, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+from zlib import crc32
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+import cells
+import predictions
+from book import chapter_of, write
+
+SCRIPT = Path(__file__).with_name("predict.js")
+PAGE = "chapters/predictions"
+ANSWER = "The answer"
+
+
+class prediction_node(nodes.General, nodes.Element):
+    """A question to the reader: its text, its choices, what is said afterwards."""
+
+
+class choice_node(nodes.Part, nodes.Element):
+    """A choice: its text and the reason."""
+
+
+class piece_node(nodes.Part, nodes.TextElement):
+    """A piece of text inside a line."""
+
+
+class told_node(nodes.Part, nodes.Element):
+    """What everybody is told afterwards."""
+
+
+# ---- From Markdown to nodes ----------------------------------------------------------------------
+
+
+def directive(kind: str, argument: str, content: str, fence: str, **options: str) -> str:
+    lines = [f"{fence}{{{kind}}} {argument}".rstrip()]
+    lines += [f":{option}: {value}".rstrip() for option, value in options.items()]
+    return "\n".join([*lines, "", content, "", fence])
+
+
+def as_directive(found: predictions.Prediction, label: str, fence: str) -> str:
+    """The MyST source of a block."""
+    inner = fence[1:]
+    parts = [found.question]
+    for choice in found.choices:
+        options = {"right": ""} if choice.right else {}
+        parts.append(directive("prediction-choice", choice.text, choice.reason, inner, **options))
+    if found.answer:
+        parts.append(directive("prediction-told", "", found.answer, inner))
+    options = {"name": label, "number": found.number, "within": found.within, "unit": found.unit}
+    options = {name: value for name, value in options.items() if value}
+    return directive("prediction", found.kind, "\n\n".join(parts), fence, **options)
+
+
+class Prediction(SphinxDirective):
+    """A question to the reader."""
+
+    has_content = True
+    required_arguments = 1
+    option_spec = {  # noqa: RUF012 (docutils asks for a plain dict)
+        name: directives.unchanged for name in ("name", "number", "within", "unit")
+    }
+
+    def run(self):
+        options = {key: text for key, text in self.options.items() if key != "name"}
+        node = prediction_node("", kind=self.arguments[0], **options)
+        self.set_source_info(node)
+        self.add_name(node)
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node]
+
+
+class Choice(SphinxDirective):
+    """A choice, and as its content the reason."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"right": directives.flag}  # noqa: RUF012
+
+    def run(self):
+        text, messages = self.state.inline_text(self.arguments[0], self.lineno)
+        reason, others = self.state.inline_text("\n".join(self.content), self.lineno)
+        pieces = piece_node("", "", *text), piece_node("", "", *reason)
+        return [choice_node("", *pieces, right="right" in self.options), *messages, *others]
+
+
+class Told(SphinxDirective):
+    """What is said to everybody who has committed."""
+
+    has_content = True
+
+    def run(self):
+        node = told_node()
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node]
+
+
+# ---- From nodes to HTML --------------------------------------------------------------------------
+
+
+def render(translator, *found) -> str:
+    """The HTML of some nodes."""
+    start = len(translator.body)
+    for node in found:
+        node.walkabout(translator)
+    html = "".join(translator.body[start:])
+    del translator.body[start:]
+    return html.strip()
+
+
+class Parts:
+    """The HTML of a question's parts."""
+
+    def __init__(self, translator, node) -> None:
+        self.kind, self.label = node["kind"], node["ids"][0]
+        choices = [child for child in node if isinstance(child, choice_node)]
+        told = [child for child in node if isinstance(child, told_node)]
+        asked = [child for child in node if child not in choices and child not in told]
+        self.question = render(translator, *asked)
+        self.told = render(translator, *(child for part in told for child in part))
+        self.choices = [
+            (text.astext(), *(render(translator, *piece) for piece in (text, reason)), c["right"])
+            for c in choices
+            for text, reason in [c.children]
+        ]
+        self.number, self.within = node.get("number", ""), node.get("within", "")
+        self.unit = escape(node.get("unit", ""))
+        root = translator.builder.get_relative_uri(translator.builder.current_docname, PAGE)
+        self.page = escape(root)
+
+    def as_list(self, tag: str) -> str:
+        """A list and an answer, which `tag` folds or does not fold."""
+        title = {"details": "summary", "div": "p"}[tag]
+        html = ""
+        answer = self.told
+        if self.choices:
+            rows = "".join(f"<li><p>{text}</p></li>" for _, text, _, _ in self.choices)
+            html = f'<ul class="simple">{rows}</ul>'
+            rows = "".join(
+                f"<li><p>{f'<strong>{text}</strong>' if right else text}: {reason}</p></li>"
+                for _, text, reason, right in self.choices
+            )
+            answer = f'<ul class="simple">{rows}</ul>{answer}'
+        if answer:
+            title = f'<{title} class="admonition-title">{ANSWER}</{title}>'
+            html += f'<{tag} class="fold admonition">{title}{answer}</{tag}>'
+        return html
+
+    def as_form(self) -> str:
+        ask = self.ask_choices() if self.choices else self.ask_text()
+        data = {"kind": self.kind, "told": "not", "of": self.label.removeprefix("predict-")}
+        if self.kind == "number":
+            data |= {"number": predictions.value(self.number),
+                     "within": predictions.value(self.within), "unit": self.unit}  # fmt: skip
+        said = "".join(f' data-{key}="{value}"' for key, value in data.items())
+        return (
+            f'<form class="predict-live" autocomplete="off"{said}>{ask}'
+            '<div class="predict-foot"><button type="submit">This is my answer</button>'
+            f'<div class="predict-told" tabindex="-1">{self.verdict()}'
+            f'{self.told}<p class="predict-all"><a href="{self.page}">All your predictions</a></p>'
+            "</div></div></form>"
+        )
+
+    def ask_choices(self) -> str:
+        kind = {"one": 'type="radio" required', "some": 'type="checkbox"'}[self.kind]
+        legend = {"one": "Your answer", "some": "Your answer: all that hold"}[self.kind]
+        rows = "".join(
+            f'<label class="predict-choice{" predict-right" if right else ""}">'
+            f'<input {kind} name="{self.label}" value="{escape(plain)}"><span>{text}'
+            f'<span class="predict-reason">: {reason}</span></span></label>'
+            for plain, text, reason, right in self.choices
+        )
+        seen = "visually-hidden" if self.kind == "one" else "predict-legend"
+        return f'<fieldset><legend class="{seen}">{legend}</legend>{rows}</fieldset>'
+
+    def ask_text(self) -> str:
+        name = f'name="{self.label}" required'
+        if self.kind == "number":
+            field = f'<input {name} type="text" inputmode="decimal" size="12" maxlength="20">'
+            return f'<label class="predict-text"><span>Your number</span>{field}{self.unit}</label>'
+        field = f'<input {name} type="text" maxlength="200">'
+        return f'<label class="predict-text"><span>Your line</span>{field}</label>'
+
+    def verdict(self) -> str:
+        """Both verdicts, of which one will be seen, in one place."""
+        names = "; ".join(text for _, text, _, right in self.choices if right)
+        kept = "Compare it with this." if self.told else "Kept. Now read on, and compare."
+        yes, no = {
+            "one": (f"Yes: {names}.", f"The answer: {names}."),
+            "some": ("Yes, these and no others.", f"The answer: {names}."),
+            "number": ("Near enough.", "The answer is another number."),
+            "line": (kept, kept),
+        }[self.kind]
+        return (
+            f'<p class="predict-verdict"><span class="predict-yes">{yes}</span>'
+            f'<span class="predict-no">{no}</span></p>'
+        )
+
+
+def visit_prediction(translator, node):
+    parts = Parts(translator, node)
+    html = translator.starttag(node, "div", CLASS="predict") + parts.question
+    if translator.builder.name == "html":
+        html += f"<noscript>{parts.as_list('details')}</noscript>{parts.as_form()}"
+    else:
+        html += parts.as_list("div")
+    translator.body.append(f"{html}</div>\n")
+    raise nodes.SkipNode
+
+
+# ---- The reader's own page -----------------------------------------------------------------------
+
+
+def questions(path: Path) -> list[tuple[str, predictions.Prediction]]:
+    """(label, question) of each question of a notebook, in order."""
+    found = cells.blocks(path.stem, json.loads(path.read_text(encoding="utf-8"))["cells"])
+    return [(b.label, cells.prediction(b)) for b in found if b.kind == "predict"]
+
+
+def list_questions(app, docname, source):
+    """Enter the questions of all chapters into the page that shows what a reader answered."""
+    if docname != PAGE:
+        return
+    toc = Path(app.srcdir, "_toc.yml")
+    app.env.note_dependency(str(toc))
+    lines, part = [], ""
+    for kind, name in re.findall(r"(caption|file): (.*)", toc.read_text(encoding="utf-8")):
+        if kind == "caption":
+            part = name
+        elif (number := chapter_of(name)) is not None:
+            path = Path(app.srcdir, f"{name}.ipynb")
+            app.env.note_dependency(str(path))
+            title = cells.text(json.loads(path.read_text(encoding="utf-8"))["cells"][0])
+            lines += [f"## {part}", ""] if part else []
+            lines += [f"### {number}. {title.splitlines()[0].removeprefix('# ')}", ""]
+            lines += [f"- [{found.short}]({path.name}#{label})" for label, found in questions(path)]
+            lines, part = [*lines, ""], ""
+    source[0] += "\n" + "\n".join(lines)
+
+
+def name_anchors(app, doctree):
+    """Let MyST find the questions of other pages; it knows the anchors of headings only."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for node in doctree.findall(prediction_node):
+        slugs |= {anchor: (0, anchor, ANSWER) for anchor in node["ids"]}
+
+
+def copy_script(app):
+    if app.builder.format == "html":
+        write(Path(app.outdir, "_static", SCRIPT.name), SCRIPT.read_bytes())
+        app.add_js_file(SCRIPT.name, loading_method="defer")
+
+
+def setup(app):
+    app.add_node(prediction_node, html=(visit_prediction, None))
+    app.add_directive("prediction", Prediction)
+    app.add_directive("prediction-choice", Choice)
+    app.add_directive("prediction-told", Told)
+    app.connect("builder-inited", copy_script)
+    app.connect("source-read", list_questions)
+    app.connect("doctree-read", name_anchors)
+    sources = [Path(module.__file__) for module in (predictions, cells)] + [Path(__file__)]
+    version = crc32(b"".join(path.read_bytes() for path in sources))
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,122 @@
+"""Questions to predict: what a reader chooses from, what is right, and why.
+
+A cell tagged `predict` asks, and a cell tagged `answer` behind it answers. What they hold says of
+which kind the question is:
+
+- The question ends with a list: its items are the choices. The answer begins with the same list;
+  behind each choice stand a colon and one sentence: why it is right, or why others might think so.
+  The right choice is bold. Where more than one is right, the reader marks all that hold.
+- The answer begins with a bold number, `**59 ± 9 %**: why.`: the reader types a number, and what is
+  as near as that counts as right. Without `±` it must be that number.
+- Anything else: the reader writes one line, and compares it with the answer, if there is one here,
+  or with the text that follows.
+
+Standard library only: the gate of the notebooks uses it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+ITEM = r"- [^\n]*(?:\n  [^\n]*)*"
+LIST = rf"{ITEM}(?:\n{ITEM})*"
+CHOICES = re.compile(rf"(?:\A|\n\n)({LIST})\s*\Z")
+REASONS = re.compile(rf"({LIST})(?:\n\n|\Z)")
+NUMBER = re.compile(
+    r"\*\*(?P<number>[-−]?\d[\d.,]*)(?: ± (?P<within>\d[\d.,]*))?(?: (?P<unit>[^*]+))?\*\*: (?=\S)"
+)
+SENTENCE = re.compile(r"(?<=[.?!:])\s+")
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+class Choice(NamedTuple):
+    """What a reader may choose, and what is said about it when they have."""
+
+    text: str
+    reason: str
+    right: bool
+
+
+class Prediction(NamedTuple):
+    """A question to the reader, in Markdown.
+
+    Attributes:
+        kind: "one" or "some" for choices, "number", or "line".
+        question: the question without its choices.
+        choices: none, where the kind has none.
+        answer: what is said to everybody afterwards; may be empty.
+        number, within, unit: the number that is right, what is near enough, and its unit.
+    """
+
+    kind: str
+    question: str
+    choices: tuple[Choice, ...] = ()
+    answer: str = ""
+    number: str = ""
+    within: str = ""
+    unit: str = ""
+
+    @property
+    def short(self) -> str:
+        """The question in a line or two: its sentences that ask, or else its last one."""
+        plain = re.sub(r"\A.*\*\*Before you [^*]*\*\*", "", self.question, flags=re.S)
+        plain = LINK.sub(r"\1", plain)
+        lines = [line for line in plain.split("\n") if not re.match(r"(-|\d+\.) ", line)]
+        sentences = [part.strip() for part in SENTENCE.split("\n".join(lines)) if part.strip()]
+        asking = [part for part in sentences if "?" in part]
+        return " ".join(asking or sentences[-1:])
+
+
+def items(text: str) -> list[str]:
+    return [" ".join(item[2:].split()) for item in re.findall(ITEM, text)]
+
+
+def value(number: str) -> float:
+    return float(number.replace("−", "-").replace(",", ""))
+
+
+def parse(asked: str, answered: str = "") -> Prediction:
+    """The question that a cell tagged `predict`, and the text of those tagged `answer`, make.
+
+    Raises:
+        ValueError: the answer does not answer the question.
+    """
+    answered = answered.strip()
+    if found := CHOICES.search(asked):
+        return with_choices(asked[: found.start()].strip(), items(found[1]), answered)
+    if found := NUMBER.match(answered):
+        unit = found["unit"] or ""
+        shown = f"**{found['number']}{' ' if unit else ''}{unit}**: "
+        try:
+            for text in (found["number"], found["within"] or "0"):
+                value(text)
+        except ValueError:
+            raise ValueError(f"this is no number: {found[0].rstrip(': ')}") from None
+        answer = shown + answered[found.end() :]
+        return Prediction(
+            "number", asked, (), answer, found["number"], found["within"] or "0", unit
+        )
+    return Prediction("line", asked, (), answered)
+
+
+def with_choices(question: str, texts: list[str], answered: str) -> Prediction:
+    found = REASONS.match(answered)
+    if found is None:
+        raise ValueError("the answer begins with the list of choices, a reason behind each")
+    said = items(found[1])
+    if len(texts) < 2 or len(set(texts)) < len(texts):
+        raise ValueError("there are at least two choices, and no two are the same")
+    if len(said) != len(texts):
+        raise ValueError(f"{len(texts)} choices, and {len(said)} of them in the answer")
+    choices = []
+    for text, item in zip(texts, said, strict=True):
+        right = item.startswith(f"**{text}**: ")
+        start = f"**{text}**: " if right else f"{text}: "
+        if not item.startswith(start) or not item.removeprefix(start).strip():
+            raise ValueError(f"the answer says “{text}”, a colon and the reason, not “{item}”")
+        choices.append(Choice(text, item.removeprefix(start), right))
+    if not any(choice.right for choice in choices):
+        raise ValueError("no choice is right: the answer has the right one in **bold**")
+    kind = "one" if sum(choice.right for choice in choices) == 1 else "some"
+    return Prediction(kind, question, tuple(choices), answered[found.end() :].strip())

@@ -1,0 +1,153 @@
+"""How long a chapter takes to read, counted from what its page shows.
+
+Prose at 200 words a minute, visible code at 7 seconds a line, output at 2 seconds a line, a figure
+at 20 seconds, a live figure at 90, a prediction at 20, an equation at 15. The sum is rounded up to
+5 minutes. Exercises, their solutions and all that the page folds are not counted.
+
+A chapter has two times: the first reading, up to its exercises, and the one with all sections
+under *Deeper*. The page says both under the title. {reading}`1-6, 10` says how long the first
+reading of these chapters takes, and {reading}`all` how long that of the book takes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from zlib import crc32
+
+from docutils import nodes
+
+from book import chapter_of
+
+SECONDS = {"words": 0.3, "code": 7, "output": 2, "figures": 20, "live": 90, "predictions": 20,
+           "equations": 15}  # fmt: skip
+# Cells that the page leaves out or folds.
+UNSEEN = {"remove-cell", "hide-cell", "solution", "answer", "fold"}
+NO_CODE = UNSEEN | {"remove-input", "hide-input"}
+NO_OUTPUT = UNSEEN | {"remove-output", "hide-output"}
+
+
+def parts(cells) -> dict[str, list]:
+    """The cells of the first reading (`core`), of the exercises, and of what is `deeper`."""
+    found: dict[str, list] = {"core": [], "exercises": [], "deeper": []}
+    part = "core"
+    for cell in cells:
+        source = "".join(cell["source"])
+        heading = re.match(r"#{2,3} (.*)", source) if cell["cell_type"] == "markdown" else None
+        if heading and source.startswith("## "):
+            name = heading[1].lower()
+            if name.startswith(("exercises", "what you have", "further reading")):
+                part = "exercises"
+            elif name.startswith("deeper"):
+                part = "deeper"
+        of_an_exercise = {"exercise", "solution"} & tags(cell)
+        found["exercises" if of_an_exercise else part].append(cell)
+    return found
+
+
+def tags(cell) -> set[str]:
+    return set(cell["metadata"].get("tags", ()))
+
+
+def prose(cell) -> str:
+    """The text of a Markdown cell as it is seen, with its equations taken out."""
+    source = "".join(cell["source"])
+    if "recall" in tags(cell):
+        source = re.split(r"^---$", source, flags=re.M)[0]  # the answers are folded
+    return re.sub(r"\]\([^)]*\)", "]", re.sub(r"\$\$.*?\$\$", " ", source, flags=re.S))
+
+
+def count(cells) -> Counter:
+    """How much of each kind the cells show."""
+    found: Counter = Counter()
+    for cell in cells:
+        kinds = tags(cell)
+        if cell["cell_type"] == "markdown":
+            if not kinds & UNSEEN:
+                found["words"] += len(re.findall(r"\w[\w'’-]*", prose(cell)))
+                found["equations"] += "".join(cell["source"]).count("$$") // 2
+                found["predictions"] += "predict" in kinds
+            continue
+        if cell["cell_type"] == "code" and not kinds & NO_CODE:
+            found["code"] += sum(bool(line.strip()) for line in "".join(cell["source"]).split("\n"))
+        for output in cell.get("outputs", ()) if not kinds & NO_OUTPUT else ():
+            data = output.get("data", {})
+            if "live-figure" in kinds:
+                found["live"] += any("widget-view" in kind for kind in data)
+            elif any(kind.startswith("image/") or kind == "text/html" for kind in data):
+                found["figures"] += 1
+            else:
+                text = "".join(output.get("text", data.get("text/plain", "")))
+                found["output"] += sum(bool(line.strip()) for line in text.split("\n"))
+    return found
+
+
+def minutes(amounts: Counter) -> int:
+    seconds = sum(SECONDS[kind] * amount for kind, amount in amounts.items())
+    return 5 * math.ceil(seconds / 300)
+
+
+def times(path: Path) -> tuple[int, int]:
+    """Minutes of a chapter: its first reading, and with everything deeper."""
+    found = parts(json.loads(path.read_text(encoding="utf-8"))["cells"])
+    core = count(found["core"])
+    return minutes(core), minutes(core + count(found["deeper"]))
+
+
+def say(path: Path) -> str:
+    """The line under a chapter's title."""
+    core, whole = times(path)
+    more = f"; with everything under *Deeper* {whole} minutes" if whole > core else ""
+    return f"First reading {core} minutes{more}, the exercises apart."
+
+
+def chapters(folder: Path) -> dict[int, Path]:
+    return {number: path for path in sorted(folder.glob("chapters/*.ipynb"))
+            if (number := chapter_of(path.stem)) is not None}  # fmt: skip
+
+
+def total(folder: Path, wanted: str) -> str:
+    """How long the first reading of some chapters takes, `1-6, 10` or `all`, in words."""
+    there = chapters(folder)
+    numbers = set(there)
+    if wanted != "all":
+        spans = [span.split("-") for span in wanted.split(",")]
+        numbers = {n for span in spans for n in range(int(span[0]), int(span[-1]) + 1)}
+    hours, rest = divmod(sum(times(there[number])[0] for number in numbers), 60)
+    said = [f"{hours} hour{'s' * (hours != 1)}"] if hours else []
+    return " ".join([*said, f"{rest} minutes"] if rest or not hours else said)
+
+
+def reading_role(name, rawtext, text, lineno, inliner, options=None, content=None):
+    env = inliner.document.settings.env
+    for path in chapters(Path(env.srcdir)).values():
+        env.note_dependency(str(path))
+    try:
+        return [nodes.Text(total(Path(env.srcdir), text))], []
+    except (KeyError, ValueError):
+        message = inliner.reporter.error(f"no such chapters: {text}", line=lineno)
+        return [inliner.problematic(rawtext, rawtext, message)], [message]
+
+
+def add_time(app, doctree):
+    """Say in the paragraph that begins with "Builds on", or in the first one, how long it takes."""
+    if chapter_of(app.env.docname) is None:
+        return
+    path = Path(app.env.doc2path(app.env.docname))
+    paragraphs = list(doctree.findall(nodes.paragraph))
+    there = next((p for p in paragraphs if p.astext().startswith("Builds on")), paragraphs[0])
+    text = say(path)
+    line = nodes.paragraph("", "", classes=["reading-time"])
+    for number, piece in enumerate(text.split("*")):
+        line += nodes.emphasis("", piece) if number % 2 else nodes.Text(piece)
+    there.parent.insert(there.parent.index(there) + 1, line)
+
+
+def setup(app):
+    app.add_role("reading", reading_role)
+    app.connect("doctree-read", add_time)
+    version = crc32(Path(__file__).read_bytes())
+    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

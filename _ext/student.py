@@ -1,0 +1,206 @@
+"""The student's edition: each chapter as a notebook to think and write in, without its solutions.
+
+It stands in the site's folder `student`. Publishing pushes that to a branch of the same name, for
+Colab and Binder. An exercise has its number, a link to its solution on the page, and a cell to
+write in; an answer or a fold is a link to the page; figures keep numbers and captions; what the
+page folds is collapsed as JupyterLab and Colab both understand it. Links lead to the site: by its
+address if that is known, else as seen from the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import cells
+from book import write
+from live_figures import STATE, closure, outputs_of
+from numbered import numbers
+
+FOLDER = "student"
+BRANCH = "student"
+BINDER = "https://mybinder.org/v2/gh"
+LINK = re.compile(r"(?<=\])\((#[\w.-]+|[\w./-]+\.(?:ipynb|md)(?:#[\w.-]+)?)\)")
+FOLDED_INPUT = {"hide-input", "hide-cell", "remove-input"}
+FOLDED_OUTPUT = {"hide-output", "hide-cell"}
+KEPT_TAGS = ("raises-exception",)
+INSTALL = "google.colab"
+
+
+class Places:
+    """Where things of a page are for somebody who reads its notebook."""
+
+    def __init__(self, app, docname: str) -> None:
+        self.app, self.docname = app, docname
+        self.numbers = numbers(app.env)
+
+    def page(self, docname: str, anchor: str = "") -> str:
+        uri = self.app.builder.get_target_uri(docname) + (f"#{anchor}" if anchor else "")
+        return (self.app.config.html_baseurl or "../") + uri
+
+    def number(self, label: str) -> str:
+        """Exercise 6.1, Figure 6.2."""
+        return self.numbers[self.docname, label]
+
+    def link(self, target: str) -> str:
+        """Where a link of the chapter leads to from its notebook."""
+        name, _, anchor = target.partition("#")
+        if not name and (found := self.app.env.get_domain("py").objects.get(anchor)):
+            return self.page(found.docname, found.node_id)
+        if name.endswith(".ipynb") and not anchor and not self.app.config.html_baseurl:
+            return name  # it lies beside this one
+        path = posixpath.join(posixpath.dirname(self.docname), posixpath.splitext(name)[0])
+        return self.page(posixpath.normpath(path) if name else self.docname, anchor)
+
+    def links_in(self, text: str) -> str:
+        return LINK.sub(lambda found: f"({self.link(found[1])})", text)
+
+
+def markdown(cell_id: str, source: str) -> dict:
+    return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
+
+
+def empty_code(cell_id: str) -> dict:
+    cell = {"cell_type": "code", "id": cell_id, "metadata": {}, "source": ""}
+    return cell | {"execution_count": None, "outputs": []}
+
+
+def is_code(block: cells.Block | None) -> bool:
+    return block is not None and not block.kind and block.cells[0]["cell_type"] == "code"
+
+
+def plain(cell: dict, places: Places) -> dict:
+    """A cell as JupyterLab and Colab want it."""
+    tags = set(cells.tags(cell))
+    kept: dict = {"tags": found} if (found := [tag for tag in KEPT_TAGS if tag in tags]) else {}
+    if cell["cell_type"] == "markdown":
+        return {**cell, "metadata": kept, "source": places.links_in(cells.text(cell))}
+    hidden = {}
+    if tags & FOLDED_INPUT or INSTALL in cells.text(cell):
+        hidden["source_hidden"] = True
+        kept["cellView"] = "form"  # Colab's word for it
+    if tags & FOLDED_OUTPUT:
+        hidden["outputs_hidden"] = True
+        kept["collapsed"] = True
+    if hidden:
+        kept["jupyter"] = hidden
+    outputs = [] if "remove-output" in tags else cell["outputs"]
+    return {**cell, "metadata": kept, "outputs": outputs}
+
+
+def exercise(
+    block: cells.Block, follows: cells.Block | None, places: Places, end: str = ""
+) -> list[dict]:
+    """An exercise with its number, and room for the answer where the chapter has none."""
+    (cell,) = block.cells
+    title = f"### {places.number(block.label)}. {block.title}"
+    text = places.links_in(cells.below_title(cell))
+    found = [markdown(cell["id"], f"{title}\n\n{text}{end}")]
+    if block.title.startswith("Predict"):
+        found.append(markdown(f"{cell['id']}-answer", "*Your answer:*"))
+    if not is_code(follows) and not block.title.startswith("Predict:"):
+        found.append(empty_code(f"{cell['id']}-code"))
+    return found
+
+
+def as_written(block: cells.Block, follows: cells.Block | None, places: Places) -> list[dict]:
+    """The cells of the student's edition that stand for a block."""
+    first = block.cells[0]
+    here = places.page(places.docname, block.label)
+    match block.kind:
+        case "exercise":
+            solution = places.page(places.docname, block.label.replace("ex-", "sol-", 1))
+            link = f"\n\n[Compare with the solution]({solution}) when you have yours."
+            return exercise(block, follows, places, link)
+        case "solution":
+            return []
+        case "predict":
+            answer = f"\n\n[Answer it on the page]({here}), and see." if block.cells[1:] else ""
+            return [markdown(first["id"], places.links_in(cells.text(first)) + answer)]
+        case "recall":
+            question = places.links_in(cells.question_and_answers(first)[0])
+            answers = f"[The answers]({here}) stand on the page."
+            return [markdown(first["id"], f"{question}\n\n{answers}")]
+        case "fold":
+            link = f"[Open it on the page]({here}) when you have your own answer."
+            return [markdown(first["id"], f"#### {block.title}\n\n{link}")]
+        case "figure":
+            figure, caption = block.cells
+            number = places.number(block.label)
+            text = places.links_in(cells.text(caption))
+            return [plain(figure, places), markdown(caption["id"], f"**{number}.** {text}")]
+        case _:
+            out = "remove-cell" in cells.tags(first) and INSTALL not in cells.text(first)
+            return [] if out else [plain(first, places)]
+
+
+def edition(app, docname: str, notebook: dict) -> dict:
+    """The student's edition of a chapter."""
+    places = Places(app, docname)
+    found = cells.blocks(docname, notebook["cells"])
+    title, *written = [
+        cell
+        for block, follows in zip(found, [*found[1:], None], strict=True)
+        for cell in as_written(block, follows, places)
+    ]
+    page = f"[The page of this chapter]({places.page(docname)})"
+    about = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
+    made = {**notebook, "cells": [title, markdown("about-this-notebook", about), *written]}
+    stored = notebook["metadata"].get("widgets", {}).get(STATE)
+    if stored is not None:
+        state: dict = {}
+        for model_id, _ in outputs_of(made):
+            closure(stored["state"], model_id, state)
+        widgets = {STATE: {**stored, "state": state}}
+        made["metadata"] = {**notebook["metadata"], "widgets": widgets}
+    return made
+
+
+def readme(app) -> str:
+    """What the branch `student` says about itself."""
+    address = app.config.html_baseurl or "../index.html"
+    repository = app.config.html_theme_options.get("repository_url")
+    binder = (
+        f"\n[Run them in Binder]({BINDER}{urlsplit(repository).path}/{BRANCH})\n"
+        if repository
+        else ""
+    )
+    return (
+        f"# {app.config.html_title}: the student's edition\n\n"
+        f"The chapters of [the book]({address}) as notebooks to run and to write in, without the\n"
+        "solutions, which stand on the book's pages. The build of the book makes these files: to\n"
+        f"change them, change its chapters.\n{binder}"
+    )
+
+
+def requirements(repository: str, branch: str) -> str:
+    """What Binder installs: the library, from the branch that the chapters are of."""
+    return f"transformer-lib @ git+{repository}@{branch}\nnotebook\njupyterlab\n"
+
+
+def publish(app, exception):
+    if app.builder.name != "html" or exception is not None:
+        return
+    folder = Path(app.outdir, FOLDER)
+    wanted = {"README.md": readme(app)}
+    options = app.config.html_theme_options
+    if repository := options.get("repository_url"):
+        branch = options.get("repository_branch") or "main"
+        wanted["requirements.txt"] = requirements(repository, branch)
+    for docname in sorted(app.env.found_docs):
+        path = Path(app.env.doc2path(docname))
+        if path.suffix == ".ipynb":
+            made = edition(app, docname, json.loads(path.read_text(encoding="utf-8")))
+            wanted[path.name] = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    for name, text in wanted.items():
+        write(folder / name, text.encode())
+    for path in set(folder.iterdir()) - {folder / name for name in wanted}:
+        path.unlink()
+
+
+def setup(app):
+    app.connect("build-finished", publish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
