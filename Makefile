@@ -1,5 +1,9 @@
 # Two commands do everything: `make book` builds the site, `make test` checks all there is to check.
 # Either makes its own environment in .venv when there is none. `make help` lists the rest.
+#
+# On Linux, pip takes torch's build for GPUs with CUDA's libraries, several gigabytes. A machine without a GPU
+# does with the small build for CPUs: before the first `make test`, let pip's own settings (`pip config`)
+# name an index that has it.
 
 PYTHON ?= python3
 PORT   ?= 8000
@@ -15,12 +19,12 @@ ASSETS    := node_modules/.package-lock.json
 CHECKERS  := node_modules/axe-core/package.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
-test coverage: export OMP_NUM_THREADS ?= 1
+test check matrix coverage: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf serve test lint coverage notebooks bench repository lock clean
+.PHONY: help book pdf student assignment serve check test matrix lint coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -34,6 +38,12 @@ book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, 
 pdf: $(WITH_SITE) $(ASSETS)  ## Print the book with Chromium or Chrome: _build/pdf/*.pdf
 	@$(PY) _ext/pdf_print.py
 
+student: book  ## Write the student's edition: notebooks without solutions, in _build/html/student
+	@echo "The student's edition: $(CURDIR)/$(SITE)/student"
+
+assignment: book  ## Write a chapter's exercises without solutions, to hand out (CH=5)
+	@ls "$(CURDIR)/$(SITE)/assignment/assignment_$$(printf %2s $(or $(CH),$(error say which chapter: make assignment CH=5)) | tr ' ' 0)"_*.ipynb
+
 serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"
 	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT)
@@ -45,6 +55,11 @@ define both
 	@{ $(1); } > .cache/beside.log 2>&1 & job=$$!; { $(2); }; second=$$?; \
 		wait $$job; first=$$?; cat .cache/beside.log; exit $$((first || second))
 endef
+
+check: $(WITH_ALL)  ## Answer in two minutes: style, types, the gate, unit tests that touch what you changed
+	$(call both,$(MAKE) --no-print-directory lint && $(PY) tests/notebooks/gate.py,$(CHECK_UNITS))
+
+CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow and not browser" $$($(PY) tests/changed.py)
 
 test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
 	@echo "== 1/3  style and types, doctests"
@@ -58,6 +73,9 @@ test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, n
 TEST_SITE = $(PY) -m pytest --quiet -n 2 --dist worksteal tests/site
 # Without a browser there is no print, and its tests are skipped.
 BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
+
+matrix: $(WITH_ALL)  ## Run the tests that depend on the reader's font with each of several (after make test)
+	@$(PY) tests/matrix.py
 
 lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff check .
@@ -73,8 +91,9 @@ coverage: $(WITH_ALL)  ## Run the unit tests, and say which lines of the library
 notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
 	@$(PY) tests/notebooks/execute.py
 
-bench: $(WITH_ALL)  ## Measure training and decoding beside torch's and Hugging Face's models
+bench: $(WITH_ALL)  ## Measure training and decoding beside other models, and how soon pages are there
 	@$(PY) tests/bench/speed.py
+	@$(PY) tests/bench/pages_speed.py
 
 repository: $(MADE)  ## Write the repository's address everywhere it is needed (URL=https://…)
 	@$(PY) _ext/repository.py $(if $(URL),"$(URL)",$(error say where it lives: make repository URL=https://github.com/owner/name))
@@ -111,7 +130,7 @@ $(WITH_SITE): $(MADE) requirements-site.txt
 
 # Here pip does resolve: which packages torch needs depends on the build of torch that is at hand.
 $(WITH_ALL): $(WITH_SITE) requirements.txt pyproject.toml
-	@echo "Installing what the library and its tests need"
+	@echo "Installing what the library and its tests need (on Linux torch may be gigabytes: see the README)"
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -51,10 +51,11 @@ def files() -> list[Path]:
 LAYERS = {
     "arguments": -2,  # what every layer says of a bad argument
     "tensors": -1,  # and of tensors that do not go together
-    "dropout": -1,  # these two stand in for functions of torch that are slow on a CPU
-    "linear": -1,
+    "dropout": -1,  # stands in for a function of torch that is slow on a CPU
+    "masks": -1,
+    "scores": 0,
+    "recording": 0,
     "attention": 0,
-    "masks": 0,
     "positions": 0,
     "config": 0,
     "cache": 0,
@@ -65,15 +66,18 @@ LAYERS = {
     "data": 1,
     "blocks": 2,
     "training": 2,
-    "recipes": 2,
+    "metrics": 2,
+    "recipes": 3,
     "embedding": 2,
     "models": 3,
     "pretrained": 4,
     "results": 3,
+    "continuation": 2,
     "texts": 4,
     "run_folder": 4,
     "runs": 5,
     "cli": 5,
+    "cli_help": 0,
     "figures": 5,
     "checks": 5,
     "__main__": 6,
@@ -173,10 +177,10 @@ def test_imports_point_down():
         (
             "masks.py",
             "from transformer_lib.models import Transformer",
-            "masks (layer 0) imports models",
+            "masks (layer -1) imports models",
         ),
         ("blocks.py", "import transformer_lib.models", "blocks (layer 2) imports models (3)"),
-        ("attention.py", "from .masks import causal_mask", "attention (layer 0) imports masks (0)"),
+        ("attention.py", "from .cache import KVCache", "attention (layer 0) imports cache (0)"),
         (
             "data/tasks.py",
             "from ..config import ModelConfig\nfrom .. import models",
@@ -184,7 +188,7 @@ def test_imports_point_down():
         ),
         (
             "config.py",
-            "def f():\n    from transformer_lib import masks",
+            "def f():\n    from transformer_lib import cache",
             "config (layer 0) imports",
         ),
         ("training/losses.py", "from transformer_lib.attention import attention", "any model"),
@@ -314,11 +318,41 @@ def test_the_site_needs_no_torch():
     assert [package for package in locked("requirements-site.txt") if heavy.match(package)] == []
 
 
+def dependencies() -> tuple[set[str], set[str]]:
+    """What the library needs always, and what only one of its extras brings."""
+    project = read("pyproject.toml").split("\n[project.urls]")[0]
+    found = []
+    for part in (r"^dependencies = \[.*?^\]", r"^\[project\.optional-dependencies\]\n.*"):
+        (text,) = re.findall(part, project, re.M | re.S)
+        text = re.sub(r"^ *#.*", "", text, flags=re.M)
+        names = re.findall(r'"([\w-]+)>=[\d.]+"', text)
+        assert len(names) == text.count('"') // 2, "a floor for each, no pins"
+        found.append(set(names))
+    return tuple(found)
+
+
 def test_the_lock_knows_every_dependency_of_the_library():
-    dependencies = re.search(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)[1]
-    names = re.findall(r'"([\w-]+)>=[\d.]+"', dependencies)
-    assert len(names) == dependencies.count('"') // 2, "a floor for each, no pins"
-    assert set(names) - locked("requirements.txt").keys() == set()
+    always, extra = dependencies()
+    assert always and extra
+    assert always | extra <= locked("requirements.txt").keys()
+
+
+# What another package brings along for certain: it is part of what that one hands out.
+BROUGHT = {"PIL": "matplotlib", "cycler": "matplotlib", "traitlets": "anywidget"}
+
+
+def test_what_the_library_imports_is_declared():
+    """`pip install` of the library alone is enough for all of it, but for what an extra brings."""
+    roots = set()
+    for path in LIBRARY.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                roots |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                roots.add(node.module.split(".")[0])
+    foreign = roots - sys.stdlib_module_names - {"transformer_lib"}
+    always, extra = dependencies()
+    assert {BROUGHT.get(name, name) for name in foreign} == always | extra
 
 
 def test_the_wheel_holds_every_package():
@@ -327,6 +361,19 @@ def test_the_wheel_holds_every_package():
     folders = {path.parent for path in (ROOT / "transformer_lib").rglob("__init__.py")}
     packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert set(re.findall(r'"(.*)"', listed)) == packages | {"transformer_lib.recorded"}
+
+
+def test_the_wheel_holds_every_file_that_is_no_code(files):
+    """A file that no pattern names is missing only where the library was installed."""
+    rest = read("pyproject.toml").partition("[tool.setuptools.package-data]")[2]
+    patterns = re.findall(r'^"(.*)" = \[(.*)\]$', rest.partition("\n[")[0], re.M)
+    found = set()
+    for package, named in patterns:
+        folder = ROOT.joinpath(*package.split("."))
+        for pattern in re.findall('"(.*?)"', named):
+            found |= set(LIBRARY.rglob(pattern) if package == "*" else folder.glob(pattern))
+    ours = [path for path in files if LIBRARY in path.parents and path.suffix != ".py"]
+    assert [path for path in ours if path not in found] == []
 
 
 def test_the_npm_lock_names_no_host():
@@ -344,10 +391,51 @@ def test_the_npm_lock_names_no_host():
 
 
 def test_ci_calls_the_command_of_the_readme():
-    last = [line for line in read(".ci/run").splitlines() if line.strip()][-1]
-    assert last == "make test"
+    last = [line for line in read(".ci/run").splitlines() if line.strip()][-2:]
+    assert last == ["make test", "make matrix"]
     commands = re.findall(r"^\$ (make \w+)", read("README.md"), re.M)
     assert {"make book", "make test"} <= set(commands)
+
+
+def test_ci_installs_every_font_of_the_matrix():
+    """One package each, in the order of tests/matrix.py."""
+    packages = re.search(r"^for package in (.*); do", read(".ci/run"), re.M)[1].split()
+    matrix = load(ROOT / "tests" / "matrix.py")
+    assert [name.split("-")[1] for name in packages if name.startswith("fonts-")] == [
+        family.split()[0].lower() for family in matrix.FAMILIES
+    ]
+
+
+def test_the_matrix_makes_one_family_the_only_one(tmp_path):
+    matrix = load(ROOT / "tests" / "matrix.py")
+    folder = tmp_path / "system"
+    folder.mkdir()
+    for name in ("LiberationSans-Bold", "LiberationSansNarrow-Bold", "DejaVuSans", "Roboto-Thin"):
+        (folder / f"{name}.ttf").touch()
+    config = matrix.only("Liberation Sans", tmp_path / "made", [folder])
+    there = re.search("<dir>(.*)</dir>", config.read_text())[1]
+    assert [path.name for path in Path(there).iterdir()] == ["LiberationSans-Bold.ttf"]
+    (folder / "Roboto-Thin.ttf").unlink()
+    with pytest.raises(FileNotFoundError, match="no file of Roboto"):
+        matrix.only("Roboto", tmp_path / "made", [folder])
+
+
+@pytest.mark.parametrize(
+    "changed, wanted, spared",
+    [
+        ("transformer_lib/positions/alibi.py", "positions_relative", "cli"),
+        ("transformer_lib/embedding.py", "models", "cli"),  # no test names it: what uses it counts
+        ("transformer_lib/figures/widgets/mask_painter.js", "figure_mask_painter", "models"),
+        ("transformer_lib/figures/engine/norm.js", "engine", "models"),
+        ("tests/unit/test_texts.py", "texts", "cli"),
+        ("README.md", "attention", "cli"),  # nothing of the library: the core
+    ],
+)
+def test_a_change_names_its_tests(changed, wanted, spared):
+    named = load(ROOT / "tests" / "changed.py").touched({changed})
+    assert f"tests/unit/test_{wanted}.py" in named
+    assert f"tests/unit/test_{spared}.py" not in named
+    assert all((ROOT / name).is_file() for name in named)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
@@ -453,10 +541,9 @@ def test_all_places_hold_the_same_address():
 
 def test_the_address_stands_nowhere_else(files):
     """Whatever is not stamped would go on naming the old one."""
-    address = repository.places(ROOT)[0].address
+    places = repository.places(ROOT)
     elsewhere = {
-        name: text.count(address)
-        - sum(place.path == ROOT / name for place in repository.places(ROOT))
+        name: text.count(places[0].address) - sum(place.path == ROOT / name for place in places)
         for name, text in texts(files)
         if not name.startswith(("_ext/repository.py", "tests/"))
     }

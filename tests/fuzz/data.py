@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import random
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from transformer_lib import data, recipes, results
-from transformer_lib.data import Tokenizer, multi30k, tasks
+from transformer_lib import data, metrics, results
+from transformer_lib.data import Tokenizer, multi30k, shakespeare, tasks
 
 from . import Call, call
 from .tensors import HUGE
@@ -111,6 +112,19 @@ def _(draw: random.Random) -> Call:
 
     extra = {"max_tokens": HUGE, "batch_size": HUGE, "seed": HUGE}
     return Call({"texts": TEXTS, **sizes(draw)}, check=check, extra=extra)
+
+
+@call(data.WindowBatches)
+def _(draw: random.Random) -> Call:
+    extra = {"length": HUGE, "max_tokens": HUGE, "batch_size": HUGE, "seed": HUGE}
+    return Call({"ids": list(range(4, 30)), "length": 5, **sizes(draw)}, extra=extra)
+
+
+@call(data.WindowBatches.epoch)
+def _(draw: random.Random) -> Call:
+    made = data.WindowBatches(list(range(4, 30)), length=5, **sizes(draw))
+    extra = {"epoch": HUGE, "start": HUGE}
+    return Call({"epoch": 2, "start": 1}, run=lambda **a: list(made.epoch(**a)), extra=extra)
 
 
 for batches, examples in ((data.Batches, PAIRS), (data.TextBatches, TEXTS)):
@@ -254,6 +268,27 @@ def _(draw: random.Random) -> Call:
     return Call(given, check=check, extra={"held_out": HUGE, "seed": HUGE})
 
 
+@call(data.stories)
+def _(draw: random.Random) -> Call:
+    def check(result: Any, given: dict[str, Any]) -> None:
+        assert len(result) == given["n"]
+        assert all(len(story.roles) == len(story.first.split()) for story in result)
+
+    return Call({"n": 3, "seed": 2}, check=check, extra={"n": [0, 10**7], "seed": HUGE})
+
+
+@call(data.story_pairs)
+def _(draw: random.Random) -> Call:
+    told = data.stories(9, seed=1)
+
+    def check(result: Any, given: dict[str, Any]) -> None:
+        asked = given["told"]  # an iterator is at its end by now
+        assert len(result) == len(asked if isinstance(asked, Sequence) else told)
+
+    extra = {"told": [told[:1], [*told, "a story"], []], "seed": HUGE}
+    return Call({"told": told, "seed": 2}, check=check, extra=extra)
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -281,13 +316,19 @@ def _(draw: random.Random) -> Call:
         with mock.patch.object(multi30k, "_file", lambda *_: captions):  # no test may download
             return multi30k.load(**arguments)
 
-    return Call({"split": "val", "progress": False}, run=run)
+    given = {"split": "val", "lowercase": draw.choice((True, False)), "progress": False}
+    return Call(given, run=run)
+
+
+@call(shakespeare.load)
+def _(draw: random.Random) -> Call:
+    return Call({"split": draw.choice(shakespeare.SPLITS)})
 
 
 # --- scores and records --------------------------------------------------------------------------
 
 
-@call(recipes.exact_match)
+@call(metrics.exact_match)
 def _(draw: random.Random) -> Call:
     given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
 
@@ -297,24 +338,32 @@ def _(draw: random.Random) -> Call:
     return Call(given, check=check)
 
 
-@call(recipes.bleu)
+for function in (metrics.bleu, metrics.bleu_lowercased, metrics.bleu_tokenized, metrics.chrf):
+
+    @call(function)
+    def _(draw: random.Random) -> Call:
+        given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
+
+        def check(result: Any, given: dict[str, Any]) -> None:
+            assert 0 <= result.value <= 100.001
+
+        return Call(given, check=check)
+
+
+@call(metrics.paired_bootstrap)
 def _(draw: random.Random) -> Call:
-    given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
+    given = {
+        "score": draw.choice((metrics.bleu, metrics.bleu_tokenized, metrics.chrf)),
+        "translations": ["a b c d", "e"],
+        "others": ["a b c", "f"],
+        "references": ["a b c d", "f"],
+        "samples": draw.choice((1, 7)),
+    }
 
     def check(result: Any, given: dict[str, Any]) -> None:
-        assert 0 <= result.value <= 100.001
+        assert 0 <= result.p_value <= 1
 
-    return Call(given, check=check)
-
-
-@call(recipes.bleu_lowercased)
-def _(draw: random.Random) -> Call:
-    given = {"translations": ["a b c d", "e"], "references": ["a b c d", "f"]}
-
-    def check(result: Any, given: dict[str, Any]) -> None:
-        assert 0 <= result.value <= 100.001
-
-    return Call(given, check=check)
+    return Call(given, check=check, extra={"score": [metrics.exact_match, len, "bleu"]})
 
 
 @call(results.recorded)

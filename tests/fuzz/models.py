@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib import blocks, decoding, models, multihead, recurrent
+from transformer_lib import blocks, decoding, models, multihead, recording, recurrent
 from transformer_lib.cache import AttentionCache, KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
@@ -65,8 +65,9 @@ def _(draw: random.Random) -> Call:
     given = {
         "vocab_size": V, "d_model": D, "n_heads": 3, "n_kv_heads": 1, "n_layers": 2,
         "n_decoder_layers": 1, "d_ff": 7, "dropout": 0.1, "max_len": 11, "positions": "rotary",
-        "pre_norm": True, "final_norm": None, "norm": "rms", "norm_eps": 1e-5,
-        "activation": "swiglu", "tie_embeddings": True, "scale_embeddings": True,
+        "rotary_base": 10_000.0, "bias": False, "qkv_bias": True, "pre_norm": True,
+        "final_norm": None, "norm": "rms", "norm_eps": 1e-5, "activation": "swiglu",
+        "tie_embeddings": True, "scale_embeddings": True,
         "embedding_norm": False, "output_bias": False, "n_token_types": 2, "pad_id": 0,
         "bos_id": 1, "eos_id": 2,
     }  # fmt: skip
@@ -84,13 +85,22 @@ for preset in (ModelConfig.tiny, ModelConfig.base, ModelConfig.big):
         return Call({"vocab_size": V, "n_layers": 1, "dropout": 0.0, "norm": "rms"}, run=preset)
 
 
+@call(ModelConfig.published)
+def _(draw: random.Random) -> Call:
+    return Call({"name": draw.choice(("gpt2", "mistral-7b")), "n_layers": 1, "dropout": 0.0})
+
+
 @call(models.parameter_counts)
 def _(draw: random.Random) -> Call:
+    kinds = {
+        "both": models.Transformer, "encoder": models.EncoderOnly, "decoder": models.DecoderOnly,
+    }  # fmt: skip
+
     def check(result: dict[str, int], given: dict[str, Any]) -> None:
-        model = models.Transformer(given["config"])
+        model = kinds[given["kind"]](given["config"])
         assert sum(result.values()) == sum(p.numel() for p in model.parameters())
 
-    return Call({"config": config(draw)}, check=check)
+    return Call({"config": config(draw), "kind": draw.choice([*kinds])}, check=check)
 
 
 # --- attention with heads ------------------------------------------------------------------------
@@ -102,6 +112,7 @@ def _(draw: random.Random) -> Call:
     relative = RelativePositions(d_head=4)
     given = {
         "d_model": D, "n_heads": 3, "n_kv_heads": draw.choice((None, 1)), "dropout": 0.1,
+        "bias": draw.random() < 0.5, "qkv_bias": draw.choice((None, True, False)),
         "rotary": draw.choice((None, rotary)), "relative": draw.choice((None, relative)),
     }  # fmt: skip
 
@@ -140,6 +151,8 @@ def _(draw: random.Random) -> Call:
         "memory": vectors(S) if crossing else None,
         "mask": draw.choice((None, torch.rand(B, 1, T, s) < 0.5)),
         "bias": draw.choice((None, torch.randn(3, T, s))),
+        "causal": not crossing and draw.random() < 0.5,
+        "positions": None if crossing else draw.choice((None, torch.randint(11, (B, T)))),
         "cache": draw.choice((None, AttentionCache())),
     }
     if layer.relative is not None and draw.random() < 0.1:
@@ -149,10 +162,10 @@ def _(draw: random.Random) -> Call:
     return Call(given, run=layer, check=like("x"), extra=extra)
 
 
-@call(multihead.record_attention)
+@call(recording.record_attention)
 def _(draw: random.Random) -> Call:
     def run(model: Any) -> Any:
-        with multihead.record_attention(model) as maps:
+        with recording.record_attention(model) as maps:
             model(ids(S), ids(T))
         return maps
 
@@ -233,6 +246,7 @@ def _(draw: random.Random) -> Call:
         "memory": vectors(S),
         "mask": draw.choice((None, torch.rand(B, 1, T, T) < 0.5, torch.rand(B, 1, 1, T) < 0.5)),
         "memory_mask": draw.choice((None, torch.rand(B, 1, 1, S) < 0.5)),
+        "positions": draw.choice((None, torch.randint(11, (B, T)))),
         "cache": draw.choice((None, KVCache(1))),
     }
     wrong = [KVCache(2), AttentionCache(), used_cache()]
@@ -276,6 +290,7 @@ def _(draw: random.Random) -> Call:
 
     types = draw.choice((None, torch.randint(2, (B, T))))
     given = {"ids": ids(T), "types": types, "offset": draw.choice((0, 3))}
+    given["positions"] = draw.choice((None, torch.randint(11, (B, T))))
     return Call(given, run=some(Embedding, draw), check=check, extra={"offset": HUGE})
 
 
@@ -333,12 +348,20 @@ for method in ("forward", "encode", "pooled"):
 
 @call(models.DecoderOnly.forward)
 def _(draw: random.Random) -> Call:
-    return Call({"ids": ids(T)}, run=some(models.DecoderOnly, draw), check=logits_for("ids"))
+    given = {
+        "ids": ids(T),
+        "mask": draw.choice((None, torch.rand(B, 1, 1, T) < 0.5)),
+        "positions": draw.choice((None, torch.randint(11, (B, T)))),
+    }
+    return Call(given, run=some(models.DecoderOnly, draw), check=logits_for("ids"))
 
 
 @call(models.DecoderOnly.start)
 def _(draw: random.Random) -> Call:
-    return Call({"source": ids(draw.choice((0, 3)))}, run=some(models.DecoderOnly, draw).start)
+    length = draw.choice((0, 3))
+    lengths = draw.choice((None, torch.randint(length + 1, (B,))))
+    given = {"source": ids(length), "lengths": lengths}
+    return Call(given, run=some(models.DecoderOnly, draw).start)
 
 
 @call(models.DecoderOnly.step)
@@ -418,14 +441,25 @@ def _(draw: random.Random) -> Call:
     return Call(given, run=together.step)
 
 
+def step_call(draw: random.Random, **options: Any) -> Call:
+    """A call of what decodes a token at a time, and so can be stopped and watched."""
+    made = decoding_call(draw, stop=draw.choice(((), [[5, 6], [7]])), **options)
+    made.extra["stop"] = [[[]], [5, 6], [[2**70]], [[5.0]], "end", [[5], "end"]]
+    if draw.random() < 0.25:  # seldom: an error that it raises is its own
+        made.given["on_step"] = draw.choice((None, lambda tokens: None))
+        made.extra["on_step"] = [lambda tokens: tokens, lambda tokens: tokens[:1] > 0, 3]
+        made.calls_others = True
+    return made
+
+
 @call(decoding.greedy)
 def _(draw: random.Random) -> Call:
-    return decoding_call(draw)
+    return step_call(draw)
 
 
 @call(decoding.sample)
 def _(draw: random.Random) -> Call:
-    made = decoding_call(
+    made = step_call(
         draw,
         temperature=draw.choice((1.0, 0.5)),
         top_k=draw.choice((None, 3)),
@@ -450,7 +484,7 @@ def _(draw: random.Random) -> Call:
         assert result.ranks.sort(descending=True).values.equal(result.ranks)
 
     made.check = check
-    made.extra |= {"beam_size": [50, 1000], "length_penalty": [1e300, 10**400, 1e-300]}
+    made.extra |= {"beam_size": [50, 1000], "length_penalty": [10, 11, 1e300, 10**400, 1e-300]}
     return made
 
 

@@ -1,4 +1,4 @@
-"""Calls of what takes tensors: attention, masks, positions, norms, linear maps, dropout, caches."""
+"""Calls of what takes tensors: attention, masks, positions, norms, dropout, caches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from transformer_lib import masks, norms, positions
-from transformer_lib.attention import AdditiveScore, LuongScore, attention, fused_attention
+from transformer_lib.attention import attention, fused_attention, mix
 from transformer_lib.cache import AttentionCache, KVCache
 from transformer_lib.dropout import Dropout, drop
-from transformer_lib.linear import Linear, linear
+from transformer_lib.scores import AdditiveScore, LuongScore
 
 from . import Call, call
 
@@ -71,14 +71,18 @@ def checked_attention(result: Any, given: dict[str, Any]) -> None:
     if any(x.device.type == "meta" for x in tensors) or given["dropout"]:
         assert output.shape[-2:] == (given["query"].size(-2), given["value"].size(-1))
     elif all(x.dtype is torch.bool or x.isfinite().all() for x in tensors):
+        if given.get("causal"):
+            causal = masks.causal_mask(given["query"].size(-2), given["key"].size(-2))
+            given = given | {"mask": causal if given["mask"] is None else given["mask"] & causal}
         same(output, attended(**{name: given[name] for name in names}))
 
 
 for function in (attention, fused_attention):
 
     @call(function)
-    def _(draw: random.Random) -> Call:
+    def _(draw: random.Random, function: Any = function) -> Call:
         b, h, t, s = 2, 3, 5, 7
+        causal = {} if function is attention else {"causal": draw.random() < 0.5}
         return Call(
             {
                 "query": torch.randn(b, h, t, 11),
@@ -88,9 +92,26 @@ for function in (attention, fused_attention):
                 "bias": draw.choice((None, torch.randn(h, t, s))),
                 "scale": draw.choice((None, 0.3)),
                 "dropout": draw.choice((0.0, 0.0, 0.1)),
+                **causal,
             },
             check=checked_attention,
         )
+
+
+@call(mix)
+def _(draw: random.Random) -> Call:
+    b, h, t, s = 2, 3, 5, 7
+    given = {
+        "scores": torch.randn(b, h, t, s),
+        "value": torch.randn(b, h, s, 13),
+        "mask": draw.choice((None, torch.rand(b, 1, t, s) < 0.5)),
+        "dropout": draw.choice((0.0, 0.1)),
+    }
+
+    def check(result: Any, given: dict[str, Any]) -> None:
+        assert result.output.shape[-2:] == (given["scores"].size(-2), given["value"].size(-1))
+
+    return Call(given, check=check)
 
 
 @call(AdditiveScore)
@@ -208,7 +229,11 @@ for added in (positions.SinusoidalPositions, positions.LearnedPositions):
     @call(added.forward)
     def _(draw: random.Random, added: Any = added) -> Call:
         return Call(
-            {"x": torch.randn(2, 5, 6), "offset": draw.choice((0, 3))},
+            {
+                "x": torch.randn(2, 5, 6),
+                "offset": draw.choice((0, 3)),
+                "positions": draw.choice((None, torch.randint(11, (2, 5)))),
+            },
             run=added(d_model=6, max_len=11),
             check=like("x"),
             extra={"offset": HUGE},
@@ -218,11 +243,19 @@ for added in (positions.SinusoidalPositions, positions.LearnedPositions):
 @call(positions.RotaryPositions.forward)
 def _(draw: random.Random) -> Call:
     return Call(
-        {"x": torch.randn(2, 3, 5, 6), "offset": draw.choice((0, 3))},
+        {
+            "x": torch.randn(2, 3, 5, 6),
+            "offset": draw.choice((0, 3)),
+            "positions": draw.choice((None, torch.randint(11, (2, 5)))),
+        },
         run=positions.RotaryPositions(d_head=6, max_len=11),
         check=like("x"),
         extra={"offset": HUGE},
     )
+
+
+def some_positions(draw: random.Random) -> Tensor | None:
+    return draw.choice((None, torch.randint(11, (2, 7))))
 
 
 @call(positions.RelativePositions)
@@ -237,7 +270,8 @@ def _(draw: random.Random) -> Call:
         assert result.shape == (*query.shape[:3], given["s"]) and result.dtype is query.dtype
 
     relative = positions.RelativePositions(d_head=5, max_distance=3)
-    return Call({"query": torch.randn(2, 3, 4, 5), "s": 7}, run=relative.scores, check=check)
+    given = {"query": torch.randn(2, 3, 4, 5), "s": 7, "positions": some_positions(draw)}
+    return Call(given, run=relative.scores, check=check)
 
 
 @call(positions.RelativePositions.mix)
@@ -246,7 +280,8 @@ def _(draw: random.Random) -> Call:
         assert result.shape == (*given["weights"].shape[:3], 5)
 
     relative = positions.RelativePositions(d_head=5, max_distance=3)
-    return Call({"weights": torch.rand(2, 3, 4, 7)}, run=relative.mix, check=check)
+    given = {"weights": torch.rand(2, 3, 4, 7), "positions": some_positions(draw)}
+    return Call(given, run=relative.mix, check=check)
 
 
 @call(positions.RelativePositionBias)
@@ -260,10 +295,11 @@ def _(draw: random.Random) -> Call:
 @call(positions.RelativePositionBias.forward)
 def _(draw: random.Random) -> Call:
     def check(result: Tensor, given: dict[str, Any]) -> None:
-        assert result.shape == (3, given["t"], given["s"])
+        rows = () if given["positions"] is None else (len(given["positions"]),)
+        assert result.shape == (*rows, 3, given["t"], given["s"])
 
     bias = positions.RelativePositionBias(n_heads=3, bidirectional=draw.random() < 0.5)
-    return Call({"t": 5, "s": 7}, run=bias, check=check)
+    return Call({"t": 5, "s": 7, "positions": some_positions(draw)}, run=bias, check=check)
 
 
 @call(positions.RelativePositionBias.bucket)
@@ -281,7 +317,8 @@ def _(draw: random.Random) -> Call:
 def _(draw: random.Random) -> Call:
     def check(result: Tensor, given: dict[str, Any]) -> None:
         t, s = given["t"], given["s"]
-        assert result.shape == (given["n_heads"], t, t if s is None else s)
+        rows = () if given["positions"] is None else (len(given["positions"]),)
+        assert result.shape == (*rows, given["n_heads"], t, t if s is None else s)
         assert result.device.type == "meta" or result.le(0).all()
 
     given = {
@@ -289,11 +326,14 @@ def _(draw: random.Random) -> Call:
         "t": 5,
         "s": draw.choice((None, 7)),
         "device": draw.choice((None, "cpu")),
+        "positions": None,
     }
+    if given["s"] == 7:
+        given["positions"] = some_positions(draw)
     return Call(given, check=check)
 
 
-# --- norms, linear maps, dropout -----------------------------------------------------------------
+# --- norms, dropout -----------------------------------------------------------------
 
 
 @call(norms.layer_norm)
@@ -317,27 +357,6 @@ for norm in (norms.LayerNorm, norms.RMSNorm):
     @call(norm.forward)
     def _(draw: random.Random, norm: Any = norm) -> Call:
         return Call({"x": torch.randn(2, 3, 5)}, run=norm(5), check=like("x"))
-
-
-@call(linear)
-def _(draw: random.Random) -> Call:
-    def check(result: Tensor, given: dict[str, Any]) -> None:
-        x, weight, bias = given["x"], given["weight"], given["bias"]
-        assert result.shape == (*x.shape[:-1], weight.size(0)) and result.dtype is x.dtype
-        if x.device.type == "cpu":
-            expected = x.double() @ weight.double().T
-            same(result, expected if bias is None else expected + bias.double())
-
-    bias = draw.choice((None, torch.randn(7)))
-    return Call({"x": torch.randn(2, 3, 5), "weight": torch.randn(7, 5), "bias": bias}, check=check)
-
-
-@call(Linear.forward)
-def _(draw: random.Random) -> Call:
-    def check(result: Tensor, given: dict[str, Any]) -> None:
-        assert result.shape == (*given["x"].shape[:-1], 7)
-
-    return Call({"x": torch.randn(2, 3, 5)}, run=Linear(5, 7), check=check)
 
 
 def dropped(result: Tensor, given: dict[str, Any]) -> None:
@@ -374,6 +393,11 @@ def filled(length: int = 3) -> AttentionCache:
     return cache
 
 
+@call(AttentionCache)
+def _(draw: random.Random) -> Call:
+    return Call({"grows": draw.random() < 0.5})
+
+
 @call(AttentionCache.append)
 def _(draw: random.Random) -> Call:
     cache = filled(before := draw.choice((0, 3)))
@@ -401,6 +425,16 @@ def _(draw: random.Random) -> Call:
 @call(KVCache)
 def _(draw: random.Random) -> Call:
     return Call({"n_layers": 2})
+
+
+@call(KVCache.append_positions)
+def _(draw: random.Random) -> Call:
+    cache = KVCache(1)
+
+    def check(result: Tensor, given: dict[str, Any]) -> None:
+        assert result.shape == given["positions"].shape
+
+    return Call({"positions": torch.randint(11, (2, 5))}, run=cache.append_positions, check=check)
 
 
 @call(KVCache.reorder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from functools import cache, partial
 from pathlib import Path
@@ -65,6 +66,19 @@ def _(draw: random.Random) -> Call:
         "pad_id": 0,
     }
     return Call(given, check=check, extra={"pad_id": HUGE})
+
+
+@call(training.r_drop)
+def _(draw: random.Random) -> Call:
+    given = {
+        "logits": torch.randn(2, 3, V),
+        "others": torch.randn(2, 3, V),
+        "labels": torch.tensor([[4, 5, 0], [6, 0, 0]]),
+        "alpha": draw.choice((0.0, 5)),
+        "label_smoothing": draw.choice((0.0, 0.1)),
+        "pad_id": 0,
+    }
+    return Call(given, extra={"pad_id": HUGE})
 
 
 @call(training.inverse_sqrt_schedule)
@@ -214,6 +228,8 @@ def peers() -> dict[str, Any]:
         BertForMaskedLM,
         GPT2Config,
         GPT2LMHeadModel,
+        LlamaConfig,
+        LlamaForCausalLM,
         MarianConfig,
         MarianMTModel,
     )
@@ -222,14 +238,18 @@ def peers() -> dict[str, Any]:
     bert = BertForMaskedLM(BertConfig(**sizes, num_attention_heads=3))
     sizes = {"vocab_size": 11, "n_embd": 12, "n_head": 3, "n_layer": 1, "n_positions": 7}
     gpt2 = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=10, eos_token_id=10))
+    sizes = {"vocab_size": 11, "hidden_size": 12, "num_hidden_layers": 1, "intermediate_size": 20}
+    llama = LlamaForCausalLM(LlamaConfig(**sizes, num_attention_heads=3))
     sizes = {"vocab_size": 11, "d_model": 12, "encoder_layers": 1, "decoder_layers": 1}
     sizes |= {"encoder_attention_heads": 3, "decoder_attention_heads": 3}
     ids = {"pad_token_id": 10, "decoder_start_token_id": 10, "eos_token_id": 0}
     marian = MarianMTModel(MarianConfig(**sizes, **ids, max_position_embeddings=9))
-    return {"from_bert": bert, "from_gpt2": gpt2, "from_marian": marian}
+    return {"from_bert": bert, "from_gpt2": gpt2, "from_llama": llama, "from_marian": marian}
 
 
-for function in (pretrained.from_bert, pretrained.from_gpt2, pretrained.from_marian):
+for function in (
+    pretrained.from_bert, pretrained.from_gpt2, pretrained.from_llama, pretrained.from_marian
+):  # fmt: skip
 
     @call(function)
     def _(draw: random.Random, function: Any = function) -> Call:
@@ -254,6 +274,13 @@ def _(draw: random.Random) -> Call:
     (broken / "config.json").write_text("{")
     wrong = [folder(), Path("nowhere"), "", broken]
     return Call({"folder": here}, errors=MISSING, extra={"folder": wrong})
+
+
+for function in (pretrained.from_recorded, pretrained.shipped):
+
+    @call(function)
+    def _(draw: random.Random) -> Call:
+        return Call({"name": "shakespeare"}, extra={"name": ["", ".", "..", "\0", "gpt2"]})
 
 
 # --- runs and texts ------------------------------------------------------------------------------
@@ -287,10 +314,16 @@ for function in (texts.translate, texts.candidates):
         return text_call(Transformer, draw, sentences=["abc", "", "gh xy"])
 
 
+def shows(number: int, new: str, is_end: bool) -> None:
+    """What a text that grows is shown to."""
+
+
 @call(texts.complete)
 def _(draw: random.Random) -> Call:
     made = text_call(DecoderOnly, draw, prompts=["abc", "", "gh xy"], max_tokens=3)
-    made.extra |= {"max_tokens": HUGE, "prompts": [["a" * 40]]}
+    if "on_step" in inspect.signature(made.given["decode"]).parameters:
+        made.given |= {"stop": draw.choice(([], ["a"])), "on_text": draw.choice((None, shows))}
+    made.extra |= {"max_tokens": HUGE, "prompts": [["a" * 40]], "stop": [[""], "ab", ["a", 3]]}
     return made
 
 
@@ -320,6 +353,14 @@ def _(draw: random.Random) -> Call:
 @cache
 def loaded() -> runs.Run:
     return runs.Run.load(run_folder(), "last", "cpu")
+
+
+@call(runs.Run.unseen)
+def _(draw: random.Random) -> Call:
+    def check(result: list[str], given: dict[str, Any]) -> None:
+        assert len(set(result)) == len(result) and not set(result) & set("abcdefghijklmnopqrst")
+
+    return Call({"texts": ["abc", "d?"]}, run=loaded().unseen, check=check)
 
 
 @call(runs.Run.answer)

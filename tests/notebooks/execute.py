@@ -11,7 +11,7 @@ stays as it was, and the command ends with 1. What is written is normalized, so 
 computed the same thing store the same bytes:
 
 - metadata: kernel, language and widget state, nothing about this machine or this run;
-  cells keep ``tags`` and ``mystnb``; the format version is fixed;
+  cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
 - widgets: only the models that an output shows, and what they refer to, under names made of the
   class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
 - outputs: neighboring prints are one output;
@@ -45,7 +45,7 @@ CHAPTERS = ROOT / "chapters"
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
-CELL_METADATA = ("tags", "mystnb")
+CELL_METADATA = ("tags", "mystnb", "mine")
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL_REFERENCE = "IPY_MODEL_"
@@ -76,7 +76,7 @@ def slug(source: str) -> str:
     """A cell id made of the first line that says something."""
     for line in source.splitlines():
         words = re.findall(r"[a-z0-9]+", line.lower())
-        if words and not line.startswith((":", "```", "---")):
+        if words and not line.startswith(("```", "---")):
             return "-".join(words)[:40].rstrip("-")
     words = re.findall(r"[a-z0-9]+", source.lower())
     return "-".join(words)[:40].rstrip("-") or "cell"
@@ -93,6 +93,8 @@ def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.metadata = nbformat.from_dict(
             {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
         )
+        if "answer" in cell.metadata.get("tags", []):  # JupyterLab folds it: it tells too early
+            cell.metadata["jupyter"] = nbformat.from_dict({"source_hidden": True})
         if not cell.get("id") or is_random_id(cell["id"]):
             name = base = slug(cell.source)
             number = 2

@@ -18,8 +18,11 @@ from pathlib import Path
 
 import nbformat
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "_ext"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from execute import CHOSEN_ID, STATE, VIEW, is_random_id, normalize, notebooks
+
+from cells import KINDS, blocks, figure_name, tags
 
 # A folder of somebody's machine, on any system.
 ABSOLUTE_PATH = re.compile(
@@ -43,7 +46,14 @@ TAGS = {
     "hide-cell": "folded on the page",
     "hide-input": "folded on the page",
     "hide-output": "folded on the page",
-}
+} | KINDS
+# The install cell; its address is `make repository`'s to write.
+INSTALL = """\
+# Colab only: fetch this book's library and what it needs. Anywhere else this cell does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    %pip install -q "transformer-lib @ git+ADDRESS@main\""""
 MOST_IGNORED = 0.2  # of the code cells: a chapter that compares nothing tests nothing
 
 
@@ -53,10 +63,6 @@ def code_cells(nb):
 
 def markdown_cells(nb):
     return [cell for cell in nb.cells if cell.cell_type == "markdown"]
-
-
-def tags(cell) -> list[str]:
-    return cell.metadata.get("tags", [])
 
 
 def output_text(output) -> str:
@@ -148,16 +154,14 @@ def nothing_of_this_machine(nb):
 
 
 def images_speak(nb):
-    """Alt text for those who do not see it; caption and name, so that it gets a number."""
+    """Alt text for those who do not see it; name and caption, so that it gets a number."""
     for cell in markdown_cells(nb):
         for alt in re.findall(r"!\[(.*?)\]\(", cell.source):
             if not alt.strip():
                 yield cell.id, "image without alt text"
-        for block in re.findall(r"^(?::{3,}|`{3,})\{(?:figure|image)\}.*?(?=^:{3,}|^`{3,})",
-                                cell.source, re.M | re.S):  # fmt: skip
-            if not re.search(r"^:alt: *\S", block, re.M):
-                yield cell.id, "figure directive without :alt:"
-    for cell in code_cells(nb):
+    for cell, follows in zip(nb.cells, [*nb.cells[1:], None], strict=True):
+        if cell.cell_type != "code":
+            continue
         kinds = {mime for output in cell.outputs for mime in output.get("data", {})}
         if "image/svg+xml" in kinds:
             yield cell.id, "SVG output: nbval compares it and no two are equal; store PNG"
@@ -166,10 +170,10 @@ def images_speak(nb):
         mystnb = cell.metadata.get("mystnb", {})
         if not str(mystnb.get("image", {}).get("alt") or "").strip():
             yield cell.id, "image output without alt text (metadata.mystnb.image.alt)"
-        # A live figure's caption follows as Markdown; its picture is for where no scripts run.
-        for key in () if "live-figure" in tags(cell) else ("caption", "name"):
-            if not str(mystnb.get("figure", {}).get(key) or "").strip():
-                yield cell.id, f"image output without a {key} (metadata.mystnb.figure.{key})"
+        if not figure_name(cell):
+            yield cell.id, "image output without a name (metadata.mystnb.figure.name)"
+        if follows is None or "caption" not in tags(follows) or not follows.source.strip():
+            yield cell.id, "image output without a caption, a cell tagged caption, right behind it"
 
 
 def plots_end_with_show(nb):
@@ -188,13 +192,20 @@ def tags_are_known(nb):
 
 
 def ignored_outputs_are_guarded(nb):
+    """An assert stands in the cell, or in one that is not on the page and directly follows."""
+    cells = [cell for cell in nb.cells if "caption" not in tags(cell)]
     ignored = [cell for cell in code_cells(nb) if IGNORE in tags(cell)]
-    for cell in ignored:
-        if not any(isinstance(node, ast.Assert) for node in ast.walk(parse(cell.source))):
-            yield cell.id, f"{IGNORE} without an assert in the cell"
+    for cell, follows in zip(cells, [*cells[1:], None], strict=True):
+        guards = [cell] + [follows] * (follows is not None and "remove-cell" in tags(follows))
+        if IGNORE in tags(cell) and not any(map(asserts, guards)):
+            yield cell.id, f"{IGNORE} without an assert in the cell or the one that follows"
     most = int(MOST_IGNORED * len(list(code_cells(nb))))
     if len(ignored) > most:
         yield None, f"{len(ignored)} cells tagged {IGNORE}, at most {most}"
+
+
+def asserts(cell) -> bool:
+    return any(isinstance(node, ast.Assert) for node in ast.walk(parse(cell.source)))
 
 
 def install_cell_comes_first(nb):
@@ -204,6 +215,8 @@ def install_cell_comes_first(nb):
     for cell in found:
         if set(tags(cell)) != {"remove-cell", SKIP}:
             yield cell.id, f"the install cell is tagged remove-cell and {SKIP}, nothing else"
+        if re.sub(r"git\+[^@\s]+@", "git+ADDRESS@", cell.source) != INSTALL:
+            yield cell.id, "the install cell is the same text in every chapter: gate.INSTALL"
         if cell.outputs:
             yield cell.id, "the install cell does nothing here, yet has an output"
     for cell in code_cells(nb):
@@ -211,10 +224,15 @@ def install_cell_comes_first(nb):
             yield cell.id, f"{SKIP} on a cell that is not the install cell"
 
 
+def is_program(nb) -> bool:
+    """Whether the notebook is one program to read: it asks nothing."""
+    return any("program" in tags(cell) for cell in code_cells(nb))
+
+
 def live_figures_have_state(nb):
     """No saved state, no live figure on the page."""
     state = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
-    for position, cell in enumerate(nb.cells):
+    for cell in nb.cells:
         shown = [
             o.data[VIEW]["model_id"] for o in cell.get("outputs", []) if VIEW in o.get("data", {})
         ]
@@ -223,45 +241,26 @@ def live_figures_have_state(nb):
                 yield cell.id, f"live figure {model_id} without saved state: execute the notebook"
         if bool(shown) != ("live-figure" in tags(cell)):
             yield cell.id, "the tag live-figure and a stored live figure go together"
-        follows = nb.cells[position + 1 : position + 2]
-        if shown and not (follows and follows[0].cell_type == "markdown"):
-            yield cell.id, "a live figure is followed by its caption, a Markdown cell"
-    if not any("live-figure" in tags(cell) for cell in code_cells(nb)):
+    if not is_program(nb) and not any("live-figure" in tags(cell) for cell in code_cells(nb)):
         yield None, "no live figure"
 
 
-def exercises_have_solutions(nb):
-    text = "\n\n".join(cell.source for cell in markdown_cells(nb))
-    exercises = directive_labels(text, "exercise")
-    solutions = directive_arguments(text, "solution")
-    if len(exercises) < 3:
+def blocks_are_whole(nb):
+    """What the page and the student's edition are made of: each tag fits its text and its place."""
+    try:
+        found = blocks("00_here", nb.cells)
+    except ValueError as error:
+        yield None, str(error).removeprefix("00_here, ")
+        return
+    exercises = [block.label for block in found if block.kind == "exercise"]
+    solved = {block.label for block in found if block.kind == "solution"}
+    if len(exercises) < 3 and not is_program(nb):
         yield None, f"{len(exercises)} exercises, at least three expected"
-    for label in exercises:
-        if not label.startswith("ex-"):
-            yield None, f"exercise label {label!r} must be ex-<chapter>-<name>"
-        elif label not in solutions:
-            yield None, f"exercise {label} has no solution"
-    for label in solutions:
-        if label not in exercises:
-            yield None, f"solution to {label!r}, which is no exercise here"
-    for kind in ("exercise", "solution"):
-        opened, closed = (len(re.findall(rf"\{{{kind}-{end}\}}", text)) for end in ("start", "end"))
-        if opened != closed:
-            yield None, f"{opened} {kind}-start, {closed} {kind}-end"
-
-
-def directive_labels(text: str, name: str) -> list[str]:
-    """The :label: of each directive, empty where there is none."""
-    blocks = re.findall(
-        rf"^(?::{{3,}}|`{{3,}})\{{{name}(?:-start)?\}}.*\n((?::\w.*\n?)*)", text, re.M
-    )
-    found = (re.search(r"^:label: *(\S+)", options, re.M) for options in blocks)
-    return [label.group(1) if label else "" for label in found]
-
-
-def directive_arguments(text: str, name: str) -> list[str]:
-    """The first word after each directive's name."""
-    return re.findall(rf"^(?::{{3,}}|`{{3,}})\{{{name}(?:-start)?\}}[ \t]*(\S*)", text, re.M)
+    for block in found:
+        if block.kind == "exercise" and block.label.replace("ex-", "sol-", 1) not in solved:
+            yield block.cells[0].id, "an exercise without a solution"
+        if block.kind == "mine-before" and "hide-input" not in tags(block.cells[0]):
+            yield block.cells[0].id, "a cell tagged mine-before is folded, by the tag hide-input"
 
 
 def ids_are_stable(nb):
@@ -316,7 +315,7 @@ RULES = (
     ignored_outputs_are_guarded,
     install_cell_comes_first,
     live_figures_have_state,
-    exercises_have_solutions,
+    blocks_are_whole,
     ids_are_stable,
     metadata_is_clean,
     first_line_is_the_title,

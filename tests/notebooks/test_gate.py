@@ -7,7 +7,7 @@ import copy
 import nbformat
 import pytest
 from execute import STATE, VIEW, is_random_id, normalize, notebooks, slug, stale_modules
-from gate import RULES, TAGS, findings, install_cells
+from gate import INSTALL, RULES, TAGS, findings, install_cells
 
 CHAPTERS = notebooks()
 
@@ -39,22 +39,6 @@ def test_stored_figures_run_the_library_s_code(path):
 
 # --- a small chapter in which all is well ---------------------------------------------------------
 
-EXERCISE = """\
-```{{exercise}} Guess
-:label: ex-00-{name}
-
-How much?
-```"""
-
-SOLUTION = """\
-````{{solution-start}} ex-00-{name}
-:class: dropdown
-````"""
-
-SOLUTION_END = """\
-````{solution-end}
-````"""
-
 
 def output(kind, **fields):
     return nbformat.v4.new_output(kind, **fields)
@@ -62,18 +46,22 @@ def output(kind, **fields):
 
 @pytest.fixture
 def nb():
-    """A chapter of nine cells that breaks no rule."""
+    """A short chapter that breaks no rule."""
     code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
-    live = output("execute_result", data={VIEW: {"model_id": "Toy-1"}, "text/plain": "Toy()"})
     image = output("display_data", data={"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"})
-    speaking = {"image": {"alt": "It falls."}, "figure": {"caption": "Look.", "name": "fig-00-a"}}
+    live = {"image/png": "iVBORw0KGgo=", VIEW: {"model_id": "Toy-1"}, "text/plain": "Toy()"}
+    live = output("execute_result", data=live)
+    speaking = {"image": {"alt": "It falls."}, "figure": {"name": "fig-00-a"}}
+    touched = {"image": {"alt": "It moves."}, "figure": {"name": "fig-00-b"}}
+    tagged = lambda *names: {"tags": list(names)}  # noqa: E731
     cells = [
         text("# A title\n\n![A curve that falls](curve.png)", id="a-title"),
         code(
-            "import sys\nif 'google.colab' in sys.modules:\n    %pip install something",
+            INSTALL.replace("ADDRESS", "https://repository.invalid/o/n"),
             id="install-on-colab",
-            metadata={"tags": ["remove-cell", "nbval-skip"]},
+            metadata=tagged("remove-cell", "nbval-skip"),
         ),
+        text("Two.\n\n---\n\nTwo it is.", id="recall", metadata=tagged("recall")),
         code("print(1)", id="print-one", outputs=[output("stream", text="1\n")]),
         code(
             "import matplotlib\nplt.show()",
@@ -81,20 +69,33 @@ def nb():
             metadata={"mystnb": speaking},
             outputs=[image],
         ),
-        code("Toy()", id="toy", metadata={"tags": ["live-figure"]}, outputs=[live]),
-        text("Touch it.", id="toy-caption"),
+        text("Look.", id="plot-caption", metadata=tagged("caption")),
+        code(
+            "Toy()",
+            id="toy",
+            metadata={"mystnb": touched, "tags": ["live-figure"]},
+            outputs=[live],
+        ),
+        text("Touch it.", id="toy-caption", metadata=tagged("caption")),
+        text("#### Seen\n\nIt moved.", id="seen", metadata=tagged("fold")),
+        text("It did.", id="seen-more", metadata=tagged("fold")),
+        text("**Before you read on.** Why?", id="why", metadata=tagged("predict")),
+        text("Because.", id="because", metadata=tagged("answer")),
+        code("one = 1", id="before", metadata=tagged("mine-before", "hide-input")),
         code(
             "loss = 1\nassert loss < 2\nprint(loss)",
             id="train",
-            metadata={"tags": ["nbval-ignore-output"]},
+            metadata=tagged("nbval-ignore-output"),
             outputs=[output("stream", text="0.5\n")],
         ),
-        text("\n\n".join(EXERCISE.format(name=name) for name in "abc"), id="exercises"),
-        text(
-            "\n\n".join(SOLUTION.format(name=name) + "\nOne.\n\n" + SOLUTION_END for name in "abc"),
-            id="solutions",
-        ),
+        code("", id="guard", metadata=tagged("remove-cell")),
     ]
+    cells[-1].source = "assert one == 1"
+    for name in "abc":
+        cells += [
+            text("### Predict: how much?\n\nSay.", id=f"ex-{name}", metadata=tagged("exercise")),
+            text("One.", id=f"sol-{name}", metadata=tagged("solution")),
+        ]
     nb = nbformat.v4.new_notebook(cells=cells)
     for count, cell in enumerate((cell for cell in cells if cell.cell_type == "code"), start=1):
         cell.execution_count = count
@@ -156,7 +157,7 @@ def mystnb(section, key):
 ERROR = output("error", ename="ValueError", evalue="no", traceback=["no"])
 TAMPERED = [
     # rule, what was done, how, a word of the complaint
-    ("counts_are_sequential", "stripped", put("train", execution_count=None), "None, expected 5"),
+    ("counts_are_sequential", "stripped", put("train", execution_count=None), "None, expected 6"),
     ("counts_are_sequential", "run out of order", put("plot", execution_count=7), "expected 3"),
     ("counts_are_sequential", "cell added, not run", drop("print-one"), "3, expected 2"),
     ("outputs_are_there", "output cleared", put("print-one", outputs=[]), "outputs are gone"),
@@ -177,17 +178,21 @@ TAMPERED = [
      put("print-one", outputs=[stream("<f at 0x7f00deadbeef>")]), "object address"),
     ("images_speak", "no alt in Markdown", replace("a-title", "[A curve that falls]", "[]"), "alt"),
     ("images_speak", "no alt", mystnb("image", "alt"), "without alt"),
-    ("images_speak", "no caption", mystnb("figure", "caption"), "without a caption"),
+    ("images_speak", "no caption", drop("plot-caption"), "without a caption"),
+    ("images_speak", "no caption to touch", drop("toy-caption"), "without a caption"),
+    ("images_speak", "an empty caption", put("plot-caption", source=" "), "without a caption"),
     ("images_speak", "no name", mystnb("figure", "name"), "without a name"),
-    ("images_speak", "figure directive", replace(
-        "toy-caption", "Touch", "```{figure} a.png\nHm.\n```\nTouch"), "without :alt:"),
     ("images_speak", "svg", put("plot", outputs=[
         output("display_data", data={"image/svg+xml": "<svg/>"})]), "SVG"),
     ("plots_end_with_show", "a value shown", put("print-one", outputs=[output(
         "execute_result", execution_count=2, data={"text/plain": "Text(0.5, 1, 'x')"})]), "plt.sh"),
     ("tags_are_known", "underscores", tag("train", "nbval_ignore_output"), "unknown tag"),
     ("ignored_outputs_are_guarded", "no assert",
-     replace("train", "assert loss < 2", "# assert loss < 2"), "without an assert"),
+     lambda nb: [replace("train", "assert", "# assert")(nb), drop("guard")(nb)],
+     "without an assert"),
+    ("ignored_outputs_are_guarded", "an assert on the page", lambda nb: [
+        replace("train", "assert loss < 2", "")(nb), replace("guard", "one", "loss")(nb),
+        tag("guard")(nb)], "without an assert"),
     ("ignored_outputs_are_guarded", "too many", lambda nb: [
         nb.cells.append(copy.deepcopy(cell(nb, "train"))) for _ in range(9)], "at most"),
     ("install_cell_comes_first", "missing", drop("install-on-colab"), "found 0"),
@@ -196,23 +201,30 @@ TAMPERED = [
     ("install_cell_comes_first", "visible", tag("install-on-colab", "nbval-skip"), "remove-cell"),
     ("install_cell_comes_first", "prints",
      put("install-on-colab", outputs=[stream("hello")]), "has an output"),
+    ("install_cell_comes_first", "another text",
+     replace("install-on-colab", "-q", "-q --no-deps"), "the same text"),
     ("install_cell_comes_first", "skipped", tag("print-one", "nbval-skip"), "not the install cell"),
     ("live_figures_have_state", "no state", lambda nb: nb.metadata.pop("widgets"), "without saved"),
     ("live_figures_have_state", "another id",
      lambda nb: cell(nb, "toy").outputs[0].data[VIEW].update(model_id="x"), "without saved"),
     ("live_figures_have_state", "no tag", tag("toy"), "go together"),
-    ("live_figures_have_state", "no caption", drop("toy-caption"), "followed by its caption"),
     ("live_figures_have_state", "none", drop("toy"), "no live figure"),
-    ("exercises_have_solutions", "two",
-     replace("exercises", "{exercise}", "{note}"), "at least three"),
-    ("exercises_have_solutions", "no label",
-     replace("exercises", ":label: ex-00-a\n", ""), "label ''"),
-    ("exercises_have_solutions", "unsolved",
-     replace("solutions", "ex-00-b", "ex-00-a"), "ex-00-b has no solution"),
-    ("exercises_have_solutions", "misspelled",
-     replace("solutions", "ex-00-b", "ex-00-x"), "no exercise"),
-    ("exercises_have_solutions", "left open",
-     replace("solutions", "{solution-end}", "{note}"), "3 solution-start, 2 solution-end"),
+    ("blocks_are_whole", "two", lambda nb: [drop("ex-c")(nb), drop("sol-c")(nb)], "at least three"),
+    ("blocks_are_whole", "no kind", replace("ex-b", "Predict: ", ""), "begins with '### Predict"),
+    ("blocks_are_whole", "another id", put("ex-b", id="exercise-b"), "its id with 'ex-'"),
+    ("blocks_are_whole", "unsolved", drop("sol-b"), "without a solution"),
+    ("blocks_are_whole", "solved twice",
+     lambda nb: nb.cells.extend(copy.deepcopy([cell(nb, "a-title"), cell(nb, "sol-a")])),
+     "exercise of its own"),
+    ("blocks_are_whole", "solved first",
+     lambda nb: nb.cells.insert(1, nb.cells.pop()), "exercise of its own"),
+    ("blocks_are_whole", "an answer elsewhere", tag("a-title", "answer"), "right behind a cell"),
+    ("blocks_are_whole", "an answer in code", tag("print-one", "answer"), "only text"),
+    ("blocks_are_whole", "a caption elsewhere", tag("seen", "caption"), "right behind the cell"),
+    ("blocks_are_whole", "a fold without a title", drop("seen"), "begins with '#### Title'"),
+    ("blocks_are_whole", "a note without a title", tag("because", "note"), "a note begins with"),
+    ("blocks_are_whole", "a recall without answers", replace("recall", "---", "-"), "line '---'"),
+    ("blocks_are_whole", "in the way", tag("before", "mine-before"), "hide-input"),
     ("ids_are_stable", "random", put("train", id="3f9a01bc"), "random"),
     ("ids_are_stable", "a UUID", put("train", id="7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10"), "random"),
     ("ids_are_stable", "Colab's", put("train", id="xK3_bv9-QqTa"), "random"),
@@ -304,7 +316,7 @@ def test_random_ids_are_told_from_chosen_ones(name, random):
     "source, expected",
     [
         ("## Why divide by √d_k?\n\nBecause", "why-divide-by-d-k"),
-        (":::{note}\nMind the gap", "mind-the-gap"),
+        ("---\nMind the gap", "mind-the-gap"),
         ("scores = query @ keys.T   # (1, 3)", "scores-query-keys-t-1-3"),
         ("…", "cell"),
     ],

@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
 import published as publication
 
+from browsers import need_browser
+
 
 @pytest.fixture(scope="session")
 def book() -> Path:
@@ -44,13 +46,7 @@ def bases(book) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def browser(book):
-    executable = pages.find_browser()
-    if executable is None:
-        reason = "no browser: CHROME_PATH, chromium, chromium-browser, google-chrome"
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{reason}; with CI=true one is required")
-        pytest.skip(reason)
-    with pages.browsing(executable) as browser:
+    with pages.browsing(need_browser()) as browser:
         yield browser
 
 

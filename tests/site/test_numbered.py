@@ -48,6 +48,7 @@ def test_an_equation_has_the_number_of_its_tag(book, page):
 
 
 @pytest.mark.browser
+@pytest.mark.fonts
 @every_chapter
 def test_the_number_stands_beside_the_equation(visit, page):
     """However far an equation that is too wide is scrolled, no part of it lies under its number."""

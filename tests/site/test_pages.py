@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from io import BytesIO
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 from pages import BOOK, Watch, pages, parsed, serving
+from PIL import Image
 
 PAGES = pages() or ["index.html"]
 OUTSIDE = ("http:", "https:", "mailto:", "tel:")
@@ -162,3 +164,54 @@ def test_panels_beside_each_other_scroll_on_a_phone(visit):
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(300)
     assert panels.evaluate("box => box.scrollLeft") > 0
+
+
+# How many blocks of code scroll; and for each row that a line of code goes on in, how many letters
+# to the right of the line's begin it stands.
+ROWS = """() => {
+    const code = [...document.querySelectorAll("article div.highlight:not(.cell_output *) pre")];
+    const seen = code.filter((block) => block.checkVisibility());
+    const hangs = (line) => {
+        const text = document.createRange();
+        text.selectNodeContents(line);
+        const [first, ...rows] = [...text.getClientRects()].filter((row) => row.width > 1);
+        const letter = parseFloat(getComputedStyle(line).fontSize) * 0.6;
+        const indent = line.textContent.search(/\\S/) * letter;
+        const begin = line.getBoundingClientRect().left + indent;
+        return rows.filter((row) => row.top > first.bottom - 2)
+            .map((row) => Math.round((row.left - begin) / letter));
+    };
+    return {
+        scrolling: seen.filter((block) => block.scrollWidth > block.clientWidth).length,
+        hangs: seen.flatMap((block) => [...block.querySelectorAll(".line")].flatMap(hangs)),
+    };
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("stem", ["06_many_heads", "13_training", "one_page"])
+def test_long_lines_of_code_go_on_below_on_a_phone(visit, stem):
+    phone = {"width": 390, "height": 844}
+    page, _ = visit(f"chapters/{stem}.html", figures=".nothing", viewport=phone)
+    found = page.evaluate(ROWS)
+    assert found["scrolling"] == 0
+    assert found["hangs"] and min(found["hangs"]) >= 3  # four letters, as wide as the font has them
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_picture_s_paper_is_the_page_s(visit, theme):
+    """A figure drawn on light paper is no bright box in a dark page."""
+    page, _ = visit("chapters/03_bottleneck.html", color_scheme=theme)
+    picture = page.locator(".cell_output img").first
+    picture.scroll_into_view_if_needed()
+    page.wait_for_function("(image) => image.complete", arg=picture.element_handle())
+    box = picture.bounding_box()
+    clip = {"x": box["x"], "y": box["y"], "width": 3, "height": 3}
+    corner = Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB").getpixel((1, 1))
+    paper = page.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+    )
+    assert max(abs(a - b) for a, b in zip(corner, paper, strict=True)) <= 6
+    colors = Image.open(BytesIO(picture.screenshot())).convert("L").getextrema()
+    assert colors[0] < 60 and colors[1] > 190  # it is to be seen

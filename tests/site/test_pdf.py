@@ -14,9 +14,11 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 import pytest
 from bs4 import BeautifulSoup
-from pages import ROOT, find_browser, parsed
+from pages import ROOT, parsed
 from pypdf import PdfReader
 from test_pages import raw_tex
+
+from browsers import find_browser
 
 PDF = ROOT / "_build/pdf/attention-built-by-hand.pdf"
 SOURCE = ROOT / "_build/pdf/pages/book.html"
@@ -253,7 +255,7 @@ def test_missing_fonts_are_named(tmp_path, monkeypatch):
 def test_every_picture_is_there(print_, source):
     """As many as the notebooks store, and those that other pages show of theirs."""
     stored = 0
-    for chapter in CHAPTERS:
+    for chapter in [*CHAPTERS, "project"]:
         notebook = json.loads((ROOT / f"chapters/{chapter}.ipynb").read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             if "remove-cell" not in cell["metadata"].get("tags", []):

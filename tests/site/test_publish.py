@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import BOOK, ROOT, Watch, pages, parsed
+from pages import BOOK, MOVED, ROOT, Watch, pages, parsed
 from PIL import Image
 from published import ADDRESS, REPOSITORY, extension, publishing
 
@@ -154,6 +154,7 @@ def test_with_an_address_every_page_knows_its_own(published):
     assert ADDRESS in urls
     listed = {"index.html" if url == ADDRESS else url.removeprefix(ADDRESS) for url in urls}
     built = {path.relative_to(published).as_posix() for path in published.rglob("*.html")}
+    built -= set(MOVED)
     assert listed == {page for page in built if not page.startswith("_")} - TOOLS
     assert {page for page in PAGES if not page.startswith("_")} == listed
     for url in urls:
@@ -165,6 +166,24 @@ def test_with_an_address_every_page_knows_its_own(published):
         assert (published / meta(soup, "og:image").removeprefix(ADDRESS)).is_file()
     robots = (published / "robots.txt").read_text(encoding="utf-8")
     assert f"Sitemap: {ADDRESS}sitemap.xml\n" in robots
+
+
+def test_an_old_address_tells_search_engines_the_new_one(published):
+    for old, new in MOVED.items():
+        soup = BeautifulSoup((published / old).read_text(encoding="utf-8"), "html.parser")
+        assert [link["href"] for link in soup.select("link[rel=canonical]")] == [
+            f"{ADDRESS}chapters/{new}"
+        ]
+        assert meta(soup, "robots") == "noindex"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("old", MOVED)
+def test_an_old_address_leads_to_the_same_place_of_the_new_page(visit, old):
+    number = int(old[9:11])
+    page, _ = visit(f"{old}?figure=1#ex-{number}-first")
+    page.wait_for_url(f"**/{MOVED[old]}?figure=1#ex-{number + 1}-first")
+    assert page.locator("article h1").first.inner_text().startswith(f"{number + 1}")
 
 
 def test_tools_stay_out_of_search_engines(published):
@@ -290,3 +309,14 @@ def test_the_workflow_publishes_what_make_builds():
     )
     assert set(jobs["publish"]["needs"]) == {"tests", "build"}
     assert jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
+
+
+def test_the_workflow_pushes_the_student_s_edition_to_its_branch():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text(encoding="utf-8"))
+    job = workflow["jobs"]["student"]
+    assert set(job["needs"]) == {"tests", "build"}
+    assert job["permissions"] == {"contents": "write"}
+    *_, make, push = job["steps"]
+    assert make["run"] == "make student"
+    assert push["working-directory"] == "_build/html/student"
+    assert push["run"].rstrip().endswith("HEAD:refs/heads/student")

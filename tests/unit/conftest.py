@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 from figure_page import browser, show  # noqa: F401 (fixtures)
+from hypothesis import settings
+
+# An example may take as long as it takes: the machine may be busy.
+settings.register_profile("without a clock", deadline=None)
+settings.load_profile("without a clock")
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
+from traitlets import Bool
+
 from transformer_lib.figures import widgets
-from transformer_lib.figures.widgets.base import LiveFigure
+from transformer_lib.figures.widgets.architecture_explorer import MODELS
+from transformer_lib.figures.widgets.base import LiveFigure, Number, OneOf
 
 RUN = [
     [step, 1.5 + 5 * 2.718 ** (-step / 3000), 0.002 * min(step / 1000, (1000 / step) ** 0.5)]
@@ -35,8 +39,8 @@ EXAMPLES = {
         ],
     ),
     "ArchitectureExplorer": Example(
-        "ArchitectureExplorer(kind='both', d_model=512, n_heads=8, d_ff=2048, n_layers=6, "
-        "vocab_size=37000, pre_norm=True)",
+        "ArchitectureExplorer(model='own', kind='both', d_model=512, n_heads=8, d_ff=2048, "
+        "n_layers=6, vocab_size=37000, pre_norm=True)",
         [
             {"part": "decoder-forward"},
             {"kind": "encoder", "pre_norm": False},
@@ -44,6 +48,19 @@ EXAMPLES = {
             {"kind": "encoder", "pre_norm": True, "d_model": 1024, "part": "encoder-layer"},
             {"kind": "both", "d_model": 2048, "n_layers": 24, "d_ff": 8192, "vocab_size": 100_000},
             {"part": "decoder-output", "pre_norm": False},
+            *({"model": model, "part": "decoder-attention"} for model in MODELS),
+            {"model": "bert-base", "part": "encoder-positions"},
+            {"model": "llama-3-8b", "part": "decoder-layer"},
+        ],
+    ),
+    "FillIn": Example(
+        "FillIn(sentence=0, hidden=2, place=1)",
+        [
+            {"hidden": 0},
+            {"hidden": 7, "place": 2},
+            {"hidden": 5, "place": 1},
+            {"hidden": 4, "sentence": 1},
+            {"hidden": 127, "place": 6},
         ],
     ),
     "HeadsExplorer": Example(
@@ -56,6 +73,17 @@ EXAMPLES = {
                 ("cross", 1, 0, 7, True),
                 ("cross", 1, 3, 14, False),
             )
+        ],
+    ),
+    "LiveTraining": Example(
+        "LiveTraining(question='all', task='reverse', base='small', seed=0)",
+        [
+            {"base": "deep", "warmup": False, "causal": True, "guess": "blind"},
+            {"causal": True, "task": "numbers", "example": "73"},
+            {"scale": False, "residual": False, "several": False, "order": False, "rate": 10},
+            {"positions": "learned", "base": "wide", "attention": "encoder", "smoothing": 0.3},
+            {"positions": "none", "task": "sort", "attention": "decoder", "seed": 99},
+            {"guess": "none", "task": "copy", "example": "j"},
         ],
     ),
     "MaskPainter": Example(
@@ -135,6 +163,15 @@ EXAMPLES = {
             {"tokens": 262_144, "memory": 80, "speed": 400_000},
         ],
     ),
+    "Sampler": Example(
+        "Sampler(prompt=0, temperature=1.0, top_k=100000, top_p=1.0)",
+        [
+            {"prompt": 1, "temperature": 0.1},
+            {"temperature": 3.2, "top_k": 3},
+            {"top_p": 0.01, "prompt": 0},
+            {"top_k": 1, "top_p": 0.9},
+        ],
+    ),
     "ScaleMeter": Example(
         "ScaleMeter(d_k=64, scaled=False, seed=1)",
         [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],
@@ -149,7 +186,48 @@ EXAMPLES = {
         ],
         lambda: {"run": RUN},
     ),
+    "WhoKnows": Example(
+        "WhoKnows(mask='window', window=1, across=False, layer=2, token=3)",
+        [
+            {"mask": "everyone", "across": True, "layer": 1},
+            {"mask": "past", "layer": 4, "token": 0, "window": 3},
+            {"mask": "past-window", "layer": 3, "token": 5, "window": 2},
+            {"mask": "window", "layer": 4, "window": 0},
+        ],
+        lambda: {"source": ["die", "hungrige", "Katze", "<pad>", "<pad>", "<pad>", "<pad>"]},
+    ),
+    "WordSwap": Example(
+        "WordSwap(order=(0, 1, 5, 3, 4, 2), positions=False, picked=-1)",
+        [
+            {"order": [0, 1, 2, 3, 4, 5]},
+            {"order": [0, 4, 2, 3, 1, 5], "positions": True},
+            {"order": [5, 4, 3, 2, 1, 0], "picked": 1},
+            {"order": [1, 0, 2, 3, 4, 5], "positions": True, "picked": 5},
+        ],
+    ),
 }
+
+
+def states(name: str, more: int = 40) -> list[dict[str, Any]]:
+    """The example's states, and as many more drawn over the traits that they set."""
+    figure, random = make(name), Random(name)
+    listed = EXAMPLES[name].states
+    values = {
+        key: [state[key] for state in listed if key in state] for state in listed for key in state
+    }
+
+    def draw(key: str) -> Any:
+        trait = figure.traits()[key]
+        if isinstance(trait, OneOf):
+            return random.choice(trait.words)
+        if isinstance(trait, Bool):
+            return random.random() < 0.5
+        if isinstance(trait, Number):
+            x = random.choice([trait.low, trait.high, random.uniform(trait.low, trait.high)])
+            return round(x) if trait.whole else x
+        return random.choice(values[key])
+
+    return [{}, *listed, *({key: draw(key) for key in values} for _ in range(more))]
 
 
 def make(name: str, **numbers: Any) -> LiveFigure:

@@ -2,9 +2,10 @@
 
 import json
 import os
-import shutil
 
 import pytest
+
+from browsers import need_browser
 
 PAGE = """<!doctype html><html lang="en" ATTRIBUTES><meta charset="utf-8"><title>Figures</title>
 <meta name="viewport" content="width=device-width"><style>CSS</style><body><h1 id="top">Top</h1>
@@ -30,13 +31,7 @@ document.body.dataset.ready = "";
 
 @pytest.fixture(scope="module")
 def browser():
-    names = [os.environ.get("CHROME_PATH"), "chromium", "chromium-browser", "google-chrome"]
-    executable = next((path for n in names if n and (path := shutil.which(n))), None)
-    reason = "no browser: CHROME_PATH, chromium, chromium-browser, google-chrome"
-    if executable is None and os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    if executable is None:
-        pytest.skip(reason)
+    executable = need_browser()
     api = pytest.importorskip("playwright.sync_api")
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with api.sync_playwright() as playwright:
@@ -52,9 +47,10 @@ def show(browser, tmp_path):
 
     def show(*figures, attributes="", fragment="", **options):
         states = [dict(figure.get_state()) for figure in figures]
-        text = PAGE.replace("CSS", "\n".join(state["_css"] for state in states)).replace(
-            "ATTRIBUTES", attributes
-        )
+        # tests/matrix.py spaces letters wider than any system's font does.
+        apart = f":root {{ letter-spacing: {os.environ.get('LETTER_SPACING', 'normal')} }}"
+        css = "\n".join([apart, *(state["_css"] for state in states)])
+        text = PAGE.replace("CSS", css).replace("ATTRIBUTES", attributes)
         path = tmp_path / "page.html"
         path.write_text(text.replace("STATES", json.dumps(states).replace("</", "<\\/")))
         context = browser.new_context(**options)

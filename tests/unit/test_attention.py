@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib import attention, fused_attention
-from transformer_lib.attention import AdditiveScore, LuongScore
+from transformer_lib import attention, causal_mask, fused_attention
+from transformer_lib.scores import AdditiveScore, LuongScore
 
 B, H, T, S, D, DV = 2, 3, 5, 7, 11, 13
 INPUTS = ("query", "key", "value")
@@ -56,6 +56,18 @@ def results(path: str, given: dict[str, Any], weight: Tensor, **options: Any) ->
     return output, *torch.autograd.grad((output * weight).sum(), [given[n] for n in INPUTS])
 
 
+def kernel_calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What PyTorch's kernel is called with, from now on."""
+    calls, kernel = [], F.scaled_dot_product_attention
+
+    def spy(*args: Any, **options: Any) -> Tensor:
+        calls.append(options)
+        return kernel(*args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    return calls
+
+
 def test_by_hand() -> None:
     # scores 0 and log 3, so weights 1/4 and 3/4
     query, key = torch.tensor([[1.0]]), torch.tensor([[1.0], [3.0]]).log()
@@ -84,6 +96,35 @@ def test_both_paths_agree_forward_and_backward(mask: str, bias: str, scale: floa
     for one, other in zip(explicit, fused, strict=True):
         assert one.isfinite().all()
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("t", [1, T, S])
+@pytest.mark.parametrize("bias", ["none", "per key"])
+@pytest.mark.parametrize("mask", ["none", "keys"])
+def test_causal_is_the_causal_mask(mask: str, bias: str, t: int) -> None:
+    given, options = inputs(), {"mask": MASKS[mask], "bias": BIASES[bias]}
+    given["query"] = torch.randn(B, H, t, D, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(B, H, t, DV, dtype=torch.float64)
+    found = results("fused", given, weight, **options, causal=True)
+    causal = causal_mask(t, S)
+    options["mask"] = causal if options["mask"] is None else options["mask"] & causal
+    for one, other in zip(found, results("explicit", given, weight, **options), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_causal_attention_over_one_text_makes_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key = torch.randn(B, H, S, D), torch.randn(B, H, S, D)
+    seen = kernel_calls(monkeypatch)
+    fused_attention(query, key, key, causal=True)
+    assert seen[-1]["attn_mask"] is None and seen[-1]["is_causal"]
+    fused_attention(query[:, :, :1], key, key, causal=True)  # one query is the last: it sees all
+    assert seen[-1]["attn_mask"] is None and not seen[-1]["is_causal"]
+    fused_attention(query[:, :, :T], key, key, causal=True)  # the kernel would count from the left
+    assert seen[-1]["attn_mask"].equal(causal_mask(T, S)) and not seen[-1]["is_causal"]
+    with pytest.raises(ValueError, match=r"key must be at least as long as query \(7\).*got 5"):
+        fused_attention(query, key[:, :, :T], key[:, :, :T], causal=True)
+    with pytest.raises(TypeError, match="causal must be True or False, got 1"):
+        fused_attention(query, key, key, causal=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mask", ["none", "full", "keys"])

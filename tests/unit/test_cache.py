@@ -77,25 +77,39 @@ def own(cache: KVCache) -> AttentionCache:
     return cache.layers[0].self_attention
 
 
-def test_reordering_takes_turns_with_one_spare_memory() -> None:
-    """Rows right whatever the memory they are written to, and no new memory for each layer."""
+def test_what_was_read_before_stays_as_it_was() -> None:
     torch.manual_seed(0)
-    cache, sizes = KVCache(n_layers=3), []
-    wanted = [torch.randn(2, B, H, 1, D) for _ in cache.layers]
-    for layer, (key, value) in zip(cache.layers, wanted, strict=True):
-        layer.self_attention.append(key, value)
-    for rows in ([1, 0], [0, 0], [1, 1, 0], [2, 0, 1], [0]):
-        index = torch.tensor(rows)
-        before = {buffer.data_ptr() for buffer in buffers(cache)}
-        cache.reorder(index)
-        sizes.append(len({buffer.data_ptr() for buffer in buffers(cache)} - before))
-        new = torch.randn(2, len(rows), H, 1, D)
-        for i, layer in enumerate(cache.layers):
+    cache = KVCache(n_layers=3)
+    for layer in cache.layers:
+        layer.self_attention.append(torch.randn(B, H, 7, D), torch.randn(B, H, 7, D))
+        layer.cross_attention.append(torch.randn(B, H, 7, D), torch.randn(B, H, 7, D))
+    views = [x for layer in cache.layers for x in layer.self_attention.read()]
+    views += [x for layer in cache.layers for x in layer.cross_attention.read()]
+    before = [view.clone() for view in views]
+    for rows in ([1, 0], [1, 1, 0], [2, 0, 1]):
+        cache.reorder(torch.tensor(rows))
+        for layer in cache.layers:
+            new = torch.randn(2, len(rows), H, 1, D)
             layer.self_attention.append(*new)
-            wanted[i] = torch.cat((wanted[i][:, index], new), dim=-2)
-            key, value = layer.self_attention.read()
-            assert key.equal(wanted[i][0]) and value.equal(wanted[i][1])
-    assert sizes[:2] == [1, 1] and sizes[3] == 1  # six tensors, and one more
+    assert all(view.equal(copy) for view, copy in zip(views, before, strict=True))
+
+
+@pytest.mark.parametrize("prompt", [1, 100])
+def test_a_token_after_a_prompt_copies_that_token_alone(prompt: int) -> None:
+    cache = AttentionCache()
+    cache.append(torch.randn(B, H, prompt, D), torch.randn(B, H, prompt, D))
+    before = [buffer.data_ptr() for buffer in cache.read()]
+    for _ in range(prompt):
+        cache.append(torch.randn(B, H, 1, D), torch.randn(B, H, 1, D))
+    assert [buffer.data_ptr() for buffer in cache.read()] == before
+
+
+def test_a_cache_that_does_not_grow_takes_no_room_for_more() -> None:
+    cache = KVCache(n_layers=1)
+    key = torch.randn(B, H, 100, D)
+    for part, factor in ((cache.layers[0].cross_attention, 1), (own(cache), 2)):
+        read, _ = part.append(key, key)
+        assert read.untyped_storage().nbytes() == factor * key.nbytes
 
 
 def test_reordering_keys_that_are_trained_keeps_their_gradient() -> None:
@@ -105,7 +119,3 @@ def test_reordering_keys_that_are_trained_keeps_their_gradient() -> None:
     cache.reorder(torch.tensor([1, 1]))
     cache.read()[0].sum().backward()
     assert key.grad is not None and key.grad[1].eq(2).all() and key.grad[0].eq(0).all()
-
-
-def buffers(cache: KVCache) -> list[torch.Tensor]:
-    return [x for layer in cache.layers for x in layer.self_attention.read()]

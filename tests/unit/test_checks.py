@@ -1,8 +1,10 @@
 """The exercise checkers' machinery: evidence in the learner's terms, one diagnosis, no answer."""
 
+import functools
 import importlib
 import json
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 
 import transformer_lib.checks
 from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one, weights_between_0_and_1
+from transformer_lib.checks.running import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -123,7 +126,7 @@ def test_agreement_on_some_cases_only_is_no_diagnosis(capsys):
 
     text = report(capsys, weigh)
     assert "No mistake that this checker knows gives these outputs." in text
-    assert "This is the smallest input that fails:\n    scores = tensor([1.0, 2.0])" in text
+    assert "This is the smallest input that fails:\n    scores = torch.tensor([1.0, 2.0])" in text
     assert text.endswith("No other case passes yet.\n")
 
 
@@ -194,7 +197,7 @@ def test_without_a_diagnosis_evidence_and_input_are_of_one_case(capsys):
     assert report.startswith(
         "✗ double, case 2 of 2: three\n  Your function raised RuntimeError: 3 n"
     )
-    assert "x = tensor([1.0, 1.0, 1.0])\n" in report
+    assert "x = torch.tensor([1.0, 1.0, 1.0])\n" in report
 
 
 def test_the_smallest_failing_input_is_shown(capsys):
@@ -203,7 +206,7 @@ def test_the_smallest_failing_input_is_shown(capsys):
 
     text = report(capsys, length)
     assert "Your result is 4, and that is not right." in text
-    assert "x = tensor([3.0, 4.0])" in text
+    assert "x = torch.tensor([3.0, 4.0])" in text
     assert "5" not in text.replace("case", "")  # the answer is not given away
 
 
@@ -279,6 +282,32 @@ def test_changing_the_input_in_place_fails_and_leaves_the_case_as_it_was(capsys)
         assert "No mistake" not in text
 
 
+def test_changing_the_input_in_place_is_said_of_a_wrong_result_too(capsys):
+    def weigh(scores, mask=None):
+        scores -= 1
+        return scores
+
+    text = " ".join(report(capsys, weigh).split())
+    assert "It also changed its input `scores` in place." in text
+
+
+def test_an_einsum_with_a_letter_too_few_is_told_so(capsys):
+    def length(x):
+        return torch.einsum("ij,ij->", x, x) ** 0.5
+
+    text = " ".join(report(capsys, length).split())
+    assert "an equation of einsum has another number of letters than its input has axes" in text
+
+
+def test_the_right_result_with_another_beside_it_is_told_so(capsys):
+    def weigh(scores, mask=None):
+        scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
+        return scores, scores.softmax(-1)
+
+    text = " ".join(report(capsys, weigh).split())
+    assert "Your result is a tuple of length 2. Its item 1 is right: return that alone." in text
+
+
 def test_gradients_and_single_numbers_in_tensors_are_fine(capsys):
     def length(x):
         return (x.requires_grad_() ** 2).sum() ** 0.5
@@ -286,11 +315,31 @@ def test_gradients_and_single_numbers_in_tensors_are_fine(capsys):
     assert report(capsys, length) == ""
 
 
-def test_unknown_names_and_results_instead_of_functions_are_refused():
-    with pytest.raises(ValueError, match="check knows weigh, pair, length; got a function named f"):
-        check(named("f", lambda x: x))
-    with pytest.raises(TypeError, match=r"without parentheses.*check\(weigh\); got a Tensor"):
-        check(torch.ones(2))
+def test_what_is_no_answer_is_said_and_raises_nothing(capsys):
+    for thing, name in ((torch.ones(2), "a tensor of shape (2,)"), (None, "None"), (3, "an int")):
+        result = check(thing)
+        assert not result
+        assert f"✗ check was given {name}, and not a function.\n" in result.report
+        assert result.report.endswith("without parentheses or arguments: check(weigh).")
+    assert "knows no exercise for `f`.\n" in check(named("f", lambda x: x)).report
+    assert "knows no exercise for a lambda without a name." in check(lambda x: x).report
+    assert "exercises are weigh, pair, length." in check(lambda x: x).report
+
+
+def test_an_answer_under_another_name_is_found_by_the_variable_that_holds_it():
+    def mine(x):
+        return x.square().sum().sqrt()
+
+    length = mine
+    assert check(length)
+    length = lambda x: x.norm()  # noqa: E731
+    assert check(length)
+    pair = functools.partial(lambda one, x: (x + one, x > 0), 1)
+    assert check(pair)
+    f, args, kwargs = check.case(length, 1)
+    assert f(*args, **kwargs) == 5
+    with pytest.raises(ValueError, match="number must be 1 to 2; got 3"):
+        check.case(length, 3)
 
 
 def test_a_notebook_shows_the_report_once():
@@ -317,12 +366,12 @@ def test_a_checker_whose_own_reference_fails_is_loud():
         broken(named("f", lambda x: 0))
 
 
-# ----------------------------------------------------------------------- every chapter's checker
+# ----------------------------------------------- the checkers of all chapters and of the project
 
 CHAPTERS = {
     module.name: importlib.import_module(f"transformer_lib.checks.{module.name}")
     for module in pkgutil.iter_modules(transformer_lib.checks.__path__)
-    if module.name.startswith("chapter")
+    if module.name.startswith("chapter") or module.name == "project"
 }
 EXERCISES = [
     pytest.param(module, exercise, id=f"{name}-{exercise.name}")
@@ -337,20 +386,54 @@ def test_the_reference_passes(module, exercise, capsys):
 
 
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
-def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, capsys):
+def test_an_exercise_knows_six_mistakes(module, exercise):
     assert len(exercise.mistakes) >= 6
+
+
+# Each by itself: an exercise's dozens take a minute, and two processes share them.
+MISTAKES = [
+    pytest.param(*parameter.values, description, id=f"{parameter.id}-{number}")
+    for parameter in EXERCISES
+    for number, description in enumerate(parameter.values[1].mistakes)
+]
+
+
+@pytest.mark.parametrize(("module", "exercise", "description"), MISTAKES)
+def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, description, capsys):
+    wrong = exercise.mistakes[description]
+    for variant in wrong if isinstance(wrong, list) else [wrong]:
+        result = module.check(as_answer(exercise, variant))
+        mistake, see, place = description.partition(" (see ")
+        assert f"That is what happens when {mistake}." in result.report
+        assert (f"Look again at {place[:-1]}." in result.report) == bool(see)
+        assert "(see " not in result.report
+
+
+@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
+def test_a_known_mistake_takes_the_arguments_of_its_exercise(module, exercise):
+    # One case for each way of calling it.
+    cases = {(len(case.args), *sorted(case.kwargs)): case for case in exercise.cases}
     for description, wrong in exercise.mistakes.items():
         for variant in wrong if isinstance(wrong, list) else [wrong]:
-            result = module.check(as_answer(exercise, variant))
-            assert f"That is what happens when {description}." in result.report
+            for case in cases.values():
+                error = run(exercise, variant, case).error
+                assert not re.search(r"takes .* positional arguments? but", str(error)), description
 
 
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
 def test_the_section_to_read_again_exists(module, exercise):
-    number = module.__name__[-2:]
-    notebooks = list((ROOT / "chapters").glob(f"{number}_*.ipynb"))
-    if not notebooks:
-        pytest.skip(f"chapter {number} is not there")
-    cells = json.loads(notebooks[0].read_text(encoding="utf-8"))["cells"]
+    name = module.__name__.rpartition(".")[2].removeprefix("chapter")
+    (notebook,) = (ROOT / "chapters").glob(f"{name}*.ipynb")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    assert f"\n## {exercise.section}\n" in f"\n{text}\n"
+    assert re.search(rf"^###? {re.escape(exercise.section)}$", text, re.M)
+
+
+@pytest.mark.parametrize(("name", "module"), CHAPTERS.items())
+def test_a_notebook_shows_how_many_cases_there_are(name, module):
+    """A case more is a notebook to run again."""
+    (notebook,) = (ROOT / "chapters").glob(f"{name.removeprefix('chapter')}*.ipynb")
+    shown = re.findall(r"✓ (\w+): all (\d+) cases", notebook.read_text(encoding="utf-8"))
+    assert shown
+    for exercise, cases in shown:
+        assert len(module.check.exercises[exercise].cases) == int(cases), exercise

@@ -74,7 +74,7 @@ MERGES = checker(
             "  That is what happens when the counts of the words are not used.",
         ),
         (lambda words, n: merges(words, n + 1)[: n + 1], "Your result has 6 items; it must have f"),
-        (lambda words, n: merges(words, 1), "Your result has 1 items; it must have more."),
+        (lambda words, n: merges(words, 1), "Your result has 1 item; it must have more."),
         (lambda words, n: "ab", "Your result must be a list; it is a str."),
         (
             lambda words, n: [words.pop("low", None)] and merges({**WORDS, **words}, n),
@@ -95,7 +95,7 @@ def test_lists_of_words(answer, evidence):
         (lambda text: {"a": 2, "b": 1}, "✓"),
         (lambda text: {"a": 2, "b": 3}, "Your result for 'b' is 3, and that is not right."),
         (lambda text: {"a": 2, "c": 1}, "Your result has the key 'c', which does not belong"),
-        (lambda text: {"a": 2}, "Your result has 1 keys; it must have one more."),
+        (lambda text: {"a": 2}, "Your result has 1 key; it must have one more."),
         (lambda text: [2, 1], "Your result must be a dict; it is a list of length 2."),
     ],
 )
@@ -248,9 +248,7 @@ def test_an_endless_loop_is_stopped_and_shown():
                 return []
         return []
 
-    start = time.perf_counter()
     text = verdict(GREEDY, forever)
-    assert time.perf_counter() - start < 5
     assert "Your function was still running after 0.3 seconds, and was stopped\n  in the line" in (
         text
     )
@@ -279,7 +277,9 @@ def test_a_limit_leaves_nothing_behind():
                 time.sleep(pause)
         except StillRunning:
             pass
-    time.sleep(0.05)
+    give_up = time.monotonic() + 60  # a busy machine may need a while to end a thread
+    while threading.active_count() > before and time.monotonic() < give_up:
+        time.sleep(0.01)
     assert threading.active_count() == before
 
 
@@ -410,3 +410,32 @@ def test_the_learners_prints_are_shown_once_for_each_case(capsys):
 
     verdict(LENGTH, length)
     assert capsys.readouterr().out.count("here I am") == 2
+
+
+# ------------------------------------------------------------------ a mistake that sometimes raises
+
+
+def raising_at(*denominators):
+    def share(a, b):
+        if b in denominators:
+            raise ZeroDivisionError
+        return a - b
+
+    return share
+
+
+def test_a_mistake_is_known_where_another_form_of_it_raises():
+    cases = [Case("halves", 1.0, 2.0), Case("thirds", 1.0, 3.0), Case("nothing", 1.0, 0.0)]
+    check = checker(
+        name="share",
+        reference=lambda a, b: a / b if b else 0.0,
+        cases=cases,
+        mistakes={"it is taken away": lambda a, b: a - b, "it is empty": lambda a, b: 0.0},
+    )
+    for denominators in ((), (0.0,)):
+        assert "when it is taken away." in verdict(check, raising_at(*denominators))
+    # Where it mostly raises, one number is no evidence; where the mistake is right, it is another.
+    assert "That is what" not in verdict(check, raising_at(0.0, 3.0))
+    always_0 = lambda a, b: 0.0 if b else 1 / 0  # noqa: E731
+    always_0.__name__ = "share"
+    assert "That is what" not in verdict(check, always_0)

@@ -257,7 +257,7 @@ def test_right_attentions_pass(capsys, function):
         (lambda q, k, v: F.normalize(q @ k.mT, p=1, dim=-1) @ v, None),
         (lambda q, k, v: normalized(q @ k.mT) @ v, "divided by their sum, without exp"),
         (lambda q, k, v: normalized(torch.exp(q @ k.mT) + 1) @ v, None),
-        (lambda q, k, v: torch.einsum("td,sd->ts", q, k).softmax(-1) @ v, None),
+        (lambda q, k, v: torch.einsum("td,sd->ts", q, k).softmax(-1) @ v, "of einsum has another"),
         (lambda q, k, v: F.softmax(q @ k.T, dim=-1) @ v, "takes all axes (.T)"),
         (lambda q, k, v: F.softmax(q @ k, dim=-1) @ v, "the keys are not transposed"),
         (lambda q, k, v: (q @ k.mT) @ v, "there is no softmax"),

@@ -100,9 +100,14 @@ def average_of_four(x, window):
     return divided(allowed) @ x
 
 
+def average_of_an_empty_slice(x, window):
+    return torch.stack([x[t + 1 - window : t + 1].mean(0) for t in range(len(x))])
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (average_of_an_empty_slice, "start below 0"),
         (lambda x, w: torch.ones(len(x), len(x)) / len(x) @ x, "those still to come included"),
         (lambda x, w: x.mean(0, keepdim=True).repeat(len(x), 1), "those still to come included"),
         (lambda x, w: x.mean(dim=0), "those still to come included"),
@@ -442,5 +447,5 @@ def test_an_attention_without_causal_is_told_its_signature(capsys):
         return attend()(query, key, value)
 
     report = verdict(capsys, scaled_attention, "scaled_attention").report
-    assert "case 7 of 8: causal, 4 tokens, d_k = 5" in report
+    assert "case 9 of 9: causal, all scores are minus 85" in report
     assert "calls scaled_attention(query, key, value, causal=…)" in report

@@ -122,6 +122,17 @@ def hidden_first(s, m):
     return powers / powers.sum(-1, keepdim=True)
 
 
+def only_where_there_is_something(s, m):
+    powers = torch.exp(s) * m
+    total = powers.sum(-1, keepdim=True)
+    return torch.where(total > 0, powers / total, 0.0)
+
+
+def empty_rows_zeroed(weigh):
+    """As some do it: the weights, then zeros for queries that may look at nothing."""
+    return attend(lambda s, m: weigh(s, m).masked_fill(~m.any(-1, keepdim=True), 0.0))
+
+
 def turned_on_its_side(s, m):
     return s.masked_fill(~m.transpose(-1, -2), -math.inf).softmax(-1)
 
@@ -148,6 +159,9 @@ def along_the_queries(s, m):
         (attend(largest_of_all), "the largest of all is subtracted"),
         (attend(nothing_subtracted), "the largest score is not subtracted"),
         (attend(hidden_first), "the largest score is not subtracted"),
+        (attend(only_where_there_is_something), "the largest score is not subtracted"),
+        (empty_rows_zeroed(nothing_subtracted), "the largest score is not subtracted"),
+        (empty_rows_zeroed(largest_of_all), "the largest of all is subtracted"),
         (filled(-1e9), "and a query with nothing to attend to spreads"),
         (filled(torch.finfo(torch.float32).min), "and a query with nothing to attend to spreads"),
         (filled_and_multiplied(-1e9), "ask the scores' own type"),
@@ -163,6 +177,7 @@ def along_the_queries(s, m):
         (filled(-math.inf, lambda m: m), "the wrong way round"),
         (attend(lambda s, m: s.masked_fill(m, smallest(s)).softmax(-1)), "the wrong way round"),
         (filled(0.0), "e^0 = 1 is a weight"),
+        (empty_rows_zeroed(lambda s, m: (s * m).softmax(-1)), "e^0 = 1 is a weight"),
         (attend(lambda s, m: F.softmax(s * m, dim=-1)), "e^0 = 1 is a weight"),
         (attend(lambda s, m: (s + (1 - m.int()) * -math.inf).softmax(-1)), "0 · ∞ is NaN"),
         (attend(lambda s, m: (s + m.to(s.dtype)).softmax(-1)), "that hides nothing"),
@@ -367,6 +382,7 @@ def close_enough(a, b):
         (lambda m, i, v: False, "no output before the changed token is compared"),
         (written(lambda n: [n - 1]), "only the last token is changed"),
         (written(lambda n: [n // 2]), "only one token, in the middle"),
+        (written(lambda n: [1]), "when the loop returns in its first round"),
         (written(lambda n: range(n - 1)), "the range ends one too early"),
         (
             written(lambda n: range(1, n), part=lambda place: place - 1),
@@ -382,6 +398,7 @@ def close_enough(a, b):
         (written(new=lambda old, v: old + 1), "the last of the vocabulary plus 1"),
         (written(new=lambda old, v: torch.full_like(old, v)), "the last of the vocabulary plus 1"),
         (without_a_clone, "instead of a clone for each place"),
+        (without_a_clone, "It also changed its input `ids` in place"),
         (first_quiet_place, "the verdict is the wrong way round"),
         (written(same=lambda a, b: torch.equal(a.argmax(-1), b.argmax(-1))), "by argmax"),
         (written(same=close_enough), "the tolerance is too wide"),

@@ -80,6 +80,10 @@ def over(axes):
     return function
 
 
+def over_all_but_the_first(x, eps):
+    return over(tuple(range(1, x.dim())))(x, eps)
+
+
 @pytest.mark.parametrize(
     ("answer", "diagnosis"),
     [
@@ -107,6 +111,7 @@ def over(axes):
         ),
         (norm(over(-2)), "over the tokens of a sentence"),
         (norm(over((-2, -1))), "over tokens and features together"),
+        (norm(over_all_but_the_first), "over tokens and features together"),
         (norm(lambda x, e: (x - x.mean()) / (x.var(unbiased=False) + e).sqrt()), "the whole input"),
         (norm(over(0)), "over the first axis, the batch"),
         (norm(over(2)), "counted from the front"),
@@ -178,7 +183,7 @@ def network(function, inner=lambda d_model, d_ff: (d_model, d_ff)):
         def __init__(self, d_model, d_ff):
             super().__init__()
             d, f = inner(d_model, d_ff)
-            self.up, self.down = nn.Linear(d, f), nn.Linear(f, d)
+            self.widen, self.narrow = nn.Linear(d, f), nn.Linear(f, d)
 
         def forward(self, x):
             return function(self, x)
@@ -189,23 +194,25 @@ def network(function, inner=lambda d_model, d_ff: (d_model, d_ff)):
 class InARow(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
+        self.widen = nn.Linear(d_model, d_ff)
         self.act = nn.ReLU()
-        self.down = nn.Linear(d_ff, d_model)
+        self.narrow = nn.Linear(d_ff, d_model)
 
     def forward(self, x):
-        return nn.Sequential(self.up, self.act, self.down)(x)
+        return nn.Sequential(self.widen, self.act, self.narrow)(x)
 
 
 def token_by_token(self, x):
-    flat = [self.down(torch.clamp(self.up(token), min=0)) for token in x.reshape(-1, x.size(-1))]
+    flat = [
+        self.narrow(torch.clamp(self.widen(token), min=0)) for token in x.reshape(-1, x.size(-1))
+    ]
     return torch.stack(flat).view(x.shape)
 
 
 def by_einsum(self, x):
-    inner = torch.einsum("...d,fd->...f", x, self.up.weight) + self.up.bias
+    inner = torch.einsum("...d,fd->...f", x, self.widen.weight) + self.widen.bias
     inner = torch.maximum(inner, torch.zeros_like(inner))
-    return torch.einsum("...f,df->...d", inner, self.down.weight) + self.down.bias
+    return torch.einsum("...f,df->...d", inner, self.narrow.weight) + self.narrow.bias
 
 
 @pytest.mark.parametrize("answer", [InARow, network(token_by_token), network(by_einsum)])
@@ -216,31 +223,43 @@ def test_right_networks_pass(capsys, answer):
 @pytest.mark.parametrize(
     ("answer", "diagnosis"),
     [
-        (network(lambda self, x: self.down(self.up(x))), "the ReLU is missing"),
-        (network(lambda self, x: F.relu(self.down(self.up(x)))), "the ReLU comes at the end"),
-        (network(lambda self, x: F.relu(self.down(F.relu(self.up(x))))), "a second ReLU at the"),
-        (network(lambda self, x: self.down(self.up(F.relu(x)))), "the ReLU comes first"),
-        (network(lambda self, x: self.down(F.gelu(self.up(x)))), "another one than the ReLU"),
-        (network(lambda self, x: self.down(torch.tanh(self.up(x)))), "another one than the ReLU"),
-        (network(lambda self, x: self.down(self.up(x).softmax(-1))), "a softmax stands where"),
-        (network(lambda self, x: self.down(self.up(x).abs())), "the absolute value"),
-        (network(lambda self, x: self.down(self.up(x).clamp(max=0))), "`min` stands where `max`"),
-        (network(lambda self, x: x + self.down(self.up(x).relu())), "the way around is in it"),
+        (network(lambda self, x: self.narrow(self.widen(x))), "the ReLU is missing"),
+        (network(lambda self, x: F.relu(self.narrow(self.widen(x)))), "the ReLU comes at the end"),
         (
-            network(lambda self, x: self.down(self.up(x).relu()), lambda d, f: (d, 4 * d)),
+            network(lambda self, x: F.relu(self.narrow(F.relu(self.widen(x))))),
+            "a second ReLU at the",
+        ),
+        (network(lambda self, x: self.narrow(self.widen(F.relu(x)))), "the ReLU comes first"),
+        (network(lambda self, x: self.narrow(F.gelu(self.widen(x)))), "another one than the ReLU"),
+        (
+            network(lambda self, x: self.narrow(torch.tanh(self.widen(x)))),
+            "another one than the ReLU",
+        ),
+        (network(lambda self, x: self.narrow(self.widen(x).softmax(-1))), "a softmax stands where"),
+        (network(lambda self, x: self.narrow(self.widen(x).abs())), "the absolute value"),
+        (
+            network(lambda self, x: self.narrow(self.widen(x).clamp(max=0))),
+            "`min` stands where `max`",
+        ),
+        (
+            network(lambda self, x: x + self.narrow(self.widen(x).relu())),
+            "the residual connection is in it",
+        ),
+        (
+            network(lambda self, x: self.narrow(self.widen(x).relu()), lambda d, f: (d, 4 * d)),
             "four times d_model",
         ),
         (
-            network(lambda self, x: self.down(self.up(x).relu()), lambda d, f: (f, d)),
+            network(lambda self, x: self.narrow(self.widen(x).relu()), lambda d, f: (f, d)),
             "the two widths have changed places",
         ),
         (
-            network(lambda self, x: self.down(self.up(x).relu()), lambda d, f: (d, d)),
+            network(lambda self, x: self.narrow(self.widen(x).relu()), lambda d, f: (d, d)),
             "the inner width is d_model",
         ),
         (
-            network(lambda self, x: self.down.forward(self.up(x).relu())),
-            "skips the hooks of `down`",
+            network(lambda self, x: self.narrow.forward(self.widen(x).relu())),
+            "skips the hooks of `narrow`",
         ),
     ],
 )
@@ -302,8 +321,14 @@ def added_in_place(self, x, sublayer):
         (residual(post, post), "this is post-norm both times"),
         (residual(post, pre), "have changed places"),
         (residual(lambda s, x, f: f(s.norm(x)), lambda s, x, f: s.norm(f(x))), "itself is not add"),
-        (residual(lambda s, x, f: f(s.norm(x)), post), "the way around is missing in pre-norm"),
-        (residual(pre, lambda s, x, f: s.norm(f(x))), "the way around is missing in post-norm"),
+        (
+            residual(lambda s, x, f: f(s.norm(x)), post),
+            "the residual connection is missing in pre-norm",
+        ),
+        (
+            residual(pre, lambda s, x, f: s.norm(f(x))),
+            "the residual connection is missing in post-norm",
+        ),
         (residual(pre, lambda s, x, f: x + s.norm(f(x))), "`x` is added afterwards"),
         (
             residual(lambda s, x, f: x + s.norm(f(x)), lambda s, x, f: x + s.norm(f(x))),

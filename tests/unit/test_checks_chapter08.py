@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lib.checks.chapter08 import check
-from transformer_lib.pretrained import from_torch
 
 
 def verdict(capsys, answer, name):
@@ -108,6 +107,13 @@ def but(base, **steps):
     return type("Learner", (base,), steps)
 
 
+def soft_over(axis):
+    def soft(self, scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(axis)
+
+    return soft
+
+
 def own(source):
     """All three from one input, by one call."""
     return lambda self, x, memory: self.in_proj((x, memory)[source]).chunk(3, dim=-1)
@@ -191,6 +197,8 @@ def joined_wrong(self, y):
             but(Attending, scores=lambda self, q, k: q @ k.mT / self.d_k**1 / 2),
             "and then divides by 2",
         ),
+        (but(Attending, soft=soft_over(-2)), "over the queries and not over the keys"),
+        (but(Attending, soft=soft_over(1)), "over the heads"),
         (Separate, "have a layer each"),
         (NoBias, "`bias=False`"),
     ],
@@ -211,135 +219,175 @@ def test_calling_forward_by_hand_is_seen(capsys):
     assert "skips the hooks of `in_proj`" in " ".join(report.split())
 
 
-# ---------------------------------------------------------------------------------- EncoderLayer
+# ----------------------------------------------------------------------------------- EitherOrder
+
+
+class MultiHead(nn.Module):
+    """As the chapter's mine.py has it."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.query, self.key, self.value, self.output = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def cut(self, y):
+        return y.view(y.size(0), y.size(1), self.h, -1).transpose(1, 2)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.cut(self.query(x)), self.cut(self.key(memory)), self.cut(self.value(memory))
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.output(mixed.transpose(1, 2).flatten(2))
 
 
 class Forward(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
 
     def forward(self, x):
-        return self.down(F.relu(self.up(x)))
-
-
-class Around(nn.Module):
-    def __init__(self, d_model, pre_norm):
-        super().__init__()
-        self.norm, self.pre_norm = nn.LayerNorm(d_model), pre_norm
-
-    def forward(self, x, sublayer):
-        return x + sublayer(self.norm(x)) if self.pre_norm else self.norm(x + sublayer(x))
+        return self.narrow(F.relu(self.widen(x)))
 
 
 class Layer(nn.Module):
     def __init__(self, d_model, n_heads, d_ff, pre_norm):
         super().__init__()
-        self.self_attention = Fused(d_model, n_heads)
+        self.attention = MultiHead(d_model, n_heads)
         self.feed_forward = Forward(d_model, d_ff)
-        self.attention_residual = Around(d_model, pre_norm)
-        self.feed_forward_residual = Around(d_model, pre_norm)
+        self.norms = nn.ModuleList([nn.LayerNorm(d_model), nn.LayerNorm(d_model)])
+        self.pre_norm = pre_norm
 
     def forward(self, x, mask=None):
-        def attend(y):
-            return self.self_attention(y, y, mask=mask)
-
-        return self.feed_forward_residual(self.attention_residual(x, attend), self.feed_forward)
-
-
-class ByHand(Layer):
-    """Without calling the residuals: their norms are used directly."""
-
-    def forward(self, x, mask=None):
-        one, two = self.attention_residual.norm, self.feed_forward_residual.norm
-        if self.attention_residual.pre_norm:
+        one, two = self.norms
+        if self.pre_norm:
             y = one(x)
-            x = x + self.self_attention(y, y, mask)
+            x = x + self.attention(y, y, mask)
             return x + self.feed_forward(two(x))
-        x = one(x + self.self_attention(x, x, mask))
+        x = one(x + self.attention(x, x, mask))
         return two(x + self.feed_forward(x))
 
 
-@pytest.mark.parametrize("answer", [Layer, ByHand])
+class OwnNames(nn.Module):
+    """Other names, and the residual as a function."""
+
+    def __init__(self, d, h, width, pre_norm):
+        super().__init__()
+        self.look, self.think = MultiHead(d, h), Forward(d, width)
+        self.norm_1, self.norm_2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.first = pre_norm
+
+    def add(self, x, norm, sublayer):
+        return x + sublayer(norm(x)) if self.first else norm(x + sublayer(x))
+
+    def forward(self, x, mask=None):
+        x = self.add(x, self.norm_1, lambda y: self.look(y, y, mask))
+        return self.add(x, self.norm_2, self.think)
+
+
+class AsInPyTorch(Layer):
+    """A loop over the two sublayers."""
+
+    def forward(self, x, mask=None):
+        for norm, part in zip(self.norms, (self.attention, self.feed_forward), strict=True):
+            residual = x
+            y = norm(x) if self.pre_norm else x
+            y = part(y, y, mask) if part is self.attention else part(y)
+            x = residual + y if self.pre_norm else norm(residual + y)
+        return x
+
+
+@pytest.mark.parametrize("answer", [Layer, OwnNames, AsInPyTorch])
 def test_right_layers_pass(capsys, answer):
-    assert verdict(capsys, answer, "EncoderLayer")
+    assert verdict(capsys, answer, "EitherOrder")
 
 
-def using(forward, **more):
-    return type("Learner", (Layer,), {"forward": forward, **more})
+def ordered(before, after):
+    """A learner's layer from its two branches."""
+    return type("Learner", (Layer,), {
+        "forward": lambda self, x, mask=None: (before if self.pre_norm else after)(self, x, mask)
+    })  # fmt: skip
+
+
+def pre(self, x, mask):
+    y = self.norms[0](x)
+    x = x + self.attention(y, y, mask)
+    return x + self.feed_forward(self.norms[1](x))
+
+
+def post(self, x, mask):
+    x = self.norms[0](x + self.attention(x, x, mask))
+    return self.norms[1](x + self.feed_forward(x))
+
+
+def no_mask(self, x, mask):
+    return pre(self, x, None)
+
+
+def keys_not_normalized(self, x, mask):
+    x = x + self.attention(self.norms[0](x), x, mask)
+    return x + self.feed_forward(self.norms[1](x))
+
+
+def not_normalized(self, x, mask):
+    x = x + self.attention(x, x, mask)
+    return x + self.feed_forward(self.norms[1](x))
+
+
+def one_after_the_other(self, x, mask):
+    return self.feed_forward(self.attention(x, x, mask))
+
+
+def normalized_goes_on(self, x, mask):
+    x = self.norms[0](x)
+    x = x + self.attention(x, x, mask)
+    x = self.norms[1](x)
+    return x + self.feed_forward(x)
+
+
+def norm_of_the_sublayer(self, x, mask):
+    x = x + self.norms[0](self.attention(x, x, mask))
+    return x + self.norms[1](self.feed_forward(x))
+
+
+def same_norm_twice(self, x, mask):
+    x = self.norms[0](x + self.attention(x, x, mask))
+    return self.norms[0](x + self.feed_forward(x))
+
+
+def pre_on_the_input(self, x, mask):
+    y = self.norms[0](x)
+    a = x + self.attention(y, y, mask)
+    return x + self.feed_forward(self.norms[1](a))
+
+
+def post_on_the_input(self, x, mask):
+    a = self.norms[0](x + self.attention(x, x, mask))
+    return self.norms[1](x + self.feed_forward(a))
 
 
 @pytest.mark.parametrize(
     ("answer", "diagnosis"),
     [
-        (
-            using(
-                lambda self, x, mask=None: self.feed_forward_residual(
-                    self.attention_residual(x, lambda y: self.self_attention(y, y)),
-                    self.feed_forward,
-                )
-            ),
-            "the mask is not handed on",
-        ),
-        (
-            using(
-                lambda self, x, mask=None: self.feed_forward_residual(
-                    self.attention_residual(x, lambda _: self.self_attention(x, x, mask)),
-                    self.feed_forward,
-                )
-            ),
-            "the attention gets the x outside",
-        ),
-        (
-            using(
-                lambda self, x, mask=None: self.feed_forward_residual(
-                    self.attention_residual(x, lambda y: self.self_attention(y, x, mask)),
-                    self.feed_forward,
-                )
-            ),
-            "keys and values are made from the x outside",
-        ),
-        (
-            using(lambda self, x, mask=None: self.feed_forward(self.self_attention(x, x, mask))),
-            "no way around and no norm",
-        ),
-        (
-            using(
-                lambda self, x, mask=None: self.feed_forward_residual(
-                    x + self.attention_residual(x, lambda y: self.self_attention(y, y, mask)),
-                    self.feed_forward,
-                )
-            ),
-            "x is added twice",
-        ),
+        (ordered(no_mask, lambda self, x, mask: post(self, x, None)), "the mask is not handed on"),
+        (ordered(keys_not_normalized, post), "keys and values are made from x as it came in"),
+        (ordered(one_after_the_other, one_after_the_other), "nothing is added"),
+        (ordered(normalized_goes_on, post), "x itself is lost"),
+        (ordered(pre, norm_of_the_sublayer), "only the sublayer's result is normalized"),
+        (ordered(pre, pre), "the norm comes before, whatever"),
+        (ordered(post, post), "the norm comes after, whatever"),
+        (ordered(post, pre), "the wrong way round"),
+        (ordered(pre_on_the_input, post_on_the_input), "the layer's own input is added again"),
+        (ordered(pre_on_the_input, post), "the layer's own input is added again"),
     ],
 )
 def test_wrong_layers_are_named(capsys, answer, diagnosis):
-    assert diagnosis in verdict(capsys, answer, "EncoderLayer").report
+    assert diagnosis in verdict(capsys, answer, "EitherOrder").report
 
 
-def test_calling_the_attention_at_once_is_an_error_that_is_shown(capsys):
-    wrong = using(
-        lambda self, x, mask=None: self.feed_forward_residual(
-            self.attention_residual(x, self.self_attention(x, x, mask)), self.feed_forward
-        )
-    )
-    report = verdict(capsys, wrong, "EncoderLayer").report
-    assert "'Tensor' object is not callable" in report
-
-
-@pytest.mark.parametrize("pre_norm", [True, False])
-def test_the_layer_takes_the_weights_of_pytorchs(pre_norm):
-    torch.manual_seed(0)
-    theirs = nn.Transformer(12, 4, 2, 2, 20, batch_first=True, norm_first=pre_norm).eval()
-    mine = nn.ModuleList(Layer(12, 4, 20, pre_norm) for _ in range(2))
-    copied = from_torch(theirs).encoder
-    mine.load_state_dict(copied.layers.state_dict())
-    x = torch.randn(2, 5, 12)
-    y = x
-    for layer in mine:
-        y = layer(y)
-    torch.testing.assert_close(copied.norm(y), theirs.encoder(x))
+@pytest.mark.parametrize("answer", [ordered(not_normalized, post), ordered(pre, same_norm_twice)])
+def test_mistakes_in_one_order_only_are_found(capsys, answer):
+    assert not verdict(capsys, answer, "EitherOrder")
 
 
 # ------------------------------------------------------------------------------- same_in_company
@@ -396,8 +444,38 @@ def by_difference(size):
     return answer
 
 
+def none_is_larger(model, ids):
+    for i, row in enumerate(ids):
+        real = row[row != 0]
+        if (model(ids)[i, : len(real)] - model(real[None])[0]).max() > 1e-4:
+            return False
+    return True
+
+
 signed = by_difference(lambda gap: gap.max())
 averaged = by_difference(lambda gap: gap.abs().mean())
+
+
+def averaged_at_the_end(model, ids):
+    together = model(ids)
+    gaps = [(together[i, : (r != 0).sum()] - model(r[r != 0][None])[0]) for i, r in enumerate(ids)]
+    return abs(sum(gap.mean() for gap in gaps)) / len(gaps) < 1e-4
+
+
+def filled_up(model, ids):
+    together, alone = model(ids), torch.zeros_like(model(ids))
+    for i, row in enumerate(ids):
+        alone[i, : (row != 0).sum()] = model(row[row != 0][None])[0]
+    return torch.allclose(together, alone, atol=1e-4)
+
+
+def filled_up_row_by_row(model, ids):
+    for i, row in enumerate(ids):
+        real = row[row != 0][None]
+        alone = F.pad(model(real)[0], (0, 0, 0, len(row) - real.size(1)))
+        if (model(ids)[i] - alone).abs().max() > 1e-4:
+            return False
+    return True
 
 
 def wide(model, ids):
@@ -413,7 +491,11 @@ def wide(model, ids):
         (exact, "to the last bit"),
         (last_token_only, "only the last real token"),
         (signed, "the sign of the difference"),
+        (none_is_larger, "the sign of the difference"),
         (averaged, "differences are averaged"),
+        (averaged_at_the_end, "in which differences can cancel"),
+        (filled_up, "rows of padding are compared, too"),
+        (filled_up_row_by_row, "rows of padding are compared, too"),
         (shortest_alone, "only the first sentence"),
         (wide, "the tolerance is too wide"),
         (lambda model, ids: not by_rows(model, ids), "the wrong way round"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_lib import checks
 from transformer_lib.blocks import DecoderLayer as LibraryLayer
 from transformer_lib.checks.chapter09 import check
 from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
@@ -161,6 +162,47 @@ def added_twice(self, x, memory, mask=None, memory_mask=None):
     return x + self.feed_forward_residual(x, self.feed_forward)
 
 
+def thought_added_twice(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return x + self.feed_forward_residual(x, self.feed_forward)
+
+
+def results_for_residuals(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, self.self_attention(x, x, mask))
+    x = self.cross_residual(x, self.cross_attention(x, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward(x))
+
+
+def a_result_for_the_last(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward(x))
+
+
+def attention_as_it_is(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, self.self_attention)
+    x = self.cross_residual(x, self.cross_attention)
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def asks_x(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    seen = x
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, seen, mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def thrown_away(self, x, memory, mask=None, memory_mask=None):
+    self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def in_float32(self, x, memory, mask=None, memory_mask=None):
+    return with_named_functions(self, x.float(), memory.float(), mask, memory_mask)
+
+
 def swapped_norms(self, x, memory, mask=None, memory_mask=None):
     x = self.cross_residual(x, lambda y: self.self_attention(y, y, mask))
     x = self.self_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
@@ -303,7 +345,7 @@ class NoCrossAttention(nn.Module):
         (wired(order="btat"), "a feed-forward network after each"),
         (wired(order="bt"), "cross-attention is missing"),
         (wired(order="at"), "self-attention is missing"),
-        (layer(forgot_to_go_on), "self-attention is missing"),
+        (layer(forgot_to_go_on), "or what it finds is not used"),
         (wired(order="ba"), "the feed-forward network is missing"),
         (layer(all_at_once), "side by side"),
         (layer(no_way_around), "no way around cross-attention"),
@@ -335,6 +377,13 @@ class NoCrossAttention(nn.Module):
         ),
         (layer(one_residual), "one residual serves two parts"),
         (layer(added_twice), "added to x once more"),
+        (layer(thought_added_twice), "added to x once more"),
+        (layer(asks_x), "takes its keys and values from the target"),
+        (layer(thrown_away), "the results of the looks are thrown away"),
+        (layer(results_for_residuals), "a residual is given a result"),
+        (layer(a_result_for_the_last), "a residual is given a result"),
+        (layer(attention_as_it_is), "an attention needs keys as well"),
+        (layer(in_float32), "made float32"),
         (SharedAttention, "`cross_attention"),
         (NoCrossAttention, "Nothing in your module can be cross_attention.in_proj.weight"),
     ],
@@ -477,6 +526,57 @@ def one_end(model, source, max_len, bos_id, eos_id, pad_id):
     return target[:, 1:]
 
 
+def one_row_and_no_limit(model, source, max_len, bos_id, eos_id, pad_id):
+    memory, text = model.encode(source), torch.tensor([[bos_id]])
+    while True:
+        new = model.decode(text, memory)[:, -1:].argmax(-1)
+        text = torch.hstack([text, new])
+        if (new == eos_id).all():
+            return text[:, 1:]
+
+
+def no_limit(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    text = torch.full_like(source[:, :1], bos_id)
+    ended = torch.zeros(len(text), 1).bool()
+    while not ended.all():
+        new = model.decode(text, memory)[:, -1:].argmax(-1)
+        new[ended] = pad_id
+        ended = ended | (new == eos_id)
+        text = torch.hstack([text, new])
+    return text[:, 1:]
+
+
+def no_limit_nor_padding(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    text = torch.full_like(source[:, :1], bos_id)
+    while not (text[:, 1:] == eos_id).any(dim=1).all():
+        text = torch.hstack([text, model.decode(text, memory)[:, -1:].argmax(-1)])
+    return text[:, 1:]
+
+
+def floats(model, source, max_len, bos_id, eos_id, pad_id):
+    ids = into_a_table(model, source, max_len, bos_id, eos_id, pad_id)
+    result = torch.zeros(ids.shape)
+    result[:] = ids
+    return result
+
+
+def test_a_writer_without_return_is_asked_for_it(capsys):
+    report = verdict(capsys, lambda *given: None if by_lists(*given).dim() else 0, "greedy").report
+    assert "Your function returned None: is a `return` missing?" in report
+
+
+def test_a_writer_can_be_tried_on_what_the_report_shows(capsys):
+    def reversed_words(model, source, max_len, bos_id, eos_id, pad_id):
+        return by_lists(model, source, max_len, bos_id, eos_id, pad_id).flip(1)
+
+    report = verdict(capsys, reversed_words, "greedy").report
+    assert "transformer_lib.checks.chapter09.Writer(bos_id=1, eos_id=2, pad_id=0)" in report
+    model = checks.chapter09.Writer(bos_id=1, eos_id=2, pad_id=0)
+    assert by_lists(model, torch.tensor([[3, 4]]), 9, 1, 2, 0).tolist() == [[4, 3, 2]]
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -492,7 +592,11 @@ def one_end(model, source, max_len, bos_id, eos_id, pad_id):
         (one_row, "the text begins with one row"),
         (row_by_row, "the beginning is taken for the end"),
         (ended_before_filled, "the end tokens are gone"),
+        (one_row_and_no_limit, "the text begins with one row"),
         (one_end, "as if there were one sentence"),
+        (no_limit, "`max_len` is not used"),
+        (no_limit_nor_padding, "`max_len` is not used"),
+        (floats, "without a dtype"),
         (loop(first=lambda bos, eos, pad: pad), "is not `bos_id`"),
         (loop(first=lambda bos, eos, pad: eos), "is the end token"),
         (fixed, "are fixed: they are arguments"),

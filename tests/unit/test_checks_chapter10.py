@@ -98,6 +98,18 @@ def with_an_axis_in_front(n, d):
     ("function", "diagnosis"),
     [
         (
+            lambda n, d: (places(n) / 10_000 ** (two_i(d) / d)).sin().repeat(1, 2),
+            "there are only sines, once in the first half",
+        ),
+        (
+            lambda n, d: torch.vstack([table_by_slices(n, d)[:, i::2] for i in (0, 1)]),
+            "joined along the places",
+        ),
+        (
+            lambda n, d: table_by_slices(n, d).reshape(n, -1, 2).mT.flatten(0, 1),
+            "joined along the places",
+        ),
+        (
             lambda n, d: torch.cat(
                 [
                     (places(n) / 10_000 ** (two_i(d) / d)).sin(),
@@ -427,6 +439,16 @@ def pages_rates(x, start):
         ),
         (lambda x, s=0: turned_in_loops(x, s).unflatten(-1, (-1, 2)), "`flatten(-2)` is missing"),
         (rows_of_the_second_axis, "along the second axis"),
+        (right_lines(lambda x, start: angles(x, 0) + start), "added to the angle and not"),
+        (
+            right_lines(
+                lambda x, start: (
+                    (start + torch.arange(x.shape[1]))[:, None, None]
+                    / 10_000 ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+                )
+            ),
+            "along the second axis",
+        ),
         (lambda x, s=0: x + woven(angles(x, s).sin(), angles(x, s).cos()), "the waves are added"),
         (lambda x, s=0: x + turned_in_loops(torch.ones_like(x), s), "the waves are added"),
         (lambda x, start=0: x, "x comes back as it was"),

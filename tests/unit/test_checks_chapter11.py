@@ -160,6 +160,17 @@ def good_cross(self, target, source):
     return self.pads(source)
 
 
+def good_zero(self, target):
+    return self.future(target) & (target != 0).unsqueeze(1).unsqueeze(1)
+
+
+def both_sides(self, source):
+    x, seen = self.embed(source), self.pads(source)
+    for layer in self.encoder.layers:
+        x = layer(x, seen & seen.mT)
+    return self.encoder.norm(x) if self.pre_norm else x
+
+
 def side_by_side(self, source, target):
     x, y = self.embed(source), self.embed(target)
     for one, other in zip(self.encoder.layers, self.decoder.layers, strict=True):
@@ -196,6 +207,7 @@ def biased(self, vocab_size, d_model):
 @pytest.mark.parametrize(
     ("answer", "diagnosis"),
     [
+        (but(embed=lambda s, i: s.embedding(i)), "are neither multiplied"),
         (but(embed=lambda s, i: entry(s.embedding(i), s)), "are not multiplied by √d_model"),
         (
             but(embed=lambda s, i: entry(s.embedding(i) / math.sqrt(s.d_model), s)),
@@ -228,6 +240,15 @@ def biased(self, vocab_size, d_model):
         ),
         (but(write=masked(good_own, lambda *_: None)), "cross-attention sees the padding"),
         (but(pads=lambda s, i: (i != 0)[:, None, None]), "padding is taken to be 0"),
+        (
+            but(write=masked(lambda s, y, x: good_zero(s, y), good_cross)),
+            "padding is taken to be 0",
+        ),
+        (but(read=both_sides), "hidden on both sides"),
+        (
+            but(embed=lambda s, i: s.embedding(i) * s.d_model**0.5 + s.table[:16][: i.size(1)]),
+            "the positions end before",
+        ),
         (but(pads=lambda s, i: (i == s.pad_id)[:, None, None]), "the wrong way round"),
         (
             but(write=masked(lambda s, y, x: s.future(y) & s.pads(x), good_cross)),
@@ -423,6 +444,10 @@ def test_the_reference_is_what_the_library_counts(pre):
                 - s[4] * (2 * s[1] * s[5] * (s[6] + s[7]) + s[5] * (2 * s[6] + s[7]) + s[1])
             ),
             "a decoder layer has one attention",
+        ),
+        (
+            lambda *s: factored(*s) - (s[3] + 2 * s[4]) * (s[5] - 1) * s[7] * s[1],
+            "W_o is counted for one head",
         ),
         (lambda *s: factored(*s) - s[0] * s[1], "the table of words is missing"),
         (lambda *s: factored(*s) + s[0], "the output has a bias for each word"),

@@ -98,6 +98,12 @@ def labels_ahead(labels):
     return F.pad(labels[:, 1:], (0, 1))
 
 
+def begin_and_the_rest_to_the_left(labels):
+    reads = labels_ahead(labels)
+    reads[:, 0] = BOS
+    return torch.where(reads == EOS, PAD, reads)
+
+
 def rolled(labels):
     return torch.roll(labels, 1, dims=-1)
 
@@ -146,6 +152,30 @@ def end_becomes_begin(labels):
     return reads
 
 
+def wiped_in_the_labels(labels):
+    reads = F.pad(labels, (1, 0), value=BOS)[:, :-1]
+    reads[labels == EOS] = PAD
+    return reads
+
+
+def rolled_left(labels):
+    return labels.roll(-1, dims=1)
+
+
+def shorter(labels):
+    return labels[:, 1:]
+
+
+def shorter_with_begin(labels):
+    reads = torch.cat([torch.full((len(labels), 1), BOS), labels[:, 2:]], dim=1)
+    return torch.where(reads == EOS, PAD, reads)
+
+
+def test_a_shift_without_return_is_asked_for_it(capsys):
+    report = verdict(capsys, lambda labels: None, "shift_right").report
+    assert "Your function returned None: is a `return` missing?" in report
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -162,8 +192,13 @@ def end_becomes_begin(labels):
         (two_places, "shifted twice"),
         (ignored_end, "-100"),
         (end_becomes_begin, "replaced by <bos>"),
-        (floats, "ids are whole numbers"),
-        (floats_without_end, "ids are whole numbers"),
+        (rolled_left, "moved to the left"),
+        (begin_and_the_rest_to_the_left, "moved to the left"),
+        (shorter, "moved to the left"),
+        (shorter_with_begin, "moved to the left"),
+        (wiped_in_the_labels, "one place further"),
+        (floats, "makes floats"),
+        (floats_without_end, "makes floats"),
     ],
 )
 def test_wrong_shifts_are_named(capsys, function, said):
@@ -377,6 +412,47 @@ def never_whole(word, vocabulary):
     return found
 
 
+def a_string(word, vocabulary):
+    found = pieces_while(word, vocabulary)
+    return "[UNK]" if found == ["[UNK]"] else found
+
+
+def letters_never_tried(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start + 1, -1):
+            if "##" * (start > 0) + word[start:end] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        found.append("##" * (start > 0) + word[start:end])
+        start = end
+    return found
+
+
+def max_of_nothing(word, vocabulary):
+    found, at = [], 0
+    while at < len(word):
+        mark = "##" if at else ""
+        ends = range(at + 1, len(word) + 1)
+        piece = max((word[at:e] for e in ends if mark + word[at:e] in vocabulary), key=len)
+        found.append(mark + piece)
+        at += len(piece)
+    return found
+
+
+def endless(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = ("##" if start > 0 else "") + word[start:end]
+            if piece in vocabulary:
+                found.append(piece)
+                start = end
+                break
+    return found
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -394,6 +470,10 @@ def never_whole(word, vocabulary):
         (other_name, "BERT's name for it is [UNK]"),
         (backtracking, "goes back and tries a shorter piece"),
         (from_behind, "from right to left"),
+        (a_string, "a list, with [UNK]"),
+        (letters_never_tried, "single letters are never tried"),
+        (max_of_nothing, "the longest of no pieces"),
+        (endless, "tries the same place for ever"),
     ],
 )
 def test_wrong_cuts_are_named(capsys, function, said):
@@ -405,6 +485,8 @@ def test_wrong_cuts_are_named(capsys, function, said):
 
 
 def batches_by_sampler(lengths, max_tokens):
+    if not lengths:
+        return []
     return TokenBatchSampler(lengths, max_tokens=max_tokens, shuffle=False).epoch(0)
 
 
@@ -415,7 +497,7 @@ def batches_with_a_current(lengths, max_tokens):
             found.append(current)
             current = []
         current.append(i)
-    return [*found, current]
+    return [*found, current] if current else found
 
 
 def batches_by_tensor(lengths, max_tokens):
@@ -490,6 +572,31 @@ def newcomer_lost(lengths, max_tokens):
     return [*found, current] if current else found
 
 
+def one_empty(lengths, max_tokens):
+    return batches_with_a_current(lengths, max_tokens) or [[]]
+
+
+def first_asked_for(lengths, max_tokens):
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    batches = [[order[0]]]
+    for i in order[1:]:
+        if (len(batches[-1]) + 1) * lengths[i] > max_tokens:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+def added_up_and_one_empty(lengths, max_tokens):
+    batches, tokens = [[]], 0
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        tokens += lengths[i]
+        if tokens > max_tokens:
+            batches.append([])
+            tokens = lengths[i]
+        batches[-1].append(i)
+    return batches
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -501,6 +608,10 @@ def newcomer_lost(lengths, max_tokens):
         (made(lambda b, n, i, m: len(b) >= m), "a number of texts"),
         (made(right_test, lambda n: range(len(n))), "not sorted"),
         (made(right_test, lambda n: sorted(range(len(n)), key=lambda i: -n[i])), "longest come"),
+        (
+            made(right_test, lambda n: sorted(range(len(n)), key=n.__getitem__)[::-1]),
+            "longest come",
+        ),
         (made(right_test, lambda n: sorted(range(len(n)), key=lambda i: (n[i], -i))), "equals"),
         (last_lost, "the last batch is missing"),
         (lengths_returned, "the batches hold lengths"),
@@ -508,6 +619,9 @@ def newcomer_lost(lengths, max_tokens):
         (index_of_length, "an index occurs twice"),
         (fixed_number, "the same number of texts"),
         (newcomer_lost, "no longer fits is lost"),
+        (one_empty, "one batch all the same"),
+        (first_asked_for, "without any text it fails"),
+        (added_up_and_one_empty, "padding is not counted"),
     ],
 )
 def test_wrong_batches_are_named(capsys, function, said):
@@ -559,6 +673,22 @@ def glued(cuts):
     return pair_by_counter({tuple(p for pieces in cuts for p in pieces): 1})
 
 
+def over_the_numbers(cuts):
+    found = Counter()
+    for pieces in cuts.values():
+        for pair in pairwise(pieces):
+            found[pair] += 1
+    return min(found, key=lambda pair: (-found[pair], pair))
+
+
+def over_the_items(cuts):
+    found = Counter()
+    for word in cuts.items():
+        for pair in pairwise(word):
+            found[pair] += 1
+    return max(found, key=found.get)
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -569,6 +699,14 @@ def glued(cuts):
             "cut into twos",
         ),
         (counted(lambda f, p, n: f.update([*pairwise("".join(p))] * n)), "letters are counted"),
+        (counted(lambda f, p, n: f.update([*pairwise(p[:-1])] * n)), "n pieces have n - 1 pairs"),
+        (
+            counted(
+                lambda f, p, n: f.update([*pairwise(p[1:])] * n),
+                lambda f: sorted(f, key=lambda pair: (-f[pair], pair))[0],
+            ),
+            "n pieces have n - 1 pairs",
+        ),
         (glued, "taken for neighbors"),
         (counted(honestly, lambda f: f.most_common(1)[0][0]), "met first"),
         (counted(honestly, lambda f: f.most_common()[-1][0]), "rarest"),
@@ -578,6 +716,14 @@ def glued(cuts):
             counted(honestly, lambda f: min(f.items(), key=lambda item: (-item[1], item[0]))),
             "together with its count",
         ),
+        (counted(honestly, lambda f: f.most_common(1)[0]), "together with its count"),
+        (counted(honestly, lambda f: f.most_common(1)), "together with its count"),
+        (
+            counted(honestly, lambda f: min(f, key=lambda p: (-f[p], "".join(p)))),
+            "compared as one string",
+        ),
+        (over_the_numbers, "runs over the numbers"),
+        (over_the_items, "runs over the numbers"),
     ],
 )
 def test_wrong_pairs_are_named(capsys, function, said):

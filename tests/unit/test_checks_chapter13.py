@@ -214,6 +214,25 @@ def perplexity(logits, labels, epsilon):
     return loss_by_torch(logits, labels, epsilon).exp()
 
 
+def a_tenth(logits, labels, epsilon):
+    return loss_by_torch(logits, labels, 0.1)
+
+
+def all_by_real(logits, labels, epsilon):
+    each = loss_by_torch_each(logits, labels, epsilon)
+    return each.sum() / (labels != 0).sum()
+
+
+def loss_by_torch_each(logits, labels, epsilon):
+    return F.cross_entropy(
+        logits.transpose(1, 2), labels, label_smoothing=epsilon, reduction="none"
+    )
+
+
+def cut_off(logits, labels, epsilon):
+    return loss_by_torch(logits, labels, epsilon).item()
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -245,6 +264,10 @@ def perplexity(logits, labels, epsilon):
         (per_sentence, "divided by the number of sentences"),
         (not_averaged, "still to be averaged"),
         (without_end, "<eos> is left out like padding"),
+        (lambda x, y, e: loss_by_torch(x.log_softmax(1), y, e), "over the positions"),
+        (a_tenth, "the paper's 0.1 stands in its place"),
+        (all_by_real, "padding is counted in the sum, and not in the number"),
+        (cut_off, "no gradient reaches `logits`"),
     ],
 )
 def test_wrong_losses_are_told_apart(capsys, function, diagnosis):
@@ -288,6 +311,11 @@ def test_right_rates_pass(capsys, function):
         (lambda s, d, w: min(s**-0.5, s / w) / d**0.5, "the climb is a share of the warm-up"),
         (lambda s, d, w: min(s / w, (w / s) ** 0.5) / d**0.5, "its highest value is d_model^-0.5"),
         (lambda s, d, w: rate_in_two_pieces(s + 1, d, w), "the steps are counted from 0"),
+        (lambda s, d, w: rate_in_two_pieces(s - 1, d, w), "1 is taken away from the step"),
+        (
+            lambda s, d, w: d**-0.5 * min((s - 1) ** -0.5, (s - 1) * w**-1.5),
+            "1 is taken away from the step",
+        ),
         (lambda s, d, w: d**-0.5 * min(1 / s, s * w**-1.5), "in proportion to the step"),
         (lambda s, d, w: min((d * s) ** -0.5, s * w**-1.5), "in one of the two terms only"),
         (lambda s, d, w: d**-0.5 * min(s**-1 / 2, s * w**-1.5), "a power binds before"),
@@ -402,6 +430,23 @@ def as_wide_as_the_widest(sources, targets):
     return together[: len(sources)], together[-2 * t : -t], together[-t:]
 
 
+def cut_by_zip(sources, targets):
+    columns = (
+        zip(*rows, strict=False) for rows in (sources, map(begun, targets), map(ended, targets))
+    )
+    return tuple(torch.tensor(list(column)).T for column in columns)
+
+
+def in_tables_of_zeros(sources, targets):
+    def table(rows):
+        found = torch.zeros(len(rows), max(map(len, rows)))
+        for i, row in enumerate(rows):
+            found[i, : len(row)] = torch.tensor(row)
+        return found
+
+    return table(sources), table([*map(begun, targets)]), table([*map(ended, targets)])
+
+
 def swapped(sources, targets):
     return tensors_by_collate(targets, sources)
 
@@ -422,6 +467,9 @@ def swapped(sources, targets):
         (made(same, begun, ended, left=True), "the padding stands in front"),
         (made(same, begun, ended, value=2), "filled up with <eos>"),
         (made(same, begun, ended, value=-100), "filled up with -100"),
+        (lambda s, t: tensors_by_collate(s, t)[:2], "a tensor is missing"),
+        (cut_by_zip, "cut to the shortest"),
+        (in_tables_of_zeros, "makes floats"),
         (made(same, begun, ended, value=1), "rows are filled up with <bos>"),
         (as_wide_as_the_widest, "source and target are filled up to one common length"),
         (made(both, begun, ended), "the source gets <bos> and <eos> too"),
@@ -476,6 +524,13 @@ def update_weighted(model, optimizer, batches):
     return whole
 
 
+def update_reported(model, optimizer, batches):
+    """Looks at each part once more, with a graph that is never used."""
+    reported = sum(totalled(model, part).item() for part in batches) / sum(map(counted, batches))
+    update_weighted(model, optimizer, batches)
+    return reported
+
+
 def update_of_one_sum(model, optimizer, batches):
     loss = sum(totalled(model, part) for part in batches) / sum(map(counted, batches))
     optimizer.zero_grad()
@@ -484,9 +539,33 @@ def update_of_one_sum(model, optimizer, batches):
     return loss.item()
 
 
-@pytest.mark.parametrize("function", [update_in_parts, update_weighted, update_of_one_sum])
+@pytest.mark.parametrize("function", [update_in_parts, update_weighted, update_reported])
 def test_right_updates_pass(capsys, function):
     assert verdict(capsys, function, "joint_update")
+
+
+def two_loops(model, optimizer, batches):
+    optimizer.zero_grad()
+    losses = [totalled(model, part) / sum(map(counted, batches)) for part in batches]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return sum(losses).item()
+
+
+def put_together(model, optimizer, batches):
+    def joined(name):
+        rows = [row for part in batches for row in getattr(part, name)]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+    whole = type(batches[0])(joined("source"), joined("target_input"), joined("labels"))
+    return update_in_parts(model, optimizer, [whole])
+
+
+def test_the_report_on_an_update_has_no_parameter_groups(capsys):
+    text = verdict(capsys, lambda *given: 7.0, "joint_update").report
+    assert "optimizer = torch.optim.SGD(model.parameters(), lr=0.5)\n" in text
+    assert "Parameter Group" not in text
 
 
 def not_cleared(model, optimizer, batches):
@@ -644,6 +723,9 @@ def only_the_last(model, optimizer, batches):
         (a_step_for_each, "every part takes a step of its own"),
         (mean_of_means, "each part is averaged by itself"),
         (sum_of_means, "the averages of the parts are added up"),
+        (update_of_one_sum, "before any goes backward"),
+        (two_loops, "before any goes backward"),
+        (put_together, "put together into one batch"),
         (padding_counted, "padding is counted as if it were a label"),
         (padding_in_the_divisor, "the number it is divided by does not"),
         (by_sentences, "divided by the number of sentences"),
@@ -674,11 +756,11 @@ def test_the_smallest_failing_input_of_a_loss_can_be_read(capsys):
     )
     assert (
         "No mistake that this checker knows" in result.report
-        and "logits = tensor([[[" in result.report
+        and "logits = torch.tensor([[[" in result.report
     )
     padded = verdict(
         capsys,
         lambda logits, labels, e: loss_by_torch(logits, labels, e) + (labels == 0).any() / 7,
         "smoothed_loss",
     )
-    assert "logits = tensor([[[1.0" in padded.report
+    assert "logits = torch.tensor([[[1.0" in padded.report

@@ -70,6 +70,7 @@ def greedy(
     axis=-1,
     clean=lambda row: row[1 : row.index(2)] if 2 in row else row[1:],
     more=0,
+    back=list,
 ):
     def greedy_batch(next_logits, n_rows, max_len):
         ids = torch.full((n_rows, 1), first)
@@ -80,7 +81,7 @@ def greedy(
             ended |= tokens == 2
             if stop(tokens, ended):
                 break
-        return [clean(row) for row in ids.tolist()]
+        return back([clean(row) for row in ids.tolist()])
 
     return greedy_batch
 
@@ -117,8 +118,20 @@ def test_greedy_of_one_row_at_a_time_is_told_that_all_go_together(capsys):
             greedy(clean=lambda row: row[: row.index(2)] if 2 in row else row),
             "<bos> is still there",
         ),
+        (greedy(clean=lambda row: row[1:], back=torch.tensor), "come back as one tensor"),
+        (
+            greedy(stop=lambda *_: False, clean=lambda row: row, back=torch.tensor),
+            "come back as one tensor",
+        ),
         (greedy(read=lambda ids: ids[:, -1:]), "newest token only"),
         (greedy(axis=0), "wrong axis"),
+        (
+            greedy(
+                stop=lambda tokens, ended: (tokens == 2).all(),
+                clean=lambda row: [i for i in row[1:] if i != 2],
+            ),
+            "after its <eos> is kept",
+        ),
         (greedy(more=-1), "too few"),
         (greedy(more=1), "too many"),
     ],
@@ -165,6 +178,15 @@ def test_right_beam_steps_pass(capsys, function):
     passes(capsys, function, "beam_step")
 
 
+def test_a_step_made_of_python_numbers_passes_and_hears_of_its_dtype(capsys):
+    def answer(totals, log_probs):
+        best, parents, tokens = step_in_loops(totals, log_probs)
+        return torch.tensor(best.tolist()), parents, tokens
+
+    passed, said = report(capsys, answer, "beam_step")
+    assert passed and "they have dtype float32" in said
+
+
 def step(score=lambda t, lp: t[..., None] + lp, parent=None, token=None, largest=True, last=None):
     def beam_step(totals, log_probs):
         b, k, v = log_probs.shape
@@ -179,6 +201,11 @@ def step(score=lambda t, lp: t[..., None] + lp, parent=None, token=None, largest
 def each_parent_its_best(totals, log_probs):
     gain, tokens = log_probs.max(dim=2)
     return totals + gain, torch.arange(totals.size(1)).repeat(len(totals), 1), tokens
+
+
+def the_first_beam(totals, log_probs):
+    best, tokens = (totals[..., None] + log_probs)[:, 0].topk(totals.shape[1])
+    return best, tokens * 0, tokens
 
 
 def one_beam_for_all(totals, log_probs):
@@ -208,6 +235,9 @@ def one_beam_for_all(totals, log_probs):
         (step(largest=False), "the worst are kept"),
         (step(last=lambda t, *found: tuple(x.flip(1) for x in found)), "the best stands last"),
         (step(parent=lambda place, k, v: place / v), "becomes a fraction"),
+        (step(parent=lambda place, k, v: (place / v).floor()), "becomes a fraction"),
+        (step(token=lambda place, k, v: (place % v).float()), "Your newest ids have dtype float32"),
+        (the_first_beam, "only the first beginning"),
         (one_beam_for_all, "compete with each other"),
         (
             step(last=lambda t, best, p, k: (t.gather(1, p), p, k)),
@@ -242,18 +272,29 @@ def more_by_torch(query, key, value, cache):
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask), (keys, values)
 
 
-@pytest.mark.parametrize("function", [more_in_loops, more_by_torch])
+def more_by_a_triangle(query, key, value, cache):
+    """With a mask made on the CPU, and no way back: nobody asked for either."""
+    n, t = len(query), len(cache[0])
+    keys, values = torch.cat([cache[0], key]).detach(), torch.cat([cache[1], value]).detach()
+    seen = torch.ones(n, t + n).tril(t)
+    scores = (query.detach() @ keys.T / keys.shape[1] ** 0.5).masked_fill(seen == 0, -math.inf)
+    return scores.softmax(-1) @ values, (keys, values)
+
+
+@pytest.mark.parametrize("function", [more_in_loops, more_by_torch, more_by_a_triangle])
 def test_right_chunks_pass(capsys, function):
     passes(capsys, function, "attend_more")
 
 
-def more(diagonal=lambda t: t + 1, axis=0, scale=None, back=None, softmax=-1):
+def more(
+    diagonal=lambda t: t + 1, axis=0, scale=None, back=None, softmax=-1, fill=-math.inf, seen=False
+):
     def attend_more(query, key, value, cache):
         keys = torch.cat([cache[0], key], dim=axis)
         values = torch.cat([cache[1], value], dim=axis)
         scores = query @ keys.T * (query.size(1) ** -0.5 if scale is None else scale(query))
         future = torch.ones_like(scores).triu(diagonal(len(cache[0]))).bool()
-        out = scores.masked_fill(future, -math.inf).softmax(softmax) @ values
+        out = scores.masked_fill(future ^ seen, fill).softmax(softmax) @ values
         return out, ((keys, values) if back is None else back(key, value, cache))
 
     return attend_more
@@ -265,8 +306,19 @@ def more(diagonal=lambda t: t + 1, axis=0, scale=None, back=None, softmax=-1):
         (more(diagonal=lambda t: 10**6), "nothing is hidden"),
         (more(diagonal=lambda t: 1), "that of a text without a cache"),
         (more(diagonal=lambda t: t), "does not see itself"),
+        (more(diagonal=lambda t: t, fill=-1e9), "does not see itself"),
+        (more(seen=True), "the wrong way round"),
+        (more(seen=True, fill=-1e9), "the wrong way round"),
         (more(back=lambda key, value, cache: cache), "the old cache is returned"),
         (more(back=lambda key, value, cache: (key, value)), "holds the new keys and values only"),
+        (
+            more(
+                back=lambda key, value, cache: tuple(
+                    map(torch.vstack, zip((key, value), cache, strict=True))
+                )
+            ),
+            "stand before the old ones",
+        ),
         (more(scale=lambda query: 1), "not divided by the root"),
         (more(scale=lambda query: 1 / (query.size(1) ** 1 / 2)), "not by its root"),
         (more(softmax=0), "over the queries"),
@@ -302,7 +354,14 @@ def nucleus_by_minus_infinity(logits, p):
     return logits.masked_fill(drop.gather(1, order.argsort(1)), -math.inf).softmax(-1)
 
 
-@pytest.mark.parametrize("function", [nucleus_in_loops, nucleus_by_minus_infinity])
+def nucleus_of_the_last_of_equals(logits, p):
+    return nucleus_by_minus_infinity(logits.flip(-1), p).flip(-1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [nucleus_in_loops, nucleus_by_minus_infinity, nucleus_of_the_last_of_equals],
+)
 def test_right_nuclei_pass(capsys, function):
     passes(capsys, function, "nucleus")
 
@@ -344,6 +403,22 @@ def min_p(logits, p):
     return kept / kept.sum(-1, keepdim=True)
 
 
+def up_to_p_and_the_first(logits, p):
+    values, order = logits.softmax(-1).sort(descending=True)
+    keep = values.cumsum(-1) <= p
+    keep[:, 0] = True
+    kept = torch.zeros_like(values).scatter(1, order, values * keep)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def with_all_ties(logits, p):
+    probs = logits.softmax(-1)
+    values = probs.sort(descending=True).values
+    n = (values.cumsum(-1) - values < p).sum(-1, keepdim=True)
+    kept = probs * (probs >= values.gather(-1, n - 1))
+    return kept / kept.sum(-1, keepdim=True)
+
+
 @pytest.mark.parametrize(
     "function, diagnosis",
     [
@@ -374,6 +449,8 @@ def min_p(logits, p):
         (nucleus(descending=False), "least probable tokens come first"),
         (each_alone, "compared with p by itself"),
         (min_p, "min-p"),
+        (up_to_p_and_the_first, "carries the sum over p is left out"),
+        (with_all_ties, "the fewest are asked for"),
         (
             lambda logits, p: nucleus_in_loops(logits, p) * 0 + logits.softmax(-1),
             "nothing is left out",

@@ -1,360 +1,454 @@
 """Chapter 16's checkers: answers that real learners give, each diagnosed by name."""
 
-import math
-
+import numpy as np
 import pytest
 import torch
 
+from transformer_lib import checks
 from transformer_lib.checks.chapter16 import check
-from transformer_lib.config import ModelConfig
-from transformer_lib.models import DecoderOnly
 
 
 def verdict(capsys, function, name):
     function.__name__ = name
     result = check(function)
-    return result, capsys.readouterr().out
+    return result, " ".join(capsys.readouterr().out.split())
 
 
-def passes(capsys, function, name):
-    result, said = verdict(capsys, function, name)
+# -------------------------------------------------------------------------- alignment_error_rate
+
+
+def rate_with_sets(weights, sure, possible, threshold):
+    def links(where):
+        return {tuple(link) for link in where.nonzero().tolist()}
+
+    s, p = links(sure), links(possible)
+    letters = {link[:2] for link in p}
+    a = {link for link in links(weights >= threshold) if link[:2] in letters}
+    return 1 - (len(a & s) + len(a & p)) / (len(a) + len(s))
+
+
+def rate_in_loops(weights, sure, possible, threshold):
+    hits = total = 0
+    for w, s, p in zip(weights.tolist(), sure.tolist(), possible.tolist(), strict=True):
+        for row, is_sure, may_be in zip(w, s, p, strict=True):
+            if not any(may_be):
+                continue
+            for x, y, z in zip(row, is_sure, may_be, strict=True):
+                linked = x >= threshold
+                hits += linked * (y + z)
+                total += linked + y
+    return torch.tensor(1 - hits / total)
+
+
+def rate_by_einsum(weights, sure, possible, threshold):
+    a = torch.where(possible.any(2)[:, :, None], weights, -1.0).ge(threshold).double()
+    s, p = sure.double(), possible.double()
+    hits = torch.einsum("bts,bts->", a, s) + torch.einsum("bts,bts->", a, p)
+    return (a.sum() + s.sum() - hits) / (a.sum() + s.sum())
+
+
+@pytest.mark.parametrize("function", [rate_with_sets, rate_in_loops, rate_by_einsum])
+def test_right_rates_pass(capsys, function):
+    result, said = verdict(capsys, function, "alignment_error_rate")
     assert result, said
 
 
-def is_told(capsys, function, name, what):
-    result, said = verdict(capsys, function, name)
+def counted(weights, sure, possible, threshold, keep=True):
+    a = (weights >= threshold) & (possible.any(-1, keepdim=True) if keep else True)
+    return (a & sure).sum(), (a & possible).sum(), a.sum(), sure.sum()
+
+
+def every_row(*given):
+    a_s, a_p, a, s = counted(*given, keep=False)
+    return 1 - (a_s + a_p) / (a + s)
+
+
+def above(weights, sure, possible, threshold):
+    a_s, a_p, a, s = counted(weights, sure, possible, threshold + 1e-6)
+    return 1 - (a_s + a_p) / (a + s)
+
+
+def one_link_per_row(weights, sure, possible, threshold):
+    a = torch.nn.functional.one_hot(weights.argmax(-1), weights.size(-1)).bool()
+    a = a & possible.any(-1)[..., None]
+    return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + sure.sum())
+
+
+def one_if_enough(weights, sure, possible, threshold):
+    heavy, where = weights.max(-1)
+    a = torch.nn.functional.one_hot(where, weights.size(-1)).bool()
+    a = a & (heavy >= threshold)[..., None] & possible.any(-1)[..., None]
+    return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + sure.sum())
+
+
+def accuracy(*given):
+    a_s, a_p, a, s = counted(*given)
+    return (a_s + a_p) / (a + s)
+
+
+def precision(*given):
+    _, a_p, a, _ = counted(*given)
+    return 1 - a_p / a
+
+
+def recall(*given):
+    a_s, _, _, s = counted(*given)
+    return 1 - a_s / s
+
+
+def f_measure(*given):
+    a_s, a_p, a, s = counted(*given)
+    p, r = a_p / a, a_s / s
+    return 1 - 2 * p * r / (p + r)
+
+
+def sure_alone(*given):
+    a_s, _, a, s = counted(*given)
+    return 1 - 2 * a_s / (a + s)
+
+
+def disjoint(*given):
+    _, a_p, a, s = counted(*given)
+    return 1 - a_p / (a + s)
+
+
+def swapped(weights, sure, possible, threshold):
+    a = (weights >= threshold) & possible.any(-1, keepdim=True)
+    return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + possible.sum())
+
+
+def mean_of_texts(weights, sure, possible, threshold):
+    rates = []
+    for w, s, p in zip(weights, sure, possible, strict=True):
+        a_s, a_p, a, n = counted(w, s, p, threshold)
+        rates.append(1 - (a_s + a_p) / (a + n))
+    return sum(rates) / len(rates)
+
+
+def weighed(weights, sure, possible, threshold):
+    w = weights * (weights >= threshold) * possible.any(-1, keepdim=True)
+    return 1 - ((w * sure).sum() + (w * possible).sum()) / (w.sum() + sure.sum())
+
+
+def percent(*given):
+    a_s, a_p, a, s = counted(*given)
+    return 100 - 100 * (a_s + a_p) / (a + s)
+
+
+def only_sure_rows(weights, sure, possible, threshold):
+    a = (weights >= threshold) & sure.any(-1, keepdim=True)
+    return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + sure.sum())
+
+
+def below(weights, sure, possible, threshold):
+    a = (weights < threshold) & possible.any(-1, keepdim=True)
+    return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + sure.sum())
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (every_row, "rows that are no letters are counted"),
+        (above, "a weight of exactly the threshold is left out"),
+        (one_link_per_row, "the darkest cell of each row is the link"),
+        (one_if_enough, "only the darkest cell of a row can be a link"),
+        (accuracy, "1 minus is missing"),
+        (precision, "only the links of the map are looked at"),
+        (recall, "only the sure links are looked at"),
+        (f_measure, "the two shares"),
+        (sure_alone, "possible links are not counted"),
+        (disjoint, "a sure link counts once only"),
+        (swapped, "the divisor holds the possible links"),
+        (mean_of_texts, "each text has its own rate"),
+        (weighed, "the weights themselves are added up"),
+        (percent, "the rate is in percent"),
+        (only_sure_rows, "rows without a sure link are left out"),
+        (below, "the links are those below the threshold"),
+    ],
+)
+def test_wrong_rates_are_named(capsys, function, says):
+    result, said = verdict(capsys, function, "alignment_error_rate")
     assert not result
-    assert what in " ".join(said.split()), said
+    assert says in said
 
 
-# ------------------------------------------------------------------------------------- gpt_flops
+# ----------------------------------------------------------------------------------------- prune
 
 
-def flops_in_loops(n, d_model, d_ff, n_layers, vocab_size):
+def prune_with_scores(loss, heads, budget):
+    removed, remaining = [], list(heads)
+    while remaining:
+        scores = [loss([*removed, head]) for head in remaining]
+        where = int(np.argmin(scores))
+        if scores[where] > budget:
+            return removed
+        removed.append(remaining.pop(where))
+    return removed
+
+
+def prune_recursively(loss, heads, budget, gone=()):
+    left = [head for head in heads if head not in gone]
+    tried = sorted((loss([*gone, head]), i) for i, head in enumerate(left))
+    if not tried or tried[0][0] > budget:
+        return list(gone)
+    return prune_recursively(loss, heads, budget, (*gone, left[tried[0][1]]))
+
+
+@pytest.mark.parametrize("function", [prune_with_scores, prune_recursively])
+def test_right_prunings_pass(capsys, function):
+    result, said = verdict(capsys, function, "prune")
+    assert result, said
+
+
+def sorted_once(loss, heads, budget):
+    gone = []
+    for head in sorted(heads, key=lambda head: loss([head])):
+        if loss([*gone, head]) > budget:
+            break
+        gone.append(head)
+    return gone
+
+
+def added_up(loss, heads, budget):
+    gone, total = [], loss([])
+    while len(gone) < len(heads):
+        left = [head for head in heads if head not in gone]
+        best = min(left, key=lambda head: loss([*gone, head]))
+        total += loss([best]) - loss([])
+        if total > budget:
+            break
+        gone.append(best)
+    return gone
+
+
+def too_far(loss, heads, budget):
+    gone = []
+    while loss(gone) <= budget and len(gone) < len(heads):
+        left = [head for head in heads if head not in gone]
+        gone.append(min(left, key=lambda head: loss([*gone, head])))
+    return gone
+
+
+def noticed_too_late(loss, heads, budget):
+    gone = []
+    for _ in heads:
+        left = [head for head in heads if head not in gone]
+        gone.append(min(left, key=lambda head: loss([*gone, head])))
+        if loss(gone) > budget:
+            break
+    return gone
+
+
+def strictly(loss, heads, budget):
+    return prune_with_scores(loss, heads, budget - 1e-6)
+
+
+def as_increase(loss, heads, budget):
+    return prune_with_scores(loss, heads, loss([]) + budget)
+
+
+def dearest(loss, heads, budget):
+    gone = []
+    while len(gone) < len(heads):
+        left = [head for head in heads if head not in gone]
+        worst = max(left, key=lambda head: loss([*gone, head]))
+        if loss([*gone, worst]) > budget:
+            break
+        gone.append(worst)
+    return gone
+
+
+def those_that_stay(loss, heads, budget):
+    gone = prune_with_scores(loss, heads, budget)
+    return [head for head in heads if head not in gone]
+
+
+def in_the_lists_order(loss, heads, budget):
+    return sorted(prune_with_scores(loss, heads, budget), key=heads.index)
+
+
+def last_of_equals(loss, heads, budget):
+    return prune_with_scores(loss, heads[::-1], budget)
+
+
+def everything(loss, heads, budget):
+    return prune_with_scores(loss, heads, 1e9)
+
+
+def first_fit(loss, heads, budget):
+    gone = []
+    for head in heads:
+        if loss([*gone, head]) <= budget:
+            gone.append(head)
+    return gone
+
+
+def all_that_are_cheap(loss, heads, budget):
+    return [head for head in heads if loss([head]) <= budget]
+
+
+def how_many(loss, heads, budget):
+    return len(prune_with_scores(loss, heads, budget))
+
+
+def last_put_back(loss, heads, budget):
+    gone = prune_with_scores(loss, heads, 1e9)
+    while loss(gone) > budget and gone:
+        del gone[-1]
+    return gone
+
+
+def given_up(loss, heads, budget):
+    if loss([]) > budget:
+        return []
+    return prune_with_scores(loss, heads, budget)
+
+
+def test_what_a_pruning_was_tried_on_can_be_made_again(capsys):
+    _, said = verdict(capsys, lambda loss, heads, budget: ["x"], "prune")
+    assert "loss = transformer_lib.checks.chapter16.Priced(10, {'a': 5, 'b': 1})" in said
+    assert checks.chapter16.Priced(10, {"a": 5, "b": 1})(["a"]) == 15
+
+
+def put_back(loss, heads, budget):
+    gone = list(heads)
+    while gone and loss(gone) > budget:
+        scores = [loss(gone[:i] + gone[i + 1 :]) for i in range(len(gone))]
+        gone.pop(int(np.argmin(scores)))
+    return gone
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (sorted_once, "the prices of the single heads decide"),
+        (added_up, "the single losses are added up"),
+        (too_far, "the head that brings the loss above the budget is removed"),
+        (noticed_too_late, "the head that brings the loss above the budget is removed"),
+        (strictly, "exactly the budget is refused"),
+        (as_increase, "the budget is taken for an increase"),
+        (dearest, "the dearest head goes first"),
+        (those_that_stay, "the list holds the heads that stay"),
+        (in_the_lists_order, "the heads are not in the order of their removal"),
+        (last_of_equals, "of equally good heads the last one goes"),
+        (everything, "the budget never ends it"),
+        (first_fit, "heads are tried once, in the order of the list"),
+        (all_that_are_cheap, "every head is tried by itself"),
+        (how_many, "a number is returned"),
+        (put_back, "it begins with no head at all"),
+        (last_put_back, "the last ones put back"),
+        (given_up, "from the start"),
+    ],
+)
+def test_wrong_prunings_are_named(capsys, function, says):
+    result, said = verdict(capsys, function, "prune")
+    assert not result
+    assert says in said
+
+
+# --------------------------------------------------------------------------------- contributions
+
+
+def lengths_in_loops(weights, values, out_weight):
+    b, h, t, s = weights.shape
+    d_k, found = values.size(-1), weights.new_zeros(b, t, s)
+    for i in range(b):
+        for row in range(t):
+            for piece in range(s):
+                vector = 0
+                for head in range(h):
+                    part = out_weight[:, head * d_k : (head + 1) * d_k]
+                    vector = vector + weights[i, head, row, piece] * part @ values[i, head, piece]
+                found[i, row, piece] = vector.square().sum().sqrt()
+    return found
+
+
+def lengths_side_by_side(weights, values, out_weight):
+    scaled = weights[..., None] * values[:, :, None]  # (B, H, T, S, d_k)
+    joined = scaled.permute(0, 2, 3, 1, 4).flatten(-2)  # (B, T, S, H * d_k)
+    return torch.nn.functional.linear(joined, out_weight).norm(dim=-1)
+
+
+@pytest.mark.parametrize("function", [lengths_in_loops, lengths_side_by_side])
+def test_right_lengths_pass(capsys, function):
+    result, said = verdict(capsys, function, "contributions")
+    assert result, said
+
+
+def scaled(weights, values):
+    return (weights[..., None] * values[:, :, None]).permute(0, 2, 3, 1, 4)  # (B, T, S, H, d_k)
+
+
+def head_by_head(weights, values, out_weight):
+    d_k = values.size(-1)
     total = 0
-    for _ in range(3):  # forward, and two products back
-        for _ in range(n_layers):
-            total += 4 * 2 * n * d_model * d_model
-            total += 2 * n * d_model * d_ff + 2 * n * d_ff * d_model
-            total += 2 * n * n * d_model + 2 * n * n * d_model
-        total += 2 * n * d_model * vocab_size
+    for head in range(weights.size(1)):
+        turned = values[:, head] @ out_weight[:, head * d_k : (head + 1) * d_k].T
+        total = total + weights[:, head] * turned.norm(dim=-1)[:, None]
     return total
 
 
-def flops_as_float(n, d_model, d_ff, n_layers, vocab_size):
-    weights = n_layers * (4 * d_model**2 + 2.0 * d_model * d_ff) + vocab_size * d_model
-    return float(6 * n * weights + 12 * n_layers * n**2 * d_model)
+def unprojected(weights, values, out_weight):
+    return scaled(weights, values).flatten(-2).norm(dim=-1)
 
 
-@pytest.mark.parametrize("function", [flops_in_loops, flops_as_float])
-def test_right_counts_pass(capsys, function):
-    passes(capsys, function, "gpt_flops")
+def unweighted(weights, values, out_weight):
+    return lengths_side_by_side(torch.ones_like(weights), values, out_weight)
 
 
-def test_the_count_is_what_a_counter_sees(capsys):
-    from torch.utils.flop_counter import FlopCounterMode
-
-    def counted(n, d_model, d_ff, n_layers, vocab_size):
-        heads = 2 if d_model % 2 == 0 else 1
-        config = ModelConfig(
-            vocab_size=max(vocab_size, 3), d_model=d_model + d_model % 2, n_heads=heads,
-            n_layers=n_layers, d_ff=d_ff, max_len=1024,
-        )  # fmt: skip
-        with torch.device("meta"), FlopCounterMode(display=False) as counter:
-            DecoderOnly(config)(torch.ones(1, n, dtype=torch.int64)).sum().backward()
-        return counter.get_total_flops()
-
-    assert counted(5, 6, 14, 3, 19) == flops_in_loops(5, 6, 14, 3, 19)
+def averaged_first(weights, values, out_weight):
+    return weights.mean(1) * unweighted(weights, values, out_weight)
 
 
-FLOPS = {
-    "only the way forward": lambda n, d, f, k, v: (
-        2 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 4 * k * d * n * n
-    ),
-    "two products are counted": lambda n, d, f, k, v: (
-        4 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 8 * k * d * n * n
-    ),
-    "a multiplication and its addition": lambda n, d, f, k, v: (
-        3 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 6 * k * d * n * n
-    ),
-    "attention's scores and mixture only once": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 4 * k * d * n * n
-    ),
-    "half of attention's n by n": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 6 * k * d * n * n
-    ),
-    "scores and mixture are missing": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d)
-    ),
-    "grows with n where": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * k * d * n
-    ),
-    "for one layer only": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * d * n * n
-    ),
-    "have lost d_model": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * k * n * n
-    ),
-    "three attentions": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 36 * k * d * n * n
-    ),
-    "cross-attention is counted": lambda n, d, f, k, v: (
-        6 * n * (k * (6 * d * d + 2 * d * f) + v * d) + 12 * k * d * n * n
-    ),
-    "the whole translator": lambda n, d, f, k, v: (
-        6 * k * (6 * d * d + 2 * d * f) * 2 * n + 6 * v * d * n + 36 * k * d * n * n
-    ),
-    "output projection": lambda n, d, f, k, v: (
-        6 * n * (k * (3 * d * d + 2 * d * f) + v * d) + 12 * k * d * n * n
-    ),
-    "it has two, up and down": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + d * f) + v * d) + 12 * k * d * n * n
-    ),
-    "taken as 4 d_model": lambda n, d, f, k, v: (
-        6 * n * (k * 12 * d * d + v * d) + 12 * k * d * n * n
-    ),
-    "the logits are missing": lambda n, d, f, k, v: (
-        6 * n * k * (4 * d * d + 2 * d * f) + 12 * k * d * n * n
-    ),
-    "for one token of the text": lambda n, d, f, k, v: (
-        6 * n * k * (4 * d * d + 2 * d * f) + 6 * v * d + 12 * k * d * n * n
-    ),
-    "looking up the embedding": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f) + 2 * v * d) + 12 * k * d * n * n
-    ),
-    "biases or norms": lambda n, d, f, k, v: (
-        6 * n * (k * (4 * d * d + 2 * d * f + 9 * d + f) + v * d) + 12 * k * d * n * n
-    ),
-    "the work of one token": lambda n, d, f, k, v: (
-        6 * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * k * d * n
-    ),
-}
+def untransposed(weights, values, out_weight):
+    return (scaled(weights, values).flatten(-2) @ out_weight).norm(dim=-1)
 
 
-@pytest.mark.parametrize("what", FLOPS)
-def test_wrong_counts_are_named(capsys, what):
-    is_told(capsys, FLOPS[what], "gpt_flops", what)
+def heads_interleaved(weights, values, out_weight):
+    joined = scaled(weights, values).transpose(-1, -2).flatten(-2)
+    return (joined @ out_weight.T).norm(dim=-1)
 
 
-# ------------------------------------------------------------------------------ attend_in_blocks
+def squared(weights, values, out_weight):
+    return lengths_side_by_side(weights, values, out_weight).square()
 
 
-def blocks_of_one(query, key, value, size):
-    """A loop over single keys: fewer weights at once are welcome."""
-    top = torch.full((*query.shape[:-1], 1), -torch.inf, dtype=query.dtype)
-    total, mixture = torch.zeros_like(top), 0.0
-    for i in range(key.shape[-2]):
-        k, v = key[..., i : i + 1, :], value[..., i : i + 1, :]
-        score = torch.einsum("...td,...sd->...ts", query, k) / math.sqrt(key.shape[-1])
-        new = torch.maximum(top, score)
-        total = total * (top - new).exp() + (score - new).exp()
-        mixture = mixture * (top - new).exp() + (score - new).exp() * v
-        top = new
-    return mixture / total
+def in_ones(weights, values, out_weight):
+    return (scaled(weights, values).flatten(-2) @ out_weight.T).abs().sum(-1)
 
 
-def normalized_on_the_way(query, key, value, size):
-    """The mixture is an average at every moment, as one version of the algorithm has it."""
-    log_total, out = torch.tensor(-torch.inf), 0.0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        scores = (query / query.shape[-1] ** 0.5) @ k.transpose(-2, -1)
-        own = scores.logsumexp(-1, keepdim=True)
-        both = torch.logaddexp(log_total.to(own.dtype), own)
-        out = out * (log_total - both).exp() + (scores - both).exp() @ v
-        log_total = both
-    return out
+def shares(weights, values, out_weight):
+    return torch.nn.functional.normalize(
+        lengths_side_by_side(weights, values, out_weight), p=1, dim=-1
+    )
 
 
-@pytest.mark.parametrize("function", [blocks_of_one, normalized_on_the_way])
-def test_right_blocks_pass(capsys, function):
-    passes(capsys, function, "attend_in_blocks")
+def by_mean(weights, values, out_weight):
+    return lengths_side_by_side(weights, values, out_weight) / weights.size(1)
 
 
-def attend(sum_too=True, mixture_too=True, scale=True, divide=True, inverse=False, running=True):
-    def attend_in_blocks(query, key, value, size):
-        top, total, mixture = torch.tensor(-torch.inf), 0, 0
-        for i in range(0, key.shape[-2], size):
-            scores = query @ key[..., i : i + size, :].mT
-            scores = scores / query.shape[-1] ** 0.5 if scale else scores
-            block = scores.amax(-1, keepdim=True)
-            new = torch.maximum(top.to(block.dtype), block) if running else block
-            shrink = ((new - top) if inverse else (top - new)).exp()
-            shrink = shrink if i else torch.zeros_like(shrink)
-            weights = (scores - new).exp()
-            total = total * (shrink if sum_too else 1) + weights.sum(-1, keepdim=True)
-            mixture = (
-                mixture * (shrink if mixture_too else 1) + weights @ value[..., i : i + size, :]
-            )
-            top = new
-        return mixture / total if divide else mixture
-
-    return attend_in_blocks
+def of_the_output(weights, values, out_weight):
+    joined = (weights @ values).transpose(1, 2).flatten(2)
+    return (joined @ out_weight.T).norm(dim=-1)
 
 
-def one_row_of_numbers(query, key, value, size):
-    """The page's own cell, carried over: one largest score and one sum for all queries."""
-    top, total, mixture = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        new = torch.maximum(top.to(scores.dtype), scores.max())
-        total = (top - new).exp() * total + (scores - new).exp().sum()
-        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
-        top = new
-    return mixture / total
-
-
-def never_moves_the_top(query, key, value, size):
-    top, total, mixture = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
-        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
-        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
-    return mixture / total
-
-
-def divided_in_every_block(query, key, value, size):
-    top, total, out = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
-        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
-        out = ((top - new).exp() * out + (scores - new).exp() @ v) / total
-        top = new
-    return out
-
-
-def split_along_the_first_axis(query, key, value, size):
-    top, total, mixture = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(size), value.split(size), strict=True):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
-        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
-        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
-        top = new
-    return mixture / total
-
-
-def one_top_for_all(query, key, value, size):
-    top, total, mixture = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        new = torch.maximum(top.to(scores.dtype), scores.max())
-        total = (top - new).exp() * total + (scores - new).exp().sum(-1, keepdim=True)
-        mixture = (top - new).exp() * mixture + (scores - new).exp() @ v
-        top = new
-    return mixture / total
-
-
-def softmaxes(query, key, value, size):
-    out = 0
-    blocks = list(zip(key.split(size, -2), value.split(size, -2), strict=True))
-    for k, v in blocks:
-        out = out + (query @ k.mT / query.shape[-1] ** 0.5).softmax(-1) @ v
-    return out / len(blocks)
-
-
-def no_maximum(query, key, value, size):
-    total = mixture = 0
-    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
-        weights = (query @ k.mT / query.shape[-1] ** 0.5).exp()
-        total, mixture = total + weights.sum(-1, keepdim=True), mixture + weights @ v
-    return mixture / total
-
-
-def at_once(query, key, value, size):
-    scores = torch.einsum("...td,...sd->...ts", query, key) / query.shape[-1] ** 0.5
-    parts = scores.softmax(-1).split(size, dim=-1)
-    return sum(w @ v for w, v in zip(parts, value.split(size, -2), strict=True))
-
-
-def last_one_lost(query, key, value, size):
-    whole = max(key.shape[-2] // size * size, 0)
-    return attend()(query, key[..., :whole, :], value[..., :whole, :], size)
-
-
-BLOCKS = {
-    "not made smaller when a larger": attend(sum_too=False, mixture_too=False),
-    "the sum is made smaller, and": attend(mixture_too=False),
-    "the mixture is made smaller, and": attend(sum_too=False),
-    "upside down": attend(inverse=True),
-    "not divided by the root of d": attend(scale=False),
-    "division by the sum is missing": attend(divide=False),
-    "block's own and not the largest": attend(running=False),
-    "softmax of its own, and the answers are averaged": softmaxes,
-    "no maximum is subtracted": no_maximum,
-    "all weights are made at once": at_once,
-    "one sum is kept for all queries": one_row_of_numbers,
-    "the largest score so far is not kept for": never_moves_the_top,
-    "divided by the sum in every block": divided_in_every_block,
-    "cut along the first axis": split_along_the_first_axis,
-    "one largest score for all queries": one_top_for_all,
-}
-
-
-@pytest.mark.parametrize("what", BLOCKS)
-def test_wrong_blocks_are_named(capsys, what):
-    is_told(capsys, BLOCKS[what], "attend_in_blocks", what)
-
-
-# ---------------------------------------------------------------------------------- loss_weights
-
-
-def in_loops(counts):
-    total = 0
-    for own in counts:
-        for n in own:
-            total += n
-    return [[len(counts) * (n / total) for n in own] for own in counts]
-
-
-def by_torch(counts):
-    total = sum(torch.tensor(own).sum() for own in counts)
-    return [(torch.tensor(own) / total * len(counts)).tolist() for own in counts]
-
-
-@pytest.mark.parametrize("function", [in_loops, by_torch])
-def test_right_weights_pass(capsys, function):
-    passes(capsys, function, "loss_weights")
-
-
-def test_the_weights_give_the_joint_gradient():
-    counts = [[2, 3], [5]]
-    labels = [[torch.randn(n) for n in own] for own in counts]
-    weights = in_loops(counts)
-    ranks = [
-        sum(w * part.mean() for w, part in zip(ws, parts, strict=True))
-        for ws, parts in zip(weights, labels, strict=True)
-    ]
-    every = torch.cat([part for parts in labels for part in parts])
-    torch.testing.assert_close(sum(ranks) / 2, every.mean())
-
-
-def total(counts):
-    return sum(map(sum, counts))
-
-
-WEIGHTS = {
-    "mean over the ranks is forgotten": lambda c: [[n / total(c) for n in own] for own in c],
-    "divides where it should multiply": lambda c: [
-        [n / total(c) / len(c) for n in own] for own in c
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (head_by_head, "the length is taken in each head"),
+        (unprojected, "the output matrix is left out"),
+        (unweighted, "the weights are left out"),
+        (averaged_first, "the weights are averaged over the heads before"),
+        (untransposed, "the output matrix is not transposed"),
+        (heads_interleaved, "the columns of the heads are interleaved"),
+        (squared, "the square root is missing"),
+        (in_ones, "the length is the sum of the numbers' sizes"),
+        (shares, "each row is divided by its sum"),
+        (by_mean, "the heads are averaged"),
+        (of_the_output, "the pieces are added up too"),
     ],
-    "as a mean of means": lambda c: [[1 / len(own) for _ in own] for own in c],
-    "not weighted at all": lambda c: [[1.0 for _ in own] for own in c],
-    "and that mean is divided": lambda c: [[1 / len(own) / len(c) for _ in own] for own in c],
-    "the number of all labels is missing, and": lambda c: [[1 / n for n in own] for own in c],
-    "its own rank's labels": lambda c: [[n / sum(own) for n in own] for own in c],
-    "not divided by the number of all labels": lambda c: [[n * len(c) for n in own] for own in c],
-    "the number of parts stands": lambda c: [
-        [n * sum(map(len, c)) / total(c) for n in own] for own in c
-    ],
-    "the number of labels is missing": lambda c: [[len(c) / total(c) for _ in own] for own in c],
-    "upside down": lambda c: [[total(c) / n for n in own] for own in c],
-    "/ and not //": lambda c: [[n * len(c) // total(c) for n in own] for own in c],
-    "the weights are in one list": lambda c: [n * len(c) / total(c) for own in c for n in own],
-}
-
-
-@pytest.mark.parametrize("what", WEIGHTS)
-def test_wrong_weights_are_named(capsys, what):
-    is_told(capsys, WEIGHTS[what], "loss_weights", what)
+)
+def test_wrong_lengths_are_named(capsys, function, says):
+    result, said = verdict(capsys, function, "contributions")
+    assert not result
+    assert says in said

@@ -247,7 +247,7 @@ class StillDropping(LayerNorm):
 @pytest.mark.parametrize(
     ("answer", "evidence"),
     [
-        (started_at(0.0), "Your `gain` starts at 0, and that is not right."),
+        (started_at(0.0), "Your `gain` starts at 0; it must start at 1, where it changes nothing."),
         (with_parts(parts=[nn.Linear(2, 2)]), "Your `parts` is a plain list, into which PyTorch"),
         (with_parts(w={"a": torch.ones(1, requires_grad=True)}), "Your `w` is a plain dict"),
         (
@@ -256,7 +256,7 @@ class StillDropping(LayerNorm):
         ),
         (NoSuper, "Your class raised AttributeError: cannot assign parameter"),
         (NoSuper, "in the line   self.gain = nn.Parameter(torch.ones(d_model))"),
-        (Positional, "The exercise calls LayerNorm(d_model=…, eps=…); yours is defined as Lay"),
+        (Positional, "The exercise calls LayerNorm(d_model, eps); yours is defined as LayerNorm("),
         (TwoInputs, "The exercise calls forward(x); yours is defined as forward(x, mask)."),
         (InFloat32, "dtype float32; for this input, float64."),
         (Detached, "but the gradient that reaches `x` is not: part of the way back is cut"),
@@ -417,7 +417,7 @@ def test_heads_made_in_another_way():
 def test_weights_that_had_to_be_guessed_are_reported_where_the_result_is_wrong():
     text = verdict(MULTI_HEAD, MineKeyFirst, "MultiHead").report
     assert "(Your weights are taken in the order in which you make them: `wk.weight` as" in text
-    assert "d_model = 12\n    n_heads = 3\n    x = tensor([" in text
+    assert "d_model = 12\n    n_heads = 3\n    x = torch.tensor([" in text
 
 
 def test_calling_forward_by_hand_is_seen():

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import platform
 import re
@@ -19,16 +20,17 @@ import pytest
 import torch
 
 import transformer_lib
-from transformer_lib import recipes, run_folder, runs, texts
-from transformer_lib.__main__ import _keep_freed_memory, _search, main
+from transformer_lib import metrics, recipes, run_folder, runs, texts
+from transformer_lib.__main__ import InTurn, _keep_freed_memory, _search, main
 from transformer_lib.cli import parse
-from transformer_lib.data import number_word_pairs
+from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.recipes import TASKS
 from transformer_lib.training import History, load_checkpoint
 
 TRAIN = ["train", "--task", "number-words", "--max-tokens", "600", "--threads", "1", "--quiet"]
 LINES = ["train", "--task", "number-lines", "--max-tokens", "600", "--threads", "1", "--quiet"]
 FILES = {"best.pt", "checkpoint.pt", "config.json", "lock", "log.jsonl", "tokenizer.json"}
+FILES |= {"words.txt"}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,15 @@ def lines(small_numbers, tmp_path_factory: pytest.TempPathFactory) -> Path:
     every = ["--checkpoint-every", "2", "--keep-last", "3", "--set", "positions=rotary"]
     assert main([*LINES, "--steps", "8", "--output", str(folder), *every]) == 0
     return folder
+
+
+def test_train_says_how_long_it_will_take(small_numbers, tmp_path: Path, capsys) -> None:
+    loud = [argument for argument in TRAIN if argument != "--quiet"]
+    assert main([*loud, "--steps", "14", "--output", str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"About \d+ s to go: 3 steps of \S+ s, and the validations\.\n", said)
+    assert main([*TRAIN, "--steps", "14", "--output", str(tmp_path / "b")]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_train_leaves_a_run_that_says_what_it_was(folder: Path) -> None:
@@ -202,6 +213,65 @@ def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> No
     assert said("--top-k", "1", "seven") == [second] == said("--top-p", "1e-6", "seven")
 
 
+def test_generate_prints_as_it_goes_and_stops(lines: Path, capsys, monkeypatch) -> None:
+    told: list[tuple[int, str, bool]] = []
+    show = InTurn.show
+
+    def noted(self, *new: Any) -> None:
+        told.append(new)
+        show(self, *new)
+
+    monkeypatch.setattr(InTurn, "show", noted)
+    generate = ["generate", "--run", str(lines), "--max-tokens", "9", "--temperature", "2"]
+    assert main([*generate, "seven", "six"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert len(told) > 6  # piece by piece
+    for number, prompt, line in ((0, "seven", first), (1, "six", second)):
+        assert prompt + "".join(new for i, new, _ in told if i == number) == line
+    letters = [letter for letter in first[5:] if first[5:].count(letter) == 1]
+    stop = next(letter for letter in letters if first.index(letter, 5) > 5)
+    assert main([*generate, "--stop", stop, "--stop", "zzz", "seven", "six"]) == 0
+    cut = capsys.readouterr().out.splitlines()
+    assert cut[0] == first[: first.index(stop, 5)]
+    assert cut[1] == second[: second.find(stop, 3) if stop in second[3:] else None]
+
+
+def test_texts_that_grow_side_by_side_are_printed_in_turn(capsys) -> None:
+    shown = InTurn(["a", "b", "c"])
+
+    def printed(*new: Any) -> str:
+        shown.show(*new)
+        return capsys.readouterr().out
+
+    assert printed(1, "1", False) == "a"
+    assert printed(0, "0", False) == "0"
+    assert printed(2, "2", True) == ""
+    assert printed(0, "", True) == "\nb1"
+    assert printed(1, "3", False) == "3"
+    assert printed(1, "", True) == "\nc2\n"
+
+
+def test_words_that_the_model_never_saw_are_named(folder: Path, lines: Path, tmp_path, capsys):
+    """By both: a word of which each letter is known is as unknown as another."""
+    for command, run, known in (("translate", folder, "forty-two"), ("generate", lines, "one =")):
+        asked = [command, "--run", str(run), f"{known} banana Seven banana", known]
+        assert main(asked) == 0
+        out, err = capsys.readouterr()
+        assert err == "never seen in training: banana, Seven\n"
+        assert len(out.splitlines()) == 2
+        assert main([*asked, "--strict"]) == 1
+        assert capsys.readouterr() == ("", "error: never seen in training: banana, Seven\n")
+        assert main([command, "--run", str(run), "--strict", known]) == 0
+        assert capsys.readouterr().err == ""
+    for path in folder.iterdir():  # a run of an older version
+        if path.name != "words.txt":
+            shutil.copy(path, tmp_path)
+    assert main(["translate", "--run", str(tmp_path), "banana"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["translate", "--run", str(tmp_path), "--strict", "one"]) == 1
+    assert "--strict needs a run that keeps words.txt" in capsys.readouterr().err
+
+
 def test_evaluate_a_language_model(lines: Path, tmp_path: Path, capsys) -> None:
     written = tmp_path / "said"
     assert main(["evaluate", "--run", str(lines), "--limit", "7", "--write", str(written)]) == 0
@@ -243,6 +313,38 @@ def test_captions_are_scored_by_perplexity(tmp_path: Path, monkeypatch, capsys) 
     assert "scored by perplexity" in capsys.readouterr().err
     assert main(["generate", "--run", run, "--max-tokens", "3", "a big"]) == 0
     assert capsys.readouterr().out.startswith("a big")
+
+
+def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch, capsys) -> None:
+    task = TASKS["shakespeare"]
+    assert "".join(text for _, text in task.load("val")) == shakespeare.load("val")
+    monkeypatch.setitem(TASKS, "shakespeare", replace(task, load=lambda s: task.load(s)[:40]))
+    sizes = ["--set", "d_model=16", "--set", "n_layers=1", "--set", "max_len=50", "--threads", "1"]
+    run = str(tmp_path / "run")
+    arguments = ["train", "--task", "shakespeare", "--steps", "30", "--warmup", "5", "--quiet"]
+    assert main([*arguments, *sizes, "--output", run]) == 0
+    assert main(["evaluate", "--run", run]) == 0
+    score = json.loads((tmp_path / "run" / "scores.json").read_text())["val"]
+    assert score["metric"] == "nats_per_character" and score["sentences"] == 40
+    kept = runs.Run.load(run)
+    ids = kept.tokenizer.encode("".join(text for _, text in task.load("val")[:40]))
+    nats = 0.0  # window by window, character by character
+    for start in range(0, len(ids), 50):
+        window = ids[start : start + 50]
+        log_p = kept.model(torch.tensor([[1, *window[:-1]]]))[0].log_softmax(-1)
+        nats -= log_p[range(len(window)), window].sum().item()
+    assert score["value"] == pytest.approx(nats / len(ids), rel=1e-5)
+    assert score["value"] < math.log(60)  # it has learned something
+    (said,) = re.findall(r"^(.+) bits, perplexity (.+), in windows of 50$", score["signature"])
+    bits, perplexity = map(float, said)
+    assert bits == pytest.approx(score["value"] / math.log(2), abs=1e-3)
+    assert perplexity == pytest.approx(math.exp(score["value"]), rel=1e-3)
+    capsys.readouterr()
+    draw = ["--temperature", "0.8", "--seed", "1"]
+    assert main(["generate", "--run", run, "--max-tokens", "20", *draw, "MARCIUS:"]) == 0
+    assert capsys.readouterr().out.startswith("MARCIUS:")
+    assert main([*arguments, *sizes, "--steps", "40", "--output", run]) == 0  # goes on
+    assert History.read(tmp_path / "run" / "log.jsonl")[-1]["step"] == 40
 
 
 def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
@@ -400,6 +502,7 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
         ["evaluate", "--run", "x", "--early-stopping"],
         ["generate", "--run", "x", "--samples", "2"],
         ["generate", "--run", "x", "--seed", "2"],
+        ["generate", "--run", "x", "--stop", ""],
     ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
@@ -429,6 +532,22 @@ def test_help_teaches(command: str, capsys: pytest.CaptureFixture, monkeypatch) 
     for word in WORDS[command]:
         assert word in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+FIRST = {
+    "train": ["--task", "--preset", "--epochs", "--output", "--restart"],
+    "evaluate": ["--run", "--split", "--beam", "--limit", "--write"],
+    "translate": ["--run", "--beam", "--n-best", "--strict", "--checkpoint"],
+    "generate": ["--run", "--temperature", "--top-p", "--samples", "--max-tokens"],
+}
+
+
+@pytest.mark.parametrize("command", FIRST)
+def test_the_five_commonest_options_come_first(command: str, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+    assert listed[:6] == [*FIRST[command], "--help"] and "--debug" in listed
 
 
 def test_a_process_of_its_own(tmp_path: Path) -> None:
@@ -468,7 +587,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) ->
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signum)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)  # only for what hangs
     assert (process.returncode, errors) == (
         code,
         "\nInterrupted; the same command goes on from here.\n",
@@ -544,23 +663,23 @@ def test_memory_of_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_bleu_is_cased_detokenized_and_signed() -> None:
-    name, value, signature, count = recipes.bleu(["Ein Mann fährt Rad."], ["Ein Mann fährt Rad."])
+    name, value, signature, count = metrics.bleu(["Ein Mann fährt Rad."], ["Ein Mann fährt Rad."])
     assert (name, round(value, 6), count) == ("bleu", 100, 1)
     assert "case:mixed" in signature and "tok:13a" in signature
-    assert recipes.bleu(["ein mann fährt rad."], ["Ein Mann fährt Rad."])[1] < 60
+    assert metrics.bleu(["ein mann fährt rad."], ["Ein Mann fährt Rad."])[1] < 60
 
 
 def test_lowercased_bleu_is_of_moses_tokens() -> None:
-    name, value, signature, count = recipes.bleu_lowercased(
+    name, value, signature, count = metrics.bleu_lowercased(
         ["ein mann fährt, „rad“."], ['Ein Mann fährt, "Rad".']
     )
     assert (name, round(value, 6), count) == ("bleu_lowercased", 100, 1)
     assert "case:lc" in signature and "tok:sacremoses" in signature
     # Five pieces, ein mann fährt rad and the period: one of each order of n-gram is wrong.
-    assert recipes.bleu_lowercased(["ein mann fährt auto."], ["Ein Mann fährt Rad."])[1] < 60
+    assert metrics.bleu_lowercased(["ein mann fährt auto."], ["Ein Mann fährt Rad."])[1] < 60
 
 
-def test_captions_are_scored_in_two_ways(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_captions_are_scored_in_three_ways(tmp_path: Path, monkeypatch, capsys) -> None:
     pairs = [("A man.", "Ein Mann."), ("A dog.", "Ein Hund.")] * 5
     task = replace(TASKS["multi30k"], load=lambda split: pairs)
     monkeypatch.setitem(TASKS, "multi30k", task)
@@ -571,10 +690,61 @@ def test_captions_are_scored_in_two_ways(tmp_path: Path, monkeypatch, capsys) ->
     assert main(["evaluate", "--run", str(tmp_path), "--beam", "2", "--quiet"]) == 0
     scores = json.loads((tmp_path / "scores.json").read_text())
     searched = "beam 2, length penalty 0.6"
-    assert list(scores) == [f"val, {searched}", f"val, lowercased, {searched}"]
+    ways = ("val", "val, lowercased", "val, chrF")
+    assert list(scores) == [f"{way}, {searched}" for way in ways]
     capsys.readouterr()
     # Without sacremoses the first score is there all the same, and it is said what is not.
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     assert main(["evaluate", "--run", str(tmp_path), "--quiet"]) == 0
     out, err = capsys.readouterr()
     assert "bleu " in out and "bleu_lowercased is left out" in err
+
+
+def test_tokenized_bleu_takes_words_as_they_are() -> None:
+    name, value, signature, _ = metrics.bleu_tokenized(["ein mann , er fährt ."] * 2, ["x"] * 2)
+    assert name == "bleu_tokenized" and value < 1
+    assert "case:lc" in signature and "tok:none" in signature
+    split = metrics.bleu_tokenized(["ein mann fährt rad ."], ["ein mann fährt rad ."]).value
+    glued = metrics.bleu_tokenized(["ein mann fährt rad."], ["ein mann fährt rad ."]).value
+    assert round(split, 6) == 100 and glued < 60
+
+
+def test_chrf_is_of_characters() -> None:
+    half = metrics.chrf(["ein Mann fährt Rad"], ["ein Mann fährt Räder"])
+    assert half.metric == "chrf" and "nc:6" in half.signature and 60 < half.value < 100
+    assert metrics.chrf(["der Hund"], ["der Hund"]).value == pytest.approx(100)
+
+
+def test_a_bootstrap_tells_a_difference_from_chance() -> None:
+    references = [f"ein Mann mit Hut {i} geht zum Markt" for i in range(60)]
+    few = [text.replace("Hut", "Rad") if i == 7 else text for i, text in enumerate(references)]
+    many = [text.replace("Hut", "Rad") if i % 2 else text for i, text in enumerate(references)]
+    for score in (metrics.bleu, metrics.chrf):
+        clear = metrics.paired_bootstrap(score, references, many, references, samples=200)
+        assert clear.p_value < 0.01
+        expected = score(references, references).value - score(many, references).value
+        assert clear.value == pytest.approx(expected) and clear.metric == score.__name__
+        back = metrics.paired_bootstrap(score, many, references, references, samples=200)
+        assert back.value == pytest.approx(-expected) and "bs:200" in back.signature
+    chance = metrics.paired_bootstrap(metrics.bleu, references, few, references, samples=200)
+    assert chance.value > 0 and chance.p_value > 0.05
+
+
+def test_evaluate_compares_with_another_run(tmp_path: Path, monkeypatch, capsys) -> None:
+    pairs = [("a man .", "ein mann ."), ("a dog .", "ein hund .")] * 5
+    task = replace(TASKS["multi30k-lowercase"], load=lambda split: pairs)
+    monkeypatch.setitem(TASKS, "multi30k-lowercase", task)
+    arguments = "--vocab-size 270 --set d_model=8 --set n_heads=2 --lr 0.02 --r-drop 5 --quiet"
+    for name, steps in (("new", "40"), ("old", "1")):
+        run = ["--task", "multi30k-lowercase", "--output", str(tmp_path / name), "--steps", steps]
+        assert main(["train", *run, *arguments.split()]) == 0
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["train"]["r_drop"] == 5
+    capsys.readouterr()
+    new, old = str(tmp_path / "new"), str(tmp_path / "old")
+    assert main(["evaluate", "--run", new, "--against", old, "--quiet"]) == 0
+    assert re.search(
+        r"^val, against old: bleu_tokenized [+-].* p = ", capsys.readouterr().out, re.M
+    )
+    record = json.loads((tmp_path / "new" / "scores.json").read_text())["val, against old"]
+    assert record["against"] == "old" and 0 <= record["p_value"] <= 1
+    assert record["sentences"] == 10 and record["decoding"] == "greedy"

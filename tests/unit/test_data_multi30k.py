@@ -34,6 +34,23 @@ def test_the_splits(real):
 
 
 @needs_data
+def test_the_lowercased_splits_are_the_same_captions(real):
+    for split, count in zip(multi30k.SPLITS, (29_000, 1_014, 1_000), strict=True):
+        pairs = multi30k.load(split, lowercase=True)
+        assert len(pairs) == count
+        assert all(text == text.lower() for pair in pairs for text in pair)
+    # What is left of a caption without case, spaces and punctuation.
+    for pair, raw in zip(pairs[:50], multi30k.load(split)[:50], strict=True):
+        for text, cased in zip(pair, raw, strict=True):
+            letters, expected = (
+                [c for c in t if c.isalpha()]
+                for t in (text.replace("&quot;", "").replace("&apos;", ""), cased.lower())
+            )
+            assert letters == expected
+    assert pairs[0][0] == "a man in an orange hat starring at something ."
+
+
+@needs_data
 def test_tokenized_it_comes_back_whole_and_wastes_little_padding(real):
     train = multi30k.load("train")
     tokenizer = Tokenizer.train_bpe([text for pair in train for text in pair], vocab_size=8000)
@@ -52,15 +69,26 @@ def folder(tmp_path, monkeypatch):
     """A folder like `TRANSFORMER_LIB_DATA`, with two short files in it."""
     monkeypatch.setenv("TRANSFORMER_LIB_DATA", str(tmp_path))
     (tmp_path / "multi30k").mkdir()
-    for name, text in (("val.en.gz", " One\x85man.\nTwo.\n"), ("val.de.gz", "Ein Mann.\nZwei. \n")):
-        content = gzip.compress(text.encode())
-        (tmp_path / "multi30k" / name).write_bytes(content)
+    (tmp_path / "multi30k" / "tok").mkdir()
+    raw = {"raw/val.en.gz": " One\x85man.\nTwo.\n", "raw/val.de.gz": "Ein Mann.\nZwei. \n"}
+    files = {name: gzip.compress(text.encode()) for name, text in raw.items()}
+    files["tok/val.lc.norm.tok.en"] = b"one man .\ntwo .\n"
+    files["tok/val.lc.norm.tok.de"] = b"ein mann .\nzwei .\n"
+    for name, content in files.items():
+        (tmp_path / "multi30k" / name.removeprefix("raw/")).write_bytes(content)
         monkeypatch.setitem(multi30k._SHA256, name, download.hashlib.sha256(content).hexdigest())
     return tmp_path
 
 
 def test_lines_are_paired_and_stripped(folder):
     assert multi30k.load("val") == [("One\x85man.", "Ein Mann."), ("Two.", "Zwei.")]
+
+
+def test_the_lowercased_text_is_another_file(folder):
+    expected = [("one man .", "ein mann ."), ("two .", "zwei .")]
+    assert multi30k.load("val", lowercase=True) == expected
+    with pytest.raises(TypeError, match="lowercase must be True or False, got 'yes'"):
+        multi30k.load("val", lowercase="yes")
 
 
 def test_another_file_is_refused(folder):
@@ -88,12 +116,18 @@ def test_the_cache(folder, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.delenv("TRANSFORMER_LIB_DATA")
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache)
-    monkeypatch.setattr(multi30k, "_HOME", (folder / "multi30k").as_uri() + "/")
+    home = folder / "home"  # laid out as the public one
+    home.mkdir()
+    os.rename(folder / "multi30k", home / "raw")
+    os.rename(home / "raw" / "tok", home / "tok")
+    monkeypatch.setattr(multi30k, "_HOME", home.as_uri() + "/")
     expected = [("One\x85man.", "Ein Mann."), ("Two.", "Zwei.")]
     assert multi30k.load("val") == expected  # fetched
+    assert multi30k.load("val", lowercase=True)[0] == ("one man .", "ein mann .")
+    assert (cache / "multi30k" / "tok" / "val.lc.norm.tok.de").is_file()
     (cache / "multi30k" / "val.en.gz").write_bytes(b"damaged")
     assert multi30k.load("val") == expected  # fetched again
-    (folder / "multi30k" / "val.en.gz").unlink()
+    (home / "raw" / "val.en.gz").unlink()
     assert multi30k.load("val") == expected  # from the cache
     (cache / "multi30k" / "val.en.gz").unlink()
     with pytest.raises(DownloadError, match=r"val\.en\.gz could not be fetched"):

@@ -145,3 +145,65 @@ def test_errors() -> None:
         greedy(model, SOURCE[:0], max_len=5)
     with pytest.raises(ValueError, match=r"length 14 is longer than max_len \(13\)"):
         greedy(model, SOURCE, max_len=14, eos_id=V)
+
+
+# --- stop sequences, and every token as it comes ------------------------------------------------
+
+
+def test_a_row_ends_with_a_stop_sequence_and_pads_follow() -> None:
+    source = torch.tensor([[5, 6, 7, 8], [6, 5, 6, 7], [7, 5, 5, 6], [6, 7, 5, 2]])
+    ids, scores = greedy(Toy(), source, max_len=4, stop=[[6, 7], (5, 5)])
+    assert ids.tolist() == [[5, 6, 7, 0], [6, 5, 6, 7], [7, 5, 5, 0], [6, 7, 0, 0]]
+    for score, n_tokens in zip(scores.tolist(), (3, 4, 3, 2), strict=True):  # it counts
+        assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
+    assert greedy(Toy(), source, max_len=4, stop=[[9], [6, 5, 6, 7, 8]]).ids.size(1) == 4
+
+
+def test_what_a_row_begins_with_is_no_part_of_a_stop_sequence() -> None:
+    ids, _ = greedy(Toy(), torch.tensor([[7, 6, 7, 6]]), max_len=4, bos_id=6, stop=[[6, 7]])
+    assert ids.tolist() == [[7, 6, 7]]
+
+
+def test_every_step_is_told_and_may_end_rows() -> None:
+    told: list[list[int]] = []
+
+    def third_row_at_first(tokens: Tensor) -> Tensor | None:
+        told.append(tokens.tolist())
+        return torch.tensor([False, False, True]) if len(told) == 1 else None
+
+    source = torch.tensor([[5, 6, 7, 2], [4, 2, 7, 7], [8, 8, 8, 8]])
+    ids, _ = greedy(Toy(), source, max_len=9, on_step=third_row_at_first)
+    assert ids.tolist() == [[5, 6, 7, 2], [4, 2, 0, 0], [8, 0, 0, 0]]
+    assert told == ids.T.tolist()
+
+
+def test_an_error_in_between_leaves_the_model_as_it_was() -> None:
+    model = transformer().train()
+
+    def fails(tokens: Tensor) -> None:
+        assert not model.training
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        greedy(model, SOURCE, max_len=5, on_step=fails)
+    assert model.training and not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"stop": [5, 6]}, TypeError, r"stop must hold lists of token ids.*got int in it"),
+        ({"stop": "end"}, TypeError, "stop must be a list of token sequences, got str"),
+        ({"stop": [[]]}, ValueError, "stop must hold no empty sequence"),
+        ({"stop": [[-1]]}, ValueError, "stop's ids must be an integer of at least 0, got -1"),
+        ({"stop": [[2**63]]}, ValueError, r"stop must hold ids below 2\*\*63"),
+        ({"stop": [[2.0]]}, TypeError, "stop's ids must be an integer"),
+        ({"on_step": 3}, TypeError, "on_step must be a function, got int"),
+        ({"on_step": lambda t: True}, TypeError, "on_step must return None or a bool tensor"),
+        ({"on_step": lambda t: t}, TypeError, "on_step must return .*got torch.int64"),
+        ({"on_step": lambda t: t[:1] > 0}, ValueError, r"on_step must return shape \(2,\).*\(1,\)"),
+    ],
+)
+def test_errors_of_stop_and_on_step(wrong: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        greedy(Toy(), torch.tensor([[5, 6], [7, 8]]), max_len=2, **wrong)

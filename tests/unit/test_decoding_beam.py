@@ -1,6 +1,8 @@
 """Beam search, beside every possible text, beside a plain search by hand, beside Marian's."""
 
 import itertools
+import math
+import random
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,8 +166,77 @@ def test_the_best_are_sorted_and_differ_and_the_first_of_few_are_those_of_many()
         for texts in beams.ids.tolist():
             assert len({tuple(text) for text in texts}) == 4
         two = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=4, n_best=2)
-        assert two.ids.equal(beams.ids[:, :2]) and two.scores.equal(beams.scores[:, :2])
-        assert two.best.ids.equal(beams.ids[:, 0]) and two.best.scores.equal(beams.scores[:, 0])
+        assert padded(two.ids).equal(padded(beams.ids[:, :2]))
+        assert two.scores.equal(beams.scores[:, :2]) and two.ranks.equal(beams.ranks[:, :2])
+        assert two.best.ids.equal(two.ids[:, 0]) and two.best.scores.equal(two.scores[:, 0])
+
+
+def padded(ids: Tensor) -> Tensor:
+    """Up to length 8: a search that ends sooner has seen fewer long texts."""
+    return nn.functional.pad(ids, (0, 8 - ids.size(-1)), value=PAD)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_fewer_texts_end_the_search_sooner_and_are_the_same(k: int) -> None:
+    steps = dict.fromkeys(range(1, k + 1), 0)
+    for seed, alpha in itertools.product(range(4), (0.0, 0.6, 3.0)):
+        expected = [by_hand(Toy(seed), source, 8, k, alpha, early=False) for source in SOURCE]
+        for n in steps:
+            model = Toy(seed)
+            beams = beam_search(
+                model, SOURCE, max_len=8, beam_size=k, n_best=n, length_penalty=alpha
+            )
+            steps[n] += len(model.rows)
+            for row in range(len(SOURCE)):
+                check(beams, row, expected[row][:n])
+    assert list(steps.values()) == sorted(steps.values()) and steps[1] < steps[k]
+
+
+def test_the_best_text_alone_takes_fewer_steps_than_eight() -> None:
+    """Its bound is that of the one end that is asked for."""
+    taken = []
+    for n in (1, 8):
+        model = Toy(0)
+        beam_search(model, SOURCE, max_len=30, beam_size=8, n_best=n)
+        taken.append(len(model.rows))
+    assert taken[0] < taken[1]
+
+
+def test_a_hundred_random_searches_find_what_exhaustive_ones_find() -> None:
+    """Of each text that was asked for: its ids, score and rank; of those there are not: none."""
+    draw, short = random.Random(0), 0
+    for seed in range(100):
+        max_len, alpha = draw.randint(1, 4), draw.choice((0.0, 0.6, 1.0, 3.0))
+        n, model = draw.choice((1, 2, 5, 300)), Toy(seed, spread=draw.choice((0.5, 1.5, 4.0)))
+        for token in draw.sample(range(V), draw.choice((0, 0, 1, 3))):
+            model.table[:, token] = -torch.inf  # impossible; of two tokens there are few texts
+        beams = beam_search(model, SOURCE, max_len=max_len, beam_size=400, n_best=n,
+                            length_penalty=alpha)  # fmt: skip
+        for row, source in enumerate(SOURCE):
+            texts = [t for t in all_texts(model, source, max_len, alpha) if t[1] > -math.inf]
+            check(beams, row, texts[:n])
+            assert beams.ids[row, len(texts) :].eq(PAD).all()
+            assert beams.scores[row, len(texts) :].isneginf().all()
+            assert beams.ranks[row, len(texts) :].isneginf().all()
+            short += len(texts) < n
+    assert short > 60
+
+
+@pytest.mark.parametrize(("impossible", "max_len", "k"), [((0, 1, 4), 2, 4), ((0, 4), 2, 16)])
+def test_places_not_found_are_pads_of_score_minus_infinity(
+    impossible: tuple[int, ...], max_len: int, k: int
+) -> None:
+    """With one token beside the end there are few texts, and many beginnings that never ended."""
+    model = Toy(0)
+    model.table[:, impossible] = -torch.inf
+    ids, scores, ranks = beam_search(model, SOURCE, max_len=max_len, beam_size=k, pad_id=4)
+    for row, source in enumerate(SOURCE):
+        texts = [t for t in all_texts(model, source, max_len, 0.6) if t[1] > -math.inf]
+        n = min(len(texts), k)
+        assert ranks[row, :n].isfinite().all() and scores[row, :n].isfinite().all()
+        assert ranks[row, n:].isneginf().all() and scores[row, n:].isneginf().all()
+        assert ids[row, n:].eq(4).all()
+        assert n < k
 
 
 def test_where_there_are_fewer_texts_pads_fill_up() -> None:
@@ -351,6 +422,7 @@ def test_marian_finds_the_same(early: bool) -> None:
         ({"beam_size": 2.0}, TypeError, "beam_size must be an integer"),
         ({"length_penalty": -0.1}, ValueError, "length_penalty must .*got -0.1"),
         ({"length_penalty": float("nan")}, ValueError, "length_penalty must .*got nan"),
+        ({"length_penalty": 10.01}, ValueError, "length_penalty must be from 0 to 10, got 10.01"),
         ({"length_penalty": 1e300}, ValueError, r"length_penalty must .*got 1e\+300"),
         ({"n_best": 0}, ValueError, "n_best must be an integer of at least 1, got 0"),
         ({"n_best": 5}, ValueError, r"n_best \(5\) must be at most beam_size \(4\)"),
@@ -362,3 +434,9 @@ def test_marian_finds_the_same(early: bool) -> None:
 def test_errors(wrong: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         beam_search(Toy(0), SOURCE, **{"max_len": 5, **wrong})
+
+
+def test_the_length_penalty_may_be_as_high_as_it_says() -> None:
+    beams = beam_search(Toy(0), SOURCE, max_len=5, length_penalty=10)
+    for row, source in enumerate(SOURCE):
+        check(beams, row, by_hand(Toy(0), source, 5, 4, 10.0, early=False))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.decoding import beam_search, evaluating, greedy, sample
+from transformer_lib.decoding.sampling import distribution
 
 LOGITS = torch.tensor([1.0, -1.0, 0.5, 2.0, -torch.inf, 0.0, 1.5])
 V, PAD, EOS = 7, 0, 2
@@ -81,6 +82,44 @@ def test_top_p_counts_what_temperature_and_top_k_leave() -> None:
     check(drawn(top_k=3, top_p=0.8), only([3, 6]))
     check(drawn(top_p=0.8), only([3, 6, 0]))
     check(drawn(top_p=0.8, temperature=0.5), only([3, 6], 0.5))
+
+
+def test_no_sorting_where_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 50,000 tokens it takes longer than everything else."""
+
+    def sorts(*_: Any, **__: Any) -> None:
+        raise AssertionError("sorted")
+
+    for name in ("topk", "sort", "argsort"):
+        monkeypatch.setattr(Tensor, name, sorts)
+    for settings in ({}, {"temperature": 0.5}, {"top_p": 1.0}):
+        sample(Urn(), MANY[:3], max_len=2, **settings)
+    with pytest.raises(AssertionError, match="sorted"):
+        sample(Urn(), MANY[:3], max_len=2, top_p=0.9)
+
+
+def test_a_small_probability_in_a_large_vocabulary_is_not_lost() -> None:
+    logits = torch.full((50_000,), -20.0)  # half of it all in 49,999 tokens of 1e-5 each
+    logits[7] = -20.0 + math.log(49_999)
+    ids = sample(Urn(logits), MANY[:2_000], max_len=1, generator=torch.Generator().manual_seed(0))
+    drawn = ids.ids[:, 0]
+    assert 900 < (drawn == 7).sum() < 1_100  # more than four standard deviations
+    others = drawn[drawn != 7]
+    assert len(others.unique()) > 0.97 * len(others)
+    assert 0.45 < others.double().mean() / 50_000 < 0.55
+
+
+def test_a_temperature_is_taken_as_it_is() -> None:
+    """Even one that no float32 can hold, with logits as far apart."""
+    far = torch.tensor([-math.inf, 0.0, -math.inf, -3e38, -math.inf, -1.5e38, -math.inf])
+    for temperature in (1e38, 1e39, 1e300):
+        probs, ids = distribution(far[None], temperature, top_k=None, top_p=None)
+        expected = (far.double() / temperature).softmax(-1)
+        torch.testing.assert_close(probs[0], expected[ids[0]].float())
+    close = torch.tensor([[0.0, -1e-31]])
+    probs, _ = distribution(close, 1e-31, top_k=None, top_p=None)
+    expected = torch.tensor([0.0, -1.0]).softmax(-1)
+    torch.testing.assert_close(probs[0], expected)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-45, 1e-300])
@@ -219,7 +258,7 @@ def test_errors_of_all(
         ({"top_k": 0}, ValueError, "top_k must be an integer of at least 1, got 0"),
         ({"top_k": 2.5}, TypeError, "top_k must be an integer"),
         ({"top_p": 0.0}, ValueError, "top_p must"),
-        ({"top_p": 1.1}, ValueError, "top_p must be at most 1, got 1.1"),
+        ({"top_p": 1.1}, ValueError, "top_p must be in .*got 1.1"),
         ({"top_p": math.nan}, ValueError, "top_p must"),
         ({"top_p": True}, TypeError, "top_p must"),
         ({"generator": 3}, TypeError, "generator must be a torch.Generator, got a int"),

@@ -168,7 +168,7 @@ def torchrun(*arguments) -> subprocess.CompletedProcess:
         text=True,
     ) as process:
         try:
-            _, errors = process.communicate(timeout=240)
+            _, errors = process.communicate(timeout=900)  # only for what hangs
         except subprocess.TimeoutExpired:
             process.terminate()  # and it ends those that it started
             pytest.fail(f"the processes wait for each other: {process.communicate()[1]}")

@@ -10,7 +10,7 @@ from figure_page import SETTLE, status
 
 from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, Transformer, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
-from transformer_lib.figures.widgets.architecture_explorer import PUBLISHED
+from transformer_lib.figures.widgets.architecture_explorer import MODELS, PUBLISHED
 from transformer_lib.figures.widgets.architecture_still import layout
 
 MODULE = "architecture_explorer.js"
@@ -77,6 +77,41 @@ def test_every_formula_gives_its_number(js):
             assert eval(formula, {}, names) == box["each"], box
 
 
+NUMBERS = {
+    "gpt2": 124_439_808, "bert-base": 109_482_240, "llama-2-7b": 6_738_415_616,
+    "llama-3-8b": 8_030_261_248, "mistral-7b": 7_241_732_096,
+}  # fmt: skip
+WORDS = (" places", " segments", " in a norm", " of a pooler", " of a scale, and no shift")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_published_model_is_counted_to_the_last(js, model):
+    explorer = ArchitectureExplorer(model=model)
+    given = explorer.cards[model]
+    sizes = {**given["sizes"], "card": given["boxes"]}
+    boxes = js(MODULE, "return m.partsOf(given);", **sizes)
+    total = sum(box["each"] * box["times"] for box in boxes if box["kind"] != "layer")
+    assert total == sum(explorer.groups().values()) == NUMBERS[model]
+    assert f"{total:,} numbers, as published" in given["says"]
+    names = {"vocabulary": sizes["vocab_size"], **sizes}
+    for box in boxes:
+        if not box["each"] or box["kind"] == "layer":
+            continue
+        formula = box["formula"]
+        for word in WORDS:
+            formula = formula.replace(word, "")
+        formula = formula.replace("²", " ** 2").replace("·", "*")
+        formula = re.sub(r"(\d) d_", r"\1 * d_", formula)
+        assert eval(formula, {}, names) == box["each"], box
+    rotary = ModelConfig.published(model).positions == "rotary"
+    assert rotary is not any(box["kind"] == "positions" for box in boxes)
+    page = js(MODULE, "return m.layout(given, 700);", **sizes)
+    names = ("kind", "d_model", "vocab_size", "pre_norm")
+    still = layout(**{name: sizes[name] for name in names}, added=not rotary)
+    assert json.loads(json.dumps(still)) == page
+    assert page["boxes"].keys() == {box["part"] for box in boxes}
+
+
 def test_what_the_papers_numbers_ask_for(js):
     body = "return m.publishedLike(given, given.published);"
     base, big, *_ = (js(MODULE, body, published=PUBLISHED, **sizes) for sizes in SIZES)
@@ -132,6 +167,7 @@ def test_heads_divide_the_width(js):
         ({"d_model": 4096}, ValueError, "d_model must be from 64 to 2048; got 4096"),
         ({"d_model": 65, "n_heads": 1}, ValueError, "d_model must be even for its waves; got 65"),
         ({"n_layers": 0}, ValueError, "n_layers must be from 1 to 24; got 0"),
+        ({"model": "gpt3"}, ValueError, "model must be one of 'own', 'gpt2', .*; got 'gpt3'"),
         ({"kind": "encoders"}, ValueError, "kind must be one of 'both', .*'encoders'"),
         ({"part": "attention"}, ValueError, "part must be one of 'encoder-attention', "),
     ],
@@ -168,6 +204,26 @@ def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
 
 
 @pytest.mark.browser
+def test_a_published_model_holds_its_sizes(show):
+    page = show(ArchitectureExplorer(n_layers=2))
+    page.get_by_role("radio", name="Llama 3 8B").check()
+    assert page.locator(".ae-paper").inner_text() == (
+        "Llama 3 8B: 8,030,261,248 numbers, as published."
+    )
+    assert "2 d_model² + 2 d_model · 8 · 128 = 41,943,040 numbers a layer" in status(page)
+    sliders = page.get_by_role("slider")
+    assert sliders.count() == 5
+    assert all(sliders.nth(i).is_disabled() for i in range(5))
+    texts = [sliders.nth(i).get_attribute("aria-valuetext") for i in range(5)]
+    assert texts == ["4,096", "32", "14,336", "32", "128,256"]
+    assert page.locator("label", has_text="+ positions").filter(visible=True).count() == 0
+    page.get_by_role("radio", name="your own").check()
+    assert page.get_by_role("slider", name="layers").get_attribute("aria-valuetext") == "2"
+    assert not sliders.nth(0).is_disabled()
+    assert page.locator("label", has_text="+ positions").filter(visible=True).count() == 2
+
+
+@pytest.mark.browser
 def test_no_slider_leads_to_heads_that_do_not_divide(show):
     page = show(ArchitectureExplorer(d_model=768, n_heads=12))
     page.get_by_role("slider", name="d_model").press("ArrowLeft")
@@ -192,7 +248,8 @@ def test_the_names_fit_their_boxes(show, width):
     page = show(ArchitectureExplorer(), viewport={"width": width, "height": 844})
     wide = "* { font-family: DejaVu Sans, Verdana, sans-serif !important }"
     page.add_style_tag(content=wide)
-    for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}):
+    models = [{"model": model} for model in MODELS]
+    for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}, *models):
         page.evaluate("(sizes) => Object.entries(sizes).map((s) => models[0].set(...s))", sizes)
         page.evaluate(SETTLE)
         assert page.evaluate(SPILLS) == []

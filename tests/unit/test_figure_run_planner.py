@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer_lib import ModelConfig, Transformer, parameter_counts
 from transformer_lib.figures.widgets import RunPlanner
 from transformer_lib.figures.widgets.run_planner import parameters, token_flops
+from transformer_lib.training import cross_entropy
 
 MODULE = "run_planner.js"
 SIZES = [(512, 6, 37_000), (1024, 6, 37_000), (64, 1, 1009), (768, 12, 30_000)]
@@ -43,6 +44,36 @@ def test_the_flops_are_those_that_a_counter_sees(length):
         ids = torch.ones(7, length, dtype=torch.int64)
         Transformer(config)(ids, ids).sum().backward()
     assert counter.get_total_flops() == 7 * length * token_flops(24, 3, 101, length)
+
+
+def kept_for_a_token(mixed, **sizes):
+    """Bytes that a model keeps for the way back, for one source and one target token."""
+    config = ModelConfig(**{"vocab_size": 211, "d_model": 128, "n_heads": 2, "d_ff": 512} | sizes)
+    kept, losses = [], []
+    for pairs in (2, 4):
+        torch.manual_seed(0)
+        model, storages = Transformer(config), {}
+
+        def keep(tensor, storages=storages):
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        ids = torch.randint(3, config.vocab_size, (pairs, 32))
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+                logits = model(ids, ids)
+            losses.append(cross_entropy(logits.float(), ids).total)
+        kept.append(sum(storages.values()))
+    return (kept[1] - kept[0]) / (2 * 32)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_the_bytes_kept_are_those_of_a_model(mixed):
+    one, two = (kept_for_a_token(mixed, n_layers=n) for n in (1, 2))
+    more_words = kept_for_a_token(mixed, n_layers=1, vocab_size=1211)
+    layer, word = RunPlanner().kept[mixed]
+    assert (two - one) / 128 == pytest.approx(layer, rel=0.03)
+    assert (more_words - one) / 1000 == pytest.approx(word, rel=0.03)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -100,9 +131,8 @@ def test_what_is_no_plan_is_refused(numbers, message):
 def test_parts_make_it_fit_and_leave_the_time(show):
     page = show(RunPlanner())
     first = status(page)
-    assert "Too much; in 4 parts it would fit." in first
+    assert "Too much; in 2 parts it would fit." in first
     slider = page.get_by_role("slider", name="parts of an update")
-    slider.press("ArrowRight")
     slider.press("ArrowRight")
     assert "That fits." in status(page)
     assert status(page).split("take ")[1] == first.split("take ")[1]

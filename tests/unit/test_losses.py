@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.training import cross_entropy
+from transformer_lib.training import cross_entropy, r_drop
+from transformer_lib.training.losses import smoothed_loss
 
 B, T, V = 2, 3, 7
 
@@ -48,6 +49,46 @@ def test_gradients_equal_torchs_however_often_they_are_asked_for(
     for _ in range(2):
         (found,) = torch.autograd.grad(loss.mean, logits, retain_graph=True)
         torch.testing.assert_close(found, gradient, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_the_gradient_by_hand_is_that_of_autograd(smoothing: float) -> None:
+    logits = torch.randn(B, T, V, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([[3, 6, 2], [1, 5, 4]])
+    weights = torch.rand(B, T, dtype=torch.float64)
+    plain = (smoothed_loss(logits.log_softmax(-1), labels, smoothing) * weights).sum()
+    (expected,) = torch.autograd.grad(plain, logits)
+    for b in range(B):
+        for t in range(T):
+            one = cross_entropy(logits[b, t], labels[b, t], label_smoothing=smoothing)
+            (found,) = torch.autograd.grad(one.total * weights[b, t], logits)
+            torch.testing.assert_close(found[b, t], expected[b, t], rtol=1e-12, atol=1e-12)
+
+
+def test_a_forbidden_token_costs_nothing_without_smoothing() -> None:
+    logits = torch.randn(4, V, dtype=torch.float64)
+    logits[:, 5] = -math.inf
+    logits[3, 1] = -math.inf  # the label of the last row is forbidden, too: an infinite loss
+    labels = torch.tensor([3, 6, 1, 1])
+    for rows in (slice(0, 3), slice(0, 4)):
+        here = logits[rows].clone().requires_grad_()
+        loss = cross_entropy(here, labels[rows])
+        expected = F.cross_entropy(here, labels[rows], reduction="sum")
+        assert loss.total.item() == pytest.approx(expected.item())
+        gradients = [torch.autograd.grad(total, here)[0] for total in (loss.total, expected)]
+        torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
+    assert loss.total == math.inf
+
+
+def test_a_forbidden_token_costs_infinitely_much_with_smoothing() -> None:
+    logits = torch.randn(2, V)
+    logits[0, 5] = -math.inf
+    labels = torch.tensor([3, 6])
+    assert cross_entropy(logits, labels, label_smoothing=0.1).total == math.inf
+    assert F.cross_entropy(logits, labels, label_smoothing=0.1) == math.inf
+    finite = cross_entropy(logits, torch.tensor([0, 6]), label_smoothing=0.1)  # padding
+    expected = F.cross_entropy(logits[1:], labels[1:], label_smoothing=0.1)
+    torch.testing.assert_close(finite.total, expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -114,8 +155,8 @@ def test_nothing_but_padding_is_zero_with_zero_gradients(smoothing: float) -> No
         ({"label_smoothing": -0.1}, ValueError, "label_smoothing.*-0.1"),
         ({"label_smoothing": math.nan}, ValueError, "label_smoothing.*nan"),
         ({"label_smoothing": "0.1"}, TypeError, "label_smoothing.*'0.1'"),
-        ({"logits": [[0.5, 0.5]]}, TypeError, "logits must be a tensor, got list"),
-        ({"labels": 3}, TypeError, "labels must be a tensor, got int"),
+        ({"logits": [[0.5, 0.5]]}, TypeError, "logits must be a Tensor, got list"),
+        ({"labels": 3}, TypeError, "labels must be a Tensor, got int"),
         ({"labels": torch.ones(B, T, dtype=torch.int64, device="meta")}, ValueError, "labels.*cpu"),
         ({"logits": torch.zeros(B, T, 0)}, ValueError, r"logits.*\(2, 3, 0\)"),
         ({"pad_id": 0.0}, TypeError, "pad_id.*0.0"),
@@ -126,3 +167,43 @@ def test_errors_name_the_argument(change: dict, error: type[Exception], message:
     arguments = good | change
     with pytest.raises(error, match=message):
         cross_entropy(arguments.pop("logits"), arguments.pop("labels"), **arguments)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0, 5.0])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_r_drop_is_its_formula(smoothing: float, alpha: float) -> None:
+    one, two = (torch.randn(B, T, V, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    labels = torch.tensor([[3, 6, 0], [1, 0, 0]])
+    expected = torch.zeros((), dtype=torch.float64)
+    for b, t in ((0, 0), (0, 1), (1, 0)):
+        p, q = one[b, t].softmax(-1), two[b, t].softmax(-1)
+        for logits in (one, two):
+            expected = expected + F.cross_entropy(
+                logits[b, t], labels[b, t], label_smoothing=smoothing
+            )
+        divergence = sum(p[k] * (p[k] / q[k]).log() + q[k] * (q[k] / p[k]).log() for k in range(V))
+        expected = expected + alpha / 2 * divergence
+    loss = r_drop(one, two, labels, alpha=alpha, label_smoothing=smoothing)
+    assert loss.count == 3
+    torch.testing.assert_close(loss.total, expected / 2)
+    gradients = [torch.autograd.grad(x, (one, two)) for x in (loss.total, expected / 2)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_passes_that_agree_cost_what_one_does() -> None:
+    logits, labels = torch.randn(B, T, V), torch.tensor([[3, 6, 0], [1, 0, 0]])
+    loss = r_drop(logits, logits.clone(), labels, label_smoothing=0.1)
+    torch.testing.assert_close(loss.total, cross_entropy(logits, labels, label_smoothing=0.1).total)
+    half = r_drop(logits.bfloat16(), logits.flip(-1).bfloat16(), labels)
+    assert half.total.dtype is torch.float32
+
+
+def test_r_drop_errors_name_the_argument() -> None:
+    logits, labels = torch.zeros(B, T, V), torch.ones(B, T, dtype=torch.int64)
+    for others in (logits[:, :2], torch.zeros(B, T, V + 1)):
+        with pytest.raises(ValueError, match=r"others must have the shape of logits, \(2, 3, 7\)"):
+            r_drop(logits, others, labels)
+    with pytest.raises(TypeError, match="others must be a Tensor, got int"):
+        r_drop(logits, 3, labels)
+    with pytest.raises(ValueError, match=r"alpha.*-1"):
+        r_drop(logits, logits, labels, alpha=-1)

@@ -10,11 +10,13 @@ from torch import Tensor, nn
 
 from transformer_lib import (
     Decoder,
+    DecoderOnly,
     Encoder,
     EncoderDecoder,
     KVCache,
     ModelConfig,
     Transformer,
+    masks,
     record_attention,
 )
 from transformer_lib.blocks import LayerNorm
@@ -354,3 +356,26 @@ def test_step_names_what_is_wrong() -> None:
 def test_the_stacks_name_what_is_wrong(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(torch.randn(B, T, D))
+
+
+@pytest.mark.parametrize("n_kv_heads", [None, 1])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+def test_a_causal_stack_makes_no_mask(
+    positions: str, n_kv_heads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    config = replace(CONFIG, positions=positions, n_kv_heads=n_kv_heads)
+    model = DecoderOnly(config).eval()
+    ids = torch.randint(3, V, (B, T))
+    with record_attention(model):  # the explicit path, with masks
+        expected = model(ids)
+    calls, kernel = [], F.scaled_dot_product_attention
+
+    def spy(query: torch.Tensor, key: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        calls.append((key.size(1), options["attn_mask"], options["is_causal"]))
+        return kernel(query, key, *args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    monkeypatch.setattr(masks, "causal_mask", None)
+    torch.testing.assert_close(model(ids), expected)
+    assert calls == [(n_kv_heads or H, None, True)] * config.decoder_layers

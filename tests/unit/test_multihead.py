@@ -6,15 +6,22 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib import MultiHeadAttention, attention, causal_mask, record_attention
+from transformer_lib import (
+    MultiHeadAttention,
+    attention,
+    causal_mask,
+    masks,
+    multihead,
+    record_attention,
+)
 from transformer_lib.cache import AttentionCache
 from transformer_lib.positions import RelativePositions, RotaryPositions
 
 B, T, S, H, D = 2, 5, 7, 3, 33  # d_head 11
 
 
-def layer(**changes: Any) -> MultiHeadAttention:
-    torch.manual_seed(0)
+def layer(seed: int = 0, **changes: Any) -> MultiHeadAttention:
+    torch.manual_seed(seed)
     made = MultiHeadAttention(**{"d_model": D, "n_heads": H} | changes)
     nn.init.normal_(made.in_proj.bias)  # zeros would hide a bias in the wrong place
     nn.init.normal_(made.out_proj.bias)
@@ -114,10 +121,24 @@ def test_the_projections_are_drawn_as_square_matrices() -> None:
 class Pair(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = layer(), layer()
+        self.first, self.second = layer(seed=1), layer(seed=2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.second(self.first(x), x[:, :3])
+
+
+def test_the_record_of_a_layer_is_that_layers() -> None:
+    model, x = Pair(), torch.randn(B, T, D).double()
+    with record_attention(model) as maps:
+        model(x)
+    for name, query, memory in (("first", x, None), ("second", model.first(x), x[:, :3])):
+        with record_attention(getattr(model, name)) as alone:
+            getattr(model, name)(query, memory)
+        torch.testing.assert_close(maps[name], alone[""])
+    model.first, model.second = model.second, model.first
+    with record_attention(model) as swapped:
+        model(x)
+    assert not swapped["first"].allclose(maps["first"])
 
 
 def test_record_names_shapes_and_rows() -> None:
@@ -204,6 +225,51 @@ def test_shared_heads_are_heads_with_equal_keys_and_values() -> None:
     assert maps[""].shape == (2, 4, 5, 5)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize("n_kv_heads", [1, 2])
+def test_causal_and_shared_heads_on_both_paths(
+    n_kv_heads: int, recording: bool, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Output and gradients are those of a mask and of copied keys; the kernel gets neither."""
+    torch.manual_seed(0)
+    block = MultiHeadAttention(d_model=44, n_heads=4, n_kv_heads=n_kv_heads).double()
+    x = torch.randn(B, T, 44).double().requires_grad_()
+    query, key, value = block.in_proj(x).split((44, 11 * n_kv_heads, 11 * n_kv_heads), dim=-1)
+    heads = [
+        attention(
+            query[..., h * 11 :][..., :11],
+            key[..., h * n_kv_heads // 4 * 11 :][..., :11],
+            value[..., h * n_kv_heads // 4 * 11 :][..., :11],
+            causal_mask(T),
+        ).output
+        for h in range(4)
+    ]
+    expected = block.out_proj(torch.cat(heads, dim=-1))
+    given = {"mask": causal_mask(T)} if masked else {"causal": True}
+    if recording:
+        with record_attention(block) as maps:
+            found = block(x, **given)
+        assert maps[""].shape == (B, 4, T, T) and maps[""].triu(1).eq(0).all()
+    else:
+        monkeypatch.setattr(multihead, "for_each_head", None)
+        if not masked:
+            monkeypatch.setattr(masks, "causal_mask", None)
+        found = block(x, **given)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(
+        torch.autograd.grad(found.square().sum(), [x, *block.parameters()]),
+        torch.autograd.grad(expected.square().sum(), [x, *block.parameters()]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_causal_is_for_self_attention() -> None:
+    with pytest.raises(ValueError, match="causal must be False with a memory, got True"):
+        layer()(torch.randn(B, T, D).double(), torch.randn(B, S, D).double(), causal=True)
+
+
 def test_a_bias_is_added_to_the_scores_on_both_paths() -> None:
     torch.manual_seed(0)
     block, x = MultiHeadAttention(d_model=12, n_heads=3), torch.randn(2, 5, 12)
@@ -228,6 +294,36 @@ def test_separate_projections_can_be_loaded(biased: bool) -> None:
     torch.testing.assert_close(block(x), output(torch.cat(heads, dim=-1)))
     with pytest.raises(ValueError, match=r"key's weight must have shape \(4, 12\), got \(12, 12\)"):
         block.load_projections(query, wide(), value, output)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("qkv_bias", [True, False, None])
+def test_without_biases_nothing_is_added(bias: bool, qkv_bias: bool | None) -> None:
+    """Where one is missing, it is as if it were 0: for one text and between two."""
+    torch.manual_seed(0)
+    block = MultiHeadAttention(d_model=12, n_heads=3, bias=bias, qkv_bias=qkv_bias)
+    inside = bias if qkv_bias is None else qkv_bias
+    assert (block.in_proj.bias is not None, block.out_proj.bias is not None) == (inside, bias)
+    whole = MultiHeadAttention(d_model=12, n_heads=3)
+    for name, linear in (("in_proj", block.in_proj), ("out_proj", block.out_proj)):
+        if linear.bias is not None:
+            nn.init.normal_(linear.bias)
+            getattr(whole, name).bias = linear.bias
+        getattr(whole, name).weight = linear.weight
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    assert block(x).equal(whole(x)) and block(x, memory).equal(whole(x, memory))
+    block.reset_parameters()
+    assert all(p.eq(0).all() for name, p in block.named_parameters() if name.endswith("bias"))
+
+
+def test_a_bias_is_not_lost_where_there_is_none() -> None:
+    block = MultiHeadAttention(d_model=12, n_heads=3, bias=False)
+    plain, biased = nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
+    block.load_projections(plain, plain, plain, plain)
+    with pytest.raises(ValueError, match="output's bias must be None, as ours: it has none"):
+        block.load_projections(plain, plain, plain, biased)
+    with pytest.raises(ValueError, match="value's bias must be None"):
+        block.load_projections(plain, plain, biased, plain)
 
 
 def test_distances_have_no_meaning_between_two_texts() -> None:

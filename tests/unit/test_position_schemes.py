@@ -115,11 +115,18 @@ def test_gradients_reach_every_parameter(positions) -> None:
     [
         {},
         {"norm": "rms", "activation": "swiglu", "n_kv_heads": 1},
+        {"bias": False, "activation": "swiglu"},
+        {"bias": False, "qkv_bias": True, "n_kv_heads": 1},
+        {"qkv_bias": False},
         {"pre_norm": False, "tie_embeddings": False, "output_bias": True},
         {"n_token_types": 2, "embedding_norm": True, "final_norm": False},
     ],
 )
 def test_the_formula_counts_every_parameter(positions, changes) -> None:
+    for kind, alone in (("encoder", EncoderOnly), ("decoder", DecoderOnly)):
+        model = made(alone, positions=positions, **changes)
+        counts = parameter_counts(model.config, kind)
+        assert sum(counts.values()) == sum(p.numel() for p in model.parameters())
     model = made(Transformer, positions=positions, **changes)
     counts = parameter_counts(model.config)
     assert sum(counts.values()) == sum(p.numel() for p in model.parameters())

@@ -1,4 +1,7 @@
-"""Parity with Hugging Face's GPT-2, BERT and Marian: same weights, same numbers, same text."""
+"""Parity with Hugging Face's GPT-2, BERT and Marian: same weights, same numbers, same text.
+
+Llama's shape has a file of its own.
+"""
 
 import logging
 from collections.abc import Callable
@@ -16,12 +19,14 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Model,
+    LlamaConfig,
+    LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
 )
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.pretrained import from_bert, from_gpt2, from_marian
+from transformer_lib.pretrained import from_bert, from_gpt2, from_llama, from_marian
 
 V, D, H, FF, LONGEST = 37, 20, 5, 23, 29
 PAD, END = 36, 0  # Marian's way round: the end first, padding last
@@ -48,6 +53,15 @@ def bert(kind: Any = BertForPreTraining, **options: Any) -> Any:
     sizes = {"vocab_size": V, "hidden_size": D, "num_attention_heads": H, "num_hidden_layers": 3}
     more = {"intermediate_size": FF, "max_position_embeddings": LONGEST, "type_vocab_size": 3}
     return kind(BertConfig(**(sizes | more | {"pad_token_id": 5} | options)))
+
+
+def llama(
+    kind: Any = LlamaForCausalLM, settings: Any = LlamaConfig, heads: int = H, **options: Any
+) -> Any:
+    sizes = {"vocab_size": V, "hidden_size": D, "num_hidden_layers": 3, "intermediate_size": FF}
+    sizes |= {"num_attention_heads": heads, "num_key_value_heads": 1}
+    more = {"max_position_embeddings": LONGEST, "bos_token_id": 6, "eos_token_id": 7}
+    return kind(settings(**(sizes | more | options)))
 
 
 def marian(**options: Any) -> Any:
@@ -278,10 +292,11 @@ def test_marian_features_are_renamed_in_pairs() -> None:
     assert found[:, 0::2].equal(words[:, : D // 2]) and found[:, 1::2].equal(words[:, D // 2 :])
 
 
-# --- all three -----------------------------------------------------------------------------------
+# --- all of them ---------------------------------------------------------------------------------
 
 ALL = pytest.mark.parametrize(
-    "convert, make", [(from_gpt2, gpt2), (from_bert, bert), (from_marian, marian)]
+    "convert, make",
+    [(from_gpt2, gpt2), (from_bert, bert), (from_llama, llama), (from_marian, marian)],
 )
 
 

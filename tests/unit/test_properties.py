@@ -57,6 +57,8 @@ def configs(draw: Any, **fixed: Any) -> ModelConfig:
         "n_heads": n_heads,
         "d_model": n_heads * draw(st.sampled_from((4, 6) if even else (3, 5))),
         "n_kv_heads": draw(st.sampled_from([None, *_divisors(n_heads)])),
+        "bias": draw(st.booleans()),
+        "qkv_bias": draw(st.sampled_from((None, True, False))),
         "n_layers": draw(st.integers(1, 2)),
         "n_decoder_layers": draw(st.sampled_from((None, 1, 2))),
         "d_ff": draw(st.sampled_from((1, 7, 17))),

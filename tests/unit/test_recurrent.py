@@ -250,7 +250,7 @@ def test_attention_learns_to_reverse(kind: str) -> None:
     model = RNNSeq2Seq(vocab_size=V, d_model=48, attention=kind)
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
     bos = torch.ones(64, 1).long()
-    for _ in range(150):
+    for _ in range(300):
         source = torch.randint(3, V, (64, 5))
         labels = source.flip(1)
         logits = model(source, torch.cat((bos, labels[:, :-1]), dim=1))

@@ -9,7 +9,7 @@ import torch
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Tokenizer
-from transformer_lib.recipes import bleu, exact_match
+from transformer_lib.metrics import bleu, exact_match
 from transformer_lib.results import record_score, recorded
 from transformer_lib.runs import Run, train
 from transformer_lib.texts import complete, translate

@@ -1,6 +1,6 @@
 """From text to text: what goes in comes out in order, whatever is batched with what."""
 
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +8,7 @@ import torch
 
 from transformer_lib import ModelConfig
 from transformer_lib.data import BOS, EOS, Tokenizer
-from transformer_lib.decoding import beam_search, sample
+from transformer_lib.decoding import Ensemble, beam_search, greedy, sample
 from transformer_lib.models import DecoderOnly
 from transformer_lib.texts import candidates, complete, translate
 
@@ -103,6 +103,50 @@ def test_prompts_are_continued_whatever_their_lengths(language_model, batch_size
     assert len(set(said)) > 2
 
 
+def batches(model: DecoderOnly, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Filled with the size of each batch that the model starts to read."""
+    sizes: list[int] = []
+    start = model.start
+
+    @wraps(start)
+    def counted(source, *rest):
+        sizes.append(len(source))
+        return start(source, *rest)
+
+    monkeypatch.setattr(model, "start", counted)
+    return sizes
+
+
+PROMPTS = ["abc", "g", "", "fedcba", "gab"]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "relative", "t5", "alibi"])
+@pytest.mark.parametrize("decode", [greedy, partial(beam_search, beam_size=3)])
+def test_prompts_of_different_lengths_are_one_batch(positions, decode, monkeypatch) -> None:
+    torch.manual_seed(5)
+    sizes = {"d_model": 12, "n_heads": 3, "d_ff": 20, "max_len": 13, "positions": positions}
+    model = DecoderOnly(ModelConfig(vocab_size=TOKENIZER.vocab_size, **sizes)).double()
+    alone = [complete(model, TOKENIZER, [p], max_tokens=6, decode=decode)[0] for p in PROMPTS]
+    sizes = batches(model, monkeypatch)
+    assert complete(model, TOKENIZER, PROMPTS, max_tokens=6, decode=decode) == alone
+    assert sizes == [len(PROMPTS)]
+    assert len(set(alone)) > 1
+
+
+def test_a_prompt_with_less_room_goes_by_itself(language_model, monkeypatch) -> None:
+    prompts = ["abcabcabca", "ab", "g"]  # there are positions for three more tokens of the first
+    sizes = batches(language_model, monkeypatch)
+    said = complete(language_model, TOKENIZER, prompts, max_tokens=6)
+    assert said == [by_hand(language_model, *two) for two in zip(prompts, (3, 6, 6), strict=True)]
+    assert sorted(sizes) == [1, 2]
+
+
+def test_models_together_read_prompts_of_different_lengths(language_model) -> None:
+    twice = Ensemble([language_model, language_model])
+    said = complete(language_model, TOKENIZER, PROMPTS, max_tokens=6)
+    assert complete(twice, TOKENIZER, PROMPTS, max_tokens=6) == said
+
+
 def test_white_space_around_a_prompt_is_left_out(language_model) -> None:
     one, other = complete(language_model, TOKENIZER, ["ab", " ab  "], max_tokens=4)
     assert one == other
@@ -150,3 +194,106 @@ def test_the_bar_counts_texts(capsys: pytest.CaptureFixture) -> None:
     assert "0/5" in capsys.readouterr().err
     translate(Echo(), TOKENIZER, SENTENCES)
     assert capsys.readouterr().err == ""
+
+
+# --- texts that are shown while they grow -------------------------------------------------------
+
+
+class Reciter(Echo):
+    """Says one text, whatever it reads."""
+
+    def __init__(self, ids: list[int], vocab_size: int) -> None:
+        super().__init__()
+        self.ids, self.size = [*ids, EOS], vocab_size
+
+    def start(self, source):
+        self.said = 0
+        return None
+
+    def step(self, tokens, state):
+        logits = torch.zeros(len(tokens), self.size)
+        logits[:, self.ids[min(self.said, len(self.ids) - 1)]] = 9.0
+        self.said += 1
+        return logits, state
+
+
+BPE = Tokenizer.train_bpe(["low low low lower"] * 3, vocab_size=262)
+
+
+def recited(text: str, **options) -> tuple[list[str], list[tuple[int, str, bool]]]:
+    told: list[tuple[int, str, bool]] = []
+    said = complete(
+        Reciter(BPE.encode(text), BPE.vocab_size), BPE, ["low", ""],
+        max_tokens=40 - 13, on_text=lambda *new: told.append(new), **options,
+    )  # fmt: skip
+    for i in range(2):
+        assert "".join(new for number, new, _ in told if number == i) == said[i]
+        ends = [end for number, _, end in told if number == i]
+        assert ends == [False] * (len(ends) - 1) + [True]
+    return said, told
+
+
+def test_what_is_shown_piece_by_piece_is_the_text() -> None:
+    said, told = recited("so low")
+    assert said == [" so low", "so low"]
+    assert [new for number, new, _ in told if number == 1] == ["s", "o", " lo", "w", ""]
+
+
+def test_a_character_of_several_tokens_is_shown_whole() -> None:
+    said, told = recited("ß€🙂!")
+    assert said == [" ß€🙂!", "ß€🙂!"]
+    assert [new for number, new, _ in told if number == 1] == ["ß", "€", "🙂", "!", ""]
+    broken = BPE.encode("a🙂")[:-1]  # its last byte never comes
+    model = Reciter(broken, BPE.vocab_size)
+    (text,) = complete(model, BPE, [""], on_text=lambda *new: None)
+    assert text == complete(model, BPE, [""])[0] == "a�"
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        (["w l"], "lo"),
+        (["xy"], "low lower low"),
+        (["r lou", "we"], "low lo"),
+        (["zz", "er", "lower"], "low "),  # the earliest, not the first that is listed
+    ],
+)
+def test_a_stop_string_ends_a_text_and_is_never_shown(stop, said) -> None:
+    texts, told = recited("low lower low", stop=stop)
+    assert texts == [f" {said}", said]
+    shown = ""
+    for number, new, _ in told:
+        if number == 1:
+            shown += new
+            assert said.startswith(shown)
+    assert (
+        complete(Reciter(BPE.encode("low lower low"), BPE.vocab_size), BPE, ["low", ""], stop=stop)
+        == texts
+    )
+
+
+def test_the_beginning_of_a_stop_string_waits() -> None:
+    said, told = recited("a ß€b", stop=["ß€c"])
+    assert said[1] == "a ß€b"
+    assert [new for number, new, _ in told if number == 1] == ["a", " ", "ß€b", ""]
+    said, _ = recited("aß", stop=["ß€"])  # and is text after all where nothing follows
+    assert said[1] == "aß"
+
+
+def test_a_stop_string_ends_its_row_alone(language_model) -> None:
+    whole = complete(language_model, TOKENIZER, ["abc", "gab"], max_tokens=6)
+    stop = whole[0][2]
+    cut = complete(language_model, TOKENIZER, ["abc", "gab"], max_tokens=6, stop=[stop])
+    assert cut == [text.partition(stop)[0] for text in whole]
+
+
+def test_wrong_stop_strings_and_functions(language_model) -> None:
+    for wrong, error, message in (
+        ({"stop": "end"}, TypeError, "stop must"),
+        ({"stop": [""]}, ValueError, "stop must hold no empty string"),
+        ({"stop": [3]}, TypeError, "stop"),
+        ({"stop": ["b"], "decode": beam_search}, TypeError, "decode must take on_step"),
+        ({"on_text": 3}, TypeError, "on_text must be a function; got int"),
+    ):
+        with pytest.raises(error, match=message):
+            complete(language_model, TOKENIZER, ["a"], **wrong)

@@ -7,6 +7,9 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,8 +29,14 @@ from transformer_lib.training import (
     fit,
     inverse_sqrt_schedule,
     load_checkpoint,
+    r_drop,
     update,
 )
+from transformer_lib.training.distributed import Ranks
+from transformer_lib.training.folder import Folder
+from transformer_lib.training.records import RunLog
+from transformer_lib.training.session import Session
+from transformer_lib.training.trainer import _duration
 from transformer_lib.training.update import Updater
 
 V = 11
@@ -282,6 +291,7 @@ def test_resume_false_starts_anew(tmp_path: Path, unbroken: Path) -> None:
     ("change", "message"),
     [
         ({"config": TrainConfig(**vars(CONFIG) | {"warmup": 6})}, "its warmup is 5, now it is 6"),
+        ({"config": TrainConfig(**vars(CONFIG) | {"r_drop": 5.0})}, "its r_drop is None, now"),
         ({"batches": data(seed=1)}, "its data is"),
         ({"batches": data(n=37)}, "its data is"),
         ({"model": Toy(dropout=0.3)}, r"its model is 'Toy\("),
@@ -344,6 +354,26 @@ def falling(losses: list[float], at: int = 0):
     """A validation whose losses are given, from number ``at`` on."""
     rest = iter(losses[at:])
     return lambda model, epoch: {"loss": next(rest)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "1 s"), (59.4, "59 s"), (59.6, "1 min"), (3540, "59 min"), (3599, "1 h"),
+     (12_000, "3 h 20 min"), (86_390, "1 d"), (187_200, "2 d 4 h")],
+)  # fmt: skip
+def test_a_forecast_in_two_units(seconds: float, said: str) -> None:
+    assert _duration(seconds) == said
+
+
+def test_a_forecast_comes_once_after_the_first_steps() -> None:
+    told: list[str] = []
+    steps = replace(CONFIG, epochs=None, max_steps=14)
+    fit(Toy(), data(), steps, progress=False, forecast=told.append)
+    assert [line.split(": ")[1].split(" of")[0] for line in told] == ["3 steps"]
+    fit(Toy(), data(), replace(steps, max_steps=11), progress=False, forecast=told.append)
+    assert len(told) == 1  # nothing was left to wait for
+    with pytest.raises(TypeError, match="forecast must be a function, got str"):
+        fit(Toy(), data(), steps, progress=False, forecast="stderr")  # type: ignore[arg-type]
 
 
 def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
@@ -575,6 +605,35 @@ def test_updates_equal_a_loop_written_out() -> None:
     torch.testing.assert_close(dict(ours.named_parameters()), dict(plain.named_parameters()))
 
 
+def test_r_drop_asks_twice_and_learns_from_both() -> None:
+    ours, plain = toy(dropout=0.4), toy(dropout=0.4)
+    batch = next(data().epoch(0))
+    seen = []
+    ours.output.register_forward_hook(lambda module, x, y: seen.append(y.detach()))
+    ours.noise = plain.noise = 0.0
+    torch.manual_seed(3)
+    updater = Updater(ours, TrainConfig(**vars(CONFIG) | {"r_drop": 2.0, "clip_norm": None}))
+    assert updater.step(1, [batch]) == batch.n_tokens
+    one, two = seen[0].chunk(2)
+    assert not torch.equal(one, two), "dropout must be drawn for each"
+    torch.manual_seed(3)
+    logits = plain(*(torch.cat((x, x)) for x in batch[:2])).chunk(2)
+    loss = r_drop(*logits, batch.labels, alpha=2.0, label_smoothing=0.1)
+    loss.mean.backward()
+    for parameter, expected in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, expected.grad)
+    assert updater.take_loss() == pytest.approx(loss.total.item())
+
+
+def test_r_drop_without_dropout_is_nothing() -> None:
+    models = []
+    for alpha in (None, 5.0):
+        model = toy(dropout=0.0)
+        fit(model, data(), TrainConfig(**vars(CONFIG) | {"r_drop": alpha}), progress=False)
+        models.append(model.state_dict())
+    torch.testing.assert_close(models[0], models[1], atol=1e-5, rtol=0)
+
+
 def test_fit_accumulates_within_an_epoch() -> None:
     config = TrainConfig(epochs=2, warmup=5, peak_lr=0.02, accumulate=3, log_every=1)
     _, history = run(None, config=config)
@@ -672,6 +731,59 @@ def test_validation_sees_an_evaluating_model_without_gradients() -> None:
     assert not model.training  # as it came
 
 
+def test_what_is_frozen_in_evaluation_mode_stays_so() -> None:
+    model, seen = toy(), []
+    model.dropout.eval()
+    model.dropout.register_forward_hook(
+        lambda module, *_: seen.append((torch.is_grad_enabled(), model.training, module.training))
+    )
+    config = TrainConfig(max_steps=10, warmup=5, peak_lr=0.02, validate_every=4)
+    run(None, model, config)
+    assert set(seen) == {(True, True, False), (False, False, False)}  # training, validation
+    assert model.training and model.output.training and not model.dropout.training
+    evaluate(model, data())
+    assert model.training and model.output.training and not model.dropout.training
+
+
+@pytest.mark.parametrize("fails", ["", "step", "validation", "clearing", "Ctrl-C"])
+def test_the_log_is_closed_on_every_way_out(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, ways = [], {"": (), "Ctrl-C": (KeyboardInterrupt,)}
+    monkeypatch.setattr(RunLog, "close", lambda log: closed.append(log))
+
+    def fail(*_: object) -> None:
+        raise OSError(fails)
+
+    def at_step(now: int) -> None:
+        if fails == "step":
+            fail()
+        if fails == "Ctrl-C":
+            signal.raise_signal(signal.SIGINT)
+
+    if fails == "clearing":
+        monkeypatch.setattr(Folder, "clear", fail)
+    validate = fail if fails == "validation" else (lambda model, epoch: {})
+    error = ways.get(fails, (OSError,))
+    with pytest.raises(error) if error else nullcontext():
+        run(tmp_path, toy(at_step=at_step), validate=validate)
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize("used", [0, 3])
+def test_the_groups_are_those_of_the_epochs_whoever_asks_and_when(used: int) -> None:
+    config = TrainConfig(**vars(CONFIG) | {"accumulate": 3})
+    session = Session(toy(), data(), config, Folder(None, Ranks()), resume=False)
+    session.progress.epoch, session.progress.index = 1, used
+    groups = [group for group, _ in islice(session.groups(), 5)]  # without a step between
+    batches = [*list(data().epoch(1))[used:], *data().epoch(2)]
+    found = [batch for group in groups for batch in group]
+    for batch, expected in zip(found, batches, strict=False):
+        assert torch.equal(batch.source, expected.source)
+    sizes = [3, 3, 2, 3, 3] if used == 0 else [3, 2, 3, 3, 2]
+    assert [len(group) for group in groups] == sizes
+
+
 def test_evaluate_counts_tokens_not_batches() -> None:
     model, batches = toy(), data()
     metrics = evaluate(model, batches)
@@ -743,6 +855,8 @@ def test_every_line_of_the_log_is_json(unbroken: Path) -> None:
         ({"peak_lr": -1.0}, ValueError, "peak_lr must be.*above 0, got -1.0"),
         ({"peak_lr": math.nan}, ValueError, "peak_lr.*got nan"),
         ({"peak_lr": "0.1"}, TypeError, "peak_lr.*got '0.1'"),
+        ({"r_drop": 0.0}, ValueError, "r_drop.*got 0.0"),
+        ({"r_drop": "5"}, TypeError, "r_drop.*got '5'"),
         ({"clip_norm": 0.0}, ValueError, "clip_norm.*got 0.0"),
         ({"eps": 0.0}, ValueError, "eps.*got 0.0"),
         ({"eps": None}, TypeError, "eps.*got None"),

@@ -7,8 +7,10 @@ import re
 from functools import cache
 
 import anywidget
+import ipywidgets
 import pytest
 from figure_examples import EXAMPLES, make
+from IPython.core.formatters import DisplayFormatter
 from PIL import Image
 
 from transformer_lib.figures import widgets
@@ -45,6 +47,17 @@ def test_mime_bundle_has_the_view_the_text_and_a_small_picture(figure):
     with Image.open(io.BytesIO(png)) as picture:
         assert picture.width >= 640
         assert len(picture.convert("RGB").getcolors(100_000)) > 20  # something is drawn
+
+
+def test_the_picture_is_shown_with_ipywidgets_7_too(monkeypatch):
+    """Its widgets display themselves, and IPython then asks for nothing else."""
+    themselves = []
+    monkeypatch.setattr(
+        ipywidgets.Widget, "_ipython_display_", lambda self: themselves.append(self), raising=False
+    )
+    data, _ = DisplayFormatter().format(SoftLookup())
+    assert {"image/png", "text/plain", "application/vnd.jupyter.widget-view+json"} <= data.keys()
+    assert themselves == []
 
 
 @cache

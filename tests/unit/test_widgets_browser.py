@@ -7,7 +7,7 @@ that writes down what it is told, as a kernel would.
 import re
 
 import pytest
-from figure_examples import EXAMPLES, make
+from figure_examples import EXAMPLES, make, states
 from figure_page import PUBLISHED, SETTLE, status
 
 from transformer_lib.figures.widgets import (
@@ -19,18 +19,53 @@ from transformer_lib.figures.widgets import (
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("width", [320, 390, 760])
+# Shows each state: the height of the figure, the width of the page, the height of each part.
+MEASURE = """(states) => {
+  const figure = document.querySelector("figure");
+  const parts = [...figure.querySelectorAll("p, div, label, fieldset, table, caption, ul, svg")];
+  return states.map((state) => {
+    Object.entries(state).forEach(([name, value]) => models[0].set(name, value));
+    return [figure.getBoundingClientRect().height, document.documentElement.scrollWidth,
+      parts.map((e) => Math.round(e.getBoundingClientRect().height))];
+  });
+}"""
+NAMES = """() => [...document.querySelector("figure")
+    .querySelectorAll("p, div, label, fieldset, table, caption, ul, svg")]
+  .map((e) => `${e.tagName} ${e.getAttribute("class")} ${e.textContent.slice(0, 30)}`)"""
+
+
+@pytest.mark.fonts
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_nothing_jumps_and_nothing_sticks_out(show, name, width):
-    page = show(make(name), viewport={"width": width, "height": 800})
-    heights = set()
-    for state in EXAMPLES[name].states:
+def test_nothing_jumps_and_nothing_sticks_out(show, name):
+    """In no state, at no width, in no font: `make matrix` shows it in several."""
+    shown = states(name)
+    page = show(make(name))
+    for width in (320, 390, 760):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(SETTLE)
+        heights, widths, parts = zip(*page.evaluate(MEASURE, shown), strict=True)
+        names = page.evaluate(NAMES)
+        moved = {n: sorted(set(p)) for n, *p in zip(names, *parts, strict=True) if len(set(p)) > 1}
+        assert max(heights) - min(heights) <= 1, (width, sorted(set(heights)), moved)
+        assert max(widths) <= width, shown[widths.index(max(widths))]
+
+
+# What takes the focus but leaves its keys to the notebook around it, where `x` cuts the cell.
+LEFT_TO_THE_NOTEBOOK = """() => [...document.querySelectorAll("figure, figure *")].filter((e) => {
+  e.focus?.({ preventScroll: true });
+  return document.activeElement === e && e.dataset.lmSuppressShortcuts !== "true";
+}).map((e) => e.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_keys_stay_in_the_figure(show, name):
+    """JupyterLab and Notebook ask the focused element itself, and nothing around it."""
+    page = show(make(name))
+    for state in [{}, *EXAMPLES[name].states]:
         page.evaluate("(s) => Object.entries(s).forEach(([k, v]) => models[0].set(k, v))", state)
         page.evaluate(SETTLE)
-        box = page.locator("figure").bounding_box()
-        heights.add(round(box["height"]))
-    assert max(heights) - min(heights) <= 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(LEFT_TO_THE_NOTEBOOK) == []
+        assert page.locator("figure [data-lm-suppress-shortcuts]").count() >= 3
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

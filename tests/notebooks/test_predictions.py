@@ -1,0 +1,123 @@
+"""What a reader predicts: the text of two cells becomes choices, a number, or a line to write."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from execute import ROOT
+
+sys.path.insert(0, str(ROOT / "_ext"))
+import cells
+import predictions
+
+MOST_WORDS = 24  # of a choice and its reason: their room is there from the start
+NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
+ASKED = "**Before you read on.** How far is it?\n\n- near\n- about $\\sqrt{d}$\n- far"
+ANSWERED = "- near: they cancel.\n- **about $\\sqrt{d}$**: in part.\n- far: they add up."
+
+
+def test_choices_have_reasons_and_one_is_right():
+    found = predictions.parse(ASKED, ANSWERED + "\n\nThe rest\nof it.")
+    assert found.kind == "one"
+    assert found.question == "**Before you read on.** How far is it?"
+    assert found.choices == (
+        ("near", "they cancel.", False),
+        (r"about $\sqrt{d}$", "in part.", True),
+        ("far", "they add up.", False),
+    )
+    assert found.answer == "The rest\nof it."
+    assert found.short == "How far is it?"
+
+
+def test_more_than_one_choice_may_be_right():
+    found = predictions.parse(ASKED, ANSWERED.replace("far:", "**far**:"))
+    assert found.kind == "some"
+    assert [choice.right for choice in found.choices] == [False, True, True]
+
+
+def test_an_item_may_have_several_lines_and_emphasis():
+    asked = "Which?\n\n- *this*\n  one\n- `that: one`"
+    found = predictions.parse(asked, "- ***this* one**: a\n  reason.\n- `that: one`: b.")
+    assert found.choices == (("*this* one", "a reason.", True), ("`that: one`", "b.", False))
+
+
+@pytest.mark.parametrize(
+    "answer, number, within, unit, said",
+    [
+        ("**59 ± 9 %**: six of ten.", "59", "9", "%", "**59 %**: six of ten."),
+        ("**21,300**: so it is.", "21,300", "0", "", "**21,300**: so it is."),
+        ("**−0.99 ± 0.01**: a cosine.", "−0.99", "0.01", "", "**−0.99**: a cosine."),
+        ("**3 ± 0 big steps**: no more.", "3", "0", "big steps", "**3 big steps**: no more."),
+    ],
+)
+def test_a_number_has_a_tolerance_and_a_unit(answer, number, within, unit, said):
+    others = "\n\n- 100: if all were alike."
+    found = predictions.parse("How much?", answer + others)
+    assert (found.kind, found.choices) == ("number", ())
+    assert (found.number, found.within, found.unit) == (number, within, unit)
+    assert found.answer == said + others
+
+
+@pytest.mark.parametrize("text, number", [("1,024", 1024), ("−0.5", -0.5), ("-3", -3)])
+def test_numbers_are_read_as_they_are_written(text, number):
+    assert predictions.value(text) == number
+
+
+@pytest.mark.parametrize("answer", ["", "Because.", "**Because** it is so.", "- a: b\n- **c**: d"])
+def test_whatever_else_is_asked_is_a_line(answer):
+    found = predictions.parse("Why?\n\n- These are\n- two hints.\n\nSay it.", answer)
+    assert (found.kind, found.choices, found.answer) == ("line", (), answer)
+    assert found.short == "Why?"
+
+
+@pytest.mark.parametrize(
+    "answer, complaint",
+    [
+        ("", "begins with the list of choices"),
+        ("It is far.", "begins with the list of choices"),
+        (ANSWERED.replace("**", ""), "the right one in **bold**"),
+        (ANSWERED.rpartition("\n")[0], "3 choices, and 2 of them"),
+        (ANSWERED.replace("near:", "nearly:"), "says “near”, a colon and the reason"),
+        (ANSWERED.replace("near:", "near"), "says “near”, a colon and the reason"),
+        (ANSWERED.replace(": they add up.", ": "), "says “far”, a colon and the reason"),
+        ("\n".join(reversed(ANSWERED.split("\n"))), "says “near”, a colon and the reason"),
+    ],
+)
+def test_an_answer_that_does_not_answer_says_so(answer, complaint):
+    with pytest.raises(ValueError, match=complaint.replace("*", r"\*")):
+        predictions.parse(ASKED, answer)
+
+
+@pytest.mark.parametrize("asked", ["Who?\n\n- me", "Who?\n\n- me\n- you\n- me"])
+def test_there_is_something_to_choose(asked):
+    answer = "\n".join(f"- **{line[2:]}**: so." for line in asked.split("\n")[2:])
+    with pytest.raises(ValueError, match="at least two choices, and no two are the same"):
+        predictions.parse(asked, answer)
+
+
+def test_a_number_is_one():
+    with pytest.raises(ValueError, match="this is no number"):
+        predictions.parse("How many?", "**1.2.3**: so many.")
+
+
+def test_the_gate_says_which_cell_is_wrong():
+    cell = {"cell_type": "markdown", "metadata": {"tags": ["predict"]}}
+    notebook = [cell | {"id": "how-far", "source": ASKED}]
+    with pytest.raises(ValueError, match="chapters/01_a, cell how-far: the answer begins"):
+        cells.blocks("chapters/01_a", notebook)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_question_of_the_book_can_be_answered_and_is_short_in_its_list(path):
+    for block in cells.blocks(path.stem, json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        if block.kind == "predict":
+            found = cells.prediction(block)
+            for answer in block.cells[1:]:  # as JupyterLab shows it
+                assert answer["metadata"]["jupyter"] == {"source_hidden": True}
+            assert 10 < len(found.short) < 220, block.label
+            for choice in found.choices:
+                said = re.sub(r"\$[^$]*\$", "formula", f"{choice.text} {choice.reason}")
+                assert len(said.split()) <= MOST_WORDS, block.label

@@ -1,0 +1,88 @@
+"""Boxes that open: the whole title opens its own box, with and without scripts."""
+
+from __future__ import annotations
+
+import pytest
+from pages import pages, parsed
+
+BOXES = "article details.admonition"
+PAGES = [page for page in pages() if parsed(page).select(BOXES)] or ["index.html"]
+OPEN = f"() => [...document.querySelectorAll('{BOXES}')].map((box) => box.open)"
+
+
+def test_solutions_are_boxes_that_open(book):
+    solutions = [box for page in PAGES for box in parsed(page).select(".solution")]
+    assert len(solutions) > 50
+    assert {box.name for box in solutions} == {"details"}
+    assert [page for page in pages() if parsed(page).select("article .dropdown:not(details)")] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_in_a_title_leads_elsewhere(book, page):
+    for box in parsed(page).select(BOXES):
+        assert [child.name for child in box.find_all(recursive=False)].index("summary") == 0
+        assert box.summary.get_text(strip=True)
+        assert box.summary.select("a, button, input, summary, [tabindex], [onclick]") == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
+    page = max(PAGES, key=lambda page: len(parsed(page).select(BOXES)))
+    context = browser.new_context(
+        java_script_enabled=scripts, viewport={"width": 390, "height": 844}
+    )
+    try:
+        shown = context.new_page()
+        errors = []
+        shown.on("pageerror", lambda error: errors.append(str(error)))
+        shown.goto(bases["http"] + page)
+        address = shown.url
+        boxes = shown.locator(BOXES)
+        count = boxes.count()
+        assert count > 3
+
+        def which() -> list[int]:
+            found = boxes.evaluate_all("(boxes) => boxes.map((box) => box.open)")
+            return [number for number, is_open in enumerate(found) if is_open]
+
+        for number in (0, count // 2, count - 1):
+            title = boxes.nth(number).locator("> summary")
+            title.scroll_into_view_if_needed()
+            size = title.bounding_box()
+            for share in (0.03, 0.5, 0.97):
+                place = {"x": share * size["width"], "y": size["height"] / 2}
+                title.click(position=place)
+                assert which() == [number]
+                title.click(position=place)
+                assert which() == []
+            title.press("Enter")
+            assert which() == [number]
+            title.press("Enter")
+        assert shown.url == address
+        assert errors == []
+    finally:
+        context.close()
+
+
+@pytest.mark.browser
+def test_a_link_opens_what_it_leads_to(visit):
+    page = next(page for page in PAGES if parsed(page).select(f"{BOXES}[id] .cell"))
+    shown, watch = visit(page, figures=".nothing")
+    name = parsed(page).select_one(f"{BOXES}[id]:has(.cell)")["id"]
+    assert not any(shown.evaluate(OPEN))
+    shown.evaluate("(name) => { location.hash = name; }", name)
+    box = shown.locator(f'[id="{name}"]')
+    box.locator(".cell").first.wait_for(state="visible")
+    assert shown.evaluate(OPEN).count(True) == 1
+    assert box.evaluate("(e) => Math.abs(e.getBoundingClientRect().top) < innerHeight / 2")
+    assert watch.errors == []
+
+
+@pytest.mark.browser
+def test_what_is_printed_is_open(visit):
+    shown, _ = visit(PAGES[0], figures=".nothing")
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert all(shown.evaluate(OPEN))
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not any(shown.evaluate(OPEN))

@@ -1,0 +1,311 @@
+"""A question to the reader: commit, then see; kept in this browser, listed on a page, cleared."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pages import ROOT, chapters, pages, parsed
+from test_accessibility import ALL, axe, violations  # noqa: F401 (a fixture)
+
+sys.path.insert(0, str(ROOT / "_ext"))
+import pdf_page
+
+OURS = "chapters/predictions.html"
+KEY = "attention-built-by-hand:predictions"
+KINDS = ("one", "some", "number", "line")
+PAGES = [page for page in chapters() if page in pages() and parsed(page).select(".predict")]
+FIRST, SIXTH = "chapters/01_soft_lookup.html", "chapters/06_many_heads.html"
+RIGHT, WRONG = "1, 1 and 1: it costs 17", "a third each: it costs 5.67"
+ANSWER_ALL = """
+() => {
+  for (const form of document.querySelectorAll(".predict-live")) {
+    const [field] = form.querySelectorAll("input");
+    if (field.type === "text") field.value = "7"; else field.click();
+    form.requestSubmit();
+  }
+}
+"""
+# Where everything is, to the pixel: choices, buttons, and what follows each question.
+PLACES = """
+() => [...document.querySelectorAll(
+    ".predict, .predict *:not(.katex, .katex *), .predict ~ *, article h2")].map((element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [element.className || element.tagName, x, y + scrollY, width, height].join(" ");
+})
+"""
+
+
+def question(page, name: str):
+    return page.locator(f"#predict-{name}")
+
+
+def kept(page) -> dict:
+    return json.loads(page.evaluate(f"localStorage.getItem('{KEY}')") or "{}")
+
+
+# --- without a script -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_question_is_there_with_and_without_scripts(book, page):
+    for box in parsed(page).select(".predict"):
+        form, still = box.select_one("form"), box.select_one("noscript")
+        assert form["data-kind"] in KINDS, box["id"]
+        assert f"predict-{form['data-of']}" == box["id"]
+        choices = [choice.find("span").contents for choice in form.select(".predict-choice")]
+        plain = ["".join(str(part) for part in parts[:-1]) for parts in choices]
+        listed = [item.p.decode_contents() for item in still.select(":scope > ul > li")]
+        assert listed == plain
+        right = [choice.input["value"] for choice in form.select(".predict-right")]
+        assert (len(right) == 1) == (form["data-kind"] == "one")
+        if fold := still.select_one("details"):
+            assert not fold.has_attr("open") and fold.summary.get_text() == "The answer"
+            said = [bold.get_text() for bold in fold.select(":scope > ul:first-of-type strong")]
+            assert not right or len(said) == len(right)
+        else:
+            assert form["data-kind"] == "line"
+
+
+@pytest.mark.browser
+def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(bases["http"] + FIRST)
+        box = question(page, "01-break-it-predict")
+        assert box.locator("form").is_hidden()
+        assert box.locator("li").all_inner_texts()[2] == RIGHT
+        answer = box.locator("details li").nth(2)  # Playwright finds no text inside <noscript>
+        assert answer.is_hidden()
+        box.locator("summary").click()
+        assert "each column holds one number" in answer.inner_text()
+        assert answer.is_visible()
+    finally:
+        context.close()
+
+
+# --- with it --------------------------------------------------------------------------------------
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_by_mouse_a_wrong_answer(visit, scheme):
+    page, watch = visit(FIRST, scheme, figures=".nothing")
+    box = question(page, "01-break-it-predict")
+    reason = box.get_by_text("each column holds one number")
+    assert reason.is_hidden() and box.locator("details").count() == 0
+    box.get_by_text(WRONG).first.click()
+    assert reason.is_hidden()  # nothing is told before the reader commits
+    box.get_by_role("button", name="This is my answer").click()
+    assert reason.is_visible()
+    assert box.get_by_text("even weights that sum to 1").is_visible()
+    assert box.get_by_text(f"The answer: {RIGHT}.").is_visible()
+    assert box.get_by_text(f"Yes: {RIGHT}.").is_hidden()
+    assert box.get_by_role("button").is_hidden()
+    assert box.locator("input:enabled").count() == 0
+    assert kept(page) == {"01-break-it-predict": {"said": [WRONG], "right": False, "answer": RIGHT}}
+    # It is still there tomorrow, and on the reader's own page.
+    page.reload()
+    assert reason.is_visible() and box.locator("input:checked").get_attribute("value") == WRONG
+    box.get_by_role("link", name="All your predictions").click()
+    page.wait_for_url(f"**/{OURS}")
+    assert f"✗ You said: {WRONG}. The answer: {RIGHT}" in page.locator("article").inner_text()
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+def test_by_keyboard_a_right_answer(visit):
+    page, watch = visit(FIRST, figures=".nothing")
+    box = question(page, "01-break-it-predict")
+    box.locator("input").first.focus()
+    for key in ("ArrowDown", "ArrowDown", "Tab", "Enter"):
+        page.keyboard.press(key)
+    assert box.get_by_text(f"Yes: {RIGHT}.").is_visible()
+    assert kept(page)["01-break-it-predict"]["right"] is True
+    # The button is gone; who hears the page goes on where the verdict stands.
+    assert page.evaluate("document.activeElement.className") == "predict-told"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "All your predictions"
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "typed, verdict",
+    [("8", "Near enough."), ("7,99", "Near enough."), ("$8.50", None), ("much", None),
+     ("1,000", "The answer is another number.")],
+)  # fmt: skip
+def test_a_number(visit, typed, verdict):
+    page, _ = visit(FIRST, figures=".nothing")
+    box = question(page, "01-the-gap-predict")
+    box.get_by_label("Your number").fill(typed)
+    page.keyboard.press("Enter")
+    if verdict:
+        assert box.get_by_text(verdict).is_visible()
+        assert kept(page)["01-the-gap-predict"]["said"] == [typed]
+    else:  # the browser says what it wants, and the question stays open
+        message = box.locator("input").evaluate("(input) => input.validationMessage")
+        assert message == "Type a number."
+        assert kept(page) == {}
+
+
+@pytest.mark.browser
+def test_nothing_is_told_to_whom_has_not_answered(visit):
+    page, _ = visit(SIXTH, figures=".nothing")
+    for form in page.locator(".predict-live").all():
+        form.locator("button").click()
+        assert form.get_attribute("data-told") == "not"
+        assert form.locator(".predict-told").is_hidden()
+    assert kept(page) == {}
+
+
+@pytest.mark.browser
+@pytest.mark.fonts
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_moves(visit, page):
+    """Not when the reader commits, and not when the page opens with what was answered before."""
+    opened, _ = visit(page, figures=".nothing")
+
+    def places() -> dict[int, list[str]]:
+        found = {}
+        for width in (1280, 390, 320):
+            opened.set_viewport_size({"width": width, "height": 900})
+            found[width] = opened.evaluate(PLACES)
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        return found
+
+    before = places()
+    opened.evaluate(ANSWER_ALL)
+    assert len(kept(opened)) == len(parsed(page).select(".predict"))
+    assert places() == before
+    opened.reload()
+    opened.evaluate("document.fonts.ready.then(() => true)")
+    assert opened.locator(".predict-live[data-told=not]").count() == 0
+    assert places() == before
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", [FIRST, SIXTH, OURS])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_before_and_after(visit, axe, page, theme):  # noqa: F811
+    opened, _ = visit(page, figures=".nothing", color_scheme=theme)
+    opened.evaluate(axe)
+    where = {"include": [[".predict" if page != OURS else "article"]]}
+    assert violations(opened, ALL, where) == []
+    opened.evaluate(ANSWER_ALL)
+    assert violations(opened, ALL, where) == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_is_touched_is_large_enough(visit, width):
+    page, _ = visit(FIRST, figures=".nothing", viewport={"width": width, "height": 900})
+    for part in page.locator(".predict-live :is(.predict-choice, button, [type=text])").all():
+        assert part.bounding_box()["height"] >= 32
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+REFUSED = """
+for (const name of ["getItem", "setItem", "removeItem"]) {
+  const usual = Storage.prototype[name];
+  Storage.prototype[name] = function (key, ...rest) {
+    if (key.endsWith(":predictions")) throw new DOMException("refused", "SecurityError");
+    return usual.call(this, key, ...rest);
+  };
+}
+"""
+
+
+@pytest.mark.browser
+def test_where_storage_is_refused_it_answers_and_forgets(visit):
+    page, watch = visit(FIRST, figures=".nothing")
+    page.add_init_script(REFUSED)
+    page.reload()
+    page.evaluate(ANSWER_ALL)
+    box = question(page, "01-break-it-predict")
+    assert box.get_by_text("each column holds one number").is_visible()
+    page.reload()
+    assert box.get_by_text("each column holds one number").is_hidden()
+    page.goto(page.url.replace(FIRST, OURS))
+    assert page.get_by_text("No prediction of yours is kept in this browser.").is_visible()
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "stored",
+    ["not JSON", "7", "null", "[null]", '{"01-break-it-predict": 3}',
+     '{"01-break-it-predict": {"said": [3]}}', '{"01-break-it-predict": {"said": "x"}}',
+     '{"01-break-it-predict": {"said": ["a choice of an older edition"]}}'],
+)  # fmt: skip
+def test_a_spoiled_memory_harms_nothing(visit, stored):
+    page, watch = visit(FIRST, figures=".nothing")
+    page.evaluate(f"localStorage.setItem('{KEY}', '{stored}')")
+    page.reload()
+    box = question(page, "01-break-it-predict")
+    assert box.get_by_role("button").is_visible()
+    page.evaluate(ANSWER_ALL)
+    assert box.get_by_text("each column holds one number").is_visible()
+    assert kept(page).keys() >= {"01-break-it-predict", "01-the-gap-predict"}
+    page.goto(page.url.replace(FIRST, OURS))
+    assert page.get_by_text("You made 2 of").is_visible()
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_the_reader_s_own_page(visit, scheme):
+    """All questions in order, each with its place; what was answered; a button to clear it."""
+    soup = parsed(OURS)
+    links = [link["href"] for link in soup.select("article li a")]
+    there = [f"{page.removeprefix('chapters/')}#{box['id']}"
+             for page in PAGES for box in parsed(page).select(".predict")]  # fmt: skip
+    assert links == there and len(links) > 40
+    page, watch = visit(FIRST, scheme, figures=".nothing")
+    page.evaluate(ANSWER_ALL)
+    page.goto(page.url.replace(FIRST, SIXTH))
+    page.evaluate(ANSWER_ALL)
+    page.goto(page.url.replace(SIXTH, OURS))
+    answered = len(parsed(FIRST).select(".predict")) + len(parsed(SIXTH).select(".predict"))
+    assert page.locator(".predict-kept").count() == answered
+    text = page.locator(".your-predictions").inner_text()
+    right = page.locator(".predict-kept").filter(has_text=re.compile("^✓")).count()
+    assert f"You made {answered} of {len(links)} predictions." in text
+    assert f"Right: {right} of the {answered} that can be right or wrong." in text
+    page.get_by_role("button", name="Clear my predictions").press("Enter")
+    assert page.locator(".predict-kept").count() == 0
+    assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
+    assert page.evaluate("document.activeElement.textContent").startswith("No prediction of yours")
+    assert page.get_by_role("button", name="Clear my predictions").is_hidden()
+    page.locator("article li a").first.click()
+    page.wait_for_url(f"**/{links[0]}")
+    assert question(page, "01-the-gap-predict").get_by_role("button").is_visible()
+    assert watch.complaints == {}
+
+
+@pytest.mark.browser
+def test_on_paper_the_reasons_are_read(visit):
+    page, _ = visit(FIRST, figures=".nothing")
+    page.emulate_media(media="print")
+    box = question(page, "01-break-it-predict")
+    assert box.get_by_text("each column holds one number").is_visible()
+    assert box.get_by_role("button").is_hidden()
+
+
+def test_the_print_has_the_answers_with_the_solutions():
+    question = (
+        '<h1>One</h1><div class="predict" id="predict-01-a"><p>So far. How many? Two?</p>'
+        '<ul><li>one</li></ul><div class="fold admonition"><p class="admonition-title">The answer'
+        "</p><p>Three.</p></div></div>"
+    )
+    page = pdf_page.chapter("chapters/01_a", question, [], "", Path())
+    (answer,) = page.solutions
+    assert answer.get_text() == "Before you read on: Two?Three."
+    assert page.soup.get_text() == "OneSo far. How many? Two?oneAnswer on page 000"
+    assert page.soup.select_one(".predict a")["href"] == f"#{answer['id']}"

@@ -1,0 +1,255 @@
+"""Chapter 18's checkers: answers that real learners give, each diagnosed by name."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer_lib.checks.chapter18 import Reader, check
+from transformer_lib.decoding.sampling import distribution
+
+
+def report(capsys, function, name):
+    function.__name__ = name
+    result = check(function)
+    return bool(result), " ".join(capsys.readouterr().out.split())
+
+
+def passes(capsys, function, name):
+    passed, said = report(capsys, function, name)
+    assert passed, said
+
+
+def fails(capsys, function, name, diagnosis):
+    passed, said = report(capsys, function, name)
+    assert not passed
+    assert diagnosis in said, said
+
+
+# ------------------------------------------------------------------------------------ drawn_from
+
+
+def by_the_library(logits, temperature, top_k, top_p):
+    probs, ids = distribution(logits.log_softmax(-1), temperature, top_k, top_p)
+    return torch.zeros_like(logits).scatter(-1, ids, probs.to(logits.dtype))
+
+
+def in_loops(logits, temperature, top_k, top_p):
+    rows = []
+    for row in (logits / temperature).softmax(-1):
+        best = sorted(range(len(row)), key=lambda i: -row[i])[: top_k or len(row)]
+        left, total, kept = sum(row[i] for i in best), 0.0, torch.zeros_like(row)
+        for i in best:
+            if total >= top_p:
+                break
+            kept[i] = row[i]
+            total += row[i] / left
+        rows.append(kept / kept.sum())
+    return torch.stack(rows)
+
+
+def by_masked_logits(logits, temperature, top_k, top_p):
+    logits = logits / temperature
+    if top_k is not None:
+        least = logits.topk(top_k).values[:, -1:]
+        logits = logits.masked_fill(logits < least, float("-inf"))
+    values, order = logits.softmax(-1).sort(descending=True)
+    gone = (values.cumsum(-1) - values >= top_p).gather(-1, order.argsort(-1))
+    return logits.masked_fill(gone, float("-inf")).softmax(-1)
+
+
+@pytest.mark.parametrize("function", [by_the_library, in_loops, by_masked_logits])
+def test_right_ways_to_draw_pass(capsys, function):
+    passes(capsys, function, "drawn_from")
+
+
+def draw(
+    warm=lambda x, t: (x / t).softmax(-1),
+    k=lambda k: k,
+    inside=None,
+    scale=True,
+    back=lambda probs, order: torch.zeros_like(probs).scatter(-1, order, probs),
+):
+    def drawn_from(logits, temperature, top_k, top_p):
+        probs, order = warm(logits, temperature).sort(dim=-1, descending=True)
+        probs = probs.clone()
+        if top_k is not None and k(top_k) is not None:
+            probs[:, k(top_k) :] = 0
+        share = probs / probs.sum(-1, keepdim=True)
+        stays = share.cumsum(-1) - share < top_p if inside is None else inside(share, top_p)
+        probs = (share if scale == "early" else probs) * stays
+        if scale is True:
+            probs = probs / probs.sum(-1, keepdim=True)
+        return back(probs, order)
+
+    return drawn_from
+
+
+def soft_again(probs, order):
+    return probs.softmax(-1).gather(-1, order.argsort(-1))
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (draw(warm=lambda x, t: (x * t).softmax(-1)), "the temperature multiplies"),
+        (draw(warm=lambda x, t: x.softmax(-1) / t), "the temperature changes nothing"),
+        (draw(warm=lambda x, t: x.softmax(-1)), "the temperature changes nothing"),
+        (draw(warm=lambda x, t: F.softmax(x / t, dim=0)), "goes over the rows"),
+        (draw(scale=False, back=soft_again), "a softmax follows the cuts"),
+        (draw(k=lambda k: None), "top-k is not used"),
+        (draw(k=lambda k: k + 1), "one too many"),
+        (draw(inside=lambda share, p: share.cumsum(-1) <= p + 1e-6), "past top_p is left out"),
+        (draw(inside=lambda share, p: share.cumsum(-1) <= p), "past top_p is left out"),
+        (draw(inside=lambda share, p: share.cumsum(-1) < p), "past top_p is left out"),
+        (draw(inside=lambda share, p: share > -1), "top-p is not used"),
+        (draw(scale=False), "not made to sum to 1"),
+        (draw(scale="early"), "as it was after top-k"),
+        (draw(back=lambda probs, order: probs), "in sorted order"),
+        (
+            draw(back=lambda probs, order: probs[torch.arange(len(probs))[:, None], order]),
+            "`gather`",
+        ),
+        (lambda x, t, k, p: x.softmax(-1) * 0 + 1 / x.size(-1), "✗ drawn_from, case"),
+        (lambda x, t, k, p: None, "None"),
+    ],
+)
+def test_wrong_ways_to_draw_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "drawn_from", diagnosis)
+
+
+# ------------------------------------------------------------------------------------- text_loss
+
+
+def in_windows(model, ids, length, stride):
+    total, counted = 0.0, 0
+    for start in range(0, len(ids) - 1, stride):
+        reads = ids[start : start + length]
+        labels = ids[start + 1 : start + length + 1]
+        logits = model(reads[None, : len(labels)])[0]
+        each = F.cross_entropy(logits, labels, reduction="none")
+        each = each[counted - start :] if start else each
+        total += each.sum()
+        counted = start + len(labels)
+    return total / (len(ids) - 1)
+
+
+def letter_after_letter(model, ids, length, stride):
+    """For each answer the window that has it first."""
+    losses = []
+    for answer in range(1, len(ids)):
+        start = max(0, -(-(answer - length) // stride)) * stride
+        logits = model(ids[None, start:answer])[0, -1]
+        losses.append(F.cross_entropy(logits, ids[answer]).item())
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("function", [in_windows, letter_after_letter])
+def test_right_losses_pass(capsys, function):
+    passes(capsys, function, "text_loss")
+
+
+def loss(
+    shift=1,
+    new=lambda each, known, stride: each[known:],
+    whole=False,
+    means=False,
+    by=None,
+    step=lambda length, stride: stride,
+):
+    def text_loss(model, ids, length, stride):
+        parts, counted = [], 0
+        for start in range(0, len(ids) - 1, step(length, stride)):
+            reads = ids[start : start + length]
+            labels = ids[start + 1 : start + 1 + length]
+            if (whole is True or (whole and start > 0)) and len(labels) < length:
+                break
+            reads = reads[: len(labels)]
+            logits = model(reads[None])[0]
+            each = F.cross_entropy(logits, labels if shift else reads, reduction="none")
+            parts.append(new(each, counted - start, stride))
+            counted = start + len(labels)
+            if counted == len(ids) - 1:
+                break
+        if means:
+            return torch.stack([part.mean() for part in parts]).mean()
+        found = torch.cat(parts)
+        return by(found, ids) if by else found.mean()
+
+    return text_loss
+
+
+def without_the_past(model, ids, length, stride):
+    starts = [0, *range(length, len(ids) - 1, stride)]
+    losses = []
+    for start, end in zip(starts, [*starts[1:], len(ids) - 1], strict=True):
+        logits = model(ids[None, start:end])
+        losses += F.cross_entropy(logits[0], ids[start + 1 : end + 1], reduction="none").tolist()
+    return sum(losses) / len(losses)
+
+
+def from_the_last_window(model, ids, length, stride):
+    losses, start = [0.0] * (len(ids) - 1), 0
+    while losses[-1] == 0:
+        labels = ids[start + 1 : start + length + 1]
+        log_p = model(ids[None, start : start + len(labels)]).log_softmax(-1)[0]
+        for i, word in enumerate(labels):
+            losses[start + i] = -log_p[i, word].item()
+        start += stride
+    return sum(losses) / len(losses)
+
+
+def one_too_late(model, ids, length, stride):
+    total, counted = 0.0, 0
+    for start in range(0, len(ids) - 1, stride):
+        labels = ids[start + 1 : start + length + 1]
+        logits = model(ids[None, start : start + len(labels)])[0]
+        known = counted - start + 1 if start else 0
+        total += F.cross_entropy(logits, labels, reduction="none")[known:].sum()
+        counted = start + len(labels)
+        if counted == len(ids) - 1:
+            return total / counted
+
+
+def all_of(each, known, stride):
+    return each
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (loss(new=all_of), "counted several times"),
+        (
+            loss(new=all_of, by=lambda each, ids: each.sum() / (len(ids) - 1)),
+            "counted several times",
+        ),
+        (loss(new=lambda each, known, stride: each[-stride:]), "its last `stride` answers"),
+        (without_the_past, "the new letters only"),
+        (from_the_last_window, "in the last window"),
+        (one_too_late, "one letter too many"),
+        (lambda model, ids, n, stride: loss()(model, ids, n - 1, stride), "`length` - 1 letters"),
+        (loss(step=lambda length, stride: length), "do not overlap"),
+        (loss(step=lambda length, stride: 1), "one letter later"),
+        (loss(whole=True), "left out, because it is shorter"),
+        (loss(whole="later"), "left out, because it is shorter"),
+        (loss(means=True), "mean counts the same"),
+        (loss(shift=0), "not shifted"),
+        (loss(by=lambda each, ids: each.sum()), "added up"),
+        (loss(by=lambda each, ids: each.sum() / len(ids)), "divided by the number of letters"),
+        (loss(by=lambda each, ids: -each.mean()), "the sign is missing"),
+        (loss(by=lambda each, ids: each.mean().exp()), "perplexity"),
+        (lambda model, ids, length, stride: model(ids), "shape (B, T)"),
+        (lambda model, ids, length, stride: float("NaN"), "NaN"),
+    ],
+)
+def test_wrong_losses_are_named(capsys, function, diagnosis):
+    fails(capsys, function, "text_loss", diagnosis)
+
+
+def test_the_reader_looks_back_only_and_not_too_far():
+    ids = torch.randint(7, (2, 8), generator=torch.Generator().manual_seed(0))
+    other = ids.clone()
+    other[:, 5] = (ids[:, 5] + 1) % 7
+    moves = (Reader()(ids) - Reader()(other)).abs().amax(-1)
+    assert (moves[:, :5] == 0).all() and (moves[:, 5:] > 0).all()
+    with pytest.raises(ValueError, match="1 to 8 letters at once, got 9"):
+        Reader()(torch.zeros(1, 9, dtype=torch.int64))

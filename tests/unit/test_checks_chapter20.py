@@ -1,0 +1,235 @@
+"""Chapter 20's checkers: answers that real learners give, each diagnosed by name."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer_lib.checks.chapter20 import check
+
+
+def verdict(capsys, function, name):
+    function.__name__ = name
+    result = check(function)
+    return result, " ".join(capsys.readouterr().out.split())
+
+
+# ----------------------------------------------------------------------------------- add_extract
+
+
+def by_scatter(ids, extract):
+    longer = F.pad(ids, (0, 1))
+    ends = (ids != 0).sum(dim=1, keepdim=True)
+    return longer.scatter(1, ends, extract)
+
+
+def by_lists(ids, extract):
+    width = ids.size(1) + 1
+    rows = [[i for i in row if i != 0] + [extract] for row in ids.tolist()]
+    return torch.tensor([row + [0] * (width - len(row)) for row in rows])
+
+
+@pytest.mark.parametrize("function", [by_scatter, by_lists])
+def test_right_extracts_pass(capsys, function):
+    result, said = verdict(capsys, function, "add_extract")
+    assert result, said
+
+
+def all_padding(ids, extract):
+    longer = F.pad(ids, (0, 1))
+    return longer.masked_fill(longer == 0, extract)
+
+
+def at_the_first_0(ids, extract):
+    found = F.pad(ids, (0, 1))
+    for row, text in zip(found, ids, strict=True):
+        row[text.eq(0).byte().argmax()] = extract
+    return found
+
+
+def where_there_is_padding(ids, extract):
+    rows = [[*row, 0] for row in ids.tolist()]
+    for row in rows:
+        if 0 in row[:-1]:
+            row[row.index(0)] = extract
+    return torch.tensor(rows)
+
+
+def all_ends(ids, extract):
+    found = F.pad(ids, (0, 1))
+    for end in (ids != 0).sum(1):
+        found[:, end] = extract
+    return found
+
+
+def in_place_too(ids, extract):
+    found = by_scatter(ids, extract)
+    ids.copy_(found[:, :-1])
+    return found
+
+
+def no_longer(ids, extract):
+    found = ids.clone()
+    found[range(len(ids)), (ids != 0).sum(1)] = extract
+    return found
+
+
+def as_floats(ids, extract):
+    return by_scatter(torch.cat([ids, torch.zeros(len(ids), 1)], 1)[:, :-1], float(extract))
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (at_the_first_0, "its first token is overwritten"),
+        (where_there_is_padding, "gets no token"),
+        (all_ends, "at the ends of all texts"),
+        (no_longer, "do not get longer"),
+        (as_floats, "joined with floats"),
+        (lambda ids, extract: F.pad(ids, (0, 1), value=extract), "the last column of every row"),
+        (all_padding, "all padding becomes the token"),
+        (lambda ids, extract: F.pad(ids, (1, 0), value=extract), "stands in front"),
+        (lambda ids, extract: by_scatter(ids, extract)[:, :-1], "do not get longer"),
+        (lambda ids, extract: F.pad(ids, (0, 1)), "the token is not there"),
+    ],
+)
+def test_wrong_extracts_are_named(capsys, function, diagnosis):
+    result, said = verdict(capsys, function, "add_extract")
+    assert not result
+    assert diagnosis in said
+
+
+def test_right_ids_that_change_the_given_ones_have_no_other_mistake(capsys):
+    result, said = verdict(capsys, in_place_too, "add_extract")
+    assert not result
+    assert "changed its input `ids`" in said and "That is what happens" not in said
+
+
+# ------------------------------------------------------------------------------------ joint_loss
+
+
+def by_torch(label_logits, labels, word_logits, ids, share):
+    words = F.cross_entropy(word_logits[:, :-1].mT, ids[:, 1:], ignore_index=0)
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def by_hand(label_logits, labels, word_logits, ids, share):
+    new = -label_logits.log_softmax(1)[torch.arange(len(labels)), labels].mean()
+    log_p = word_logits.log_softmax(-1)[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+    real = ids[:, 1:] != 0
+    return new - share * (log_p * real).sum() / real.sum()
+
+
+@pytest.mark.parametrize("function", [by_torch, by_hand])
+def test_right_joint_losses_pass(capsys, function):
+    result, said = verdict(capsys, function, "joint_loss")
+    assert result, said
+
+
+def not_shifted(label_logits, labels, word_logits, ids, share):
+    words = F.cross_entropy(word_logits.mT, ids, ignore_index=0)
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def with_padding(label_logits, labels, word_logits, ids, share):
+    words = F.cross_entropy(word_logits[:, :-1].mT, ids[:, 1:])
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def alike(label_logits, labels, word_logits, ids, share):
+    return by_torch(label_logits, labels, word_logits, ids, 1)
+
+
+def by_all_places(label_logits, labels, word_logits, ids, share):
+    logits, wanted = word_logits[:, :-1], ids[:, 1:]
+    words = F.cross_entropy(logits.mT, wanted, ignore_index=0, reduction="sum") / wanted.numel()
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def by_what_is_read(label_logits, labels, word_logits, ids, share):
+    read = ids[:, :-1] != 0
+    words = F.cross_entropy(word_logits[:, :-1][read], ids[:, 1:][read])
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def viewed(label_logits, labels, word_logits, ids, share):
+    logits = word_logits[:, :-1].reshape(len(ids), word_logits.size(2), ids.size(1) - 1)
+    words = F.cross_entropy(logits, ids[:, 1:], ignore_index=0)
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def no_label_0(label_logits, labels, word_logits, ids, share):
+    loss = torch.nn.CrossEntropyLoss(ignore_index=0)
+    return loss(label_logits, labels) + share * loss(word_logits[:, :-1].mT, ids[:, 1:])
+
+
+def labels_alone(label_logits, labels, word_logits, ids, share):
+    return F.cross_entropy(label_logits, labels)
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (not_shifted, "at their own places"),
+        (with_padding, "padding is counted"),
+        (alike, "the share is not used"),
+        (labels_alone, "the old task is gone"),
+        (by_all_places, "divided by all places"),
+        (by_what_is_read, "among the words that are read"),
+        (no_label_0, "the label 0 is left out"),
+        (viewed, "mixes places and words"),
+    ],
+)
+def test_wrong_joint_losses_are_named(capsys, function, diagnosis):
+    result, said = verdict(capsys, function, "joint_loss")
+    assert not result
+    assert diagnosis in said
+
+
+def test_a_joint_loss_without_a_way_back_passes_and_hears_of_it(capsys):
+    result, said = verdict(capsys, lambda *of: by_hand(*of).item(), "joint_loss")
+    assert result
+    assert "no gradient reaches `label_logits`" in said
+
+
+# -------------------------------------------------------------------------------------- low_rank
+
+
+def merged(x, weight, bias, a, b, alpha):
+    return F.linear(x, weight + b @ a * (alpha / len(a)), bias)
+
+
+def in_steps(x, weight, bias, a, b, alpha):
+    return F.linear(x, weight, bias) + nn.functional.linear(F.linear(x, a), b) * alpha / b.size(1)
+
+
+@pytest.mark.parametrize("function", [merged, in_steps])
+def test_right_layers_pass(capsys, function):
+    result, said = verdict(capsys, function, "low_rank")
+    assert result, said
+
+
+def reshaped(x, weight, bias, a, b, alpha):
+    d, out = x.size(-1), len(bias)
+    added = x @ a.reshape(d, -1) @ b.reshape(-1, out)
+    return F.linear(x, weight, bias) + alpha / len(a) * added
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (reshaped, "take `.T`"),
+        (
+            lambda x, w, bias, a, b, alpha: F.linear(x, w + int(alpha / len(a)) * b @ a, bias),
+            "rounded to a whole number",
+        ),
+        (lambda x, w, bias, a, b, alpha: F.linear(x, w + b @ a, bias), "is not scaled"),
+        (lambda x, w, bias, a, b, alpha: F.linear(x, w + alpha * b @ a, bias), "not divided"),
+        (lambda x, w, bias, a, b, alpha: F.linear(x, w, bias), "nothing is added"),
+        (lambda x, w, bias, a, b, alpha: F.linear(x, w + b @ a * alpha / len(a)), "the bias is"),
+    ],
+)
+def test_wrong_layers_are_named(capsys, function, diagnosis):
+    result, said = verdict(capsys, function, "low_rank")
+    assert not result
+    assert diagnosis in said

@@ -1,0 +1,523 @@
+"""The project's checkers: answers that real learners give, each diagnosed by name."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer_lib.checks.project import check
+
+
+def verdict(capsys, answer, name):
+    answer.__name__ = name
+    result = check(answer)
+    return result, capsys.readouterr().out
+
+
+def passes(capsys, answer, name):
+    result, said = verdict(capsys, answer, name)
+    assert result, said
+
+
+def is_told(capsys, answer, name, what):
+    result, said = verdict(capsys, answer, name)
+    assert not result
+    assert what in " ".join(said.split()), said
+
+
+# ----------------------------------------------------------------------------------------- RMSNorm
+
+
+def norm(compute):
+    class RMSNorm(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            self.gain = nn.Parameter(torch.ones(d_model))
+            self.eps = eps
+
+        def forward(self, x):
+            return compute(x, self.gain, self.eps)
+
+    return RMSNorm
+
+
+def as_pytorch(x, gain, eps):
+    wide = x.double() if x.dtype == torch.float64 else x.float()
+    return F.rms_norm(wide, x.shape[-1:], gain.to(wide), eps).to(x.dtype)
+
+
+def as_hugging_face(x, gain, eps):
+    kind = x.dtype
+    x = x.to(torch.promote_types(kind, torch.float32))
+    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    return gain * x.to(kind)
+
+
+def with_a_norm(x, gain, eps):
+    wide = x.double()
+    square = wide.norm(dim=-1, keepdim=True) ** 2 / x.shape[-1]
+    return (gain.double() * wide / torch.sqrt(eps + square)).type_as(x)
+
+
+@pytest.mark.parametrize("compute", [as_pytorch, as_hugging_face, with_a_norm])
+def test_a_right_norm_passes(capsys, compute):
+    passes(capsys, norm(compute), "RMSNorm")
+
+
+def in_float32(compute):
+    """In float64, where that is what comes in."""
+
+    def widened(x, gain, eps):
+        kind = torch.promote_types(x.dtype, torch.float32)
+        return compute(x.to(kind), gain.to(kind), eps).to(x.dtype)
+
+    return norm(widened)
+
+
+NORMS = {
+    "the weight is missing": in_float32(lambda x, g, e: x / (x.pow(2).mean(-1, True) + e).sqrt()),
+    "that is layer normalization": in_float32(
+        lambda x, g, e: F.layer_norm(x, x.shape[-1:], g, None, e)
+    ),
+    "eps stands outside": in_float32(lambda x, g, e: g * x / (x.pow(2).mean(-1, True).sqrt() + e)),
+    "eps is missing": in_float32(lambda x, g, e: g * x / x.pow(2).mean(-1, True).sqrt()),
+    "the root is missing": in_float32(lambda x, g, e: g * x / (x.pow(2).mean(-1, True) + e)),
+    "added up": in_float32(lambda x, g, e: g * x / (x.pow(2).sum(-1, True) + e).sqrt()),
+    "in 16 bits": norm(lambda x, g, e: g * x / (x.pow(2).mean(-1, True) + e).sqrt()),
+    "1 is added to the weight": in_float32(
+        lambda x, g, e: (1 + g) * x / (x.pow(2).mean(-1, True) + e).sqrt()
+    ),
+    "float64 becomes float32": norm(
+        lambda x, g, e: (g * F.rms_norm(x.float(), x.shape[-1:], None, e)).to(x.dtype)
+    ),
+    "over the tokens as well": in_float32(
+        lambda x, g, e: g * x / (x.pow(2).mean((-2, -1), True) + e).sqrt()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NORMS)
+def test_a_wrong_norm_is_named(capsys, what):
+    is_told(capsys, NORMS[what], "RMSNorm", what)
+
+
+def test_a_weight_that_is_no_parameter_is_told(capsys):
+    class RMSNorm(norm(as_pytorch)):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__(d_model, eps)
+            del self.gain
+            self.gain = torch.ones(d_model)
+
+    is_told(capsys, RMSNorm, "RMSNorm", "Your `gain` is a tensor and no nn.Parameter")
+
+
+# ------------------------------------------------------------------------------------------ rotate
+
+
+def cos_and_sin(x, start, base=10_000, width=None):
+    width = width or x.shape[-1]
+    rates = 1.0 / base ** (torch.arange(0, width, 2).double() / width)
+    angle = torch.outer(torch.arange(start, start + x.shape[-2]).double(), rates)
+    return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+
+def half_turned(x):
+    first, second = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    return torch.cat((-second, first), dim=-1)
+
+
+def as_published(x, start=0):
+    cos, sin = cos_and_sin(x, start)
+    return x * torch.cat([cos, cos], -1) + half_turned(x) * torch.cat([sin, sin], -1)
+
+
+def complex_numbers(x, start=0):
+    cos, sin = cos_and_sin(x.double(), start)
+    first, second = x.double().chunk(2, dim=-1)
+    found = torch.complex(first, second) * torch.complex(cos, sin)
+    return torch.cat([found.real, found.imag], dim=-1).to(x.dtype)
+
+
+@pytest.mark.parametrize("function", [as_published, complex_numbers])
+def test_a_right_turn_passes(capsys, function):
+    passes(capsys, lambda x, start=0: function(x, start), "rotate")
+
+
+def of_neighbors(x, start=0):
+    cos, sin = cos_and_sin(x, start)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+
+
+def other_way(x, start=0):
+    cos, sin = cos_and_sin(x, start)
+    return x * torch.cat([cos, cos], -1) - half_turned(x) * torch.cat([sin, sin], -1)
+
+
+def by_rates(rates, kind=None, end=torch.float64):
+    """The angles are kept in the type `end`, and the sines and cosines in `kind`."""
+
+    def turn(x, start=0):
+        d_head = x.shape[-1]
+        place = torch.arange(start, start + x.shape[-2]).double()
+        angle = torch.outer(place, rates(torch.arange(d_head // 2).double(), d_head)).to(end)
+        cos, sin = angle.cos().to(kind or x.dtype), angle.sin().to(kind or x.dtype)
+        return x * torch.cat([cos, cos], -1) + half_turned(x) * torch.cat([sin, sin], -1)
+
+    return turn
+
+
+TURNS = {
+    "neighbors are taken as arrows": of_neighbors,
+    "the start is forgotten": lambda x, start=0: as_published(x, 0),
+    "begin one too late": lambda x, start=0: as_published(x, start + 1),
+    "the other way round": other_way,
+    "the base is 10,000": lambda x, start=0: (
+        x * torch.cat([cos_and_sin(x, start, 1000)[0]] * 2, -1)
+        + half_turned(x) * torch.cat([cos_and_sin(x, start, 1000)[1]] * 2, -1)
+    ),
+    "along the heads": lambda x, start=0: as_published(x.transpose(1, 2), start).transpose(1, 2),
+    "the exponent is half": by_rates(lambda i, d: 10_000 ** (-i / d)),
+    "i counts from 1": by_rates(lambda i, d: 10_000 ** (-2 * (i + 1) / d)),
+    "computed or kept in 16 bits": lambda x, start=0: by_rates(
+        lambda i, d: 10_000 ** (-2 * i / d), end=x.dtype
+    )(x, start),
+    "they have dtype float64": by_rates(lambda i, d: 10_000 ** (-2 * i / d), kind=torch.float64),
+}
+
+
+@pytest.mark.parametrize("what", TURNS)
+def test_a_wrong_turn_is_named(capsys, what):
+    is_told(capsys, TURNS[what], "rotate", what)
+
+
+# ------------------------------------------------------------------------------------------ SwiGLU
+
+
+def network(mix):
+    class SwiGLU(nn.Module):
+        def __init__(self, d_model, d_ff):
+            super().__init__()
+            self.gate = nn.Linear(d_model, d_ff, bias=False)
+            self.up = nn.Linear(d_model, d_ff, bias=False)
+            self.down = nn.Linear(d_ff, d_model, bias=False)
+
+        def forward(self, x):
+            return self.down(mix(self.gate(x), self.up(x)))
+
+    return SwiGLU
+
+
+def test_a_right_network_passes(capsys):
+    passes(capsys, network(lambda gate, up: gate * torch.sigmoid(gate) * up), "SwiGLU")
+
+
+NETWORKS = {
+    "gate and up are swapped": network(lambda gate, up: F.silu(up) * gate),
+    "the gate is a sigmoid": network(lambda gate, up: torch.sigmoid(gate) * up),
+    "the gate has another function": network(lambda gate, up: F.gelu(gate) * up),
+    "silu is missing": network(lambda gate, up: up * gate),
+    "are added": network(lambda gate, up: up + F.silu(gate)),
+    "around the product": network(lambda gate, up: F.silu(up * gate)),
+    "up is left out": network(lambda gate, up: F.silu(gate)),
+}
+
+
+@pytest.mark.parametrize("what", NETWORKS)
+def test_a_wrong_network_is_named(capsys, what):
+    is_told(capsys, NETWORKS[what], "SwiGLU", what)
+
+
+# ------------------------------------------------------------------------------------------- Heads
+
+
+def heads(
+    turn_values=False, offset=True, key_offset=True, scale=None, interleave=True, causal="end",
+    turn=as_published, order=1, grow=True, after=False, output=True,
+):  # fmt: skip
+    class Heads(nn.Module):
+        def __init__(self, d_model, n_heads, n_kv_heads):
+            super().__init__()
+            self.n, self.g, self.d = n_heads, n_kv_heads, d_model // n_heads
+            self.query = nn.Linear(d_model, d_model, bias=False)
+            self.key = nn.Linear(d_model, self.g * self.d, bias=False)
+            self.value = nn.Linear(d_model, self.g * self.d, bias=False)
+            self.output = nn.Linear(d_model, d_model, bias=False)
+
+        def forward(self, x, cache=None):
+            b, t, _ = x.shape
+            q = self.query(x).view(b, t, self.n, self.d).transpose(1, 2)
+            k = self.key(x).view(b, t, self.g, self.d).transpose(1, 2)
+            v = self.value(x).view(b, t, self.g, self.d).transpose(1, 2)
+            seen = cache[0].shape[2] if cache is not None else 0
+            start = seen if offset else 0
+            q = turn(q, start)
+            if not after:
+                k = turn(k, start if key_offset else 0)
+            if turn_values:
+                v = turn(v, start)
+            if cache is not None and grow:
+                k = torch.cat([cache[0], k][::order], dim=2)
+                v = torch.cat([cache[1], v][::order], dim=2)
+            kept, s = (k, v), k.shape[2]
+            if after:  # as good: keys lie in the cache as they were, and are turned where needed
+                k = turn(k, 0)
+            if interleave:
+                k, v = (y.repeat_interleave(self.n // self.g, 1) for y in (k, v))
+            else:
+                k, v = (y.repeat(1, self.n // self.g, 1, 1) for y in (k, v))
+            scores = q @ k.transpose(2, 3) * (self.d**-0.5 if scale is None else scale)
+            if causal:
+                mask = torch.ones(t, s).tril(s - t if causal == "end" else 0)
+                scores = scores.masked_fill(mask == 0, float("-inf"))
+            mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, -1)
+            return self.output(mixed), kept
+
+    return Heads
+
+
+class Fused(heads()):
+    def forward(self, x, cache=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part(x).view(b, t, n, self.d).transpose(1, 2)
+            for part, n in ((self.query, self.n), (self.key, self.g), (self.value, self.g))
+        )
+        start = 0 if cache is None else cache["k"].shape[2]
+        q, k = as_published(q, start), as_published(k, start)
+        if cache is not None:
+            k, v = torch.cat([cache["k"], k], 2), torch.cat([cache["v"], v], 2)
+        mask = torch.arange(k.shape[2]) <= start + torch.arange(t)[:, None]
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        return self.output(mixed.transpose(1, 2).flatten(2)), {"k": k, "v": v}
+
+
+@pytest.mark.parametrize("answer", [heads(), heads(after=True), Fused])
+def test_right_heads_pass(capsys, answer):
+    passes(capsys, answer, "Heads")
+
+
+HEADS = {
+    "the scores are not scaled": heads(scale=1.0),
+    "it is its root": heads(scale=1 / 4),
+    "the values are turned too": heads(turn_values=True),
+    "the offset of the cache is forgotten: with": heads(offset=False),
+    "forgotten for the keys": heads(key_offset=False),
+    "the cache is not used": heads(grow=False),
+    "the new keys stand before": heads(order=-1),
+    "the mask is missing": heads(causal=None),
+    "the mask begins at the first key": heads(causal="start"),
+    "repeated in the wrong order": heads(interleave=False),
+    "neighbors are turned": heads(turn=of_neighbors),
+    "nothing is turned": heads(turn=lambda x, start: x),
+}
+
+
+@pytest.mark.parametrize("what", HEADS)
+def test_wrong_heads_are_named(capsys, what):
+    is_told(capsys, HEADS[what], "Heads", what)
+
+
+def test_heads_that_forget_the_cache_are_told(capsys):
+    class Heads(heads()):
+        def forward(self, x, cache=None):
+            return super().forward(x, cache)[0]
+
+    is_told(capsys, Heads, "Heads", "must return two things")
+
+    class None_(heads()):
+        def forward(self, x, cache=None):
+            return super().forward(x, cache)[0], None
+
+    is_told(capsys, None_, "Heads", "is None: it must hold keys and values")
+
+
+# ------------------------------------------------------------------------------------------- Llama
+
+RMSNorm, SwiGLU, Heads = norm(as_hugging_face), network(lambda g, u: F.silu(g) * u), heads()
+
+
+def whole(layer, end=None, embed=None, cache_of=lambda caches, i: caches[i]):
+    class Layer(nn.Module):
+        def __init__(self, d_model, n_heads, n_kv_heads, d_ff):
+            super().__init__()
+            self.heads = Heads(d_model, n_heads, n_kv_heads)
+            self.feed_forward = SwiGLU(d_model, d_ff)
+            self.norms = nn.ModuleList([RMSNorm(d_model), RMSNorm(d_model)])
+
+    class Llama(nn.Module):
+        def __init__(self, vocab_size, d_model, n_heads, n_kv_heads, n_layers, d_ff):
+            super().__init__()
+            self.embedding = nn.Embedding(vocab_size, d_model)
+            self.layers = nn.ModuleList(
+                [Layer(d_model, n_heads, n_kv_heads, d_ff) for _ in range(n_layers)]
+            )
+            self.norm = RMSNorm(d_model)
+            self.output = nn.Linear(d_model, vocab_size, bias=False)
+
+        def forward(self, ids, caches=None):
+            x = embed(self, ids) if embed else self.embedding(ids)
+            new = []
+            for i, part in enumerate(self.layers):
+                x, cache = layer(part, x, cache_of(caches, i) if caches else None)
+                new.append(cache)
+            return (end(self, x) if end else self.output(self.norm(x))), new
+
+    return Llama
+
+
+def right(layer, x, cache):
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    x = x + added
+    return x + layer.feed_forward(layer.norms[1](x)), cache
+
+
+def post_norm(layer, x, cache):
+    added, cache = layer.heads(x, cache)
+    x = layer.norms[0](x + added)
+    return layer.norms[1](x + layer.feed_forward(x)), cache
+
+
+def norms_swapped(layer, x, cache):
+    added, cache = layer.heads(layer.norms[1](x), cache)
+    return x + added + layer.feed_forward(layer.norms[0](x + added)), cache
+
+
+def one_norm_twice(layer, x, cache):
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    return x + added + layer.feed_forward(layer.norms[0](x + added)), cache
+
+
+def side_by_side(layer, x, cache):
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    return x + layer.feed_forward(layer.norms[1](x)) + added, cache
+
+
+def nothing_added(layer, x, cache):
+    x, cache = layer.heads(layer.norms[0](x), cache)
+    return x + layer.feed_forward(layer.norms[1](x)), cache
+
+
+def test_a_right_llama_passes(capsys):
+    passes(capsys, whole(right), "Llama")
+
+
+def tied(kind):
+    class Llama(kind):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.output.weight = self.embedding.weight
+
+    return Llama
+
+
+LLAMAS = {
+    "the last norm is missing": whole(right, end=lambda self, x: self.output(x)),
+    "behind the sublayers": whole(post_norm),
+    "the two norms of a layer are swapped": whole(norms_swapped),
+    "one norm is used twice": whole(one_norm_twice),
+    "side by side": whole(side_by_side),
+    "behind the heads: the residual": whole(nothing_added),
+    "multiplied by the root of d_model": whole(
+        right, embed=lambda self, ids: self.embedding(ids) * self.embedding.weight.shape[1] ** 0.5
+    ),
+    "uses the table of the embedding": whole(
+        right, end=lambda self, x: F.linear(self.norm(x), self.embedding.weight)
+    ),
+    "it is asked for logits": whole(
+        right, end=lambda self, x: self.output(self.norm(x)).softmax(-1)
+    ),
+    "the output uses the table": tied(whole(right)),
+    "the caches are not handed": whole(right, cache_of=lambda caches, i: None),
+    "the cache of the first": whole(right, cache_of=lambda caches, i: caches[0]),
+    "only the logits of the last": whole(
+        right, end=lambda self, x: self.output(self.norm(x))[:, -1:]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LLAMAS)
+def test_a_wrong_llama_is_named(capsys, what):
+    is_told(capsys, LLAMAS[what], "Llama", what)
+
+
+# ------------------------------------------------------------------------------------------- write
+
+
+def right_text(model, ids, length):
+    out, caches = [ids], None
+    for _ in range(length):
+        logits, caches = model(out[-1], caches)
+        out.append(logits[:, -1].argmax(-1, keepdim=True))
+    return torch.cat(out, dim=1)
+
+
+def one_call_more(model, ids, length):
+    logits, caches = model(ids)
+    for _ in range(length):
+        new = logits[:, -1:].argmax(-1)
+        ids = torch.cat([ids, new], dim=1)
+        logits, caches = model(new, caches)
+    return ids
+
+
+@pytest.mark.parametrize("function", [right_text, one_call_more])
+def test_a_right_text_passes(capsys, function):
+    passes(capsys, lambda *given: function(*given), "write")
+
+
+def text(keep=True, whole_text=False, first=False, new_only=False, more=0):
+    def write(model, ids, length):
+        start, read, caches = ids.shape[1], ids, None
+        for _ in range(length + more):
+            logits, new = model(read, caches)
+            caches = new if keep else None
+            chosen = logits[:, 0 if first else -1].argmax(-1)[:, None]
+            ids = torch.cat([ids, chosen], dim=1)
+            read = ids if whole_text else chosen
+        return ids[:, start:] if new_only else ids
+
+    return write
+
+
+TEXTS = {
+    "the caches are not handed on": text(keep=False),
+    "on top of the caches": text(whole_text=True),
+    "without the caches": text(whole_text=True, keep=False),
+    "at the first place": text(first=True),
+    "only the new tokens": text(new_only=True),
+    "one token too many": text(more=1),
+}
+
+
+def last_tokens(model, ids, length):
+    return right_text(model, ids, length)[:, -length:]
+
+
+def one_token_for_all(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[0, -1].argmax().repeat(len(ids), 1)
+        ids = torch.cat([ids, read], dim=1)
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [(last_tokens, "only the new tokens"), (one_token_for_all, "continued like the first")],
+)
+def test_texts_that_are_right_for_some_inputs_are_named(capsys, function, what):
+    is_told(capsys, lambda *given: function(*given), "write", what)
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_a_wrong_text_is_named(capsys, what):
+    is_told(capsys, TEXTS[what], "write", what)
+
+
+@pytest.mark.parametrize("name", ["RMSNorm", "SwiGLU", "Heads", "Llama"])
+def test_an_empty_class_is_told(capsys, name):
+    answer = type(name, (nn.Module,), {})
+    result, said = verdict(capsys, answer, name)
+    assert not result and "Traceback" not in said

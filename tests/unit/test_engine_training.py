@@ -1,0 +1,180 @@
+"""The training run of a live figure: its tasks, and that it learns what the book says it learns."""
+
+import pytest
+import torch
+from engine_page import ENGINE
+
+from transformer_lib.data import collate, number_words
+
+TEXTS = {"reverse": "abbcdefj", "copy": "abbcdefj", "sort": "jfabbedc", "numbers": "42"}
+ANSWERS = {"reverse": "jfedcbba", "copy": "abbcdefj", "sort": "abbcdefj", "numbers": "forty-two"}
+
+
+def test_the_right_answers(js):
+    body = """return Object.fromEntries(
+      Object.entries(m.TASKS).map(([name, task]) => [name, task.answer(given[name])]));"""
+    assert js(ENGINE, body, **TEXTS) == ANSWERS
+    body = "return Array.from({ length: 100 }, (_, n) => m.numberWords(n));"
+    assert js(ENGINE, body) == [number_words(n) for n in range(100)]
+
+
+def test_texts_become_ids_and_come_back(js):
+    body = """return Object.entries(m.TASKS).map(([name, task]) => {
+      const text = given[name];
+      return [m.decode(task, [...m.encode(task, text), 2, 9]) === text, m.encode(task, "A"),
+        m.encode(task, ""), task.answer(text).length <= task.longest];
+    });"""
+    assert js(ENGINE, body, **TEXTS) == [[True, None, None, True]] * 4
+
+
+def test_what_is_typed_is_made_to_fit(js):
+    typed = {"reverse": "Hello, Jack!", "sort": "abcdefghij", "copy": "", "numbers": "n042"}
+    body = "return Object.entries(given.typed).map(([name, text]) => m.tidy(name, text));"
+    assert js(ENGINE, body, typed=typed) == ["hejac", "abcdefgh", "", "4"]
+    assert js(ENGINE, body, typed={"numbers": "1234"}) == ["12"]
+    assert js(ENGINE, body, typed={"numbers": "0"}) == ["0"]
+
+
+def test_no_number_is_both_learned_and_asked(js):
+    body = """const next = m.uniform(0);
+    const draw = (from) => [...new Set(Array.from({ length: 3000 }, () => from(next)))];
+    const { train, test } = m.TASKS.numbers;
+    return [draw(train), draw(test)];"""
+    train, test = (set(map(int, drawn)) for drawn in js(ENGINE, body))
+    assert train | test == set(range(100))
+    assert not train & test
+    assert len(test) == 16
+    # every word of a number that is asked was seen in another
+    assert {n // 10 for n in test} <= {n // 10 for n in train}
+    assert {n % 10 for n in test} <= {n % 10 for n in train}
+
+
+def test_a_batch_is_the_librarys(js):
+    body = """const batch = new m.TrainingRun({ task: "numbers" }).batch(["7", "42"]);
+    return Object.values(batch).map(({ ids, shape }) => [[...ids], shape]);"""
+    ids = {letter: 4 + i for i, letter in enumerate("0123456789abcdefghijklmnopqrstuvwxyz-")}
+    pairs = [("7", "seven"), ("42", "forty-two")]
+    want = collate([([ids[c] for c in a], [ids[c] for c in b]) for a, b in pairs])
+    for (got, shape), tensor in zip(js(ENGINE, body), want, strict=True):
+        assert torch.tensor(got).view(shape).equal(tensor)
+
+
+LEARN = """const run = new m.TrainingRun(given.settings, given.switches);
+const losses = Array.from({ length: given.steps }, () => run.step().loss);
+return { losses, exact: run.exact(), parameters: run.parameters, look: run.look("abcdefgh") };"""
+
+
+def test_the_same_seed_is_the_same_run_and_a_switch_another(js):
+    def losses(settings=None, switches=None):
+        return js(ENGINE, LEARN, settings=settings or {}, switches=switches or {}, steps=3)[
+            "losses"
+        ]
+
+    assert losses() == losses()
+    for settings, switches in [
+        ({"seed": 1}, {}),
+        ({"task": "copy"}, {}),
+        ({"n_heads": 2}, {}),
+        ({"pre_norm": False}, {}),
+        ({"positions": "none"}, {}),
+        ({"peak": 0.01}, {}),
+        ({"climb": False}, {}),
+        ({"label_smoothing": 0.1}, {}),
+        ({}, {"scale": False}),
+        ({}, {"causal": False}),
+        ({}, {"residual": False}),
+    ]:
+        assert losses(settings, switches) != losses(), (settings, switches)
+
+
+def test_a_seed_draws_the_first_weights_and_the_words(js):
+    body = """const firsts = (seed) => {
+      const run = new m.TrainingRun({ seed });
+      const weights = [...run.model.weights["encoder.layers.0.feed_forward.up.weight"].data];
+      return { weights, words: Array.from({ length: 3 }, () => run.task.train(run.draw)) };
+    };
+    return [0, 1, 0].map(firsts);"""
+    zero, one, again = js(ENGINE, body)
+    assert zero == again
+    assert zero["weights"] != one["weights"]
+    assert zero["words"] != one["words"]
+
+
+def test_it_learns_to_reverse(js):
+    learned = js(ENGINE, LEARN, settings={}, switches={}, steps=300)
+    assert learned["parameters"] == 21_952
+    assert learned["losses"][-1] < 0.1
+    assert learned["exact"] >= 0.9
+    look = learned["look"]
+    assert look["written"] == look["answer"] == "hgfedcba"
+    cross = look["maps"]["decoder.layers.0.cross_attention"]
+    assert cross["shape"] == [4, 9, 8]
+    # whoever writes the letter t from the start looks at the letter t from the end
+    weights = torch.tensor([cross["weights"][str(i)] for i in range(4 * 9 * 8)]).view(4, 9, 8)
+    assert weights[:, :8].mean(0).argmax(-1).tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_without_the_causal_mask_it_learns_to_look_ahead_and_cannot_write(js):
+    cheated = js(ENGINE, LEARN, settings={}, switches={"causal": False}, steps=200)
+    assert cheated["losses"][-1] < 0.1
+    assert cheated["exact"] == 0
+
+
+# ---- two runs, of which the second lacks something
+
+STATE = {
+    "task": "reverse", "base": "small", "seed": 3, "scale": True, "causal": True, "residual": True,
+    "several": True, "order": True, "warmup": True, "positions": "waves", "rate": 1, "smoothing": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "settings", "switches"),
+    [
+        ({"scale": False}, "no scale", {}, {"scale": False}),
+        ({"causal": False}, "no causal mask", {}, {"causal": False}),
+        ({"residual": False}, "no residual", {}, {"residual": False}),
+        ({"several": False}, "one head", {"n_heads": 1}, {}),
+        ({"order": False}, "norm after", {"pre_norm": False}, {}),
+        ({"warmup": False}, "no warm-up", {"climb": False}, {}),
+        ({"positions": "none"}, "no positions", {"positions": "none"}, {}),
+        ({"positions": "learned"}, "learned positions", {"positions": "learned"}, {}),
+        ({"rate": 0.5}, "rate × 0.5", {"peak": 0.0035}, {}),
+        ({"smoothing": 0.1}, "smoothing 0.10", {"label_smoothing": 0.1}, {}),
+    ],
+)
+def test_the_second_run_differs_in_what_is_turned_off(js, change, name, settings, switches):
+    body = "return [m.changes(given.state), m.runsOf(given.state)];"
+    names, (first, second) = js(ENGINE, body, state=STATE | change)
+    assert names == [name]
+    assert first["switches"] == {}
+    whole = {"n_heads": 4, "pre_norm": True, "climb": True, "positions": "sinusoidal",
+             "peak": 0.007, "label_smoothing": 0}  # fmt: skip
+    assert second["settings"] == first["settings"] | whole | settings
+    assert second["switches"] == {"scale": True, "causal": True, "residual": True} | switches
+    assert (first["settings"]["seed"], first["settings"]["task"]) == (3, "reverse")
+
+
+def test_nothing_turned_off_is_one_run_and_the_order_of_norms_turns_round(js):
+    body = "return [m.changes(given.state), m.runsOf(given.state)];"
+    names, runs = js(ENGINE, body, state=STATE)
+    assert (names, len(runs)) == ([], 1)
+    names, (first, second) = js(ENGINE, body, state=STATE | {"base": "deep", "order": False})
+    assert names == ["norm first"]
+    assert (first["settings"]["pre_norm"], second["settings"]["pre_norm"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        ((0.02, 0.98), (0.03, 0.9), "same"),
+        ((0.02, 0.98), (0.3, 0.7), "worse"),
+        ((0.02, 0.98), (2.0, 0.0), "none"),
+        ((0.02, 0.98), (0.005, 0.0), "blind"),
+        ((1.2, 0.3), (2.0, 0.0), None),
+        ((0.02, 0.98), None, None),
+    ],
+)
+def test_how_the_second_did_beside_the_first(js, first, second, says):
+    runs = [dict(zip(("loss", "exact"), run, strict=True)) for run in (first, second) if run]
+    assert js(ENGINE, "return m.outcome(given.runs);", runs=runs) == says

@@ -1,0 +1,64 @@
+"""FillIn: the page looks where Python looks, and a click does what it says."""
+
+import pytest
+from figure_page import SETTLE, status
+
+from transformer_lib.figures.widgets import FillIn
+
+STATES = [(hidden, place) for hidden in range(8) for place in range(3)]
+
+
+def test_page_and_picture_look_at_the_same_guesses(js):
+    body = """return given.states.map(([hidden, place]) => {
+      const at = m.lookedAt({ hidden, place }, 3);
+      return [at, at === null ? [] : m.guessesAt(given.choices, hidden, at, 3)];
+    });"""
+    figure = FillIn()
+    pages = js("fill_in.js", body, states=STATES, choices=figure.guesses[0])
+    for (hidden, place), (at, found) in zip(STATES, pages, strict=True):
+        shown = FillIn(hidden=hidden, place=place)
+        assert shown.looked_at() == at
+        assert [(figure.words[word], share) for word, share in found] == shown.best()
+        assert (at is None) == (hidden == 0)
+
+
+def test_a_click_hides_then_looks_then_shows(js):
+    body = """let state = { hidden: 0, place: 0 };
+    return given.clicks.map((at) => ({ ...(state = m.click(state, at, 3)) }));"""
+    states = js("fill_in.js", body, clicks=[1, 2, 1, 1, 2])
+    assert [state["hidden"] for state in states] == [2, 6, 6, 4, 0]
+    assert [state["place"] for state in states][:4] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sentences": [["a", "b"], ["a", "b", "c"]], "guesses": [[], []]}, "of one length"),
+        ({"guesses": []}, "guesses must be as many as sentences"),
+        ({"guesses": [[], []]}, r"guesses\[0\] must be 8"),
+        ({"sentence": 2}, "sentence must be below 2"),
+        ({"hidden": 128}, "hidden must be from 0"),
+        ({"guesses": [[[[[0, 1]]]] * 8] * 2}, r"guesses\[0\]\[0\] must be 5 pairs"),
+        ({"words": ["a"]}, "must name words and probabilities"),
+    ],
+)
+def test_what_guesses_nothing_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        FillIn(**changes)
+
+
+@pytest.mark.browser
+def test_words_are_hidden_by_mouse_and_by_key(show):
+    page = show(FillIn())
+    assert page.locator(".fi-best .fi-word").first.inner_text() == "goat"
+    page.get_by_role("button", name="eats").press("Enter")
+    page.evaluate(SETTLE)
+    assert page.evaluate("[models[0].get('hidden'), models[0].get('place')]") == [6, 2]
+    assert "eats" in status(page) and "60" in status(page)
+    word = page.locator(".fi-row button").nth
+    assert word(1).get_attribute("aria-description").startswith("cat is hidden")
+    word(1).click()
+    assert "cat" in status(page)
+    word(1).click()
+    word(2).click()
+    assert status(page).startswith("Nothing is hidden")

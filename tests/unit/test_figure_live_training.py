@@ -1,0 +1,197 @@
+"""LiveTraining: what it says, that nothing runs unasked, that the still picture is true."""
+
+import pytest
+from engine_page import ENGINE
+from figure_page import SETTLE, status
+
+from transformer_lib.figures.widgets import LiveTraining, base, live_training
+from transformer_lib.figures.widgets.live_training_still import RUNS, recorded
+
+SECONDS = 1000
+
+
+@pytest.fixture
+def module(tmp_path):
+    """The module that a browser gets, engine and all."""
+    path = tmp_path / "figure.mjs"
+    path.write_text(LiveTraining()._esm, encoding="utf-8")
+    return str(path)
+
+
+def state(**changes):
+    figure = LiveTraining(**changes)
+    names = [*live_training.WHOLE, "task", "base", "guess", "seed", "example", "attention"]
+    return {name: getattr(figure, name) for name in names}
+
+
+SAY = "return given.told.map((told) => m.sentence(given.state, told));"
+
+
+def say(js, module, told, **changes):
+    return js(module, SAY, state=state(**changes), told=[told])[0]
+
+
+def runs(*pairs):
+    return [{"loss": loss, "exact": exact} for loss, exact in pairs]
+
+
+def test_it_says_what_is_true(js, module):
+    assert say(js, module, None) == (
+        "Nothing runs yet. Start lets two runs learn to turn words round, 300 steps in this page."
+    )
+    assert say(js, module, None, guess="none").startswith("Your guess: not at all. Nothing runs")
+    assert "one run learn to copy words" in say(js, module, None, causal=True, task="copy")
+    told = {"phase": "running", "step": 100, "runs": runs((0.24, 0.92), (0.01, 0))}
+    assert say(js, module, told) == (
+        "At step 100 the first has a loss of 0.24, and 92 of 100 right; "
+        "the second 0.01, and 0 of 100 right."
+    )
+    assert say(js, module, told | {"phase": "paused"}).startswith("Paused. At step 100")
+    assert say(js, module, {"phase": "paused"}).startswith("Paused: two runs, the same first")
+    assert "nothing can be trained here" in say(js, module, {"phase": "failed"})
+
+
+def test_the_end_compares_the_guess_with_what_came_out(js, module):
+    told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (0.01, 0))}
+    end = say(js, module, told, guess="same")
+    assert "You guessed “as well”; it is “low loss, nothing right”. In training it read" in end
+    assert "The answer is “low loss, nothing right”." in say(js, module, told)
+    told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (1.7, 0))}
+    assert "“not at all”. In heads of 32" in say(js, module, told, question="scale")
+    # two things at once have no one reason
+    assert say(js, module, told, question="scale", warmup=False).endswith("“not at all”.")
+    told["runs"] = runs((1.9, 0.1), (2, 0))
+    assert "The first has not learned it itself yet" in say(js, module, told)
+    told["runs"] = runs((0.02, 0.99))
+    assert say(js, module, told, causal=True).endswith("99 of 100 right.")
+
+
+def test_page_and_python_begin_alike(js):
+    whole = js(ENGINE, "return m.WHOLE;")
+    assert whole == live_training.WHOLE
+    for question in live_training.QUESTIONS:
+        lacks = js(ENGINE, "return m.changes(given.state);", state=state(question=question))
+        assert lacks == [live_training.LACKS["mask" if question == "all" else question]]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_recorded_runs_are_the_engines(js, name):
+    """Their first steps: later ones differ by the last digits of each product, which grow."""
+    question = {"question": name} if name in live_training.QUESTIONS else {"base": name}
+    body = """const { settings, switches } = m.runsOf(given.state).at(given.which);
+    const run = new m.TrainingRun(settings, switches);
+    return Array.from({ length: 30 }, () => run.step().loss);"""
+    which = -1 if name in live_training.QUESTIONS else 0
+    losses = js(ENGINE, body, state=state(**question), which=which)
+    means = [sum(losses[i : i + 10]) / 10 for i in (0, 10, 20)]
+    assert recorded(name)[0][:3] == pytest.approx(means, abs=0.02)
+    assert [len(part) for part in recorded(name)] == [30, 6]
+
+
+def test_only_what_was_recorded_is_drawn():
+    assert LiveTraining().recorded() == ["small", "mask"]
+    assert LiveTraining(question="scale").recorded() == ["wide", "scale"]
+    assert LiveTraining(causal=True).recorded() == ["small"]
+    assert LiveTraining(rate=2).recorded() == ["small"]
+    assert LiveTraining(seed=1).recorded() == LiveTraining(task="copy").recorded() == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"example": "xyz"}, "example must be 1 to 8 letters from a to j for reverse; got 'xyz'"),
+        ({"example": ""}, "example must be 1 to 8 letters"),
+        ({"task": "numbers", "example": "07"}, "example must be a number below 100"),
+        ({"question": "why"}, "question must be one of 'all', "),
+        ({"rate": 0}, "rate must be from 0.1 to 10"),
+        ({"seed": 100}, "seed must be from 0 to 99"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        LiveTraining(**numbers)
+
+
+def test_the_engine_comes_along_once_and_only_where_it_is_asked_for():
+    assert LiveTraining()._esm.count("function engineSource()") == 1
+    assert "engineSource" not in base.compose("soft_lookup.js")
+
+
+# ---- in the page
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+@pytest.mark.browser
+def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
+    page = show(LiveTraining())
+    page.get_by_role("checkbox", name="residual").uncheck()
+    assert page.workers == []
+    button(page, "Step").click()
+    page.locator(".lt-run", has_text="step 1:").nth(1).wait_for()
+    assert len(page.workers) == 1
+    assert page.locator(".lt-written").first.inner_text().startswith("abcdefgh → ")
+    assert status(page).startswith("Paused")
+    button(page, "Reset").click()
+    page.wait_for_function("!document.querySelector('figure').textContent.includes('step 1:')")
+    page.wait_for_timeout(100)
+    assert page.workers == []
+    assert status(page).startswith("Nothing runs yet")
+    button(page, "Step").click()
+    page.locator(".lt-run", has_text="step 1:").first.wait_for()
+    page.evaluate("models[0].leave()")
+    page.wait_for_timeout(100)
+    assert page.workers == []
+
+
+@pytest.mark.browser
+def test_it_is_started_paused_and_looked_into(show):
+    page = show(LiveTraining(question="mask"), viewport={"width": 760, "height": 900})
+    button(page, "Start").press("Enter")
+    assert status(page).startswith("Started: two runs")
+    page.locator(".lt-run", has_text="step 2").first.wait_for()
+    button(page, "Pause").press("Space")
+    button(page, "Go on").wait_for()
+    said = page.locator(".lt-run").first.inner_text()
+    page.get_by_role("textbox", name="your example").fill("Bad?")
+    page.wait_for_function("document.querySelector('.lt-written').textContent.startsWith('bad →')")
+    assert status(page).endswith("from a to j, or is a number below 100.")
+    again = page.locator(".lt-run").first.inner_text()
+    assert again.split(":")[:2] == said.split(":")[:2], "it went on by itself"
+    # the letter of the example's end is the first of the answer
+    shapes = "[...document.querySelectorAll('.lt-map canvas')].map((e) => [e.width, e.height])"
+    assert page.evaluate(shapes)[0] == [4, 4]  # decoder: ^dab by dab$
+    page.get_by_role("radio", name="decoder to encoder").check()
+    page.evaluate(SETTLE)
+    assert page.evaluate(shapes)[0] == [3, 4]
+    # another switch is another pair of runs
+    page.get_by_role("checkbox", name="causal mask").check()
+    assert status(page).startswith("Nothing runs yet. Start lets one run")
+
+
+@pytest.mark.browser
+def test_a_whole_run_ends_in_a_verdict(show):
+    page = show(LiveTraining(question="mask"), reduced_motion="reduce")
+    page.get_by_role("radio", name="less well").check()
+    button(page, "Start").click()
+    button(page, "Go on").wait_for(timeout=300 * SECONDS)
+    said = status(page)
+    assert said.startswith("At step 300 the first has a loss of 0.0")
+    assert "You guessed “less well”; it is “low loss, nothing right”." in said
+    points = page.locator(".lt-line").evaluate_all(
+        "(lines) => lines.map((line) => line.points.numberOfItems)"
+    )
+    assert points == [300, 300, 6, 6]
+    assert page.locator(".lt-written").first.inner_text() == "abcdefgh → hgfedcba"
+    assert page.locator(".lt-run").nth(0).locator("[data-wrong]").count() == 0
+
+
+@pytest.mark.browser
+def test_where_no_worker_may_start_it_says_so(show):
+    page = show(LiveTraining())
+    page.evaluate("() => { window.Worker = class { constructor() { throw new Error('no'); } }; }")
+    button(page, "Start").click()
+    page.evaluate(SETTLE)
+    assert "nothing can be trained here" in status(page)

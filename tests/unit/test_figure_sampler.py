@@ -1,0 +1,95 @@
+"""Sampler: what the page leaves to draw from is what the library draws from."""
+
+import math
+
+import pytest
+import torch
+from figure_page import status
+
+from transformer_lib.decoding.sampling import distribution
+from transformer_lib.figures.widgets import Sampler
+from transformer_lib.figures.widgets.sampler import reshaped
+
+MODULE = "sampler.js"
+SETTINGS = [
+    (1.0, 100_000, 1.0),
+    (0.1, 100_000, 1.0),
+    (3.2, 5, 1.0),
+    (1.0, 1, 0.01),
+    (0.7, 13, 0.9),
+    (1.5, 40, 0.5),
+    (1.0, 3, 0.99),
+]
+
+
+def logits(n=23, seed=0):
+    return (2 * torch.randn(n, generator=torch.Generator().manual_seed(seed))).tolist()
+
+
+@pytest.mark.parametrize(("temperature", "top_k", "top_p"), SETTINGS)
+def test_page_picture_and_library_draw_from_the_same(js, temperature, top_k, top_p):
+    row = logits()
+    page = js(
+        MODULE, "return m.reshaped(given);",
+        logits=row, temperature=temperature, top_k=top_k, top_p=top_p,
+    )  # fmt: skip
+    assert page == pytest.approx(reshaped(row, temperature, top_k, top_p))
+    log_probs = torch.tensor([row]).log_softmax(-1)
+    probs, ids = distribution(log_probs, temperature, top_k, top_p)
+    want = torch.zeros(1, len(row)).scatter(1, ids, probs)[0]
+    torch.testing.assert_close(torch.tensor(page).float(), want, atol=1e-5, rtol=0)
+    assert sum(page) == pytest.approx(1)
+
+
+def test_of_equal_logits_the_first_stay(js):
+    page = js(MODULE, "return m.reshaped(given);", logits=[1, 2, 2, 2], temperature=1, top_k=2,
+              top_p=1)  # fmt: skip
+    assert page == [0, 0.5, 0.5, 0] == reshaped([1, 2, 2, 2], 1.0, 2, 1.0)
+
+
+def test_entropy_and_how_many_share(js):
+    body = "return [m.entropy(given.p), m.sharing(given.p, 0.9), m.sharing(given.p, 1)];"
+    assert js(MODULE, body, p=[0.25] * 4) == [pytest.approx(math.log(4)), 4, 4]
+    nats, ninety, every = js(MODULE, body, p=[0.0, 0.1, 0.9, 0.0])
+    assert nats == pytest.approx(-0.1 * math.log(0.1) - 0.9 * math.log(0.9))
+    assert (ninety, every) == (1, 2)
+
+
+def test_the_numbers_are_the_models():
+    table = torch.randn(3, 3, generator=torch.Generator().manual_seed(1))
+    figure = Sampler.from_model(lambda ids: table[ids], "abc", ["cab", "ba"], show=2, prompt=1)
+    assert figure.prompts == ["ab", "ba"]
+    for row, letter in zip(figure.logits, (1, 0), strict=True):
+        assert row == pytest.approx(table[letter].tolist(), abs=1e-3)
+    assert sum(figure.kept()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"temperature": 0}, "temperature must be from 0.1 to 3.2; got 0"),
+        ({"top_k": 0}, "top_k must be from 1 to 100000; got 0"),
+        ({"top_p": 0}, "top_p must be from 0.01 to 1; got 0"),
+        ({"prompts": ["a"]}, "go together; got only prompts"),
+        ({"prompts": ["a"], "pieces": ["x", "y"], "logits": [[1.0]]}, "got 1 for 2 pieces"),
+        ({"prompts": ["a", "b"], "pieces": ["x"], "logits": [[1.0]]}, "must have the same length"),
+        ({"prompt": 2}, "prompt must be from 0 to 1; got 2"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        Sampler(**numbers)
+
+
+@pytest.mark.browser
+def test_the_settings_cut_and_the_sentence_says_so(show):
+    page = show(Sampler())
+    assert "10 of 10 are left" in status(page)
+    page.get_by_role("slider", name="top-k").press("Home")
+    assert "1 of 10 are left" in status(page)
+    assert "It alone has" in status(page)
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("slider", name="temperature").press("End")
+    assert "10 of 10 are left" in status(page)
+    page.get_by_role("radio", name="q").check()
+    assert "After “q”" in status(page)

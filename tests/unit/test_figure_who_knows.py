@@ -1,0 +1,146 @@
+"""WhoKnows: its products of masks are the library's, and gradients come from there alone."""
+
+from itertools import product
+
+import pytest
+import torch
+from figure_page import SETTLE, status
+from traitlets import TraitError
+
+from transformer_lib import ModelConfig, causal_mask, local_mask, padding_mask
+from transformer_lib.blocks import DecoderLayer, EncoderLayer
+from transformer_lib.figures.widgets import WhoKnows
+
+MASKS = ("everyone", "past", "window", "past-window")
+STATES = list(product(MASKS, (0, 1, 2), (False, True)))
+WORDS, SOURCE = ["a", "b", "c", "d", "e"], ["x", "<pad>", "y", "<pad>"]
+LAYERS = 3
+EVERYONE = torch.ones(5, 5, dtype=torch.bool)
+
+
+def library_mask(mask, window):
+    """Joined from the library's masks, each by its name."""
+    near = local_mask(5, window=window)
+    return {
+        "everyone": EVERYONE,
+        "past": causal_mask(5),
+        "window": near,
+        "past-window": near & causal_mask(5),
+    }[mask]
+
+
+def figure(mask, window, across):
+    return WhoKnows(
+        words=WORDS, source=SOURCE, layers=LAYERS, mask=mask, window=window, across=across
+    )
+
+
+@pytest.fixture
+def pages(js):
+    body = """return given.states.map(([mask, window, across]) => [
+      m.mayLook(mask, window, given.words.length), m.reach({ ...given, mask, window, across })]);"""
+    return js("who_knows.js", body, states=STATES, words=WORDS, source=SOURCE, layers=LAYERS)
+
+
+def test_the_page_multiplies_the_librarys_masks(pages):
+    for state, (look, tables) in zip(STATES, pages, strict=True):
+        mask, window, _ = state
+        assert torch.tensor(look).equal(library_mask(mask, window)), state
+        shown = figure(*state)
+        assert shown.may_look().equal(library_mask(mask, window)), state
+        assert torch.tensor(tables).equal(shown.reach()), state
+
+
+def test_gradients_come_from_what_can_be_known_and_from_nothing_else(pages):
+    """Random layers: an input without a gradient cannot have come here, and all others have."""
+    config = ModelConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=12, n_layers=1, dropout=0.0)
+    encoder = EncoderLayer(config).double()
+    with_source = [DecoderLayer(config).double() for _ in range(LAYERS)]
+    alone = [EncoderLayer(config).double() for _ in range(LAYERS)]
+    real = padding_mask(torch.tensor([[3, 0, 4, 0]]))
+    inputs = torch.randn(1, 9, 8, dtype=torch.float64, requires_grad=True)
+    probe = torch.randn(8, dtype=torch.float64)
+    for state, (_, tables) in zip(STATES, pages, strict=True):
+        if state[1] != 1:  # the other windows go through the same product
+            continue
+        look, across = library_mask(*state[:2]), state[2]
+        x, read = inputs.split([5, 4], dim=1)
+        memory = encoder(read, mask=real)
+        for number in range(LAYERS):
+            if across:
+                x = with_source[number](x, memory, mask=look, memory_mask=real)
+            else:
+                x = alone[number](x, mask=look)
+            (gradients,) = torch.autograd.grad(
+                x[0] @ probe,
+                inputs,
+                torch.eye(5).double(),
+                retain_graph=True,
+                is_grads_batched=True,
+            )
+            known = (gradients[:, 0] != 0).any(-1)
+            assert known.equal(torch.tensor(tables[number + 1])), (state, number + 1)
+
+
+def test_after_so_many_layers_nothing_is_added(js):
+    body = """const one = { words: Array(given.n).fill("a"), source: [], layers: 9, across: false };
+    return given.states.map(([mask, window]) => {
+      const tables = m.reach({ ...one, mask, window }).map(String);
+      return [m.needed(mask, window, given.n), tables.findIndex((table) => table === tables[9])];
+    });"""
+    states = list(product(MASKS, (0, 1, 2, 3)))
+    for n in (2, 7, 8):
+        for needed, found in js("who_knows.js", body, states=states, n=n):
+            assert needed == found
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"mask": "future"}, ValueError, "mask must be one of"),
+        ({"window": 4}, ValueError, "window must be from 0 to 3; got 4"),
+        ({"layers": 7}, ValueError, "layers must be from 1 to 6"),
+        ({"layer": 5}, ValueError, "layer must be at most layers, 4; got 5"),
+        ({"token": 6}, ValueError, "token must be below 6"),
+        ({"words": ["a"]}, TraitError, "words"),
+        ({"source": ["<pad>"]}, ValueError, "source must have a word that is not <pad>"),
+    ],
+)
+def test_what_nobody_can_know_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        WhoKnows(**given)
+
+
+@pytest.mark.browser
+def test_words_are_asked_by_mouse_key_and_finger(show):
+    source = ["two", "seven", "nine", "<pad>", "<pad>"]
+    two = (WhoKnows(), WhoKnows(anchor="Second", source=source, mask="past", across=True))
+    page = show(*two, viewport={"width": 390, "height": 900}, has_touch=True)
+    first, second = page.locator("figure").all()
+    known = first.locator("[data-known]").all_inner_texts
+    cell = first.locator(".wk-cells input").nth
+    assert known() == ["hungry", "cat", "eats", "fresh", "fish"]
+    box = cell(0).bounding_box()
+    assert min(box["width"], box["height"]) >= 32
+
+    first.get_by_role("radio", name="layer 1, the: 2").click()
+    assert known() == ["the", "hungry"]
+    for key, at in (("ArrowUp", [2, 0]), ("ArrowRight", [2, 1]), ("ArrowDown", [1, 1])):
+        page.keyboard.press(key)
+        page.evaluate(SETTLE)
+        assert page.evaluate("[models[0].get('layer'), models[0].get('token')]") == at
+    page.keyboard.press("ArrowDown")  # nothing is below
+    assert page.evaluate("[models[0].get('layer'), models[0].get('token')]") == [1, 1]
+
+    cell(0).tap()  # the word on the left of the highest layer
+    assert known() == ["the", "hungry", "cat", "eats", "fresh"]
+    assert first.locator(".wk-cells label[data-used]").count() == 4 + 3 + 2
+    first.get_by_role("radio", name="the past", exact=True).check()
+    assert known() == ["the"]
+    assert "stays hidden" in status(first)
+    assert first.get_by_role("slider").is_disabled()
+
+    assert second.locator("[data-known]").all_inner_texts()[-3:] == ["two", "seven", "nine"]
+    assert "can know 7 of 11 words" in status(second)
+    second.get_by_role("checkbox", name="across").uncheck()
+    assert second.locator("[data-known]").count() == 4

@@ -1,0 +1,116 @@
+"""WordSwap: its attention is the library's in every order, and its marks say what moved."""
+
+from itertools import permutations
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+from traitlets import TraitError
+
+from transformer_lib import attention
+from transformer_lib.figures.widgets import WordSwap
+
+ORDERS = list(permutations(range(5)))
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_every_order_is_the_librarys_attention(js, positions):
+    """Without positions a word and its weights move and stay the same; with them they change."""
+    sizes = {"vectors": (5, 3), "places": (5, 3), "query": (3, 2), "key": (3, 2), "value": (3, 4)}
+    tables = {name: torch.randn(size, dtype=torch.float64) for name, size in sizes.items()}
+    given = {name: table.tolist() for name, table in tables.items()} | {"positions": positions}
+    body = """return given.orders.map((order) => {
+      const { weights, received, otherWeights, otherReceived } = m.changes(given.numbers, order);
+      return [weights, received, otherWeights, otherReceived];
+    });"""
+    pages = js("word_swap.js", body, numbers=given, orders=ORDERS)
+    *numbers, other_weights, other_received = zip(*pages, strict=True)
+    weights, received = (torch.tensor(part, dtype=torch.float64) for part in numbers)
+    moved = [torch.tensor(part).flatten(1).any(-1) for part in (other_weights, other_received)]
+
+    x = tables["vectors"][torch.tensor(ORDERS)] + positions * tables["places"]
+    want = attention(*(x @ tables[name] for name in ("query", "key", "value")))
+    torch.testing.assert_close(weights, want.weights)
+    torch.testing.assert_close(received, want.output)
+
+    # first comes the sentence as it was; every other order moves words, and positions tell
+    for mark in moved:
+        assert mark.tolist() == [False, *[positions] * (len(ORDERS) - 1)]
+
+
+def test_the_figure_and_its_picture_have_the_same_numbers(js):
+    figure = WordSwap(positions=True)
+    numbers = {
+        name: getattr(figure, name)
+        for name in ("vectors", "places", "query", "key", "value", "positions")
+    }
+    body = "return m.attend(given.numbers, given.order);"
+    page = js("word_swap.js", body, numbers=numbers, order=figure.order)
+    want = figure.attend()
+    assert page["weights"] == [pytest.approx(row) for row in want.weights.tolist()]
+    assert page["received"] == [pytest.approx(row) for row in want.output.tolist()]
+
+
+def test_an_order_that_leaves_a_word_out_is_the_sentence_as_it_was(js):
+    body = "return given.orders.map((order) => m.orderOf(order, 3));"
+    orders = [[2, 0, 1], [2, 2, 1], [0, 1], [0, 1, 2, 3], [1, 0.5, 2]]
+    assert js("word_swap.js", body, orders=orders) == [[2, 0, 1], *[[0, 1, 2]] * 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"order": [0, 1, 2, 3, 4, 4]}, ValueError, "order must have every number below 6 once"),
+        ({"order": [0, 1]}, ValueError, "order must have every number below 6 once"),
+        ({"words": ["a"]}, TraitError, "words"),
+        ({"words": ["a", "b"]}, ValueError, "words: 2, vectors: 6, places: 6"),
+        ({"places": [[1, 0]] * 6}, ValueError, "places must be 6 rows of 3 numbers"),
+        ({"key": [[1], [1], [1]]}, ValueError, "key must be 3 rows of 2 numbers"),
+        ({"query": []}, ValueError, "query must be 3 rows of 0 numbers"),
+        ({"value": [[1, 1]] * 3}, ValueError, "value must be 3 rows of 3 numbers"),
+        ({"picked": 6}, ValueError, "picked must be below 6"),
+    ],
+)
+def test_what_swaps_nothing_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        WordSwap(**given)
+
+
+@pytest.mark.browser
+def test_words_are_swapped_by_mouse_key_and_finger(show):
+    page = show(WordSwap(), viewport={"width": 390, "height": 900}, has_touch=True)
+    token = page.locator(".ws-token").nth
+    assert min(token(0).bounding_box()[side] for side in ("width", "height")) >= 32
+    assert status(page).startswith("fish and cat have changed places. Their rows")
+    received = page.locator(".ws-tables table").nth(1).locator("tbody tr")
+    fish = received.nth(2).inner_text()
+
+    token(2).click()
+    assert status(page) == "Now click the word that fish changes places with."
+    token(5).press("Enter")
+    page.evaluate(SETTLE)
+    assert page.evaluate("models[0].get('order')") == [0, 1, 2, 3, 4, 5]
+    assert received.nth(5).inner_text() == fish
+    assert status(page).startswith("The sentence as it was.")
+
+    token(0).tap()
+    token(0).tap()
+    assert page.evaluate("[models[0].get('picked'), models[0].sent.length]") == [-1, 4]
+    token(1).tap()
+    token(3).tap()
+    assert page.evaluate("models[0].get('order')") == [0, 3, 2, 1, 4, 5]
+    assert page.locator("[data-other]").count() == 0
+    page.get_by_role("checkbox", name="positions").check()
+    marked = page.locator("[data-other]").count()
+    assert marked > 30
+    assert "6 of 6 words receive other numbers" in status(page)
+
+
+@pytest.mark.browser
+def test_an_address_with_an_order_is_read_and_one_without_sense_does_no_harm(show):
+    for text, order in (("5,1,2,3,4,0", "fish hungry"), ("5,5,5,5,5,5;picked:1.5", "the hungry")):
+        page = show(WordSwap(), attributes=PUBLISHED, fragment=f"#WordSwap=order:{text}")
+        words = page.locator(".ws-token b").all_inner_texts()
+        assert " ".join(words).startswith(order)
+        page.locator(".ws-token").first.click()
+        assert status(page).startswith("Now click")

@@ -1,0 +1,168 @@
+"""Rows whose tokens stand elsewhere: padded on the left, or packed of several texts."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib import Decoder, DecoderOnly, KVCache, ModelConfig, record_attention
+
+V, B, P, NEW = 23, 3, 7, 5
+LENGTHS = (7, 3, 0)  # of the prompts
+SCHEMES = ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none")
+SAME = {"rtol": 1e-9, "atol": 1e-9}
+
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
+
+
+def model_of(scheme: str, **changes: Any) -> DecoderOnly:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": V, "d_model": 18, "n_heads": 3, "n_layers": 2, "d_ff": 13, "max_len": 17}
+    model = DecoderOnly(ModelConfig(**sizes | changes, positions=scheme)).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def left_padded() -> tuple[Tensor, Tensor, Tensor]:
+    """Prompts, noise before the shorter ones; their lengths; one more token for each."""
+    torch.manual_seed(1)
+    return torch.randint(V, (B, P)), torch.tensor(LENGTHS), torch.randint(3, V, (B,))
+
+
+def write(model: DecoderOnly, state: Any, tokens: Tensor) -> tuple[list[list[int]], Tensor]:
+    """Greedy, ``NEW`` tokens; and all logits."""
+    texts, seen = [], []
+    for _ in range(NEW):
+        logits, state = model.step(tokens, state)
+        tokens = logits.argmax(-1)
+        texts.append(tokens)
+        seen.append(logits)
+    return torch.stack(texts, 1).tolist(), torch.stack(seen, 1)
+
+
+@pytest.mark.parametrize("recording", [False, True])
+@every_scheme
+def test_a_padded_batch_writes_what_each_prompt_writes_alone(scheme: str, recording: bool) -> None:
+    model = model_of(scheme, n_kv_heads=1)
+    prompts, lengths, tokens = left_padded()
+    with torch.inference_mode():
+        if recording:  # the explicit path
+            with record_attention(model):
+                texts, logits = write(model, model.start(prompts, lengths), tokens)
+        else:
+            texts, logits = write(model, model.start(prompts, lengths), tokens)
+        for row, n in enumerate(LENGTHS):
+            alone = model.start(prompts[row : row + 1, P - n :])
+            text, expected = write(model, alone, tokens[row : row + 1])
+            assert texts[row] == text[0]
+            torch.testing.assert_close(logits[row], expected[0], **SAME)
+    if scheme in ("sinusoidal", "learned"):  # the test would notice: without lengths it differs
+        _, wrong = write(model, model.start(prompts), tokens)
+        assert not wrong[1].allclose(logits[1])
+
+
+@every_scheme
+def test_rows_of_a_padded_batch_move_with_their_positions(scheme: str) -> None:
+    model, index = model_of(scheme), torch.tensor([2, 0, 1, 1])
+    prompts, lengths, tokens = left_padded()
+    _, expected = write(model, model.start(prompts, lengths), tokens)
+    state = model.start(prompts, lengths)
+    state.reorder(index)
+    _, found = write(model, state, tokens[index])
+    torch.testing.assert_close(found, expected[index], **SAME)
+
+
+@every_scheme
+def test_texts_packed_into_one_row_are_the_texts_alone(scheme: str) -> None:
+    model, sizes = model_of(scheme), (5, 2, 7)
+    ids = torch.randint(3, V, (2, sum(sizes)))
+    text = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))  # of each token
+    same_text = text[:, None] == text
+    positions = torch.cat([torch.arange(n) for n in sizes]).expand(2, -1)
+    found = model(ids, mask=same_text, positions=positions).split(sizes, dim=1)
+    for part, logits in zip(ids.split(sizes, dim=1), found, strict=True):
+        torch.testing.assert_close(logits, model(part), **SAME)
+
+
+@every_scheme
+def test_usual_positions_change_nothing(scheme: str) -> None:
+    model, ids = model_of(scheme), torch.randint(3, V, (B, P))
+    positions = torch.arange(P).expand(B, -1)
+    torch.testing.assert_close(model(ids, positions=positions), model(ids), **SAME)
+
+
+@every_scheme
+def test_a_decoder_in_parts_is_the_decoder_in_one_pass(scheme: str) -> None:
+    decoder = model_of(scheme).decoder
+    x = torch.randn(B, P, 18).double()
+    positions = torch.randint(17, (B, P))
+    whole = decoder(x, positions=positions)
+    cache, parts = KVCache(2), []
+    for part, where in zip(x.split((3, 1, 3), 1), positions.split((3, 1, 3), 1), strict=True):
+        parts.append(decoder(part, positions=where, cache=cache))
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, **SAME)
+    if scheme not in ("sinusoidal", "learned", "none"):  # the stack has no embeddings
+        assert not whole.allclose(decoder(x))
+
+
+def decode(**given: Any) -> Any:
+    decoder: Decoder = model_of("rotary").decoder
+    return lambda: decoder(torch.zeros(B, P, 18).double(), **given)
+
+
+def began_without() -> Any:
+    decoder, cache, x = model_of("t5").decoder, KVCache(2), torch.zeros(B, P, 18).double()
+    decoder(x, cache=cache)
+    return lambda: decoder(x, cache=cache, positions=torch.zeros(B, P).long())
+
+
+def goes_on_without() -> Any:
+    decoder, cache, x = model_of("t5").decoder, KVCache(2), torch.zeros(B, P, 18).double()
+    decoder(x, cache=cache, positions=torch.zeros(B, P).long())
+    return lambda: decoder(x, cache=cache)
+
+
+def start(lengths: Any) -> Any:
+    return lambda: model_of("none").start(left_padded()[0], lengths)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (decode(positions=torch.zeros(B, P)), TypeError, "positions must be.*int64.*float32"),
+        (decode(positions=torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
+        (decode(positions=torch.full((B, P), 17)), ValueError, r"below max_len \(17\), got 17"),
+        (decode(positions=torch.full((B, P), -1)), ValueError, "positions must be from 0.*-1"),
+        (began_without(), ValueError, "positions must be None: the cache began without"),
+        (goes_on_without(), ValueError, "positions must be given, as for what the cache holds"),
+        (start([7, 3, 0]), TypeError, "lengths must be a tensor.*list"),
+        (
+            start(torch.tensor([7, 3])),
+            ValueError,
+            r"lengths must have shape \(3,\), .* of source; got",
+        ),
+        (
+            start(torch.tensor([7, 3, 8])),
+            ValueError,
+            "lengths must be from 0 to 7, all of source; got 8",
+        ),
+        (
+            start(torch.tensor([7, -3, 0])),
+            ValueError,
+            "lengths must be from 0 to 7, all of source; got -3",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_step_past_the_last_position_is_refused() -> None:
+    model = model_of("none", max_len=8)
+    prompts, lengths, tokens = left_padded()
+    _, state = model.step(tokens, model.start(prompts, lengths))
+    with pytest.raises(ValueError, match=r"positions must be .*below max_len \(8\), got 8"):
+        model.step(tokens, state)

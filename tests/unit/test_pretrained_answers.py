@@ -1,0 +1,48 @@
+"""The answers beside the shipped checkpoints are those of Hugging Face's own classes.
+
+Chapter 22 and the project compare a reader's model with them where `transformers` is missing.
+`tests/bench/answers.py` and `tests/bench/tiny_llama.py` write them.
+"""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import GPT2LMHeadModel, LlamaForCausalLM
+
+from transformer_lib.pretrained import from_llama, from_recorded, shipped
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return {
+        name: load_file(shipped(name) / "answers.safetensors")
+        for name in ("shakespeare", "tiny-llama")
+    }
+
+
+def test_gpt2_says_what_is_stored(answers):
+    stored = answers["shakespeare"]
+    peer = GPT2LMHeadModel.from_pretrained(shipped("shakespeare")).double().eval()
+    with torch.no_grad():
+        torch.testing.assert_close(peer(stored["ids"]).logits, stored["logits"])
+        ours = from_recorded("shakespeare")[0].double()(stored["ids"])
+    torch.testing.assert_close(ours, stored["logits"], atol=1e-10, rtol=0)
+    assert stored["ids"].shape == (1, 64)
+
+
+def test_a_llama_says_what_is_stored(answers):
+    stored = answers["tiny-llama"]
+    peer = LlamaForCausalLM.from_pretrained(shipped("tiny-llama")).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(peer(stored["ids"]).logits, stored["logits"], atol=1e-5, rtol=0)
+        ours = from_llama(peer)(stored["ids"])
+    torch.testing.assert_close(ours, stored["logits"], atol=1e-5, rtol=0)
+
+
+def test_a_llama_writes_what_is_stored(answers):
+    written = answers["tiny-llama"]["written"]
+    peer = LlamaForCausalLM.from_pretrained(shipped("tiny-llama")).eval()
+    peer.generation_config.eos_token_id = None
+    again = peer.generate(written[:, :6], max_new_tokens=24, do_sample=False, use_cache=True)
+    assert torch.equal(again, written)
+    assert written[0, 6:].unique().numel() > 10, "a text that repeats itself proves little"

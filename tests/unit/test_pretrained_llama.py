@@ -1,0 +1,190 @@
+"""Parity with Hugging Face's Llama, Mistral and Qwen2: same weights, same numbers, same text."""
+
+from typing import Any
+
+import pytest
+import torch
+from test_pretrained_peers import DTYPES, D, V, close, llama, randomised, writer
+from torch import Tensor, nn
+from transformers import (
+    LlamaConfig,
+    LlamaForSequenceClassification,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from transformer_lib import ModelConfig, MultiHeadAttention, RotaryPositions
+from transformer_lib.attention import attention
+from transformer_lib.decoding import greedy
+from transformer_lib.pretrained import from_llama
+
+HALVED = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10_000.0}
+
+
+def mistral(**options: Any) -> Any:
+    return llama(MistralForCausalLM, MistralConfig, **options)
+
+
+def qwen2(**options: Any) -> Any:
+    return llama(Qwen2ForCausalLM, Qwen2Config, **options)
+
+
+def exact(peer: Any) -> Any:
+    """The peer with its own formulas in its own precision: it has norms and angles in float32.
+
+    Sines and cosines are rounded to float32 at the end, since so are ours.
+    """
+    if peer.dtype is not torch.float64:
+        return peer
+    base, d = peer.config.rope_parameters["rope_theta"], peer.model.layers[0].self_attn.head_dim
+
+    def turns(x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        angle = position_ids[..., None] * base ** (-torch.arange(0, d, 2).double() / d)
+        both = torch.cat((angle, angle), dim=-1)
+        return both.cos().float().to(x), both.sin().float().to(x)
+
+    peer.model.rotary_emb.forward = turns
+    for module in peer.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            module.forward = lambda x, norm=module: (
+                (x * (x.square().mean(-1, keepdim=True) + norm.variance_epsilon).rsqrt())
+                * norm.weight
+            )
+    return peer
+
+
+KINDS = pytest.mark.parametrize(
+    "make, options",
+    [
+        (llama, {}),
+        (llama, {"num_key_value_heads": 5}),
+        (llama, {"heads": 10, "num_key_value_heads": 2, "tie_word_embeddings": True}),
+        (llama, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
+        (llama, {"rms_norm_eps": 0.1, "attention_bias": True, "mlp_bias": True}),
+        (mistral, {"sliding_window": None}),
+        (mistral, {"sliding_window": 11}),
+        (qwen2, {}),
+        (qwen2, {"use_sliding_window": True, "sliding_window": 11, "max_window_layers": 1}),
+    ],
+)
+
+
+@DTYPES
+@KINDS
+def test_it_predicts_the_same(make: Any, options: dict, dtype: torch.dtype) -> None:
+    peer = exact(randomised(make(**options), dtype))
+    ids = torch.randint(V, (3, 11))
+    ids[0] = torch.arange(11)  # whichever id counts as padding, it is a word like any other
+    close(from_llama(peer)(ids), peer(ids).logits)
+
+
+@KINDS
+def test_it_has_no_number_more_than_the_peer(make: Any, options: dict) -> None:
+    peer = make(**options)
+    assert sum(p.numel() for p in from_llama(peer).parameters()) == peer.num_parameters()
+
+
+@pytest.mark.parametrize("make", [llama, mistral, qwen2])
+def test_it_writes_the_same_text(make: Any) -> None:
+    """Token by token, each from its cache."""
+    peer = writer(make())
+    ours, prompt = from_llama(peer), torch.randint(V, (9, 3))
+    expected = peer.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=19,
+        pad_token_id=0,
+    )[:, 3:]  # fmt: skip
+    found = greedy(ours, prompt[:, :-1], bos_id=prompt[:, -1], max_len=19, eos_id=7, pad_id=0)
+    assert found.ids.equal(expected)
+    ended = (expected == 7).any(1)  # some rows end, and there is more than one word to say
+    assert ended.any() and not ended.all() and len(expected.unique()) > 7
+
+
+@pytest.mark.parametrize("make", [mistral, qwen2])
+def test_a_window_is_the_longest_text(make: Any) -> None:
+    """Up to its length the peer's window hides nothing; one token on it does."""
+    window = {"use_sliding_window": True, "max_window_layers": 0} if make is qwen2 else {}
+    peer = randomised(make(sliding_window=7, **window))
+    ours, ids = from_llama(peer), torch.randint(V, (3, 8))
+    assert ours.config.max_len == 7
+    torch.testing.assert_close(ours(ids[:, :7]), peer(ids[:, :7]).logits, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=r"ids of length 8 is longer than max_len \(7\)"):
+        ours(ids)
+    wide = from_llama(randomised(make()))
+    assert not torch.allclose(wide(ids)[:, -1], peer(ids).logits[:, -1], atol=1e-2)
+
+
+def test_neighbors_become_halves() -> None:
+    """Llama's own files pair neighbors, as numbers of the complex plane, and need other rows."""
+    torch.manual_seed(0)
+    t, heads, shared, d = 7, 4, 2, 6
+    turn = torch.polar(torch.ones(t, d // 2), torch.outer(torch.arange(t), 500.0 ** (
+        -torch.arange(0, d, 2) / d)))  # fmt: skip
+
+    def turned(x: Tensor) -> Tensor:  # (t, n, d)
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * turn[:, None]).flatten(-2)
+
+    def halved(linear: nn.Linear) -> nn.Linear:
+        """First the even rows of each head, then the odd ones."""
+        rows = linear.weight.detach().unflatten(0, (-1, d // 2, 2)).transpose(1, 2).flatten(0, 2)
+        linear.weight.data = rows
+        return linear
+
+    width, x = heads * d, torch.randn(t, heads * d)
+    query, key, value, output = (
+        nn.Linear(width, n * d, bias=False) for n in (heads, shared, shared, heads)
+    )
+    q, k = (turned(linear(x).view(t, -1, d)).transpose(0, 1) for linear in (query, key))
+    k, v = (y.repeat_interleave(2, 0) for y in (k, value(x).view(t, -1, d).transpose(0, 1)))
+    expected = output(attention(q, k, v).output.transpose(0, 1).flatten(1))
+    rotary = RotaryPositions(d_head=d, max_len=t, base=500.0)
+    ours = MultiHeadAttention(
+        d_model=width, n_heads=heads, n_kv_heads=shared, bias=False, rotary=rotary
+    )
+    ours.load_projections(query, key, value, output)
+    assert not torch.allclose(ours(x[None])[0], expected, atol=1e-3)
+    ours.load_projections(halved(query), halved(key), value, output)
+    torch.testing.assert_close(ours(x[None])[0], expected)
+
+
+def test_its_ids() -> None:
+    def ids(**options: Any) -> tuple[int, int, int]:
+        config = from_llama(llama(**options)).config
+        return config.pad_id, config.bos_id, config.eos_id
+
+    assert ids() == (0, 6, 7)
+    assert ids(pad_token_id=9, eos_token_id=[8, 7]) == (9, 6, 8)
+    assert ids(bos_token_id=None, eos_token_id=0) == (1, 0, 0)
+
+
+def test_its_config_is_the_peers() -> None:
+    peer = mistral(sliding_window=None, attention_dropout=0.2, rms_norm_eps=1e-3)
+    assert from_llama(peer).config == ModelConfig(
+        vocab_size=V, d_model=D, n_heads=5, n_kv_heads=1, n_layers=3, d_ff=23, dropout=0.0,
+        attention_dropout=0.2, max_len=29, positions="rotary", norm="rms", norm_eps=1e-3,
+        activation="swiglu", bias=False, qkv_bias=False, tie_embeddings=False,
+        scale_embeddings=False, bos_id=6, eos_id=7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "make, complaint",
+    [
+        (lambda: llama(rope_parameters=HALVED), "rope_type must be 'default', got 'linear'"),
+        (lambda: llama(head_dim=6), "head_dim must be 4, hidden_size / num_att.*; got 6"),
+        (lambda: mistral(head_dim=6), "head_dim must be 4, hidden_size / num_att.*; got 6"),
+        (lambda: llama(attention_bias=True), "mlp_bias must be the same; got True and False"),
+        (lambda: llama(hidden_act="gelu"), "hidden_act must be 'silu', got 'gelu'"),
+        (lambda: qwen2(eos_token_id=None), r"eos_token_id must be in \[0, 37\), got None"),
+    ],
+)
+def test_what_ours_cannot_be_is_refused(make: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        from_llama(make())
+
+
+def test_another_head_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"must be a LlamaForCausalLM or .*, got LlamaForSequence"):
+        from_llama(LlamaForSequenceClassification(LlamaConfig(**llama().config.to_dict())))

@@ -1,0 +1,83 @@
+"""Weights in 8 bits, and the translator of numbers that comes along in them."""
+
+import hashlib
+
+import pytest
+import torch
+from safetensors.torch import load
+
+from transformer_lib import Transformer
+from transformer_lib.pretrained import from_recorded, shipped
+from transformer_lib.pretrained.rounding import from_int8, to_int8
+from transformer_lib.recipes import TASKS
+from transformer_lib.results import measured, recorded
+from transformer_lib.texts import translate
+
+
+def drawn(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_no_entry_is_off_by_more_than_half_a_step_of_its_row():
+    weights = {"a": drawn(6, 50) * torch.logspace(-6, 6, 6)[:, None]}
+    rounded = to_int8(weights)
+    assert rounded["a"].dtype is torch.int8
+    assert rounded["a"].abs().amax(dim=1).tolist() == [127] * 6
+    error = (from_int8(rounded)["a"] - weights["a"]).abs()
+    half = weights["a"].abs().amax(dim=1, keepdim=True) / 254
+    assert (error <= half * (1 + 1e-4)).all()
+    assert (error > half / 2).any()
+
+
+def test_a_row_of_zeros_stays_one():
+    weights = torch.cat([torch.zeros(1, 4), drawn(1, 4)])
+    assert from_int8(to_int8({"a": weights}))["a"][0].equal(torch.zeros(4))
+
+
+def test_what_is_no_matrix_stays_as_it_is():
+    bias, table = drawn(7), drawn(2, 3, 4)
+    rounded = to_int8({"bias": bias, "table": table})
+    assert rounded.keys() == {"bias", "table"}
+    back = from_int8(rounded)
+    assert back["bias"].equal(bias) and back["table"].equal(table)
+
+
+def test_a_dtype_of_16_bits_is_rounded_as_its_numbers_are():
+    weights = drawn(3, 40).bfloat16()
+    rounded = to_int8({"a": weights})
+    assert rounded["a"].equal(to_int8({"a": weights.float()})["a"])
+    assert rounded["a.step"].dtype is torch.float32
+
+
+def test_it_is_the_translator_that_was_measured():
+    record = measured("number-words-shipped")
+    path = shipped("number-words") / "model.safetensors"
+    assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert record["bytes"] == path.stat().st_size < 1_000_000
+    model, tokenizer = from_recorded("number-words")
+    assert type(model) is Transformer and not model.training
+    assert model.embedding.weight.dtype is torch.float32
+    assert record["parameters"] == sum(p.numel() for p in model.parameters())
+    pairs = TASKS["number-words"].load("val")
+    found = translate(model, tokenizer, [english for english, _ in pairs])
+    wrong = [
+        [english, said, german]
+        for (english, german), said in zip(pairs, found, strict=True)
+        if said != german
+    ]
+    assert wrong == record["wrong"]
+    assert record["right"] == record["numbers"] - len(wrong) == len(pairs) - len(wrong)
+
+
+def test_its_rounding_costs_next_to_nothing():
+    record = measured("number-words-shipped")
+    trained = recorded("number-words-s0").scores["val"]["value"]
+    assert record["right_in_float32"] / record["numbers"] == pytest.approx(trained / 100, abs=5e-3)
+    assert record["right"] >= record["right_in_float32"] - 3
+
+
+def test_the_file_holds_whole_numbers_and_their_steps():
+    weights = load((shipped("number-words") / "model.safetensors").read_bytes())
+    matrices = {name for name, tensor in weights.items() if tensor.dtype is torch.int8}
+    assert len(matrices) > 20
+    assert {name + ".step" for name in matrices} <= weights.keys()

@@ -1,0 +1,93 @@
+"""The model that comes with the library: Hugging Face reads the same file; it scores as said."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from transformer_lib.data import BOS, shakespeare
+from transformer_lib.pretrained import from_gpt2, from_recorded, shipped
+from transformer_lib.recipes import TASKS, perplexity
+from transformer_lib.results import measured, recorded
+
+
+def text_ids(tokenizer, rows=3, length=127):
+    """The beginning of each of some parts of val, `<bos>` in front."""
+    text = shakespeare.load("val")
+    parts = (text[i * 1000 : i * 1000 + length] for i in range(rows))
+    return torch.tensor([[BOS, *tokenizer.encode(part)] for part in parts])
+
+
+def test_hugging_face_reads_the_same_model():
+    from transformers import GPT2LMHeadModel
+
+    theirs, report = GPT2LMHeadModel.from_pretrained(
+        shipped("shakespeare"), output_loading_info=True, torch_dtype=torch.float32
+    )
+    assert not any(report.values()), report  # no tensor is missing, left over or of another shape
+    theirs.eval()
+    ours, tokenizer = from_recorded("shakespeare")
+    ids = text_ids(tokenizer)
+    expected = theirs(ids).logits
+    scale = expected.abs().max().item()
+    assert scale > 10  # logits of a trained model: what is rounded grows with them
+    torch.testing.assert_close(ours(ids) / scale, expected / scale, rtol=0, atol=1e-5)
+    exact = theirs.double()(ids).logits
+    torch.testing.assert_close(from_gpt2(theirs)(ids), exact, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(ours.double()(ids), exact, rtol=1e-10, atol=1e-10)
+    theirs.float()
+    ours.float()
+    assert from_gpt2(theirs).state_dict().keys() == ours.state_dict().keys()
+    for name, tensor in from_gpt2(theirs).state_dict().items():
+        assert tensor.equal(ours.state_dict()[name])
+
+
+def test_hugging_face_reads_the_same_tokenizer():
+    from transformers import PreTrainedTokenizerFast
+
+    _, ours = from_recorded("shakespeare")
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(shipped("shakespeare") / "tokenizer.json"))
+    text = shakespeare.load("val")[:2000]
+    assert theirs(text)["input_ids"] == ours.encode(text)
+    assert ours.decode(ours.encode(text)) == text
+
+
+def test_it_is_the_model_that_was_measured():
+    record = measured("shakespeare-gpt-shipped")
+    path = shipped("shakespeare") / "model.safetensors"
+    assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert record["bytes"] == path.stat().st_size < 2_000_000
+    model, tokenizer = from_recorded("shakespeare")
+    assert record["parameters"] == sum(p.numel() for p in model.parameters()) == 818_560
+    assert not model.training and model.embedding.weight.dtype is torch.float32
+    piece = record["first_speeches"]
+    speeches = TASKS["shakespeare"].load("val")[: piece["speeches"]]
+    found = perplexity(TASKS["shakespeare"], tokenizer, model, speeches)
+    assert found.value == pytest.approx(piece["nats_per_character"], abs=1e-4)
+
+
+def test_its_rounding_costs_nothing_that_shows():
+    record = measured("shakespeare-gpt-shipped")
+    trained = recorded("shakespeare-gpt").scores["val"]
+    assert trained["metric"] == "nats_per_character"
+    assert record["nats_per_character_in_float32"] == pytest.approx(trained["value"], abs=1e-4)
+    assert record["nats_per_character"] == pytest.approx(trained["value"], abs=2e-3)
+
+
+def test_its_config_is_gpt_2s():
+    settings = json.loads((shipped("shakespeare") / "config.json").read_text())
+    assert settings["model_type"] == "gpt2"
+    config = from_recorded("shakespeare")[0].config
+    assert config.positions == "learned" and config.activation == "gelu_tanh"
+    assert config.tie_embeddings and config.pre_norm and not config.scale_embeddings
+
+
+@pytest.mark.parametrize("name", ["hamlet", None, "../shakespeare", ["shakespeare"]])
+def test_an_unknown_name_is_told_the_known_ones(name):
+    for call, known in (
+        (shipped, "shakespeare, number-words, tiny-llama"),
+        (from_recorded, "shakespeare, number-words"),
+    ):
+        with pytest.raises(ValueError, match=f"name must be one of {known}; got"):
+            call(name)

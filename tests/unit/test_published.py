@@ -1,0 +1,86 @@
+"""What others published: counted here as there, by formula, on the device without memory."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForPreTraining,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
+
+from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, parameter_counts
+from transformer_lib.pretrained import from_bert, from_gpt2, from_llama
+
+BERT_LARGE = {
+    "hidden_size": 1024, "num_attention_heads": 16, "num_hidden_layers": 24,
+    "intermediate_size": 4096,
+}  # fmt: skip
+LLAMA_2: dict[str, Any] = {"max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
+LLAMA_3: dict[str, Any] = {
+    "vocab_size": 128_256, "num_key_value_heads": 8, "intermediate_size": 14_336,
+    "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "bos_token_id": 128_000,
+    "eos_token_id": 128_001, "rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0},
+}  # fmt: skip
+MISTRAL: dict[str, Any] = {"max_position_embeddings": 32_768, "rms_norm_eps": 1e-5}
+CARDS = {  # what is published: how many numbers; which peer has them, of which settings
+    "gpt2": (124_439_808, GPT2LMHeadModel, GPT2Config()),
+    "bert-base": (109_482_240, BertModel, BertConfig()),
+    "bert-large": (335_141_888, BertModel, BertConfig(**BERT_LARGE)),
+    "llama-2-7b": (6_738_415_616, LlamaForCausalLM, LlamaConfig(**LLAMA_2)),
+    "llama-3-8b": (8_030_261_248, LlamaForCausalLM, LlamaConfig(**LLAMA_3)),
+    "mistral-7b": (7_241_732_096, MistralForCausalLM, MistralConfig(**MISTRAL)),
+}
+HEAD = ("head", "output")  # of masked words, which BERT's number leaves out
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_has_its_number_to_the_last(name: str) -> None:
+    published, kind, settings = CARDS[name]
+    config, bert = ModelConfig.published(name), kind is BertModel
+    with torch.device("meta"):
+        peer, ours = kind(settings), (EncoderOnly if bert else DecoderOnly)(config)
+    counts = parameter_counts(config, "encoder" if bert else "decoder")
+    left_out = sum(counts[part] for part in HEAD) if bert else 0
+    assert sum(counts.values()) - left_out == published
+    assert sum(p.numel() for p in ours.parameters()) - left_out == published
+    assert peer.num_parameters() == published
+    assert all(tensor.is_meta for tensor in (*ours.parameters(), *ours.buffers()))
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_is_what_a_conversion_gives(name: str) -> None:
+    """But for two ids that no model reads, since BERT's settings do not name them."""
+    _, kind, settings = CARDS[name]
+    with torch.device("meta"):
+        peer = kind(settings)
+    ids: dict[str, Any] = {"bos_id": 101, "eos_id": 102} if kind is BertModel else {}
+    convert = {BertModel: from_bert, GPT2LMHeadModel: from_gpt2}.get(kind, from_llama)
+    assert replace(convert(peer).config, **ids) == ModelConfig.published(name)
+
+
+def test_what_the_numbers_of_bert_are_of() -> None:
+    counts = parameter_counts(ModelConfig.published("bert-base"), "encoder")
+    with torch.device("meta"):
+        whole = BertForPreTraining(BertConfig())
+    next_sentence = 2 * 768 + 2
+    assert sum(counts.values()) + next_sentence == whole.num_parameters() == 110_106_428
+    assert sum(counts.values()) - counts["pooler"] == 109_514_298  # BertForMaskedLM's
+
+
+def test_changes_and_errors() -> None:
+    small = ModelConfig.published("llama-2-7b", n_layers=2, vocab_size=99)
+    assert (small.n_layers, small.vocab_size, small.d_model) == (2, 99, 4096)
+    for name in ("gpt3", None, ["gpt2"]):
+        with pytest.raises(ValueError, match=r"name must be one of gpt2, bert-base, .*; got"):
+            ModelConfig.published(name)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="kind must be 'both', 'encoder' or 'decoder', got 'dec"):
+        parameter_counts(small, "decoders")

@@ -1,0 +1,79 @@
+"""The appendix beside the paper: what it says we measured, a chapter prints or a record holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transformer_lib.results import recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = " ".join((ROOT / "chapters" / "the_paper.md").read_text(encoding="utf-8").split())
+# Chapter, words of the page, and what the chapter prints.
+PRINTED = [
+    (2, "spread by 1.98, 7.98 and 31.80", ["by  1.98", "by  7.98", "by 31.80"]),
+    (2, "0.025 without the scale and 0.177 with it", ["0.025", "0.177"]),
+    (3, "29 or 30 % of the letters", ["38%   29%", "39%   30%"]),
+    (3, "66 to 69 %", ["66%", "69%", "68%"]),
+    (5, "all logits before it stay the same", ["[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]"]),
+    (6, "230,195,200 FLOPs", ["16 heads: 230,195,200"]),
+    (6, "85 to 87 % come out right", ["87%   86%   85%"]),
+    (7, "2.31. Three pre-norm runs reach 0.00 or 0.01", ["2.31 2.31 2.31", "0.00 0.01 0.00"]),
+    (7, "a loss of 0.42 to 1.85", ["0.69 1.85 0.42"]),
+    (7, "a loss of 0.16 to 0.28", ["0.28 0.21 0.16"]),
+    (9, "28 or 29 whole answers", ["29      28      28"]),
+    (9, "5,899 to 6,432", ["5,899   6,432   6,318"]),
+    (9, "117 to 119", ["118     119     117"]),
+    (10, "wrong by up to 1.58", ["0.00     1.58"]),
+    (10, "wrong by up to 0.13", ["0.00     0.13"]),
+    (10, "94 to 97 % right", ["97%           12%", "94%           19%"]),
+    (11, "about 41,000 of them", ["40,931 to 41,161"]),
+    (11, "about 35,800", ["35,296 to 36,272"]),
+    (11, "length 1 before the factor and 22.6 behind it", [" 1.0     16.0", "22.6     16.0"]),
+    (11, "a loss of about 254", ["254.8  254.6  253.0"]),
+    (15, "gains 1.1 to 1.3 points", ["+1.3 +1.3 +1.1"]),
+    (15, "another 0.2 to 0.5", ["+0.4 +0.2 +0.5"]),
+    (15, "−0.4, +0.9 and +0.4", ["-0.4 +0.9 +0.4"]),
+    (15, "0.0, −0.2, +0.1", ["+0.0 -0.2 +0.1"]),
+    (15, "38.1 to 39.0 BLEU", ["38.1 38.7 39.0"]),
+    (15, "38.4 to 39.5", ["38.4 39.0 39.5"]),
+    (15, "| one head | −0.9 | −1.8 |", ["1 head, not 4           -1.8"]),
+    (15, "not given | −1.3 |", ["2 layers, not 4         -1.3"]),
+    (15, "| −0.1 | −0.6 |", ["learned positions       -0.6"]),
+    (15, "| −0.5 | +0.2 |", ["no smoothing            +0.2"]),
+    (15, "1.53 or 1.54 instead of 1.55 or 1.56", ["1.553 1.551 1.556", "1.530 1.531 1.540"]),
+    (15, "31.8 against 31.3 BLEU", ["31.3  31.8"]),
+]
+
+
+def outputs(chapter: int) -> str:
+    (path,) = (ROOT / "chapters").glob(f"{chapter:02}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "".join(
+        "".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", ())
+    )
+
+
+@pytest.mark.parametrize(("chapter", "words", "printed"), PRINTED)
+def test_the_chapter_prints_what_the_page_says(chapter, words, printed):
+    assert words in PAGE
+    found = outputs(chapter)
+    assert [text for text in printed if text not in found] == []
+
+
+def test_the_records_hold_what_the_page_says_of_smoothing():
+    def at_ten(name: str, key: str) -> float:
+        history = recorded(name).history
+        (value,) = (row[key] for row in history if row["epoch"] == 10 and "val_bleu" in row)
+        return value
+
+    smoothed = [f"multi30k-tiny-s{seed}" for seed in range(3)]
+    perplexities = [at_ten(name, "val_perplexity") for name in smoothed]
+    bleus = [at_ten(name, "val_bleu") for name in smoothed]
+    plain = at_ten("ablation-smoothing-0", "val_perplexity")
+    assert f"have {min(perplexities):.2f} to {max(perplexities):.2f}" in PAGE
+    assert f"one without it {plain:.2f}" in PAGE
+    assert f"the three with it {min(bleus):.1f} to {max(bleus):.1f}" in PAGE
+    assert f"has {at_ten('ablation-smoothing-0', 'val_bleu'):.1f}" in PAGE
