@@ -54,8 +54,9 @@ class Firefox:
         self.errors: list[str] = []
         self.send("session.new", capabilities={})
         self.send("session.subscribe", events=["log.entryAdded"])
-        (tab,) = self.send("browsingContext.getTree")["contexts"]
-        self.tab = tab["context"]
+        # Not the tab that is there: without a screen that one never has the focus, and then Enter
+        # presses no button.
+        self.tab = self.send("browsingContext.create", type="tab")["context"]
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command; returns its result."""

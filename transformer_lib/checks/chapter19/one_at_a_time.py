@@ -109,23 +109,15 @@ def _over_places(logits: Tensor) -> Tensor:
     return logits.softmax(0).amax(-1)
 
 
-def _among_all(guess: Guess, ids: Tensor) -> Tensor:
-    """The surest of all places, hidden or not, is written, once for each blank."""
+def _among_all(guess: Guess, ids: Tensor, forever: bool = False) -> Tensor:
+    """The surest of all places, hidden or not: once for each blank, or until nothing is hidden."""
     ids = ids.clone()
-    for _ in range(int((ids == MASK).sum())):
+    left = int((ids == MASK).sum())
+    while left if not forever else (ids == MASK).any():
         logits = guess(ids)
         place = logits.softmax(-1).amax(-1).argmax()
         ids[place] = logits[place].argmax()
-    return ids
-
-
-def _among_all_forever(guess: Guess, ids: Tensor) -> Tensor:
-    """The same until nothing is hidden, which may never be."""
-    ids = ids.clone()
-    while (ids == MASK).any():
-        logits = guess(ids)
-        place = logits.softmax(-1).amax(-1).argmax()
-        ids[place] = logits[place].argmax()
+        left -= 1
     return ids
 
 
@@ -199,7 +191,7 @@ ONE_AT_A_TIME = Exercise(
         ],
         "the surest of all places is written, visible or not: choose among the hidden ones": [
             _among_all,
-            _among_all_forever,
+            lambda guess, ids: _among_all(guess, ids, forever=True),
         ],
         "the place is counted among the blanks: what is written needs the place in the text": [
             _among_the_blanks,
