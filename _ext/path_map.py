@@ -44,8 +44,8 @@ STATIONS = {
          "M30,20l8,4-8,4z"),
     18: ("GPT", "M2,14H34M30,10l4,4-4,4|M3,8h7v12h-7zM13,8h7v12h-7zM23,8h5v12h-5z"),
     19: ("BERT", "M2,8h9v12h-9zM29,8h9v12h-9zM12,4L16,1H24L28,4|M15,8h11v12h-11z"),
-    20: ("Few labels", "M3,6H22M3,14H22M3,22H22|M27,3h10v6h-10z"),
-    21: ("Since 2017", "M4,14A9,9 0 1 1 13,23M4,14l-3-4M4,14l5-3M13,8v6l5,3|M26,9h11v11h-11z"),
+    20: ("Labels", "M3,6H22M3,14H22M3,22H22|M27,3h10v6h-10z"),
+    21: ("Changes", "M4,14A9,9 0 1 1 13,23M4,14l-3-4M4,14l5-3M13,8v6l5,3|M26,9h11v11h-11z"),
     22: ("Weights", "M4,4h20v20h-20zM8,9H20M8,14H20M8,19H16M26,14H37M33,10l4,4-4,4|"),
 }  # fmt: skip
 PARTS = {  # where each begins
