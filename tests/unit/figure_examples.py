@@ -53,6 +53,14 @@ EXAMPLES = {
             {"model": "llama-3-8b", "part": "decoder-layer"},
         ],
     ),
+    "BatchPadding": Example(
+        "BatchPadding(way='given', size=16)",
+        [
+            {"way": way, "size": size}
+            for way in ("given", "source", "longer", "tokens")
+            for size in (4, 32, 128)
+        ],
+    ),
     "FillIn": Example(
         "FillIn(sentence=0, hidden=2, place=1)",
         [

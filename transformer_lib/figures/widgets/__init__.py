@@ -6,6 +6,7 @@ answers to the reader. The modules share ``kit.js``.
 
 from .alignment_stepper import AlignmentStepper
 from .architecture_explorer import ArchitectureExplorer
+from .batch_padding import BatchPadding
 from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
 from .fill_in import FillIn
@@ -26,6 +27,7 @@ from .word_swap import WordSwap
 __all__ = [
     "AlignmentStepper",
     "ArchitectureExplorer",
+    "BatchPadding",
     "BeamGrower",
     "BytePairs",
     "FillIn",
