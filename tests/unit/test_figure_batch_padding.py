@@ -93,8 +93,10 @@ def test_batches_are_made_by_mouse_keys_and_finger(show):
     first = said.nth(0).inner_text()
     assert said.all_inner_texts()[3] == "all 8 batches: 38\u00a0% padding"
 
-    page.locator("label", has_text="by the longer side").click()
-    assert status(page).startswith("Batches of 16 pairs, by the longer side: 16\u00a0% of what")
+    page.locator("label", has_text="by the longer").click()
+    assert status(page).startswith(
+        "Batches of 16 pairs, sorted by the longer side: 16\u00a0% of what"
+    )
     assert status(page).endswith("As they come, in batches of 16 pairs, it is 38\u00a0%.")
     assert said.nth(0).inner_text() != first
 

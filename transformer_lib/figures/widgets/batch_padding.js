@@ -35,7 +35,8 @@ export const some = (count) => [...new Set([1, 3, 5].map((sixth) => Math.floor((
 
 // ---- picture
 
-const WAYS = [["given", "as they come"], ["source", "by source"], ["longer", "by the longer side"], ["tokens", "by tokens"]];
+const WAYS = [["given", "as they come"], ["source", "by source"], ["longer", "by the longer"], ["tokens", "by tokens"]];
+const SAID = { given: "as they come", source: "sorted by source", longer: "sorted by the longer side", tokens: "by tokens" };
 const [HEIGHT, ROW] = [96, 12]; // of a batch, of a row at most
 const bar = (x, y, width, height) => `M${x} ${fixed(y)}h${width}v${fixed(height)}h${-width}z`;
 
@@ -58,7 +59,7 @@ function build({ get, change }) {
   const panels = [0, 1, 2].map(() => panel(places, HEIGHT, [`batch ${lengths.length}: ${lengths.length} pairs, 99\u00a0% padding`]));
   const whole = panel(100, 16, [`all ${lengths.length} batches: 99\u00a0% padding`]);
   const square = (kind) => html("i", { class: kind });
-  const legend = html("p", { class: "bp-legend" }, square("bp-real"), "token", square("bp-pad"), "padding; left the source, right the target");
+  const legend = html("p", { class: "bp-legend" }, square("bp-real"), "token", square("bp-pad"), "padding; source left, target right");
 
   function show({ said, pad, real }, batches, at) {
     const [batch, sides] = [batches[at] ?? [], widthsOf(lengths, batches[at] ?? [0])];
@@ -72,7 +73,7 @@ function build({ get, change }) {
   }
 
   function sentence(way, n, share, asTheyCome) {
-    const batches = `${way === "tokens" ? "up to " : ""}${sizeOf(way, n)}, ${Object.fromEntries(WAYS)[way]}`;
+    const batches = `${way === "tokens" ? "up to " : ""}${sizeOf(way, n)}, ${SAID[way]}`;
     const compared = way === "given" ? "" : ` As they come, in batches of ${n} pairs, it is ${percent(asTheyCome)}.`;
     return `Batches of ${batches}: ${percent(share)} of what is computed is padding.${compared}`;
   }

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 PLACES = 32  # by tokens, a batch has room for this many places on either side instead of a pair
 WAYS = {
     "given": "as they come",
-    "source": "by source",
-    "longer": "by the longer side",
+    "source": "sorted by source",
+    "longer": "sorted by the longer side",
     "tokens": "by tokens",
 }
 # source-target, in pieces, of captions of Multi30k: the first of those that chapter 12 draws
