@@ -9,20 +9,25 @@ import torch.nn.functional as F
 
 from transformer_lib import ModelConfig
 
-Shape = tuple[int, int, int, int]  # rows, width in, width out, how often
+Shape = tuple[int, int, int, int]  # rows, width in, width out, weights of this shape
 
 
 def of_training(config: ModelConfig, pairs: int, s: int, t: int) -> Callable[[], None]:
     """Forward, and both products of the way back, of every weight."""
     shapes = [*_encoder(config, pairs * s), *_decoder(config, pairs * t)]
-    return _runner([*shapes, *_memory(config, pairs * s)], backward=True)
+    return _passes([*shapes, *_memory(config, pairs * s)], backward=True)
 
 
 def of_decoding(config: ModelConfig, texts: int, beams: int, s: int, t: int) -> Callable[[], None]:
     """The source once, then ``t`` steps of one token per beam."""
-    steps = [(n, i, o, times * t) for n, i, o, times in _decoder(config, texts * beams)]
-    source = [*_encoder(config, texts * s), *_memory(config, texts * s)]
-    return _runner([*source, *steps], backward=False)
+    source = _passes([*_encoder(config, texts * s), *_memory(config, texts * s)])
+    steps = _passes(_decoder(config, texts * beams), times=t)
+
+    def run() -> None:
+        source()
+        steps()
+
+    return run
 
 
 def _encoder(config: ModelConfig, rows: int) -> list[Shape]:
@@ -40,20 +45,23 @@ def _memory(config: ModelConfig, rows: int) -> list[Shape]:
     return [(rows, config.d_model, 2 * config.d_model, config.decoder_layers)]
 
 
-def _runner(shapes: list[Shape], *, backward: bool) -> Callable[[], None]:
-    # Each product with a weight of its own, as in a model: one that was just used is in the cache.
+def _passes(shapes: list[Shape], *, times: int = 1, backward: bool = False) -> Callable[[], None]:
+    """Each weight once, so many times over, as a model does.
+
+    A weight is used again only after all others: one that was just used is in the cache.
+    """
     tensors = [
-        (torch.randn(n, i), torch.randn(n, o), [torch.randn(o, i) for _ in range(min(times, 3))])
-        for n, i, o, times in shapes
+        (torch.randn(n, i), torch.randn(n, o), [torch.randn(o, i) for _ in range(weights)])
+        for n, i, o, weights in shapes
     ]
 
     def run() -> None:
-        for (x, dy, weights), (*_, times) in zip(tensors, shapes, strict=True):
-            for k in range(times):
-                weight = weights[k % len(weights)]
-                F.linear(x, weight)
-                if backward:
-                    dy @ weight  # the gradient of x
-                    dy.mT @ x  # the gradient of the weight
+        for _ in range(times):
+            for x, dy, weights in tensors:
+                for weight in weights:
+                    F.linear(x, weight)
+                    if backward:
+                        dy @ weight  # the gradient of x
+                        dy.mT @ x  # the gradient of the weight
 
     return run
