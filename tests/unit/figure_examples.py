@@ -83,6 +83,19 @@ EXAMPLES = {
             )
         ],
     ),
+    "LayerDepth": Example(
+        "LayerDepth(residual=True, norm='post', layer=12)",
+        [
+            {"residual": residual, "norm": norm, "layer": layer}
+            for residual, norm, layer in (
+                (True, "pre", 24),
+                (True, "none", 0),
+                (False, "post", 1),
+                (False, "none", 2),
+                (False, "pre", 24),
+            )
+        ],
+    ),
     "LiveTraining": Example(
         "LiveTraining(question='all', task='reverse', base='small', seed=0)",
         [

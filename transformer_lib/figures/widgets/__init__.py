@@ -11,6 +11,7 @@ from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
 from .fill_in import FillIn
 from .heads_explorer import HeadsExplorer
+from .layer_depth import LayerDepth
 from .live_training import LiveTraining
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
@@ -32,6 +33,7 @@ __all__ = [
     "BytePairs",
     "FillIn",
     "HeadsExplorer",
+    "LayerDepth",
     "LiveTraining",
     "MaskPainter",
     "MixingMatrix",

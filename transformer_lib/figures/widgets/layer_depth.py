@@ -1,0 +1,179 @@
+"""LayerDepth: how alike tokens become in a deep stack of fresh layers (chapter 7)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from ...blocks import EncoderLayer
+
+DEPTH, SEEDS = 24, (0, 1, 2)
+NORMS = ("post", "pre", "none")
+STACKS = [(residual, norm) for residual in (True, False) for norm in NORMS]
+
+
+def fresh_layer() -> EncoderLayer:
+    """Return a layer of width 64 with 4 heads: Xavier's matrices, biases of 0, float64."""
+    from torch import nn
+
+    from ...blocks import EncoderLayer
+    from ...config import ModelConfig
+
+    layer = EncoderLayer(ModelConfig(vocab_size=8, d_model=64, n_heads=4, d_ff=256, dropout=0.0))
+    for name, parameter in layer.named_parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+    return layer.double()
+
+
+def through(layer: EncoderLayer, x: Tensor, residual: bool, norm: str) -> Tensor:
+    """Send ``x``, ``(1, T, 64)``, through both parts of a layer, with or without what is around."""
+    for part, around in (
+        (layer.self_attention, layer.attention_residual),
+        (layer.feed_forward, layer.feed_forward_residual),
+    ):
+        new = part(around.norm(x) if norm == "pre" else x)
+        new = x + new if residual else new
+        x = around.norm(new) if norm == "post" else new
+    return x
+
+
+def cosines(x: Tensor) -> Tensor:
+    """Return the cosine of each two of the ``T`` vectors, ``(T, T)``."""
+    unit = x[0] / x[0].norm(dim=-1, keepdim=True)  # exact for the shortest vectors, too
+    return unit @ unit.T
+
+
+@lru_cache
+def measure(count: int) -> tuple[list, list]:
+    """Return `cosines` and `means` of LayerDepth for so many tokens."""
+    import torch
+
+    first, second = torch.triu_indices(count, count, 1)
+    state = torch.get_rng_state()
+    pairs: list = [[] for _ in STACKS]
+    means: list = [[] for _ in STACKS]
+    with torch.no_grad():
+        for seed in SEEDS:
+            torch.manual_seed(seed)
+            words = torch.randn(1, count, 64).double()
+            layers = [fresh_layer() for _ in range(DEPTH)]
+            for i, (residual, norm) in enumerate(STACKS):
+                x, found = words, [cosines(words)[first, second]]
+                for layer in layers:
+                    x = through(layer, x, residual, norm)
+                    found.append(cosines(x)[first, second])
+                means[i].append([round(each.mean().item(), 3) for each in found])
+                if seed == SEEDS[0]:
+                    pairs[i] = [[round(x, 3) for x in each.tolist()] for each in found]
+    torch.set_rng_state(state)
+    return pairs, means
+
+
+class LayerDepth(LiveFigure):
+    r"""The cosines of tokens after each of 24 fresh layers, with and without what is around them.
+
+    The tokens begin as vectors of 64 random numbers. The layers are `EncoderLayer` with random
+    matrices. With a residual connection, a part gives :math:`x + F(x)`, and without, :math:`F(x)`;
+    the norm stands in front of the part (pre), behind the sum (post), or nowhere.
+
+    Args:
+        words: 3 to 8 words, as labels of the tokens.
+        residual: whether what a part finds is added to what it reads.
+        norm: ``"post"``, ``"pre"`` or ``"none"``.
+        layer: 0 to 24; the layer after which the cosines are shown.
+
+    What is measured, for stacks in the order of ``residual`` (yes, no) and ``norm``:
+
+    - `cosines`, ``(6, 25, T (T - 1) / 2)``: of each two tokens after each layer, with seed 0;
+    - `means`, ``(6, 3, 25)``: their mean, with seeds 0, 1 and 2.
+
+    Raises:
+        ValueError: too few or too many words, or a layer outside its limits.
+
+    Source:
+        Dong et al. (2021), *Attention is not all you need*.
+
+    >>> figure = LayerDepth()
+    >>> figure
+    LayerDepth(residual=True, norm='post', layer=12)
+    >>> [round(figure.means[i][0][24], 1) for i in range(3)]        # post, pre, none
+    [1.0, 0.8, 1.0]
+    """
+
+    _esm = compose("layer_depth.js")
+    _css = dress("layer_depth.css")
+    shown = ("residual", "norm", "layer")
+
+    words = traitlets.List(
+        traitlets.Unicode(), ["the", "hungry", "cat", "eats", "fresh", "fish"]
+    ).tag(sync=True)
+    residual = traitlets.Bool(True).tag(sync=True)
+    norm = OneOf(*NORMS)
+    layer = Number(12, low=0, high=DEPTH, whole=True)
+    cosines = Numbers([], depth=3, low=-1.001, high=1.001)
+    means = Numbers([], depth=3, low=-1.001, high=1.001)
+
+    def __init__(self, **numbers: Any) -> None:
+        for name in ("cosines", "means"):
+            if name in numbers:
+                raise TypeError(f"{name} is measured, and cannot be given")
+        super().__init__(**numbers)
+        if not 3 <= len(self.words) <= 8:
+            raise ValueError(f"words must be 3 to 8 words; got {len(self.words)}")
+        self.cosines, self.means = measure(len(self.words))
+
+    @property
+    def stack(self) -> int:
+        """The place of the chosen stack in `cosines` and `means`."""
+        return STACKS.index((self.residual, self.norm))
+
+    def table(self) -> Tensor:
+        """Return the cosines after the chosen layer, ``(T, T)``."""
+        import torch
+
+        count = len(self.words)
+        upper = torch.zeros(count, count, dtype=torch.float64)
+        first, second = torch.triu_indices(count, count, 1)
+        upper[first, second] = torch.tensor(
+            self.cosines[self.stack][self.layer], dtype=torch.float64
+        )
+        return upper + upper.T + torch.eye(count, dtype=torch.float64)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.2), dpi=110)
+        left, right = figure.subplots(1, 2)
+        table = self.table()
+        left.imshow(table, cmap="Blues", vmin=-0.2, vmax=1.4)
+        places = range(len(self.words))
+        left.set_xticks(places, self.words, rotation=60, ha="left", rotation_mode="anchor")
+        left.set_yticks(places, self.words)
+        left.xaxis.tick_top()
+        left.tick_params(length=0)
+        left.grid(False)
+        left.spines[:].set_visible(False)
+        for i in places:
+            for j in places:
+                left.text(j, i, f"{table[i, j]:.2f}", ha="center", va="center", fontsize=7)
+        for seed, line in enumerate(self.means[self.stack]):
+            right.plot(line, color=style.PALETTE[2], lw=0.8 if seed else 2.2)
+        right.plot(self.layer, self.means[self.stack][0][self.layer], "o", color=style.INK, ms=7)
+        right.set(xlabel="layer", ylim=(-0.3, 1.05), xticks=range(0, DEPTH + 1, 6))
+        right.set_title("mean cosine of two tokens", fontsize=9)
+        how = "with" if self.residual else "without"
+        norm = {"none": "no norm"}.get(self.norm, f"{self.norm}-norm")
+        figure.supxlabel(f"{how} residual, {norm}, after layer {self.layer}", fontsize=10)
+        return figure
