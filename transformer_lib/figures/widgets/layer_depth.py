@@ -157,7 +157,7 @@ class LayerDepth(LiveFigure):
         figure = Figure(figsize=(6.4, 3.2), dpi=110)
         left, right = figure.subplots(1, 2)
         table = self.table()
-        left.imshow(table, cmap="Blues", vmin=-0.2, vmax=1.4)
+        left.imshow(table.numpy(), cmap="Blues", vmin=-0.2, vmax=1.4)
         places = range(len(self.words))
         left.set_xticks(places, self.words, rotation=60, ha="left", rotation_mode="anchor")
         left.set_yticks(places, self.words)
