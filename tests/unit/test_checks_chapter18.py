@@ -88,6 +88,14 @@ def soft_again(probs, order):
     return probs.softmax(-1).gather(-1, order.argsort(-1))
 
 
+def soft_of_the_kept(probs, order):
+    return torch.where(probs > 0, probs, -torch.inf).softmax(-1).gather(-1, order.argsort(-1))
+
+
+def nothing_without_top_k(logits, temperature, top_k, top_p):
+    return draw()(logits, temperature, top_k or 0, top_p)
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -109,6 +117,8 @@ def soft_again(probs, order):
             draw(back=lambda probs, order: probs[torch.arange(len(probs))[:, None], order]),
             "`gather`",
         ),
+        (draw(scale=False, back=soft_of_the_kept), "a division by its sum"),
+        (nothing_without_top_k, "everything is dropped where `top_k` is None"),
         (lambda x, t, k, p: x.softmax(-1) * 0 + 1 / x.size(-1), "✗ drawn_from, case"),
         (lambda x, t, k, p: None, "None"),
     ],
@@ -210,6 +220,17 @@ def one_too_late(model, ids, length, stride):
             return total / counted
 
 
+def to_the_end(model, ids, length, stride):
+    """Windows begin as long as there is a letter to ask for."""
+    losses = []
+    for start in range(0, len(ids) - 1, stride):
+        labels = ids[start + 1 : start + length + 1]
+        logits = model(ids[None, start : start + len(labels)])[0]
+        each = F.cross_entropy(logits, labels, reduction="none")
+        losses += each[-stride:] if start else each
+    return sum(losses) / len(losses)
+
+
 def all_of(each, known, stride):
     return each
 
@@ -223,6 +244,11 @@ def all_of(each, known, stride):
             "counted several times",
         ),
         (loss(new=lambda each, known, stride: each[-stride:]), "its last `stride` answers"),
+        (
+            loss(new=lambda each, known, stride: each[-stride:] if known else each),
+            "some of them for the second time",
+        ),
+        (to_the_end, "windows go on after the last letter"),
         (without_the_past, "the new letters only"),
         (from_the_last_window, "in the last window"),
         (one_too_late, "one letter too many"),

@@ -78,6 +78,16 @@ def as_floats(ids, extract):
     return by_scatter(torch.cat([ids, torch.zeros(len(ids), 1)], 1)[:, :-1], float(extract))
 
 
+def in_the_same_room(ids, extract):
+    ends = (ids != 0).sum(1, keepdim=True).clamp(max=ids.size(1) - 1)
+    return ids.scatter(1, ends, extract)
+
+
+def one_behind(ids, extract):
+    ends = (ids != 0).sum(1, keepdim=True)
+    return F.pad(ids, (0, 2)).scatter(1, ends + 1, extract)[:, :-1]
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -85,6 +95,8 @@ def as_floats(ids, extract):
         (where_there_is_padding, "gets no token"),
         (all_ends, "at the ends of all texts"),
         (no_longer, "do not get longer"),
+        (in_the_same_room, "do not get longer"),
+        (one_behind, "one padding stands between"),
         (as_floats, "joined with floats"),
         (lambda ids, extract: F.pad(ids, (0, 1), value=extract), "the last column of every row"),
         (all_padding, "all padding becomes the token"),
@@ -163,6 +175,11 @@ def no_label_0(label_logits, labels, word_logits, ids, share):
     return loss(label_logits, labels) + share * loss(word_logits[:, :-1].mT, ids[:, 1:])
 
 
+def rolled(label_logits, labels, word_logits, ids, share):
+    words = F.cross_entropy(word_logits.mT, torch.roll(ids, -1, 1), ignore_index=0)
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
 def labels_alone(label_logits, labels, word_logits, ids, share):
     return F.cross_entropy(label_logits, labels)
 
@@ -177,6 +194,7 @@ def labels_alone(label_logits, labels, word_logits, ids, share):
         (by_all_places, "divided by all places"),
         (by_what_is_read, "among the words that are read"),
         (no_label_0, "the label 0 is left out"),
+        (rolled, "the words are rolled"),
         (viewed, "mixes places and words"),
     ],
 )
@@ -219,6 +237,10 @@ def reshaped(x, weight, bias, a, b, alpha):
     ("function", "diagnosis"),
     [
         (reshaped, "take `.T`"),
+        (
+            lambda x, w, bias, a, b, alpha: x @ w + bias + alpha / len(a) * (x @ a.T @ b.T),
+            "the second matrix of a product lies the other way round",
+        ),
         (
             lambda x, w, bias, a, b, alpha: F.linear(x, w + int(alpha / len(a)) * b @ a, bias),
             "rounded to a whole number",

@@ -63,6 +63,18 @@ def norm(size=lambda x, eps: (x.pow(2).mean(-1, keepdim=True) + eps).sqrt(), end
         ),
         (
             lambda x, w, eps: (
+                x.float() / (x.pow(2).float().mean(-1, keepdim=True) + eps).sqrt() * w
+            ).type_as(x),
+            "Convert x before you square it",
+        ),
+        (
+            lambda x, w, eps: (
+                (x.bfloat16() / (x.bfloat16().square().mean(-1, True) + eps).sqrt()) * w.bfloat16()
+            ).type_as(x),
+            "are computed in bfloat16",
+        ),
+        (
+            lambda x, w, eps: (
                 x.float() / (x.float().square().mean(-1, keepdim=True) + eps).sqrt() * w.float()
             ),
             "they have dtype float32",
@@ -255,6 +267,7 @@ def gated(inner, cut=lambda both: both.chunk(2, -1)):
             "the tokens are cut in halves",
         ),
         (lambda x, g, d: gated(lambda a, b: F.silu(a) * b)(x, g, d.T), "`down` is used as it lies"),
+        (lambda x, g, d: swiglu_by_rows(x, g, d.view(d.T.shape).T), "by `view` or `reshape`"),
         (lambda x, g, d: swiglu_by_rows(x, g, torch.eye(d.size(1))), "`down` is missing"),
         (lambda x, g, d: x + swiglu_by_rows(x, g, d), "the residual connection"),
     ],
@@ -333,6 +346,15 @@ def one_below_the_other(places_first=False, apart=None, mask=lambda m, n: m.repe
     return answer
 
 
+def column(end):
+    def answer(query, key, value, mask):
+        group = query.size(1) // key.size(1)
+        rows = query.unflatten(1, (-1, group)).flatten(2, 3)
+        return end(groups_of_pytorch(rows, key, value, mask.repeat(group, 1)), query)
+
+    return answer
+
+
 def each_row_at_once(mask, times):
     return mask[:, None].expand(-1, times, -1).flatten(0, 1)
 
@@ -374,6 +396,12 @@ def test_a_column_of_queries_passes(capsys):
         ),
         (one_below_the_other(mask=each_row_at_once), "the rows of the mask have another order"),
         (one_below_the_other(places_first=True), "the rows of the mask have another order"),
+        (one_below_the_other(mask=lambda m, n: m), "the rows of the mask are not"),
+        (column(end=lambda mixed, query: mixed), "still stand below each other"),
+        (
+            lambda q, k, v, m: groups_of_pytorch(q[:, :: q.size(1) // k.size(1)], k, v, m),
+            "one query head of each group is left",
+        ),
         (one_below_the_other(apart=True), "taken apart in another order"),
         (
             lambda q, k, v, m: (

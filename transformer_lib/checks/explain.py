@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -99,6 +100,16 @@ def mistake_in(answer: Callable[..., Any], error: BaseException | None) -> str |
             "the shape is unpacked into a fixed number of names, and this input has another "
             "number of axes: count axes from the end, -1 is the last"
         )
+    sides = re.search(
+        r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", message
+    )
+    if sides and sides[2] == sides[4]:
+        return (
+            "the second matrix of a product lies the other way round: a transpose is missing, as "
+            "in `x @ weight.T`. `nn.Linear` keeps a row for each output"
+        )
+    if re.match(r"(.*:\s*)?(raise|assert)\b", line):
+        return "an error is raised on purpose, and the exercise asks for a result here"
     return next((mistake for said, mistake in _BEHIND.items() if said in message), None)
 
 

@@ -171,6 +171,15 @@ DRAWN_FROM = Exercise(
         "the softmax goes over the rows: it goes over the vocabulary, the last axis": [
             _wrong(softmax=lambda logits, t: (logits / t).softmax(0)),
         ],
+        "what the cuts have left goes through a softmax: a division by its sum makes it sum to 1 "
+        "and keeps the proportions": [
+            _wrong(rescale=lambda kept: kept.masked_fill(kept == 0, -torch.inf).softmax(-1)),
+        ],
+        "everything is dropped where `top_k` is None: `[:, None:]` means all": [
+            _wrong(
+                first_k=lambda probs, k: torch.cat([probs[:, : k or 0], 0 * probs[:, k or 0 :]], -1)
+            ),
+        ],
         "top-k is not used": [_wrong(first_k=lambda probs, k: probs)],
         "top-k keeps one too many": [
             _wrong(first_k=lambda probs, k: _first_k(probs, k + 1 if k else None)),

@@ -94,6 +94,24 @@ def _wrong(**part: Any) -> Callable[..., float]:
     return lambda model, ids, length, stride: _loss(model, ids, length, stride, **part)
 
 
+def _last_few(each: Tensor, known: int, stride: int) -> Tensor:
+    return each[-stride:] if known else each
+
+
+def _to_the_end(counts: Callable[[Tensor, bool, int, int], Tensor]) -> Callable[..., float]:
+    """A window begins at each multiple of `stride`, as long as there is something to ask."""
+
+    def answer(model: Model, ids: Tensor, length: int, stride: int) -> float:
+        parts = []
+        for start in range(0, len(ids) - 1, stride):
+            labels = ids[start + 1 : start + length + 1]
+            each = _surprise(model, ids[start : start + len(labels)], labels)
+            parts.append(counts(each, start == 0, length, stride))
+        return _mean(parts, ids)
+
+    return answer
+
+
 def _mean_of_means(parts: list[Tensor], ids: Tensor) -> float:
     return float(torch.stack([part.mean() for part in parts if len(part)]).mean())
 
@@ -162,6 +180,21 @@ TEXT_LOSS = Exercise(
         "letters that several windows read are counted several times": [
             _wrong(counts=lambda each, known, stride: each, finish=finish)
             for finish in (_mean, _by_all)
+        ],
+        "in a window that is shorter the last `stride` answers count, some of them for the second "
+        "time: count those that were no answers before": [
+            _wrong(counts=_last_few, finish=finish) for finish in (_mean, _by_all)
+        ],
+        "windows go on after the last letter has been asked for, and letters count again: stop "
+        "there": [
+            _to_the_end(counts)
+            for counts in (
+                lambda each, first, length, stride: each,
+                lambda each, first, length, stride: each if first else each[-stride:],
+                lambda each, first, length, stride: (
+                    each if first or len(each) <= length - stride else each[length - stride :]
+                ),
+            )
         ],
         "the windows do not overlap: the next one begins `stride` letters later, not `length`": [
             _side_by_side,

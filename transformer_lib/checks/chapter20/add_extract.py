@@ -66,6 +66,18 @@ def _no_room(ids: Tensor, extract: int) -> Tensor:
     return found
 
 
+def _in_the_last_place(ids: Tensor, extract: int) -> Tensor:
+    """The same, and the longest text's last token makes room."""
+    found = ids.clone()
+    found[torch.arange(len(ids)), (ids != 0).sum(1).clamp(max=ids.size(1) - 1)] = extract
+    return found
+
+
+def _one_behind(ids: Tensor, extract: int) -> Tensor:
+    """Where the longest text ends, the token falls off the row."""
+    return _put(_wider(ids), extract, 1)[:, :-1]
+
+
 def _at_first_0(ids: Tensor, extract: int) -> Tensor:
     """`argmax` says 0 of a row in which nothing is found."""
     found = _wider(ids)
@@ -109,6 +121,7 @@ ADD_EXTRACT = Exercise(
         "the rows do not get longer: the longest text has no room for the token": [
             _not_wider,
             _no_room,
+            _in_the_last_place,
         ],
         "the first 0 of the given row is looked for: a text without padding has none, and then "
         "its first token is overwritten": _at_first_0,
@@ -119,6 +132,7 @@ ADD_EXTRACT = Exercise(
         "floats": lambda ids, extract: _put(ids, extract).float(),
         "one padding stands between the text and the token": [
             lambda ids, extract: _put(ids, extract, 1),
+            _one_behind,
         ],
         "the token is not there: the rows only get longer": lambda ids, extract: _wider(ids),
         "the number 1 is written: write `extract`": lambda ids, extract: _put(ids, 1),

@@ -116,6 +116,16 @@ JOINT_LOSS = Exercise(
         "the softmax is applied twice to the logits of the labels": lambda a, b, w, ids, share: (
             _labels(a.softmax(-1), b) + share * _words(w, ids)
         ),
+        "the words are rolled, so the last place is asked for the first word: nothing comes after "
+        "the last word": [
+            lambda a, b, w, ids, share: (
+                _labels(a, b) + share * _words(w, ids.roll(-1, dims=1), shift=False)
+            ),
+            lambda a, b, w, ids, share: (
+                _labels(a, b)
+                + share * _words(w, ids.flatten().roll(-1).view(ids.shape), shift=False)
+            ),
+        ],
         "the words are shifted the wrong way: each place predicts the word before it": [
             lambda a, b, w, ids, share: (
                 _labels(a, b)

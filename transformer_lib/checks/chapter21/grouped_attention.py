@@ -88,6 +88,10 @@ def _row_by_row(mask: Tensor, group: int) -> Tensor:
     return mask.repeat_interleave(group, dim=0)
 
 
+def _once(mask: Tensor, group: int) -> Tensor:
+    return mask
+
+
 def _stacked(
     stack: Callable[[Tensor, int], Tensor],
     rows: Callable[[Tensor, int], Tensor],
@@ -168,6 +172,20 @@ GROUPED_ATTENTION = Exercise(
         "the heads of a group are taken apart in another order than they were put together": [
             _stacked(_by_head, _whole, _apart_by_place),
             _stacked(_by_place, _row_by_row, _apart_by_head),
+        ],
+        "the queries are below each other and the rows of the mask are not: each needs its own": [
+            _stacked(_by_head, _once, _apart_by_head),
+            _stacked(_by_place, _once, _apart_by_place),
+            lambda query, key, value, mask: _stacked(_by_head, _once, lambda mixed, group: mixed)(
+                query, key, value, mask
+            ).reshape(query.shape),
+        ],
+        "the queries of a group still stand below each other: their heads have to come apart": [
+            _stacked(_by_head, _whole, lambda mixed, group: mixed),
+            _stacked(_by_place, _row_by_row, lambda mixed, group: mixed),
+        ],
+        "one query head of each group is left: all of them look into its keys": [
+            _stacked(lambda query, group: query[:, ::group], _once, lambda mixed, group: mixed),
         ],
         "the mask is not used": _but(hide=lambda scores, mask: scores),
         "`mask` is not used, but a causal one that begins at the first key: with older keys a "

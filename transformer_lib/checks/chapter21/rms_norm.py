@@ -78,9 +78,13 @@ RMS_NORM = Exercise(
         ),
     ],
     mistakes={
-        "nothing is converted: in float16 the square of 300 is infinite, and the token is divided "
-        "by infinity": [
+        "the squares are computed in float16: the square of 300 is infinite there, and the token "
+        "is divided by infinity. Convert x before you square it": [
             _but(widen=lambda x: x),
+        ],
+        "the numbers are computed in bfloat16: it is as wide as float32 and as coarse as 8 bits": [
+            _but(widen=lambda x: x.bfloat16()),
+            lambda x, weight, eps: (_rms_norm(x.bfloat16(), torch.ones(()), eps) * weight).to(x),
         ],
         "the mean is subtracted: that is layer norm. This norm divides and does not center": [
             _but(center=lambda x: x - x.mean(dim=-1, keepdim=True)),

@@ -67,6 +67,10 @@ def _inputs(*lead: int, d: int, d_ff: int, seed: int = 0) -> list[Tensor]:
     ]
 
 
+def _lying(x: Tensor, matrix: Tensor) -> Tensor:
+    return x @ matrix.reshape(matrix.size(1), matrix.size(0))
+
+
 SWIGLU = Exercise(
     name="swiglu",
     reference=_reference,
@@ -137,6 +141,12 @@ SWIGLU = Exercise(
         ],
         "neither matrix is transposed: `nn.Linear` keeps a row for each output": [
             _but(first=lambda x, matrix: x @ matrix, last=lambda inner, matrix: inner @ matrix),
+        ],
+        "a matrix gets the shape of its transpose by `view` or `reshape`, and its numbers do not "
+        "follow: `.T` turns rows into columns": [
+            _but(last=_lying),
+            _but(first=_lying),
+            _but(first=_lying, last=_lying),
         ],
         "`down` is missing: the result must be as wide as x": [
             _but(last=lambda inner, matrix: inner),
