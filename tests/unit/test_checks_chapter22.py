@@ -119,6 +119,15 @@ def transposed(data, name):
     return found.T if found.dim() == 2 else found
 
 
+def end_as_count(data, name):
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    begin, end = entry["data_offsets"]
+    kind = TYPES[entry["dtype"]]
+    flat = torch.frombuffer(bytearray(data), dtype=kind, count=end, offset=8 + length + begin)
+    return flat.reshape(entry["shape"])
+
+
 READERS = {
     "counted from the start of the file": read(start=lambda length: 0),
     "the eight bytes of the length are forgotten": read(start=lambda length: length),
@@ -134,6 +143,8 @@ READERS = {
     "one long row": read(flat=True),
     "the matrix is transposed": transposed,
     "all tensors are returned": every_tensor,
+    "taken for how many numbers": end_as_count,
+    "read with four bytes each": read(kind=(TYPES | {"I64": torch.int32}).get),
     "a type is taken for another one": read(kind=(TYPES | {"F16": torch.bfloat16}).get),
     "turned into float32": lambda data, name: by_struct(data, name).float(),
 }
@@ -240,6 +251,8 @@ NAMERS = {
          else by_splitting(name)[0], "returned bare"),
         (lambda name: by_splitting(name.replace("bias", "weight") if "h." in name else name),
          "every name ends in `.weight`"),
+        (lambda name: by_splitting(name.replace("c_attn.bias", "c_attn.weight")),
+         "every name ends in `.weight`"),
         (lambda name: by_splitting("transformer." + name.split(".", 1)[1]),
          "the first twelve letters"),
     ],
@@ -279,7 +292,7 @@ def by_filling(yours, theirs, real):
         return NOTHING
     difference = (yours - theirs).abs().masked_fill(~real[..., None], 0.0)
     largest = difference.max()
-    return largest if largest.isfinite() else NOTHING
+    return largest.item() if largest.isfinite() else NOTHING
 
 
 def by_numpy_max(yours, theirs, real):
@@ -310,6 +323,23 @@ def number(of, shapes=True, finite=True, keep=True):
     return function
 
 
+def searched(of, which):
+    """Only one of the two tensors is searched."""
+
+    def function(yours, theirs, real):
+        if yours.shape != theirs.shape or not (yours, theirs)[which][real].isfinite().all():
+            return NOTHING
+        return of((yours - theirs)[real])
+
+    return function
+
+
+def refuses(yours, theirs, real):
+    if yours.shape != theirs.shape:
+        raise ValueError("the shapes differ")
+    return number(largest)(yours, theirs, real)
+
+
 def largest(difference):
     return difference.abs().max().item()
 
@@ -336,6 +366,21 @@ NUMBERS = {
 @pytest.mark.parametrize("what", NUMBERS)
 def test_a_wrong_number_is_named(capsys, what):
     is_told(capsys, NUMBERS[what], "parity", what)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_one_tensor_that_is_not_searched_is_named(capsys, which):
+    is_told(capsys, searched(largest, which), "parity", "only one of the two tensors is searched")
+
+
+def test_an_error_raised_on_purpose_is_named(capsys):
+    is_told(capsys, refuses, "parity", "an error is raised on purpose, and the exercise asks for")
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, np.array])
+def test_a_number_in_a_tensor_is_told(capsys, kind):
+    function = number(lambda difference: kind(largest(difference)))
+    is_told(capsys, function, "parity", "a plain number is asked for, such as `.item()` gives")
 
 
 def test_another_number_fails_without_a_guess(capsys):

@@ -32,11 +32,11 @@ def norm(compute):
     class RMSNorm(nn.Module):
         def __init__(self, d_model, eps=1e-5):
             super().__init__()
-            self.gain = nn.Parameter(torch.ones(d_model))
+            self.weight = nn.Parameter(torch.ones(d_model))
             self.eps = eps
 
         def forward(self, x):
-            return compute(x, self.gain, self.eps)
+            return compute(x, self.weight, self.eps)
 
     return RMSNorm
 
@@ -101,14 +101,30 @@ def test_a_wrong_norm_is_named(capsys, what):
     is_told(capsys, NORMS[what], "RMSNorm", what)
 
 
+class Shorter(norm(as_hugging_face)):
+    def __init__(self, d_model, eps=1e-6):
+        super().__init__(d_model, eps)
+
+
+def test_another_eps_than_the_one_asked_for_is_named(capsys):
+    is_told(capsys, Shorter, "RMSNorm", "eps is another one than 1e-5 where none is handed over")
+
+
+def test_a_deviation_is_named(capsys):
+    deviation = in_float32(
+        lambda x, g, e: g * x / (x.var(-1, unbiased=False, keepdim=True) + e).sqrt()
+    )
+    is_told(capsys, deviation, "RMSNorm", "`std` and `var` subtract the mean before they square")
+
+
 def test_a_weight_that_is_no_parameter_is_told(capsys):
     class RMSNorm(norm(as_pytorch)):
         def __init__(self, d_model, eps=1e-5):
             super().__init__(d_model, eps)
-            del self.gain
-            self.gain = torch.ones(d_model)
+            del self.weight
+            self.weight = torch.ones(d_model)
 
-    is_told(capsys, RMSNorm, "RMSNorm", "Your `gain` is a tensor and no nn.Parameter")
+    is_told(capsys, RMSNorm, "RMSNorm", "Your `weight` is a tensor and no nn.Parameter")
 
 
 # ------------------------------------------------------------------------------------------ rotate
@@ -178,6 +194,7 @@ TURNS = {
     ),
     "along the heads": lambda x, start=0: as_published(x.transpose(1, 2), start).transpose(1, 2),
     "the exponent is half": by_rates(lambda i, d: 10_000 ** (-i / d)),
+    "the exponent is twice": by_rates(lambda i, d: 10_000 ** (-4 * i / d)),
     "i counts from 1": by_rates(lambda i, d: 10_000 ** (-2 * (i + 1) / d)),
     "computed or kept in 16 bits": lambda x, start=0: by_rates(
         lambda i, d: 10_000 ** (-2 * i / d), end=x.dtype
@@ -210,6 +227,20 @@ def network(mix):
 
 def test_a_right_network_passes(capsys):
     passes(capsys, network(lambda gate, up: gate * torch.sigmoid(gate) * up), "SwiGLU")
+
+
+def test_other_names_of_the_parts_are_told(capsys):
+    class SwiGLU(nn.Module):
+        def __init__(self, d_model, d_ff):
+            super().__init__()
+            self.w1 = nn.Linear(d_model, d_ff, bias=False)
+            self.w3 = nn.Linear(d_model, d_ff, bias=False)
+            self.w2 = nn.Linear(d_ff, d_model, bias=False)
+
+        def forward(self, x):
+            return self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+    is_told(capsys, SwiGLU, "SwiGLU", "your `w1.weight` is its `gate.weight` (3 names differ)")
 
 
 NETWORKS = {
@@ -260,7 +291,7 @@ def heads(
                 k = torch.cat([cache[0], k][::order], dim=2)
                 v = torch.cat([cache[1], v][::order], dim=2)
             kept, s = (k, v), k.shape[2]
-            if after:  # as good: keys lie in the cache as they were, and are turned where needed
+            if after:  # keys lie in the cache as they were, and are turned where needed
                 k = turn(k, 0)
             if interleave:
                 k, v = (y.repeat_interleave(self.n // self.g, 1) for y in (k, v))
@@ -268,12 +299,54 @@ def heads(
                 k, v = (y.repeat(1, self.n // self.g, 1, 1) for y in (k, v))
             scores = q @ k.transpose(2, 3) * (self.d**-0.5 if scale is None else scale)
             if causal:
-                mask = torch.ones(t, s).tril(s - t if causal == "end" else 0)
+                last = {"end": s - t, "start": 0, "wide": s - t + 1, "alone": s if s > t else 0}
+                mask = torch.ones(t, s).tril(last[causal])
                 scores = scores.masked_fill(mask == 0, float("-inf"))
             mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, -1)
-            return self.output(mixed), kept
+            return (self.output(mixed) if output else mixed), kept
 
     return Heads
+
+
+class Wide(heads()):
+    """Keys and values are repeated first, and so kept."""
+
+    def forward(self, x, cache=None):
+        n = self.n // self.g
+        own = None if cache is None else tuple(part[:, ::n] for part in cache)
+        output, kept = super().forward(x, own)
+        return output, tuple(part.repeat_interleave(n, dim=1) for part in kept)
+
+
+class Turned(heads()):
+    """The cache is (B, S, n_kv_heads, d_head)."""
+
+    def forward(self, x, cache=None):
+        own = None if cache is None else tuple(part.transpose(1, 2) for part in cache)
+        output, kept = super().forward(x, own)
+        return output, tuple(part.transpose(1, 2) for part in kept)
+
+
+class Stepwise(heads()):
+    """The offset is the cache's length along the axis `along`, and `use` says who looks in."""
+
+    along, use = 2, True
+
+    def forward(self, x, cache=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part(x).view(b, t, -1, self.d).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        start = 0 if cache is None else cache[0].shape[self.along]
+        q, k = as_published(q, start), as_published(k, start)
+        kept = (
+            (k, v) if cache is None else (torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2))
+        )
+        k, v = kept if self.use else (k, v)
+        mask = torch.ones(t, k.shape[2]).tril(k.shape[2] - t).bool()
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        return self.output(mixed.transpose(1, 2).flatten(2)), kept
 
 
 class Fused(heads()):
@@ -292,7 +365,7 @@ class Fused(heads()):
         return self.output(mixed.transpose(1, 2).flatten(2)), {"k": k, "v": v}
 
 
-@pytest.mark.parametrize("answer", [heads(), heads(after=True), Fused])
+@pytest.mark.parametrize("answer", [heads(), Fused])
 def test_right_heads_pass(capsys, answer):
     passes(capsys, answer, "Heads")
 
@@ -310,12 +383,29 @@ HEADS = {
     "repeated in the wrong order": heads(interleave=False),
     "neighbors are turned": heads(turn=of_neighbors),
     "nothing is turned": heads(turn=lambda x, start: x),
+    "lie in the cache unturned": heads(after=True),
+    "before they go into the cache": Wide,
+    "the tokens stand before the heads": Turned,
+    "another number than that of the tokens": type("H", (Stepwise,), {"along": 1}),
+    "the cache is not used: a token sees": type("H", (Stepwise,), {"use": False}),
+    "one key too wide": heads(causal="wide"),
+    "behind a cache the mask is missing": heads(causal="alone"),
+    "the output matrix is not used": heads(output=False),
 }
 
 
 @pytest.mark.parametrize("what", HEADS)
 def test_wrong_heads_are_named(capsys, what):
     is_told(capsys, HEADS[what], "Heads", what)
+
+
+def test_a_cache_that_is_no_pair_is_told(capsys):
+    class Heads(heads()):
+        def forward(self, x, cache=None):
+            output, kept = super().forward(x, None if cache is None else cache.unbind())
+            return output, torch.stack(kept)
+
+    is_told(capsys, Heads, "Heads", "must be a pair of keys and values; it is a tensor")
 
 
 def test_heads_that_forget_the_cache_are_told(capsys):
@@ -409,6 +499,37 @@ def tied(kind):
             self.output.weight = self.embedding.weight
 
     return Llama
+
+
+def with_eps(small, of):
+    class Llama(whole(right)):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            for part in of(self):
+                part.eps = small
+
+    return Llama
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda llama: [m for m in llama.modules() if hasattr(m, "eps")],
+        lambda llama: [llama.norm],
+        lambda llama: [n for layer in llama.layers for n in layer.norms],
+    ],
+)
+def test_another_eps_of_the_norms_is_named(capsys, of):
+    is_told(capsys, with_eps(1e-6, of), "Llama", "not all norms have the eps that is asked for")
+
+
+def test_the_caches_of_one_layer_alone_are_told(capsys):
+    class Llama(whole(right)):
+        def forward(self, ids, caches=None):
+            logits, found = super().forward(ids, caches)
+            return logits, found[-1]
+
+    is_told(capsys, Llama, "Llama", "must be a list with one for each layer")
 
 
 LLAMAS = {

@@ -77,9 +77,11 @@ class Exercise:
         changes: the inputs that an answer changes in place because that is the point: a model in
             a training step. What they hold afterwards is compared like the result.
         keeps: what the answer must not lose, of `"dtype"` (the result has the reference's),
-            `"device"` (nothing is made on the CPU whatever the input) and `"gradient"` (of every
-            float input and parameter).
-        advises: of the same three, what the exercise does not ask for. A right answer that loses
+            `"number"` (where the reference's is a number of Python's, so is the result),
+            `"names"` (the parameters are called what the reference's are), `"device"` (nothing is
+            made on the CPU whatever the input) and `"gradient"` (of every float input and
+            parameter).
+        advises: of the same, what the exercise does not ask for. A right answer that loses
             it passes, and the report says so.
         atol: by how much two numbers may differ, larger where they are counted in random draws.
         seconds: when an answer that is still running is stopped.

@@ -1,4 +1,4 @@
-"""What an answer with the right numbers may still lose: its dtype, its device, its gradient."""
+"""What an answer with the right numbers may still lose: dtype, names, device, gradient."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from transformer_lib.checks.compare import difference, other_dtype
 from transformer_lib.checks.exercise import Case, Exercise
 from transformer_lib.checks.running import by_name, known, once, run
 from transformer_lib.checks.seeding import seeded
+from transformer_lib.checks.wording import kind
 
 __all__ = ["lost"]
 
@@ -22,7 +23,14 @@ def lost(
     exercise: Exercise, answer: Callable[..., Any], case: Case, keeps: Sequence[str]
 ) -> str | None:
     """The evidence where an answer with the right numbers loses what `keeps` names."""
-    for what, probe in (("dtype", _dtype), ("device", _device), ("gradient", _gradient)):
+    probes = {
+        "dtype": _dtype,
+        "number": _number,
+        "names": _names,
+        "device": _device,
+        "gradient": _gradient,
+    }
+    for what, probe in probes.items():
         if what in keeps:
             evidence = probe(exercise, answer, case)
             if evidence:
@@ -33,6 +41,31 @@ def lost(
 def _dtype(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
     right = known(exercise, exercise.reference, case)
     return other_dtype(run(exercise, answer, case).value, right.value)
+
+
+def _number(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
+    right = known(exercise, exercise.reference, case).value
+    result = run(exercise, answer, case).value
+    array = isinstance(result, Tensor) or type(result).__name__ == "ndarray"
+    if array and isinstance(right, int | float):
+        return (
+            f"The number is right, but it is {kind(result)}: a plain number is asked for, such as "
+            "`.item()` gives."
+        )
+    return None
+
+
+def _names(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
+    with seeded(0):
+        renamed = modules.build(exercise.reference, answer, case).renamed
+    if not renamed:
+        return None
+    theirs, yours = next(iter(renamed.items()))
+    others = f" ({len(renamed)} names differ)" if len(renamed) > 1 else ""
+    return (
+        f"The numbers are right, but the parts have other names than the exercise gives them: "
+        f"your `{yours}` is its `{theirs}`{others}. Parameters are loaded by these names."
+    )
 
 
 def _device(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:

@@ -44,12 +44,14 @@ class Built:
         module: in `eval()`, with the reference's weights, in the dtype of the case's input.
         parameters: its parameters under the reference's names.
         note: what was taken for what, where that was a guess.
+        renamed: the reference's names -> the module's, where these differ.
         calls: by name of each part, how often its `forward` ran without its hooks.
     """
 
     module: nn.Module
     parameters: dict[str, Tensor]
     note: str | None
+    renamed: dict[str, str]
     calls: Counter[str]
 
     def check_hooks(self) -> None:
@@ -88,7 +90,11 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     dtype = next((t.dtype for t in inputs if t.is_floating_point()), torch.float32)
     module = module.to(dtype).eval()
     parameters = {name: mine for name, (_, mine) in pairs.items()}
-    return Built(module, parameters, note, _count_calls(module))
+    names = {id(mine): name for name, mine in module.named_parameters()}
+    renamed = {
+        theirs: names[id(mine)] for theirs, (_, mine) in pairs.items() if names[id(mine)] != theirs
+    }
+    return Built(module, parameters, note, renamed, _count_calls(module))
 
 
 @functools.lru_cache(maxsize=64)

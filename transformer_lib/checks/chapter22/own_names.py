@@ -155,6 +155,7 @@ OWN_NAMES = Exercise(
         "every name ends in `.weight`: some tensors are biases": [
             _wrong(kind=lambda kind: "weight"),
             _weights_in_layers,
+            lambda name: _names(name, kind=lambda kind: "weight" if "c_attn" in name else kind),
         ],
         "the tables of characters and of places are swapped: `wte` holds the tokens": [
             _wrong(ends=_swapped(_ENDS, "wte", "wpe")),

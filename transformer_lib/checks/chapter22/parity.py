@@ -72,6 +72,28 @@ def _close(yours: Tensor, theirs: Tensor, real: Tensor) -> bool:
     return yours.shape == theirs.shape and torch.allclose(yours[real], theirs[real], atol=1e-4)
 
 
+def _nan(logits: Tensor) -> Tensor:
+    return logits.isnan()
+
+
+def _not_finite(logits: Tensor) -> Tensor:
+    return ~logits.isfinite()
+
+
+_BROKEN = (_not_finite, _nan)
+
+
+def _finite_in(which: int, broken: Callable[[Tensor], Tensor]) -> Callable[..., float]:
+    """Looks for what is no number in `yours` (0) or in `theirs` (1)."""
+
+    def answer(yours: Tensor, theirs: Tensor, real: Tensor) -> float:
+        if yours.shape != theirs.shape or broken((yours, theirs)[which][real]).any():
+            return _INFINITE
+        return _largest((yours - theirs)[real])
+
+    return answer
+
+
 def _zeroed(difference: Tensor, real: Tensor) -> Tensor:
     """Padding is multiplied by 0: NaN times 0 is NaN, so this is right only without it."""
     return difference * real[..., None]
@@ -91,6 +113,11 @@ def _with(place: tuple[int, int, int], value: float, *, seed: int, both: bool = 
     return yours, theirs, real
 
 
+def _swapped(case: tuple) -> tuple:
+    yours, theirs, real = case
+    return theirs, yours, real
+
+
 _ONE = (torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.5, 2.25]]]), torch.tensor([[True]]))
 _TALL = _pair("", seed=20, size=0.1)
 
@@ -103,7 +130,7 @@ PARITY = Exercise(
         Case("one logit much too small", *_with((0, 1, 2), -9.0, seed=3)),
         Case("one logit much too large", *_with((1, 0, 4), 30.0, seed=5)),
         Case("a large difference at padding", *_with((1, 2, 0), 99.0, seed=7)),
-        Case("the same numbers", _TALL[1], _TALL[1], _TALL[2]),
+        Case("NaN in theirs alone", *_swapped(_with((1, 1, 2), float("nan"), seed=15))),
         Case("your batch has one row, theirs two", _TALL[0][:1], _TALL[1], _TALL[2]),
         Case("one logit too few at each place", _TALL[0][..., :1], _TALL[1], _TALL[2]),
         Case("NaN at a real place", *_with((0, 0, 0), float("nan"), seed=9)),
@@ -166,11 +193,15 @@ PARITY = Exercise(
                 number=lambda x: x.nan_to_num(0.0).abs().max().item(),
             ),
         ],
+        "only one of the two tensors is searched for NaN and infinity: the other may hold them": [
+            *(_finite_in(which, broken) for which in (0, 1) for broken in _BROKEN),
+        ],
         "it says yes or no: it is asked for the number": _close,
         "only the last place of each row is compared": [
             _wrong(places=lambda difference, real: difference[:, -1]),
         ],
         "the smallest difference is taken": _wrong(number=lambda x: x.abs().min().item()),
     },
+    keeps=("number",),
     section="How do you know that each number is in its place?",
 )

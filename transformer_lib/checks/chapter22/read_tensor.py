@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,23 @@ def _all(data: bytes, name: str) -> dict[str, Tensor]:
     return {each: _read(data, each) for each in names}
 
 
+def _four_bytes(said: str) -> torch.dtype:
+    return torch.int32 if said == "I64" else _TYPES[said]
+
+
+def _as_many(flat: Tensor, shape: list[int]) -> Tensor:
+    return flat[: math.prod(shape)].view(shape)
+
+
+def _end_as_count(data: bytes, name: str) -> Tensor:
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    begin, end = entry["data_offsets"]
+    kind, place = _TYPES[entry["dtype"]], 8 + length + begin
+    flat = torch.frombuffer(bytearray(data), dtype=kind, count=end, offset=place)
+    return flat.view(entry["shape"])
+
+
 def _transposed(flat: Tensor, shape: list[int]) -> Tensor:
     out = flat.view(shape)
     return out.T if out.dim() == 2 else out
@@ -171,6 +189,8 @@ READ_TENSOR = Exercise(
         "the second number of `data_offsets` is taken as a length: it is where the tensor ends": [
             _wrong(span=lambda begin, end: (begin, begin + end)),
         ],
+        "the second number of `data_offsets` is taken for how many numbers there are: it is the "
+        "byte where the tensor ends": _end_as_count,
         "the numbers are taken up to the end of the file": [
             _wrong(span=lambda begin, end: (begin, 10**9)),
         ],
@@ -185,6 +205,10 @@ READ_TENSOR = Exercise(
             _wrong(dtype=lambda said: torch.bfloat16 if said == "F16" else _TYPES[said]),
             _wrong(dtype=lambda said: torch.float64 if said == "I64" else _TYPES[said]),
             _wrong(dtype=lambda said: torch.int64 if said == "F64" else _TYPES[said]),
+        ],
+        "whole numbers are read with four bytes each: I64 has eight": [
+            _wrong(dtype=_four_bytes, shape=_as_many),
+            _wrong(dtype=_four_bytes),
         ],
         "the result is turned into float32: it must keep the type of the file": _as_float32,
         "the shape is not applied: the result is one long row": [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from transformer_lib.checks.inputs import in_float64, random_tensor
 from transformer_lib.checks.modules import Flaw
 from transformer_lib.checks.project.rotate import neighbors, turned
 from transformer_lib.checks.project.small import but
+from transformer_lib.checks.wording import kind
 
 __all__ = ["HEADS", "Cache", "Heads", "in_pieces"]
 
@@ -66,8 +68,8 @@ class Heads(nn.Module):
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         return scores.softmax(dim=-1) @ value
 
-    def keep(self, key: Tensor, value: Tensor) -> Any:
-        return key, value
+    def finish(self, mixed: Tensor) -> Tensor:
+        return self.output(mixed)
 
     def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
         start = self.place(cache[0].shape[-2] if cache else 0)
@@ -78,11 +80,20 @@ class Heads(nn.Module):
             key, value = self.grow(cache[0], key), self.grow(cache[1], value)
         n_heads = query.shape[1]
         mixed = self.attend(query, self.spread(key, n_heads), self.spread(value, n_heads))
-        return self.output(self.join(mixed)), self.keep(key, value)
+        return self.finish(self.join(mixed)), (key, value)
 
 
-def in_pieces(heads: Any, /, x: Tensor, sizes: list[int]) -> Tensor:
+class Kept(NamedTuple):
+    """What lies in the cache."""
+
+    cached_keys: Any
+    cached_values: Any
+
+
+def in_pieces(heads: Any, /, x: Tensor, sizes: list[int], result: str = "output") -> Any:
     """The output for all tokens, fed in pieces, each with the cache of those before it.
+
+    Where `result` is "cache", what lies in the cache in the end.
 
     Raises:
         Flaw: not two things are returned, or the cache is not keys and values.
@@ -100,7 +111,12 @@ def in_pieces(heads: Any, /, x: Tensor, sizes: list[int]) -> Tensor:
             raise Flaw("tensor", "The first thing that `forward` returns must be the output, a "
                                  "tensor.")  # fmt: skip
         outputs.append(output)
-    return torch.cat(outputs, dim=1)
+    if result == "output":
+        return torch.cat(outputs, dim=1)
+    pair = [*cache.values()] if isinstance(cache, Mapping) else cache
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise Flaw("pair", f"The cache must be a pair of keys and values; it is {kind(cache)}.")
+    return Kept(*pair)
 
 
 class _TurnedAgain(Heads):
@@ -117,6 +133,51 @@ class _TurnedAgain(Heads):
         return self.output(self.join(mixed)), (key, value)
 
 
+class _TurnedLate(Heads):
+    """Keys lie in the cache as they were; all of them are turned where they are needed."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        key, value = self.split(self.key(x)), self.split(self.value(x))
+        if cache is not None:
+            key, value = self.grow(cache[0], key), self.grow(cache[1], value)
+        return _TurnedAgain.forward(self, x, cache)[0], (key, value)
+
+
+class _SpreadFirst(Heads):
+    """The cache holds keys and values for each head of the queries."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        n_heads = self.query.out_features // self.d_head
+        group = n_heads * self.d_head // self.key.out_features
+        own = None if cache is None else (cache[0][:, ::group], cache[1][:, ::group])
+        output, (key, value) = Heads.forward(self, x, own)
+        return output, (self.spread(key, n_heads), self.spread(value, n_heads))
+
+
+class _OtherLayout(Heads):
+    """The tokens stand before the heads in the cache, as `unflatten` leaves them."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        own = None if cache is None else (cache[0].transpose(1, 2), cache[1].transpose(1, 2))
+        output, (key, value) = Heads.forward(self, x, own)
+        return output, (key.transpose(1, 2), value.transpose(1, 2))
+
+
+class _OwnPiece(Heads):
+    """The cache grows, and nobody looks into it."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        kept = Heads.forward(self, x, cache)[1]
+        seen = cache[0].shape[-2] if cache else 0
+        output = but(Heads, place=lambda self, _: seen).forward(self, x)[0]
+        return output, kept
+
+
+def _behind(place: Callable[[Heads, int], int]) -> type:
+    """Behind a cache, a piece begins at another place than the cache's length."""
+    return but(Heads, place=lambda self, seen: place(self, seen) if seen else 0)
+
+
 def _no_mask(self: Heads, t: int, s: int) -> Tensor:
     return torch.ones(t, s).bool()
 
@@ -125,8 +186,11 @@ _SIZES = {"d_model": 24, "n_heads": 6, "n_kv_heads": 2}
 _X = random_tensor(2, 7, 24)
 
 
-def _case(label: str, sizes: list[int], x: Tensor = _X, **init: int) -> Case:
-    return Case(label, x, sizes, init=_SIZES | init)
+def _case(
+    label: str, sizes: list[int], x: Tensor = _X, result: str | None = None, **init: int
+) -> Case:
+    asked = {} if result is None else {"result": result}
+    return Case(label, x, sizes, init=_SIZES | init, **asked)
 
 
 HEADS = Exercise(
@@ -143,6 +207,7 @@ HEADS = Exercise(
         _case("4 tokens, then 3 with the cache", [4, 3]),
         _case("2, then 3, then 2", [2, 3, 2], n_kv_heads=3),
         in_float64(_case("float64, 4 tokens, then 3", [4, 3])),
+        _case("the cache itself, after 4 tokens and 3 more", [4, 3], result="cache"),
     ],
     mistakes={
         "the scores are not scaled: they are divided by the root of d_head": [
@@ -193,10 +258,27 @@ HEADS = Exercise(
         "the offset is one too small behind a cache: with 6 tokens in it, the next place is 6": [
             but(Heads, place=lambda self, seen: max(seen - 1, 0)),
         ],
+        "the offset is one too large behind a cache: with 6 tokens in it, the next place is 6": [
+            _behind(lambda self, seen: seen + 1),
+        ],
+        "the offset is another number than that of the tokens in the cache: they lie along the "
+        "axis before the last": [
+            _behind(lambda self, seen: 2),  # both tensors, or the texts
+            _behind(lambda self, seen: self.key.out_features // self.d_head),
+            _behind(lambda self, seen: self.d_head),
+        ],
+        "the keys lie in the cache unturned, and all are turned anew at each step: turn a key "
+        "once, before it goes in": _TurnedLate,
+        "keys and values are repeated before they go into the cache: it holds one set for each "
+        "group, which is what makes it small": _SpreadFirst,
+        "in the cache the tokens stand before the heads: its shape is (B, n_kv_heads, S, d_head)": [
+            _OtherLayout,
+        ],
         "the keys from the cache are turned once more at every step: turn a key once, before it "
         "goes in": [_TurnedAgain],
         "the cache is not used: a token sees those of its own piece only": [
             but(Heads, grow=lambda self, old, new: new),
+            _OwnPiece,
         ],
         "the new keys stand before those of the cache: they come behind": [
             but(Heads, grow=lambda self, old, new: torch.cat([new, old], dim=-2)),
@@ -208,6 +290,13 @@ HEADS = Exercise(
             ),
         ],
         "the mask is missing: a token sees those behind it": but(Heads, mask=_no_mask),
+        "a token sees the one behind it: the mask is one key too wide": [
+            but(Heads, mask=lambda self, t, s: torch.ones(t, s).tril(s - t + 1).bool()),
+        ],
+        "behind a cache the mask is missing: of its own piece, a query sees only itself and what "
+        "stands before it": [
+            but(Heads, mask=lambda self, t, s: torch.ones(t, s).tril(s if s > t else 0).bool()),
+        ],
         "the mask begins at the first key: behind a cache, the first new token sees all that is in "
         "the cache": [but(Heads, mask=lambda self, t, s: torch.ones(t, s).tril().bool())],
         "the mask hides a token from itself": [
@@ -237,25 +326,14 @@ HEADS = Exercise(
             but(Heads, join=lambda self, x: x.reshape(x.shape[0], x.shape[2], -1)),
         ],
         "the output matrix is not used": [
-            but(
-                Heads,
-                forward=lambda self, x, cache=None: _without_output(self, x, cache),
-            ),
+            but(Heads, finish=lambda self, mixed: mixed),
         ],
     },
     section="Stage 4: heads with a memory",
+    keeps=("names",),
 )
 
 
 def _forgets(self: Heads, x: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
     output, (key, value) = Heads.forward(self, x, cache)
     return output, (key[:, :, -x.shape[1] :], value[:, :, -x.shape[1] :])
-
-
-def _without_output(self: Heads, x: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-    kept = self.output.forward
-    self.output.forward = lambda mixed: mixed  # type: ignore[method-assign]
-    try:
-        return Heads.forward(self, x, cache)
-    finally:
-        self.output.forward = kept  # type: ignore[method-assign]

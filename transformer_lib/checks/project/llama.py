@@ -69,13 +69,19 @@ class Llama(nn.Module):
         return self.end(x), found
 
 
-def in_pieces(model: Any, /, ids: Tensor, sizes: list[int]) -> Tensor:
+def in_pieces(model: Any, /, ids: Tensor, sizes: list[int], factor: float = 1.0) -> Tensor:
     """The logits of all tokens, fed in pieces, each with the caches of those before it.
+
+    All matrices are multiplied by `factor`, and the logits divided by it.
 
     Raises:
         Flaw: not two things are returned, or the first is no tensor.
     """
     caches, logits = None, []
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(factor)
     for piece in ids.split(sizes, dim=1):
         found = model(piece) if caches is None else model(piece, caches)
         if not isinstance(found, tuple | list) or len(found) != 2:
@@ -87,8 +93,11 @@ def in_pieces(model: Any, /, ids: Tensor, sizes: list[int]) -> Tensor:
         if caches is None:
             raise Flaw("none", "The caches that `forward` returns are None: there must be one for "
                                "each layer.")  # fmt: skip
+        if isinstance(caches, tuple | list) and any(isinstance(c, Tensor) for c in caches):
+            raise Flaw("list", "The caches that `forward` returns must be a list with one for each "
+                               "layer; yours holds the tensors of one.")  # fmt: skip
         logits.append(said)
-    return torch.cat(logits, dim=1)
+    return torch.cat(logits, dim=1) / factor
 
 
 def _post_norm(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -152,6 +161,19 @@ def _not_handed_on(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tens
     return Llama.run(self, layer, x, None)
 
 
+def _with_eps(small: float, *, layers: bool = True, last: bool = True) -> type:
+    class Other(Llama):
+        def __init__(self, *sizes: int) -> None:
+            super().__init__(*sizes)
+            for layer in self.layers if layers else ():
+                for norm in layer.norms:  # type: ignore[attr-defined]
+                    norm.eps = small
+            if last:
+                self.norm.eps = small
+
+    return Other
+
+
 class _Tied(Llama):
     """The output's matrix is the table itself."""
 
@@ -173,8 +195,11 @@ _SIZES = {
 _IDS = (random_tensor(2, 7) * 100).long() % 11
 
 
-def _case(label: str, sizes: list[int], ids: Tensor = _IDS, **init: int) -> Case:
-    return Case(label, ids, sizes, init=_SIZES | init)
+def _case(
+    label: str, sizes: list[int], ids: Tensor = _IDS, factor: float | None = None, **init: int
+) -> Case:
+    scaled = {} if factor is None else {"factor": factor}
+    return Case(label, ids, sizes, init=_SIZES | init, **scaled)
 
 
 LLAMA = Exercise(
@@ -188,8 +213,14 @@ LLAMA = Exercise(
         _case("6 tokens, then 1 with the caches", [6, 1]),
         _case("one token at a time", [1] * 7),
         _case("4 tokens, then 3 with the caches", [4, 3]),
+        _case("vectors so short that the norms' eps decides", [7], factor=1e-3),
     ],
     mistakes={
+        "not all norms have the eps that is asked for, 1e-5": [
+            _with_eps(small, **where)
+            for where in ({}, {"layers": False}, {"last": False})
+            for small in (1e-6, 1e-8, 1e-12, torch.finfo(torch.float32).eps, 1e-4, 1e-3)
+        ],
         "the last norm is missing: it stands behind all layers, before the output": [
             but(Llama, end=lambda self, x: self.output(x)),
         ],
@@ -246,4 +277,5 @@ LLAMA = Exercise(
         ],
     },
     section="Stage 5: the whole decoder",
+    keeps=("names",),
 )

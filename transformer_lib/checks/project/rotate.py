@@ -125,6 +125,9 @@ ROTATE = Exercise(
         "the exponent is half of what it must be: it is 2i / d_head, where i counts the arrows": [
             _by_angles(lambda m, i, d: m / 10_000.0 ** (i.double() / d)),
         ],
+        "the exponent is twice what it must be: it is 2i / d_head, where i counts the arrows": [
+            _by_angles(lambda m, i, d: m / 10_000.0 ** (4 * i.double() / d)),
+        ],
         "i counts from 1: the first arrow turns by 1 at each step": [
             _by_angles(lambda m, i, d: m / 10_000.0 ** ((2 * i.double() + 2) / d)),
         ],

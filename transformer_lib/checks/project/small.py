@@ -62,6 +62,13 @@ def _over(*dims: int) -> Callable[..., Tensor]:
     return lambda self, x: x.square().mean(dim=dims, keepdim=True)
 
 
+def _other_eps(small: float | None) -> Callable[..., None]:
+    def init(self: Norm, d_model: int, eps: float | None = small) -> None:
+        Norm.__init__(self, d_model, torch.finfo(torch.float32).eps if eps is None else eps)
+
+    return init
+
+
 _NORM = {"d_model": 6, "eps": 1e-5}
 
 RMS_NORM = Exercise(
@@ -74,7 +81,11 @@ RMS_NORM = Exercise(
         Case("a large eps", random_tensor(2, 3, 6, seed=3) / 10, init=_NORM | {"eps": 0.01}),
         Case("a token of zeros", torch.zeros(1, 2, 6), init=_NORM),
         Case("float16, numbers around 400", (400 * random_tensor(2, 3, 6)).half(), init=_NORM),
-        Case("float16, small numbers", (random_tensor(2, 3, 6) / 2000).half(), init=_NORM),
+        Case(
+            "float16, small numbers, and no eps handed over",
+            (random_tensor(2, 3, 6) / 2000).half(),
+            init={"d_model": 6},
+        ),
         Case("float64, numbers around 1e25", 1e25 * random_tensor(2, 3, 6).double(), init=_NORM),
     ],
     mistakes={
@@ -92,6 +103,14 @@ RMS_NORM = Exercise(
         "eps is missing: a token of zeros becomes NaN": [
             but(Norm, divide=lambda self, x, square: x / square.sqrt()),
             but(Norm, divide=lambda self, x, square: x * square.rsqrt()),
+        ],
+        "eps is another one than 1e-5 where none is handed over": [
+            but(Norm, __init__=_other_eps(eps)) for eps in (1e-6, 1e-8, 1e-12, None)
+        ],
+        "the deviation divides: `std` and `var` subtract the mean before they square": [
+            but(Norm, square=lambda self, x: x.var(dim=-1, unbiased=False, keepdim=True)),
+            but(Norm, square=lambda self, x: x.var(dim=-1, keepdim=True)),
+            but(Norm, divide=lambda self, x, square: x / (x.std(dim=-1, keepdim=True) + self.eps)),
         ],
         "eps is always 1e-5, whatever is handed over": [
             but(Norm, divide=lambda self, x, square: x / (square + 1e-5).sqrt()),
@@ -116,7 +135,7 @@ RMS_NORM = Exercise(
         ],
     },
     section="Stage 1: the norm",
-    keeps=("dtype",),
+    keeps=("dtype", "names"),
 )
 
 
@@ -177,4 +196,5 @@ SWIGLU = Exercise(
         ),
     },
     section="Stage 3: the feed-forward network",
+    keeps=("names",),
 )
