@@ -84,6 +84,19 @@ _BEHIND = {
     "fixed type",
     "number of subscripts in the equation": "an equation of einsum has another number of letters "
     "than its input has axes: where that number varies, `...` stands for those in front",
+    "Expected target size": "`F.cross_entropy` looks for the classes on the axis 1, and here they "
+    "stand on the last one: flatten (B, T, V) to (B * T, V) and the answers with them, or exchange "
+    "the axes with `transpose`",
+    "to match target batch_size": "there is another number of questions than of answers: each "
+    "place that is asked needs one answer, and no other place",
+    "Tensors must have same number of dimensions": "tensors with different numbers of axes are "
+    "joined: one of them has lost an axis, which `[:, None]` or `keepdim=True` keeps, or is "
+    "another thing",
+    "Sizes of tensors must match except in dimension": "tensors are joined along another axis than "
+    "the one in which they differ",
+    "must match the size of tensor": "two tensors meet whose shapes do not fit, counted from the "
+    "last axis: an axis of length 1 is missing, as `[..., None]` or `keepdim=True` makes it, or "
+    "one of them has another order of axes or another length",
     "leaf Variable that requires grad": "a parameter is changed in place",
     "maximum recursion depth": "a function calls itself without end",
 }
@@ -103,10 +116,16 @@ def mistake_in(answer: Callable[..., Any], error: BaseException | None) -> str |
     sides = re.search(
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", message
     )
-    if sides and sides[2] == sides[4]:
+    if sides:
+        why = "the first is cut or joined at the wrong place, or another matrix is meant"
+        if sides[2] == sides[4]:
+            why = (
+                "a transpose is missing, as in `x @ weight.T`, for `nn.Linear` keeps a row for "
+                "each output, or the first is cut at the wrong place"
+            )
         return (
-            "the second matrix of a product lies the other way round: a transpose is missing, as "
-            "in `x @ weight.T`. `nn.Linear` keeps a row for each output"
+            f"in a product the first matrix has {sides[2]} columns and the second {sides[3]} rows: "
+            f"{why}"
         )
     if re.match(r"(.*:\s*)?(raise|assert)\b", line):
         return "an error is raised on purpose, and the exercise asks for a result here"

@@ -16,6 +16,7 @@ from transformer_lib.checks.explain import explain_error, mistake_in, wrong_chan
 from transformer_lib.checks.keeping import lost
 from transformer_lib.checks.modules import Flaw
 from transformer_lib.checks.running import Outcome, known, run, silent
+from transformer_lib.checks.traces import trace
 from transformer_lib.checks.wording import inside, kind, show
 
 __all__ = ["examine"]
@@ -57,7 +58,11 @@ def examine(exercise: Exercise, answer: Callable[..., Any]) -> tuple[bool, str]:
         mistake, section = _with_section(mistake, section)
         lines.append(f"That is what happens when {mistake}.")
     elif not finding.speaks_for_itself:
-        lines.append("No mistake that this checker knows gives these outputs.")
+        seen = _trace(exercise, outcomes, failed)
+        lines.append(
+            "No mistake that this checker knows gives these outputs"
+            + (f", but this shows in them: {seen}." if seen else ".")
+        )
         lines += filter(None, [outcome.note])
     if not isinstance(outcome.error, Flaw):
         lines.append("This is the input:" if mistake else "This is the smallest input that fails:")
@@ -194,6 +199,20 @@ def _diagnose(
                 if all(agrees(case, outcome, variant) for case, outcome in pairs):
                     return description
     return None
+
+
+def _trace(
+    exercise: Exercise, outcomes: Sequence[Outcome], failed: dict[int, _Finding]
+) -> str | None:
+    cases = [exercise.cases[i] for i in failed]
+    right = [known(exercise, exercise.reference, case).value for case in cases]
+    with silent():
+        return trace(
+            [
+                (outcomes[i].value, value, exercise.inputs(case))
+                for i, value, case in zip(failed, right, cases, strict=True)
+            ]
+        )
 
 
 def _agree(exercise: Exercise, one: Outcome, other: Outcome, *, messages: bool = False) -> bool:

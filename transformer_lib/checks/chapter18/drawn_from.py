@@ -207,6 +207,13 @@ DRAWN_FROM = Exercise(
         "names, `scatter` writes to them": [
             _wrong(back=lambda kept, order: kept.gather(-1, order)),
         ],
+        "only the most probable letter is kept: all that the cuts leave may be drawn": [
+            lambda logits, temperature, top_k, top_p: _cut(logits, temperature, 1, 1.0),
+        ],
+        "the sum goes over all rows: each row has the sum 1": [
+            _wrong(rescale=lambda kept: kept / kept.sum()),
+            _wrong(rescale=lambda kept: kept / kept.sum(0)),
+        ],
         "nothing is sorted: the letters stand in the order of the vocabulary": [_unsorted],
         "all rows keep as many letters as the first one": [_as_many_as_the_first],
         "a dropped letter's logit is set to 0, which is no small logit: e to the 0 is 1": [

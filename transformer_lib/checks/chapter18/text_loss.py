@@ -242,6 +242,11 @@ TEXT_LOSS = Exercise(
         "the first place of every window is left out: it is a question, too": [
             _wrong(counts=lambda each, known, stride: each[max(known, 1) :]),
         ],
+        "the softmax is applied twice: `F.cross_entropy` takes logits": [
+            lambda model, ids, length, stride: _loss(
+                lambda reads: model(reads).softmax(-1), ids, length, stride
+            ),
+        ],
         "the losses are added up, and not averaged": [
             _wrong(finish=lambda parts, ids: float(torch.cat(parts).sum())),
         ],

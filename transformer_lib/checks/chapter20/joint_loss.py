@@ -126,6 +126,22 @@ JOINT_LOSS = Exercise(
                 + share * _words(w, ids.flatten().roll(-1).view(ids.shape), shift=False)
             ),
         ],
+        "each text has its own mean, and these are averaged: all words count alike": [
+            lambda a, b, w, ids, share: (
+                _labels(a, b)
+                + share
+                * (
+                    (_each_word(w, ids) * (ids[:, 1:] != 0)).sum(1) / (ids[:, 1:] != 0).sum(1)
+                ).mean()
+            ),
+        ],
+        "the sum is divided: the two losses are added": [
+            lambda a, b, w, ids, share: (_labels(a, b) + share * _words(w, ids)) / (1 + share),
+            lambda a, b, w, ids, share: (_labels(a, b) + share * _words(w, ids)) / 2,
+        ],
+        "the words are shifted by two places": lambda a, b, w, ids, share: (
+            _labels(a, b) + share * _words(w[:, :-1], ids[:, 1:])
+        ),
         "the words are shifted the wrong way: each place predicts the word before it": [
             lambda a, b, w, ids, share: (
                 _labels(a, b)

@@ -69,6 +69,14 @@ LOW_RANK = Exercise(
         "it is divided by the width: the rank is the number of rows of a": [
             _scaled(lambda a, alpha: alpha / a.size(1)),
         ],
+        "it is divided by the number of outputs: the rank is the number of columns of b": [
+            lambda x, weight, bias, a, b, alpha: (
+                x @ weight.T + bias + alpha / b.size(0) * (x @ a.T @ b.T)
+            ),
+        ],
+        "it is multiplied by the rank: it is divided by it": [
+            _scaled(lambda a, alpha: alpha * a.size(0)),
+        ],
         "it is divided by the root of the rank": _scaled(lambda a, alpha: alpha / a.size(0) ** 0.5),
         "the scale is the wrong way round: alpha / rank": _scaled(
             lambda a, alpha: a.size(0) / alpha

@@ -153,6 +153,8 @@ GROUPED_ATTENTION = Exercise(
         "all queries look into the first head of keys and values": [
             _but(keys=_first, values=_first),
         ],
+        "all queries look at the values of the first head": _but(values=_first),
+        "all queries look into the keys of the first head": _but(keys=_first),
         "the keys and values are averaged over their heads": _but(keys=_mean, values=_mean),
         "the groups still have an axis of their own: a `flatten(1, 2)` is missing": [
             _but(end=_of_groups),
@@ -209,6 +211,11 @@ GROUPED_ATTENTION = Exercise(
         ],
         "the scores are divided by the root of the width of all heads together": [
             _but(scale=lambda query: (query.size(1) * query.size(-1)) ** -0.5),
+        ],
+        "the scores are divided by the root of the number of keys: it is that of the width": [
+            lambda query, key, value, mask: _but(scale=lambda query: key.size(2) ** -0.5)(
+                query, key, value, mask
+            ),
         ],
         "the softmax runs over the queries": _but(weigh=lambda scores: scores.softmax(dim=-2)),
         "the softmax runs over the heads": _but(weigh=lambda scores: scores.softmax(dim=1)),

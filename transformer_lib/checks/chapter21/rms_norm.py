@@ -84,7 +84,6 @@ RMS_NORM = Exercise(
         ],
         "the numbers are computed in bfloat16: it is as wide as float32 and as coarse as 8 bits": [
             _but(widen=lambda x: x.bfloat16()),
-            lambda x, weight, eps: (_rms_norm(x.bfloat16(), torch.ones(()), eps) * weight).to(x),
         ],
         "the mean is subtracted: that is layer norm. This norm divides and does not center": [
             _but(center=lambda x: x - x.mean(dim=-1, keepdim=True)),
@@ -99,6 +98,12 @@ RMS_NORM = Exercise(
             _but(divide=lambda x, square, eps: x / x.norm(dim=-1, keepdim=True)),
             _but(divide=lambda x, square, eps: x / (x.norm(dim=-1, keepdim=True) + eps)),
             _but(divide=lambda x, square, eps: x / x.norm(dim=-1, keepdim=True).clamp(min=1e-12)),
+        ],
+        "the squares are divided by d - 1: a mean square is divided by d": [
+            _but(square=lambda x: x.square().sum(-1, keepdim=True) / (x.size(-1) - 1)),
+        ],
+        "the largest number divides: the root of the mean square does": [
+            _but(divide=lambda x, square, eps: x / (x.abs().amax(-1, keepdim=True) + eps)),
         ],
         "the squares are missing: the mean of the features divides, and it may be 0": [
             _but(square=lambda x: x.mean(dim=-1, keepdim=True)),

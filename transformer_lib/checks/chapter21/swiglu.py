@@ -105,6 +105,9 @@ SWIGLU = Exercise(
         "silu is taken of the product: it belongs to the gate alone": [
             _but(bend=lambda gate: gate, join=lambda gate, up: F.silu(gate * up)),
         ],
+        "silu comes last, behind `down`: it belongs to the gate": [
+            lambda x, gate_up, down: F.silu(_but(bend=lambda gate: gate)(x, gate_up, down)),
+        ],
         "the content is missing: only the gate goes down": [
             _but(join=lambda gate, up: gate),
         ],

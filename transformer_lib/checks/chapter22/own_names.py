@@ -162,6 +162,7 @@ OWN_NAMES = Exercise(
         ],
         "the last norm is taken for one of a layer: it stands behind all of them, `stack.norm`": [
             _wrong(ends=_ENDS | {"ln_f": "norm"}),
+            _wrong(ends=_ENDS | {"ln_f": "ln_f"}),
             _wrong(ends=_ENDS | {"ln_f": "norms.2"}),
             _wrong(ends=_ENDS | {"ln_f": "stack.norms.2"}),
         ],

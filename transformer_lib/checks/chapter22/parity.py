@@ -196,6 +196,26 @@ PARITY = Exercise(
         "only one of the two tensors is searched for NaN and infinity: the other may hold them": [
             *(_finite_in(which, broken) for which in (0, 1) for broken in _BROKEN),
         ],
+        "where the shapes differ the number says something else than infinity": [
+            lambda yours, theirs, real, said=said: (
+                said if yours.shape != theirs.shape else _parity(yours, theirs, real)
+            )
+            for said in (float("nan"), 0.0, 1.0, -1.0, -_INFINITE)
+        ],
+        "infinity has the wrong sign: what proves nothing must not look small": [
+            lambda yours, theirs, real: (
+                -_INFINITE
+                if _parity(yours, theirs, real) == _INFINITE
+                else _parity(yours, theirs, real)
+            ),
+        ],
+        "the largest difference of each place is averaged: the largest of all is asked for": [
+            _wrong(number=lambda x: x.abs().amax(-1).mean().item()),
+        ],
+        "the number is rounded: what a parity proves is in the small digits": [
+            lambda yours, theirs, real, digits=digits: round(_parity(yours, theirs, real), digits)
+            for digits in (2, 3, 4, 5)
+        ],
         "it says yes or no: it is asked for the number": _close,
         "only the last place of each row is compared": [
             _wrong(places=lambda difference, real: difference[:, -1]),

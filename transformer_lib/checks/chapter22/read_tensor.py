@@ -127,6 +127,18 @@ def _four_bytes(said: str) -> torch.dtype:
     return torch.int32 if said == "I64" else _TYPES[said]
 
 
+def _sized(data: bytes, name: str) -> Tensor:
+    length = int.from_bytes(data[:8], "little")
+    said = json.loads(data[8 : 8 + length])[name]["dtype"]
+    size = torch.empty((), dtype=_TYPES[said]).element_size()
+    return _read(data, name, span=lambda begin, end: (begin * size, end * size))
+
+
+def _four_of_length(data: bytes, name: str) -> Tensor:
+    length = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + length])[name]
+
+
 def _as_many(flat: Tensor, shape: list[int]) -> Tensor:
     return flat[: math.prod(shape)].view(shape)
 
@@ -191,6 +203,10 @@ READ_TENSOR = Exercise(
         ],
         "the second number of `data_offsets` is taken for how many numbers there are: it is the "
         "byte where the tensor ends": _end_as_count,
+        "`data_offsets` are multiplied by the size of a number: they count bytes already": [
+            _sized,
+        ],
+        "four bytes are read as the length: it has eight": [_four_of_length],
         "the numbers are taken up to the end of the file": [
             _wrong(span=lambda begin, end: (begin, 10**9)),
         ],

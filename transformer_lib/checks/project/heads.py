@@ -35,6 +35,9 @@ class Heads(nn.Module):
     def split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
 
+    def content(self, x: Tensor) -> Tensor:
+        return self.value(x)
+
     def join(self, x: Tensor) -> Tensor:
         return x.transpose(1, 2).flatten(2)
 
@@ -75,7 +78,7 @@ class Heads(nn.Module):
         start = self.place(cache[0].shape[-2] if cache else 0)
         query = self.turn_query(self.split(self.query(x)), start)
         key = self.turn_key(self.split(self.key(x)), start)
-        value = self.turn_value(self.split(self.value(x)), start)
+        value = self.turn_value(self.split(self.content(x)), start)
         if cache is not None:
             key, value = self.grow(cache[0], key), self.grow(cache[1], value)
         n_heads = query.shape[1]
@@ -133,14 +136,14 @@ class _TurnedAgain(Heads):
         return self.output(self.join(mixed)), (key, value)
 
 
-class _TurnedLate(Heads):
+class _TurnedLate(_TurnedAgain):
     """Keys lie in the cache as they were; all of them are turned where they are needed."""
 
     def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
         key, value = self.split(self.key(x)), self.split(self.value(x))
         if cache is not None:
             key, value = self.grow(cache[0], key), self.grow(cache[1], value)
-        return _TurnedAgain.forward(self, x, cache)[0], (key, value)
+        return super().forward(x, cache)[0], (key, value)
 
 
 class _SpreadFirst(Heads):
@@ -171,6 +174,32 @@ class _OwnPiece(Heads):
         seen = cache[0].shape[-2] if cache else 0
         output = but(Heads, place=lambda self, _: seen).forward(self, x)[0]
         return output, kept
+
+
+class _TurnedWhole(Heads):
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        start = cache[0].shape[-2] if cache else 0
+        query, key = (
+            self.split(turned(part(x)[:, None], start)[:, 0]) for part in (self.query, self.key)
+        )
+        value = self.split(self.value(x))
+        if cache is not None:
+            key, value = self.grow(cache[0], key), self.grow(cache[1], value)
+        n_heads = query.shape[1]
+        mixed = self.attend(query, self.spread(key, n_heads), self.spread(value, n_heads))
+        return self.output(self.join(mixed)), (key, value)
+
+
+class _NotGrown(Heads):
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        output, kept = Heads.forward(self, x, cache)
+        return output, cache or kept
+
+
+class _Swapped(Heads):
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        output, (key, value) = Heads.forward(self, x, cache and (cache[1], cache[0]))
+        return output, (value, key)
 
 
 def _behind(place: Callable[[Heads, int], int]) -> type:
@@ -325,6 +354,20 @@ HEADS = Exercise(
         "the heads are joined without turning the axes back": [
             but(Heads, join=lambda self, x: x.reshape(x.shape[0], x.shape[2], -1)),
         ],
+        "the mask is upside down: True stands where a query may look, in the past": [
+            but(Heads, mask=lambda self, t, s: torch.ones(t, s).triu(s - t).bool()),
+            but(Heads, mask=lambda self, t, s: ~torch.ones(t, s).tril(s - t).bool()),
+        ],
+        "the values are made by the matrix of the keys": [
+            but(Heads, content=lambda self, x: self.key(x)),
+        ],
+        "queries and keys are turned before they are cut into heads: each has its own halves": [
+            _TurnedWhole,
+        ],
+        "the cache that came in is handed out again: the new one holds its own piece as well": [
+            _NotGrown,
+        ],
+        "the values come first in the cache: it is keys and values, in this order": _Swapped,
         "the output matrix is not used": [
             but(Heads, finish=lambda self, mixed: mixed),
         ],

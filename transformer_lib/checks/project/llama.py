@@ -113,6 +113,36 @@ def _from_normed(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor
     return x + layer.feed_forward(x), cache
 
 
+def _from_normed_first(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    x = layer.norms[0](x)
+    added, cache = layer.heads(x, cache)
+    x = x + added
+    return x + layer.feed_forward(layer.norms[1](x)), cache
+
+
+def _from_normed_second(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    x = layer.norms[1](x + added)
+    return x + layer.feed_forward(x), cache
+
+
+def _plain_second(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    x = x + added
+    return x + layer.feed_forward(x), cache
+
+
+def _plain_first(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(x, cache)
+    x = x + added
+    return x + layer.feed_forward(layer.norms[1](x)), cache
+
+
+def _longer_list(self: Llama, ids: Tensor, caches: list | None = None) -> tuple[Tensor, list]:
+    logits, found = Llama.forward(self, ids, caches)
+    return logits, (caches or []) + found
+
+
 def _no_first(self: Llama, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
     x, cache = layer.heads(layer.norms[0](x), cache)
     return x + layer.feed_forward(layer.norms[1](x)), cache
@@ -228,8 +258,17 @@ LLAMA = Exercise(
             but(Llama, run=_post_norm),
         ],
         "the norms are missing in the layers": but(Llama, run=_no_norms),
+        "one of the two norms in a layer is not used": [
+            but(Llama, run=_plain_second),
+            but(Llama, run=_plain_first),
+        ],
+        "the new caches are added to the list, and do not take the place of the old ones": [
+            but(Llama, forward=_longer_list),
+        ],
         "the residual stream is normed: what is added goes to x as it was": [
             but(Llama, run=_from_normed),
+            but(Llama, run=_from_normed_first),
+            but(Llama, run=_from_normed_second),
         ],
         "nothing is added to x behind the heads: the residual connection is missing": [
             but(Llama, run=_no_first),

@@ -79,6 +79,15 @@ def _same_sign(x: Tensor, start: int = 0) -> Tensor:
     return torch.cat([first * cos + second * sin, first * sin + second * cos], dim=-1)
 
 
+def _half(which: int) -> Callable[..., Tensor]:
+    def turn(x: Tensor, start: int = 0) -> Tensor:
+        halves = [*x.chunk(2, dim=-1)]
+        halves[which] = turned(x, start).chunk(2, dim=-1)[which]
+        return torch.cat(halves, dim=-1)
+
+    return turn
+
+
 def _added(x: Tensor, start: int = 0) -> Tensor:
     angle = angles(x.shape[-2], x.shape[-1], start)
     return x + torch.cat([angle.sin(), angle.cos()], dim=-1).to(x)
@@ -114,6 +123,19 @@ ROTATE = Exercise(
             lambda x, start=0: torch.cat([turned(t, start) for t in x.split(1, dim=-2)], dim=-2),
         ],
         "the arrows turn the other way round": lambda x, start=0: turned(x, start, sign=-1),
+        "sine and cosine have changed places: at place 0 nothing turns": [
+            _by_angles(lambda m, i, d: torch.pi / 2 - m / 10_000.0 ** (2 * i.double() / d)),
+        ],
+        "only one half is turned, and the other is left as it was: both change": [
+            _half(0),
+            _half(1),
+        ],
+        "the halves are put together in the wrong order": [
+            lambda x, start=0: torch.cat(turned(x, start).chunk(2, -1)[::-1], -1),
+        ],
+        "the halves are put together entry by entry: the first half comes first": [
+            lambda x, start=0: torch.stack(turned(x, start).chunk(2, -1), -1).flatten(-2),
+        ],
         "both sines have the same sign: a turn has one of each": _same_sign,
         "there is an angle for each entry: there is one for each arrow, half as many": [
             _whole_angles,

@@ -118,6 +118,9 @@ RMS_NORM = Exercise(
         "the root is missing: a token is divided by its mean square": [
             but(Norm, divide=lambda self, x, square: x / (square + self.eps)),
         ],
+        "the squares are divided by d - 1: a mean square is divided by d": [
+            but(Norm, square=lambda self, x: x.square().sum(-1, True) / (x.shape[-1] - 1)),
+        ],
         "the squares are added up and not averaged": [
             but(Norm, square=lambda self, x: x.square().sum(dim=-1, keepdim=True)),
         ],
@@ -191,6 +194,9 @@ SWIGLU = Exercise(
         "silu is applied to both": but(
             SwiGLU, mix=lambda self, gate, up: F.silu(gate) * F.silu(up)
         ),
+        "x is added: the layer adds it, not the network": [
+            but(SwiGLU, forward=lambda self, x: x + SwiGLU.forward(self, x)),
+        ],
         "up is left out: the network is an ordinary one": but(
             SwiGLU, mix=lambda self, gate, up: F.silu(gate)
         ),

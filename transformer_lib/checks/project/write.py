@@ -105,6 +105,24 @@ def _last_tokens(model: Any, ids: Tensor, length: int) -> Tensor:
     return _write(model, ids, length)[:, -length:]
 
 
+def _read_twice(model: Any, ids: Tensor, length: int) -> Tensor:
+    (_, caches), read = model(ids), ids[:, -1:]
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[:, -1:].argmax(dim=-1)
+        ids = torch.cat([ids, read], dim=1)
+    return ids
+
+
+def _all_places(model: Any, ids: Tensor, length: int) -> Tensor:
+    caches, read = None, ids
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits.argmax(dim=-1)
+        ids = torch.cat([ids, read], dim=1)
+    return ids
+
+
 def _one_row(model: Any, ids: Tensor, length: int) -> Tensor:
     out = _write(model, ids[:1], length)
     return out.expand(len(ids), -1)
@@ -146,6 +164,12 @@ WRITE = Exercise(
         "only the new tokens are returned: it is asked for the text with them behind it": [
             _wrong(result=lambda ids, first: ids[:, first:]),
             _last_tokens,
+        ],
+        "the last token of the text is read twice: it is in the caches when it is read again": [
+            _read_twice,
+        ],
+        "the guesses at all places are written: the last one alone says what comes next": [
+            _all_places,
         ],
         "one token too many is written": _wrong(steps=1),
         "one token too few is written": [
