@@ -239,7 +239,7 @@ def reshaped(x, weight, bias, a, b, alpha):
         (reshaped, "take `.T`"),
         (
             lambda x, w, bias, a, b, alpha: x @ w + bias + alpha / len(a) * (x @ a.T @ b.T),
-            "the second matrix of a product lies the other way round",
+            "and the second 2 rows: a transpose is missing",
         ),
         (
             lambda x, w, bias, a, b, alpha: F.linear(x, w + int(alpha / len(a)) * b @ a, bias),

@@ -26,7 +26,11 @@ def trace(pairs: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> str | None:
     if not pairs or len(tensors) < len(pairs) or all(right.numel() < 2 for _, right, _ in tensors):
         return None
     inputs = set.intersection(*(set(names) for _, _, names in tensors))
-    return next((what for what, holds in _signs(sorted(inputs)) if all(map(holds, tensors))), None)
+    try:
+        signs = _signs(sorted(inputs))
+        return next((what for what, holds in signs if all(map(holds, tensors))), None)
+    except Exception:  # a tensor of a kind that cannot be computed with
+        return None
 
 
 def _signs(inputs: list[str]) -> Iterator[tuple[str, Callable[[Pair], bool]]]:
@@ -63,7 +67,8 @@ def _signs(inputs: list[str]) -> Iterator[tuple[str, Callable[[Pair], bool]]]:
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.layout is torch.strided and not value.is_nested
+    plain = isinstance(value, Tensor) and value.layout is torch.strided
+    return plain and not (value.is_nested or value.is_quantized or value.is_meta)
 
 
 def _fits(value: Any, right: Tensor) -> bool:

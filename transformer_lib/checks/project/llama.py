@@ -262,7 +262,7 @@ LLAMA = Exercise(
             but(Llama, run=_plain_second),
             but(Llama, run=_plain_first),
         ],
-        "the new caches are added to the list, and do not take the place of the old ones": [
+        "the caches that came in are handed out again, and the new ones do not take their place": [
             but(Llama, forward=_longer_list),
         ],
         "the residual stream is normed: what is added goes to x as it was": [
