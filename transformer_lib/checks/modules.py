@@ -44,7 +44,7 @@ class Built:
         module: in `eval()`, with the reference's weights, in the dtype of the case's input.
         parameters: its parameters under the reference's names.
         note: what was taken for what, where that was a guess.
-        renamed: the reference's names -> the module's, where these differ.
+        renamed: names of the reference -> of the module, where they differ.
         calls: by name of each part, how often its `forward` ran without its hooks.
     """
 
@@ -68,8 +68,7 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     """An instance of `answer` for this case.
 
     Raises:
-        Flaw: `answer` is no module, or its parameters are hidden, shared, copies of each other,
-            or not those of the reference.
+        Flaw: `answer` is no module, or its parameters are hidden, shared, copied, or others.
     """
     if not isinstance(answer, type):
         raise Flaw("class", "Your answer must be a class: a subclass of nn.Module.")
@@ -91,9 +90,8 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     module = module.to(dtype).eval()
     parameters = {name: mine for name, (_, mine) in pairs.items()}
     names = {id(mine): name for name, mine in module.named_parameters()}
-    renamed = {
-        theirs: names[id(mine)] for theirs, (_, mine) in pairs.items() if names[id(mine)] != theirs
-    }
+    named = {theirs: names[id(mine)] for theirs, mine in parameters.items()}
+    renamed = {theirs: mine for theirs, mine in named.items() if mine != theirs}
     return Built(module, parameters, note, renamed, _count_calls(module))
 
 

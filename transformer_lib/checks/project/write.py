@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.project.llama import Llama
+from transformer_lib.checks.project.decoder import Llama
 from transformer_lib.checks.seeding import seeded
 
 __all__ = ["WRITE"]
