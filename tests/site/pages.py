@@ -48,6 +48,15 @@ def chapters() -> list[str]:
     return [f"{file}.html" for file in files]
 
 
+def until(page, holds) -> None:
+    """Ask again until it holds. How long a page takes is not what the test is about."""
+    for _ in range(300):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("it has not come to hold in half a minute")
+
+
 @cache
 def parsed(page: str) -> BeautifulSoup:
     return BeautifulSoup((BOOK / page).read_text(encoding="utf-8"), "html.parser")

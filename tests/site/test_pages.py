@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, Watch, pages, parsed, serving
+from pages import BOOK, Watch, pages, parsed, serving, until
 from PIL import Image
 
 PAGES = pages() or ["index.html"]
@@ -156,14 +156,13 @@ def test_panels_beside_each_other_scroll_on_a_phone(visit):
     page, _ = visit(name, figures=".nothing", viewport={"width": 390, "height": 844})
     panels = page.locator(".wide-figure").first
     panels.scroll_into_view_if_needed()
-    page.wait_for_timeout(500)  # the theme looks at sizes when they have settled
     assert panels.evaluate("box => box.scrollWidth > box.clientWidth + 100")
-    assert panels.get_attribute("tabindex") == "0"
+    # The theme looks at sizes when they have settled.
+    until(page, lambda: panels.get_attribute("tabindex") == "0")
     panels.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
-    assert panels.evaluate("box => box.scrollLeft") > 0
+    until(page, lambda: panels.evaluate("box => box.scrollLeft") > 0)
 
 
 # How many blocks of code scroll; and for each row that a line of code goes on in, how many letters

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, MOVED, ROOT, chapters, pages, parsed
+from pages import BOOK, MOVED, ROOT, chapters, pages, parsed, until
 from published import REPOSITORY, publishing
 
 CHAPTERS = chapters()
@@ -93,10 +93,13 @@ def test_a_report_names_the_section_on_the_screen(browser, published):
 
         assert section() == ""
         report.blur()
-        for _ in range(3):  # figures that wake on the way make the page longer
+
+        # Figures that wake on the way make the page longer.
+        def scrolled_to_the_exercises() -> bool:
             page.evaluate("document.querySelector('#exercises').scrollIntoView()")
-            page.wait_for_timeout(300)
-        assert section().startswith("Exercises (#exercises)")
+            return section().startswith("Exercises (#exercises)")
+
+        until(page, scrolled_to_the_exercises)
         page.close()
 
 
@@ -150,7 +153,6 @@ def test_the_next_page_is_named_with_its_question(book):
 
 
 def progress(page) -> float:
-    page.wait_for_timeout(150)
     box = page.locator(".reading-progress").bounding_box()
     return box["width"] / page.evaluate("document.documentElement.clientWidth")
 
@@ -162,12 +164,14 @@ def test_progress_and_memory(visit, scheme):
     assert progress(page) == 0
     assert page.locator(".reading-memory").is_hidden()
     page.evaluate("window.scrollTo(0, 2500)")
-    assert 0.05 < progress(page) < 0.9
+    until(page, lambda: 0.05 < progress(page) < 0.9)
     assert page.locator(".read-tick").count() == 0
-    for _ in range(3):  # figures that wake on the way make the page longer
+
+    def read_to_the_end() -> bool:  # figures that wake on the way make the page longer
         page.evaluate(TO_THE_END)
-        page.wait_for_timeout(300)
-    assert progress(page) == pytest.approx(1, abs=0.01)
+        return progress(page) == pytest.approx(1, abs=0.01)
+
+    until(page, read_to_the_end)
     chapters = page.locator("nav.bd-links")
     first = chapters.get_by_role("link", name="A dictionary that answers almost")
     assert "(read)" in first.aria_snapshot()
@@ -210,7 +214,7 @@ def test_without_storage_the_bar_still_moves(visit):
     """)
     page.reload()
     page.evaluate(TO_THE_END)
-    assert progress(page) > 0.5
+    until(page, lambda: progress(page) > 0.5)
     assert page.locator(".read-tick").count() == 0
     assert watch.complaints == {}
 
@@ -227,7 +231,7 @@ def test_the_bar_moves_nothing_and_is_not_printed(visit):
     page.locator(".read-tick").wait_for()
     assert page.evaluate(layout) == before
     page.evaluate("window.scrollTo(0, 2500)")
-    assert progress(page) > 0.05
+    until(page, lambda: progress(page) > 0.05)
     page.emulate_media(media="print")
     assert bar.is_hidden()
 
@@ -254,13 +258,12 @@ def test_search_from_the_keyboard(visit, scheme):
     page.wait_for_url("**/search.html?q=cross-attention")
     results = page.locator("#search-results ul.search > li")
     page.get_by_text("Search finished").wait_for()
-    page.wait_for_timeout(500)
+    if scheme == "http":
+        results.locator("p.context").first.wait_for()
     links = [link.get_attribute("href") for link in results.locator("> a").all()]
     assert any(link.startswith("chapters/glossary.html#term-cross-attention") for link in links)
     assert any(link.startswith("chapters/13_training.html") for link in links)
     assert watch.complaints == {}
-    if scheme == "http":
-        assert results.locator("p.context").count() > 0
     face = "(e) => getComputedStyle(e).fontFamily.split(',')[0]"
     assert "Source Serif" in page.locator("h1:visible").evaluate(face)
     assert "Source Serif" in results.locator("> a").first.evaluate(face)
@@ -275,9 +278,9 @@ def test_excerpts_are_prose(visit):
     page, _ = visit("search.html?q=softmax+score", figures=".nothing")
     page.get_by_text("Search finished").wait_for()
     page.locator("p.context").first.wait_for()
-    page.wait_for_timeout(500)
+    sought = r"the scores are divided by \sqrt{d_k}, and"
+    until(page, lambda: sought in " ".join(page.locator("p.context").all_inner_texts()))
     text = " ".join(page.locator("p.context").all_inner_texts())
-    assert r"the scores are divided by \sqrt{d_k}, and" in text
     assert "frac" not in text
     assert "Contents" not in text
 
