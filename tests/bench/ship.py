@@ -7,21 +7,18 @@ The weights of its best checkpoint are rounded to float16. What the rounded mode
 """
 
 import argparse
-import hashlib
 import json
 import math
 from pathlib import Path
 
-import torch
 from safetensors.torch import save
+from shipping import write_record
 
 from transformer_lib.pretrained.shipped import from_recorded, gpt2_name, shipped, turned
 from transformer_lib.recipes import TASKS, perplexity
-from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
 
 NAME, RUN = "shakespeare", "shakespeare-gpt"
-FILE = Path(__file__).parents[2] / "results" / f"{RUN}-shipped" / "measured.json"
 SPEECHES = 60  # of val: the piece on which a test measures the model again
 
 
@@ -42,16 +39,9 @@ def main() -> None:
             (run.model, speeches),
         )
     )
-    weights = (folder / "model.safetensors").read_bytes()
-    where = circumstances(torch.device("cpu"))
-    found = {
+    about = {
         "command": f"python tests/bench/ship.py runs/{RUN}",
         "what": f"the model that comes with the library as {NAME!r}: best.pt of {RUN} in float16",
-        "hardware": where["hardware"],
-        "versions": where["versions"],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
         "split": "val",
         "how": f"in windows of {model.config.max_len}, each foretold from <bos> on",
         "nats_per_character": whole.value,
@@ -60,9 +50,7 @@ def main() -> None:
         "nats_per_character_in_float32": unrounded.value,
         "first_speeches": {"speeches": SPEECHES, "nats_per_character": some.value},
     }
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(FILE.read_text(encoding="utf-8"))
+    write_record(RUN, NAME, model, about)
 
 
 def write(run: Run, folder: Path) -> None:

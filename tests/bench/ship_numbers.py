@@ -9,23 +9,20 @@ What the rounded model translates, beside the unrounded one, goes to
 """
 
 import argparse
-import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
 from safetensors.torch import save
+from shipping import write_record
 
 from transformer_lib.pretrained.rounding import to_int8
 from transformer_lib.pretrained.shipped import from_recorded, shipped
 from transformer_lib.recipes import TASKS
-from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
 from transformer_lib.texts import translate
 
 NAME = "number-words"
-FILE = Path(__file__).parents[2] / "results" / f"{NAME}-shipped" / "measured.json"
 
 
 def main() -> None:
@@ -39,16 +36,9 @@ def main() -> None:
     pairs = TASKS[NAME].load("val")
     texts = [english for english, _ in pairs]
     rounded, unrounded = (translate(each, tokenizer, texts) for each in (model, run.model))
-    weights = (folder / "model.safetensors").read_bytes()
-    where = circumstances(torch.device("cpu"))
-    found = {
+    about = {
         "command": "python tests/bench/ship_numbers.py runs/number-words-s0",
         "what": f"the translator that comes with the library as {NAME!r}: best.pt in 8 bits",
-        "hardware": where["hardware"],
-        "versions": where["versions"],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
         "split": "val",
         "decoding": "greedy",
         "numbers": len(pairs),
@@ -61,9 +51,7 @@ def main() -> None:
             if said != german
         ],
     }
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(FILE.read_text(encoding="utf-8"))
+    write_record(NAME, NAME, model, about)
 
 
 def right(found: list[str], pairs: list[tuple[str, str]]) -> int:
