@@ -57,7 +57,18 @@ def by_masked_logits(logits, temperature, top_k, top_p):
     return logits.masked_fill(gone, float("-inf")).softmax(-1)
 
 
-@pytest.mark.parametrize("function", [by_the_library, in_loops, by_masked_logits])
+def by_a_shifted_mask(logits, temperature, top_k, top_p):
+    probs, order = (logits / temperature).softmax(-1).sort(descending=True)
+    probs = torch.where(torch.arange(probs.size(1)) < (top_k or probs.size(1)), probs, 0.0)
+    probs = probs / probs.sum(-1, keepdim=True)
+    gone = F.pad(probs.cumsum(-1) >= top_p, (1, -1), value=False)
+    probs = probs.masked_fill(gone, 0)
+    return (probs / probs.sum(-1, keepdim=True)).gather(-1, order.argsort(-1))
+
+
+@pytest.mark.parametrize(
+    "function", [by_the_library, in_loops, by_masked_logits, by_a_shifted_mask]
+)
 def test_right_ways_to_draw_pass(capsys, function):
     passes(capsys, function, "drawn_from")
 
@@ -92,6 +103,39 @@ def soft_of_the_kept(probs, order):
     return torch.where(probs > 0, probs, -torch.inf).softmax(-1).gather(-1, order.argsort(-1))
 
 
+def one_sum_for_all(probs, order):
+    return (probs / probs.sum(0)).gather(-1, order.argsort(-1))
+
+
+def written_by_order(probs, order):
+    out = torch.zeros_like(probs)
+    out[:, order] = probs
+    return out
+
+
+def masked(
+    fill=float("-inf"),
+    descending=True,
+    in_order=False,
+    stays=lambda sums, probs, p: sums - probs < p,
+):
+    """Top-k on the logits, and then a softmax."""
+
+    def drawn_from(logits, temperature, top_k, top_p):
+        logits = logits / temperature
+        if top_k is not None:
+            least = logits.topk(top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < least, fill)
+        probs, order = logits.softmax(-1).sort(descending=descending)
+        if in_order:
+            probs, order = logits.softmax(-1), torch.arange(logits.size(-1)).expand_as(logits)
+        probs = probs * stays(probs.cumsum(-1), probs, top_p)
+        probs = probs / probs.sum(-1, keepdim=True)
+        return torch.zeros_like(probs).scatter(-1, order, probs)
+
+    return drawn_from
+
+
 def nothing_without_top_k(logits, temperature, top_k, top_p):
     return draw()(logits, temperature, top_k or 0, top_p)
 
@@ -119,6 +163,21 @@ def nothing_without_top_k(logits, temperature, top_k, top_p):
         ),
         (draw(scale=False, back=soft_of_the_kept), "a division by its sum"),
         (nothing_without_top_k, "everything is dropped where `top_k` is None"),
+        (draw(back=lambda probs, order: probs[:, order]), "does not take row by row"),
+        (draw(back=written_by_order), "does not take row by row"),
+        (draw(inside=lambda share, p: share >= p), "compared with top_p by itself"),
+        (draw(inside=lambda share, p: share >= 1 - p), "compared with top_p by itself"),
+        (draw(inside=lambda share, p: share >= p * share.amax(-1, True)), "with top_p by itself"),
+        (draw(scale="early", back=soft_again), "a softmax follows the cuts"),
+        (draw(scale="early", back=soft_of_the_kept), "a division by its sum"),
+        (draw(scale="early", back=one_sum_for_all), "the sum goes over all rows"),
+        (lambda *given: by_the_library(*given).multinomial(1), "a letter is drawn"),
+        (lambda *given: by_the_library(*given).multinomial(1).squeeze(1), "a letter is drawn"),
+        (masked(fill=0.0), "a dropped letter's logit is set to 0"),
+        (masked(descending=False), "the least probable letters are kept"),
+        (masked(in_order=True), "nothing is sorted"),
+        (masked(stays=lambda sums, probs, p: sums <= p), "past top_p is left out"),
+        (masked(stays=lambda sums, probs, p: sums < p), "past top_p is left out"),
         (lambda x, t, k, p: x.softmax(-1) * 0 + 1 / x.size(-1), "✗ drawn_from, case"),
         (lambda x, t, k, p: None, "None"),
     ],

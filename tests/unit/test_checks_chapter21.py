@@ -69,6 +69,32 @@ def norm(size=lambda x, eps: (x.pow(2).mean(-1, keepdim=True) + eps).sqrt(), end
         ),
         (
             lambda x, w, eps: (
+                x.float() / (x.pow(2).mean(-1, keepdim=True).float() + eps).sqrt() * w
+            ).type_as(x),
+            "Convert x before you square it",
+        ),
+        (
+            lambda x, w, eps: (
+                x / (x.float().pow(2).mean(-1, keepdim=True) + eps).sqrt().type_as(x) * w
+            ),
+            "the root is rounded to 16 bits",
+        ),
+        (
+            lambda x, w, eps: (
+                x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps).type_as(x) * w
+            ),
+            "the root is rounded to 16 bits",
+        ),
+        (
+            lambda x, w, eps: (
+                x.float()
+                / (x.float().pow(2).mean(-1, keepdim=True).type_as(x).float() + eps).sqrt()
+                * w
+            ).type_as(x),
+            "the mean square is rounded to 16 bits",
+        ),
+        (
+            lambda x, w, eps: (
                 (x.bfloat16() / (x.bfloat16().square().mean(-1, True) + eps).sqrt()) * w.bfloat16()
             ).type_as(x),
             "are computed in bfloat16",

@@ -74,6 +74,10 @@ def in_float32(compute):
     return norm(widened)
 
 
+def wide(x):
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 NORMS = {
     "the weight is missing": in_float32(lambda x, g, e: x / (x.pow(2).mean(-1, True) + e).sqrt()),
     "that is layer normalization": in_float32(
@@ -87,6 +91,14 @@ NORMS = {
     "1 is added to the weight": in_float32(
         lambda x, g, e: (1 + g) * x / (x.pow(2).mean(-1, True) + e).sqrt()
     ),
+    "the root is rounded to 16 bits": norm(
+        lambda x, g, e: g * (x / (wide(x).pow(2).mean(-1, True) + e).sqrt().to(x.dtype))
+    ),
+    "the mean square is rounded to 16 bits": norm(
+        lambda x, g, e: (
+            g * wide(x) / (wide(wide(x).pow(2).mean(-1, True).to(x.dtype)) + e).sqrt()
+        ).to(x.dtype)
+    ),
     "float64 becomes float32": norm(
         lambda x, g, e: (g * F.rms_norm(x.float(), x.shape[-1:], None, e)).to(x.dtype)
     ),
@@ -99,6 +111,23 @@ NORMS = {
 @pytest.mark.parametrize("what", NORMS)
 def test_a_wrong_norm_is_named(capsys, what):
     is_told(capsys, NORMS[what], "RMSNorm", what)
+
+
+HALVES = [
+    lambda x, g, e: (g * wide(x) / (wide(x.pow(2)).mean(-1, True) + e).sqrt()).to(x.dtype),
+    lambda x, g, e: (g * wide(x) / (wide(x.pow(2).mean(-1, True)) + e).sqrt()).to(x.dtype),
+    lambda x, g, e: g * x * torch.rsqrt(x.pow(2).mean(-1, True) + e),
+]
+
+
+@pytest.mark.parametrize("compute", HALVES)
+def test_squares_in_16_bits_are_named_in_each_form(capsys, compute):
+    is_told(capsys, norm(compute), "RMSNorm", "the squares are computed in 16 bits")
+
+
+def test_a_factor_in_16_bits_is_named(capsys):
+    in_half = norm(lambda x, g, e: g * x * torch.rsqrt(wide(x).square().mean(-1, True) + e).to(x))
+    is_told(capsys, in_half, "RMSNorm", "the root is rounded to 16 bits")
 
 
 class Shorter(norm(as_hugging_face)):
@@ -635,6 +664,126 @@ def test_texts_that_are_right_for_some_inputs_are_named(capsys, function, what):
 @pytest.mark.parametrize("what", TEXTS)
 def test_a_wrong_text_is_named(capsys, what):
     is_told(capsys, TEXTS[what], "write", what)
+
+
+def choosing(choose):
+    def write(model, ids, length):
+        read, caches = ids, None
+        for _ in range(length):
+            logits, caches = model(read, caches)
+            read = choose(logits)
+            ids = torch.cat([ids, read], dim=1)
+        return ids
+
+    return write
+
+
+def one_late(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = ids[:, -1:]
+        ids = torch.cat([ids, logits[:, -1].argmax(-1, keepdim=True)], dim=1)
+    return ids
+
+
+def put_in_front(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[:, -1].argmax(-1, keepdim=True)
+        ids = torch.cat([read, ids], dim=1)
+    return ids
+
+
+def up_to(model, ids, length):
+    read, caches = ids, None
+    while ids.shape[1] < length:
+        logits, caches = model(read, caches)
+        read = logits[:, -1].argmax(-1, keepdim=True)
+        ids = torch.cat([ids, read], dim=1)
+    return ids
+
+
+def read_in_pieces(model, ids, length):
+    caches = None
+    for token in ids.split(1, dim=1):
+        logits, _ = model(token, caches)
+    for _ in range(length):
+        new = logits[:, -1].argmax(-1, keepdim=True)
+        ids = torch.cat([ids, new], dim=1)
+        logits, caches = model(new, caches)
+    return ids
+
+
+def last_piece_kept(model, ids, length):
+    for token in ids.split(1, dim=1):
+        logits, caches = model(token)
+    for _ in range(length):
+        new = logits[:, -1].argmax(-1, keepdim=True)
+        ids = torch.cat([ids, new], dim=1)
+        logits, caches = model(new, caches)
+    return ids
+
+
+def guesses_for_the_text(model, ids, length):
+    if length == 0:
+        return ids
+    logits, caches = model(ids)
+    ids = torch.cat([ids[:, :1], logits.argmax(-1)], dim=1)
+    for _ in range(length - 1):
+        logits, caches = model(ids[:, -1:], caches)
+        ids = torch.cat([ids, logits.argmax(-1)], dim=1)
+    return ids
+
+
+def two_are_read(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        ids = torch.cat([ids, logits[:, -1].argmax(-1, keepdim=True)], dim=1)
+        read = ids[:, -2:]
+    return ids
+
+
+def not_taken_apart(model, ids, length):
+    for _ in range(length):
+        logits = model(ids)
+        ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+    return ids
+
+
+def a_method_of_a_pair(model, ids, length):
+    for _ in range(length):
+        ids = torch.cat([ids, model(ids).argmax(-1)[:, -1:]], dim=1)
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (choosing(lambda logits: logits[:, -1].softmax(-1).multinomial(1)), "the token is drawn"),
+        (choosing(lambda logits: logits[:, -2:-1].argmax(-1)), "the last place but one"),
+        (choosing(lambda logits: logits[:, -2].argmax(-1)[:, None]), "the last place but one"),
+        (choosing(lambda x: x[:, -min(2, x.shape[1])].argmax(-1)[:, None]), "last place but one"),
+        (choosing(lambda x: x[:, -1].argmax(0)[: len(x), None]), "`argmax` goes over the texts"),
+        (choosing(lambda logits: logits.argmax(1)[:, -1:]), "`argmax` goes over the texts"),
+        (choosing(lambda logits: logits[:, -1:].argmax(1)), "`argmax` goes over the texts"),
+        (choosing(lambda x: x[:, -1].argmax().repeat(len(x), 1)), "`argmax` has no `dim`"),
+        (choosing(lambda x: x[:, -1].argmax().reshape(1, 1)), "`argmax` has no `dim`"),
+        (one_late, "the token before the new one is read"),
+        (put_in_front, "in front of the text"),
+        (up_to, "as the length of the whole text"),
+        (read_in_pieces, "without handing its caches on"),
+        (last_piece_kept, "without handing its caches on"),
+        (guesses_for_the_text, "the text is replaced by guesses"),
+        (two_are_read, "more than the new token is read"),
+        (not_taken_apart, "take them apart first"),
+        (a_method_of_a_pair, "take them apart first"),
+    ],
+)
+def test_texts_of_a_second_look_are_named(capsys, function, what):
+    is_told(capsys, lambda *given: function(*given), "write", what)
 
 
 @pytest.mark.parametrize("name", ["RMSNorm", "SwiGLU", "Heads", "Llama"])

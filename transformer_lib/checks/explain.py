@@ -97,6 +97,10 @@ _BEHIND = {
     "must match the size of tensor": "two tensors meet whose shapes do not fit, counted from the "
     "last axis: an axis of length 1 is missing, as `[..., None]` or `keepdim=True` makes it, or "
     "one of them has another order of axes or another length",
+    "tuple indices must be integers or slices": "several results that came together are used as "
+    "one tensor: take them apart first, as in `a, b = f(x)`",
+    "'tuple' object has no attribute": "several results that came together are used as one tensor: "
+    "take them apart first, as in `a, b = f(x)`",
     "leaf Variable that requires grad": "a parameter is changed in place",
     "maximum recursion depth": "a function calls itself without end",
 }

@@ -34,17 +34,17 @@ def _just_past(sums: Tensor, top_p: float) -> Tensor:
     return sums > top_p + 1e-6
 
 
-def _without_the_last(past: Past) -> Callable[[Tensor, float], Tensor]:
+def _without_the_last(past: Past, scaled: bool = True) -> Callable[[Tensor, float], Tensor]:
     def nucleus(probs: Tensor, top_p: float) -> Tensor:
-        share = probs / probs.sum(-1, keepdim=True)
+        share = probs / probs.sum(-1, keepdim=True) if scaled else probs
         return probs.masked_fill(past(share.cumsum(-1), top_p), 0.0)
 
     return nucleus
 
 
-def _but_the_first(past: Past) -> Callable[[Tensor, float], Tensor]:
+def _but_the_first(past: Past, scaled: bool = True) -> Callable[[Tensor, float], Tensor]:
     def nucleus(probs: Tensor, top_p: float) -> Tensor:
-        return torch.cat([probs[:, :1], _without_the_last(past)(probs, top_p)[:, 1:]], -1)
+        return torch.cat([probs[:, :1], _without_the_last(past, scaled)(probs, top_p)[:, 1:]], -1)
 
     return nucleus
 
@@ -88,6 +88,44 @@ def _wrong(**part: Any) -> Callable[..., Tensor]:
     return lambda logits, temperature, top_k, top_p: _cut(logits, temperature, top_k, top_p, **part)
 
 
+def _forms(**part: Any) -> list[Callable[..., Tensor]]:
+    """What top-k has left, as it is and as shares of its sum."""
+
+    def shares(probs: Tensor, top_k: int | None) -> Tensor:
+        left = _first_k(probs, top_k)
+        return left / left.sum(-1, keepdim=True)
+
+    return [_wrong(**part), _wrong(first_k=shares, **part)]
+
+
+def _on_what_is_left(
+    fill: float = -torch.inf, **part: Any
+) -> Callable[[Tensor, float, int | None, float], Tensor]:
+    """Logits that top-k drops become `fill`. A softmax follows, and then top-p alone."""
+
+    def drawn_from(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
+        gone = _cut(logits, temperature, top_k, 1.0) == 0
+        left = (logits / temperature).masked_fill(gone, fill)
+        return _cut(left, 1.0, None, top_p, **part)
+
+    return drawn_from
+
+
+def _alone(low: Callable[[Tensor, float], Tensor]) -> list[Callable[..., Tensor]]:
+    """Each probability is judged by itself."""
+    return _forms(nucleus=lambda probs, top_p: probs.masked_fill(low(probs, top_p), 0.0))
+
+
+def _letters(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
+    return torch.multinomial(_cut(logits, temperature, top_k, top_p), 1)
+
+
+def _written_in_every_order(kept: Tensor, order: Tensor) -> Tensor:
+    out = torch.zeros_like(kept)
+    out[:, order] = kept
+    return out
+
+
 def _share_of_all(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
     """Top-p measured before top-k has cut."""
     whole = (logits / temperature).softmax(-1).sort(-1, descending=True).values
@@ -116,6 +154,11 @@ def _as_many_as_the_first(
 
 def _unsorted(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
     kept = _nucleus(_first_k((logits / temperature).softmax(-1), top_k), top_p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _unsorted_top_p(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
+    kept = _nucleus(_cut(logits, temperature, top_k, 1.0), top_p)
     return kept / kept.sum(-1, keepdim=True)
 
 
@@ -166,14 +209,14 @@ DRAWN_FROM = Exercise(
             _wrong(nucleus=_shared_once, rescale=lambda kept: kept),
         ],
         "a softmax follows the cuts: e to the 0 is 1, so the dropped letters get a share again": [
-            _wrong(rescale=lambda kept: kept.softmax(-1)),
+            *_forms(rescale=lambda kept: kept.softmax(-1)),
         ],
         "the softmax goes over the rows: it goes over the vocabulary, the last axis": [
             _wrong(softmax=lambda logits, t: (logits / t).softmax(0)),
         ],
         "what the cuts have left goes through a softmax: a division by its sum makes it sum to 1 "
         "and keeps the proportions": [
-            _wrong(rescale=lambda kept: kept.masked_fill(kept == 0, -torch.inf).softmax(-1)),
+            *_forms(rescale=lambda kept: kept.masked_fill(kept == 0, -torch.inf).softmax(-1)),
         ],
         "everything is dropped where `top_k` is None: `[:, None:]` means all": [
             _wrong(
@@ -190,7 +233,8 @@ DRAWN_FROM = Exercise(
         "top-p is not used": [_wrong(nucleus=lambda probs, p: probs)],
         "the letter that carries the sum past top_p is left out: the kept ones then have less": [
             # At top_p = 1 the last sum is 1 but for rounding, which these see in different ways.
-            _wrong(nucleus=form(past))
+            cut(nucleus=form(past, cut is _wrong))
+            for cut in (_wrong, _on_what_is_left)
             for form in (_without_the_last, _but_the_first)
             for past in (_just_past, torch.gt, torch.ge)
         ],
@@ -199,7 +243,20 @@ DRAWN_FROM = Exercise(
             _share_of_all,
             _wrong(p_first=True),
         ],
-        "the least probable letters are kept": [_wrong(descending=False)],
+        "the least probable letters are kept": [
+            _wrong(descending=False),
+            _on_what_is_left(descending=False),
+        ],
+        "each probability is compared with top_p by itself: it is their sum, from the most "
+        "probable on, that has to reach top_p": [
+            *_alone(lambda probs, p: probs < p),
+            *_alone(lambda probs, p: probs < 1 - p),
+            *_alone(lambda probs, p: probs < p * probs[:, :1]),
+        ],
+        "a letter is drawn: the probabilities are asked for, one for each letter": [
+            _letters,
+            lambda *given: _letters(*given)[:, 0],
+        ],
         "the probabilities are returned in sorted order: each belongs back at its letter's place": [
             _wrong(back=lambda kept, order: kept),
         ],
@@ -207,17 +264,26 @@ DRAWN_FROM = Exercise(
         "names, `scatter` writes to them": [
             _wrong(back=lambda kept, order: kept.gather(-1, order)),
         ],
+        "`order` of all rows is used for each row: `[:, order]` does not take row by row": [
+            _wrong(back=lambda kept, order: kept[:, order]),
+            _wrong(back=lambda kept, order: kept[:, order.argsort(-1)]),
+            _wrong(back=_written_in_every_order),
+        ],
         "only the most probable letter is kept: all that the cuts leave may be drawn": [
             lambda logits, temperature, top_k, top_p: _cut(logits, temperature, 1, 1.0),
         ],
         "the sum goes over all rows: each row has the sum 1": [
-            _wrong(rescale=lambda kept: kept / kept.sum()),
-            _wrong(rescale=lambda kept: kept / kept.sum(0)),
+            *_forms(rescale=lambda kept: kept / kept.sum()),
+            *_forms(rescale=lambda kept: kept / kept.sum(0)),
         ],
-        "nothing is sorted: the letters stand in the order of the vocabulary": [_unsorted],
+        "nothing is sorted: the letters stand in the order of the vocabulary": [
+            _unsorted,
+            _unsorted_top_p,
+        ],
         "all rows keep as many letters as the first one": [_as_many_as_the_first],
         "a dropped letter's logit is set to 0, which is no small logit: e to the 0 is 1": [
             _logits_to_zero,
+            _on_what_is_left(fill=0.0),
         ],
         "logits are returned, and not probabilities": [
             lambda logits, temperature, top_k, top_p: logits / temperature,

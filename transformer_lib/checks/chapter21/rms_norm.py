@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from transformer_lib.checks.chapter21.rounded import rounded
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
 
@@ -76,12 +77,19 @@ RMS_NORM = Exercise(
             torch.ones(4).half(),
             1e-6,
         ),
+        Case(
+            "float16, tiny numbers and a tiny eps",
+            (random_tensor(2, 3, 4, seed=3) / 1e6).half(),
+            _WEIGHT.half(),
+            1e-14,
+        ),
     ],
     mistakes={
         "the squares are computed in float16: the square of 300 is infinite there, and the token "
-        "is divided by infinity. Convert x before you square it": [
-            _but(widen=lambda x: x),
-        ],
+        "is divided by infinity. Convert x before you square it": rounded("squares"),
+        "the mean square is rounded to 16 bits: there it becomes infinite or 0": rounded("mean"),
+        "the root is rounded to 16 bits before it divides: what is computed in float32 stays there "
+        "until the end": rounded("root"),
         "the numbers are computed in bfloat16: it is as wide as float32 and as coarse as 8 bits": [
             _but(widen=lambda x: x.bfloat16()),
         ],

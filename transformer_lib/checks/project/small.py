@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.checks.chapter21.rounded import rounded
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import in_float64, random_tensor
 
@@ -62,6 +63,13 @@ def _over(*dims: int) -> Callable[..., Tensor]:
     return lambda self, x: x.square().mean(dim=dims, keepdim=True)
 
 
+def _rounded(step: str) -> list[type]:
+    return [
+        but(Norm, forward=lambda self, x, norm=norm: norm(x, self.weight, self.eps))
+        for norm in rounded(step)
+    ]
+
+
 def _other_eps(small: float | None) -> Callable[..., None]:
     def init(self: Norm, d_model: int, eps: float | None = small) -> None:
         Norm.__init__(self, d_model, torch.finfo(torch.float32).eps if eps is None else eps)
@@ -85,6 +93,11 @@ RMS_NORM = Exercise(
             "float16, small numbers, and no eps handed over",
             (random_tensor(2, 3, 6) / 2000).half(),
             init={"d_model": 6},
+        ),
+        Case(
+            "float16, tiny numbers and a tiny eps",
+            (random_tensor(2, 3, 6) / 1e6).half(),
+            init=_NORM | {"eps": 1e-14},
         ),
         Case("float64, numbers around 1e25", 1e25 * random_tensor(2, 3, 6).double(), init=_NORM),
     ],
@@ -132,7 +145,10 @@ RMS_NORM = Exercise(
             but(Norm, square=_over(1)),
         ],
         "the squares are computed in 16 bits: 400 squared is more than float16 can hold, and tiny "
-        "squares become 0": [but(Norm, wide=lambda self, x: x)],
+        "squares become 0": _rounded("squares"),
+        "the mean square is rounded to 16 bits: there it becomes infinite or 0": _rounded("mean"),
+        "the root is rounded to 16 bits before it divides: what is computed in float32 stays there "
+        "until the end": _rounded("root"),
         "float64 becomes float32: it holds less, and the square of 1e25 is too large for it": [
             but(Norm, wide=lambda self, x: x.float()),
         ],

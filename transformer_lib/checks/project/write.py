@@ -114,6 +114,54 @@ def _read_twice(model: Any, ids: Tensor, length: int) -> Tensor:
     return ids
 
 
+def _late(model: Any, ids: Tensor, length: int) -> Tensor:
+    """Each step reads the token that stood last before the new one came."""
+    caches, read = None, ids
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = ids[:, -1:]
+        ids = torch.cat([ids, logits[:, -1:].argmax(dim=-1)], dim=1)
+    return ids
+
+
+def _text_without_caches(model: Any, ids: Tensor, length: int) -> Tensor:
+    """The text itself is read token by token, and only what follows has caches."""
+    return torch.cat([ids, _write(model, ids[:, -1:], length)[:, 1:]], dim=1)
+
+
+def _last_without_caches(model: Any, ids: Tensor, length: int) -> Tensor:
+    """The first new token is found without caches, and they begin with it."""
+    first = _write(model, ids[:, -1:], min(length, 1))[:, 1:]
+    return torch.cat([ids, _write(model, first, length - 1) if length else first], dim=1)
+
+
+def _guessed_text(model: Any, ids: Tensor, length: int) -> Tensor:
+    """The guesses stand where the text stood."""
+    logits, caches = model(ids)
+    ids = torch.cat([ids[:, :1], logits.argmax(dim=-1)], dim=1)
+    for _ in range(length - 1):
+        logits, caches = model(ids[:, -1:], caches)
+        ids = torch.cat([ids, logits.argmax(dim=-1)], dim=1)
+    return ids
+
+
+def _in_front(model: Any, ids: Tensor, length: int) -> Tensor:
+    caches, read = None, ids
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[:, -1:].argmax(dim=-1)
+        ids = torch.cat([read, ids], dim=1)
+    return ids
+
+
+def _drawn(logits: Tensor) -> Tensor:
+    return torch.multinomial(logits[:, -1].softmax(dim=-1), 1)
+
+
+def _last_but_one(logits: Tensor) -> Tensor:
+    return logits[:, max(-2, -logits.shape[1]), None].argmax(dim=-1)
+
+
 def _all_places(model: Any, ids: Tensor, length: int) -> Tensor:
     caches, read = None, ids
     for _ in range(length):
@@ -151,7 +199,8 @@ WRITE = Exercise(
         "the caches of the first step are kept: they have to grow": [
             _wrong(keep=lambda old, new: old if old is not None else new),
         ],
-        "the whole text is read again, on top of the caches: each token is in them twice": [
+        "more than the new token is read, on top of the caches: what was read before is in them "
+        "twice": [
             _whole_text,
         ],
         "the caches are not used: the whole text is read at each step": _no_caches,
@@ -160,6 +209,32 @@ WRITE = Exercise(
         ],
         "the token is chosen at the first place: the last one says what comes next": [
             _wrong(choose=lambda logits: logits[:, :1].argmax(dim=-1)),
+        ],
+        "the token is chosen at the last place but one: the last one says what comes next": [
+            _wrong(choose=_last_but_one),
+            _wrong(choose=lambda logits: logits[:, -2, None].argmax(dim=-1)),
+            _wrong(choose=lambda logits: logits[:, -2:-1].argmax(dim=-1)),
+        ],
+        "the token is drawn: here it is the most probable one": _wrong(choose=_drawn),
+        "`argmax` goes over the texts or the places: the vocabulary is the last axis": [
+            _wrong(choose=lambda logits: logits[:, -1].argmax(dim=0)[: len(logits), None]),
+            _wrong(choose=lambda logits: logits.argmax(dim=1)[:, -1:]),
+            _wrong(choose=lambda logits: logits[:, -1:].argmax(dim=1)),
+        ],
+        "`argmax` has no `dim`: it then counts through the logits of all texts": [
+            _wrong(choose=lambda logits: logits[:, -1].argmax().expand(len(logits), 1)),
+            _wrong(choose=lambda logits: logits[:, -1].argmax().view(1, 1)),
+        ],
+        "the token before the new one is read: the new one is what the caches lack": _late,
+        "the text is read token by token without handing its caches on: the tokens before are "
+        "then forgotten": [_text_without_caches, _last_without_caches],
+        "the text is replaced by guesses: it stays, and new tokens come behind it": [
+            _guessed_text,
+            lambda model, ids, length: _guessed_text(model, ids, length) if length else ids,
+        ],
+        "the new tokens are put in front of the text: they belong behind it": _in_front,
+        "`length` is taken as the length of the whole text: it counts the new tokens": [
+            lambda model, ids, length: _write(model, ids, max(length - ids.shape[1], 0)),
         ],
         "only the new tokens are returned: it is asked for the text with them behind it": [
             _wrong(result=lambda ids, first: ids[:, first:]),
