@@ -6,26 +6,12 @@ from collections import Counter
 import pytest
 import torch
 import torch.nn.functional as F
+from judging import judges
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer_lib.checks.chapter14 import check
 
-
-def report(capsys, function, name):
-    function.__name__ = name
-    result = check(function)
-    return bool(result), " ".join(capsys.readouterr().out.split())
-
-
-def passes(capsys, function, name):
-    passed, said = report(capsys, function, name)
-    assert passed, said
-
-
-def fails(capsys, function, name, diagnosis):
-    passed, said = report(capsys, function, name)
-    assert not passed
-    assert diagnosis in said, said
+report, passes, fails = judges(check)
 
 
 # ---------------------------------------------------------------------------------- greedy_batch

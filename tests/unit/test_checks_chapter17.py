@@ -4,27 +4,13 @@ import math
 
 import pytest
 import torch
+from judging import judges
 
 from transformer_lib.checks.chapter17 import check
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 
-
-def verdict(capsys, function, name):
-    function.__name__ = name
-    result = check(function)
-    return result, capsys.readouterr().out
-
-
-def passes(capsys, function, name):
-    result, said = verdict(capsys, function, name)
-    assert result, said
-
-
-def is_told(capsys, function, name, what):
-    result, said = verdict(capsys, function, name)
-    assert not result
-    assert what in " ".join(said.split()), said
+_, passes, is_told = judges(check)
 
 
 # ------------------------------------------------------------------------------------- gpt_flops

@@ -3,26 +3,12 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from judging import judges
 
 from transformer_lib.checks.chapter18 import Reader, check
 from transformer_lib.decoding.sampling import distribution
 
-
-def report(capsys, function, name):
-    function.__name__ = name
-    result = check(function)
-    return bool(result), " ".join(capsys.readouterr().out.split())
-
-
-def passes(capsys, function, name):
-    passed, said = report(capsys, function, name)
-    assert passed, said
-
-
-def fails(capsys, function, name, diagnosis):
-    passed, said = report(capsys, function, name)
-    assert not passed
-    assert diagnosis in said, said
+_, passes, fails = judges(check)
 
 
 # ------------------------------------------------------------------------------------ drawn_from

@@ -6,26 +6,12 @@ import struct
 import numpy as np
 import pytest
 import torch
+from judging import judges
 from safetensors.torch import load, save
 
 from transformer_lib.checks.chapter22 import check
 
-
-def verdict(capsys, function, name):
-    function.__name__ = name
-    result = check(function)
-    return result, capsys.readouterr().out
-
-
-def passes(capsys, function, name):
-    result, said = verdict(capsys, function, name)
-    assert result, said
-
-
-def is_told(capsys, function, name, what):
-    result, said = verdict(capsys, function, name)
-    assert not result
-    assert what in " ".join(said.split()), said
+verdict, passes, is_told = judges(check)
 
 
 # ------------------------------------------------------------------------------------ read_tensor

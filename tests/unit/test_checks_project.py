@@ -3,26 +3,12 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from judging import judges
 from torch import nn
 
 from transformer_lib.checks.project import check
 
-
-def verdict(capsys, answer, name):
-    answer.__name__ = name
-    result = check(answer)
-    return result, capsys.readouterr().out
-
-
-def passes(capsys, answer, name):
-    result, said = verdict(capsys, answer, name)
-    assert result, said
-
-
-def is_told(capsys, answer, name, what):
-    result, said = verdict(capsys, answer, name)
-    assert not result
-    assert what in " ".join(said.split()), said
+verdict, passes, is_told = judges(check)
 
 
 # ----------------------------------------------------------------------------------------- RMSNorm
