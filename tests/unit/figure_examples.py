@@ -107,6 +107,17 @@ EXAMPLES = {
             {"guess": "none", "task": "copy", "example": "j"},
         ],
     ),
+    "LiveTranslator": Example(
+        "LiveTranslator(text='four thousand two hundred six', search='greedy', head=6, place=11)",
+        [
+            {"head": 0, "place": 27},
+            {"search": "beam"},
+            {"text": "seven thousand seven hundred seventy-seven", "place": 43},
+            {"text": "wwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwwwwwwwww"},
+            {"text": ""},
+            {"text": "three", "head": 7},
+        ],
+    ),
     "MaskPainter": Example(
         "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
         "fill='-inf')",

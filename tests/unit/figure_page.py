@@ -17,6 +17,8 @@ for (const state of STATES) {
     set(name, value) { state[name] = value; listeners["change:" + name]?.forEach((f) => f()); },
     on(event, f) { (listeners[event] ??= new Set()).add(f); },
     off(event, f) { listeners[event].delete(f); },
+    send(content) { model.asked = content; },
+    tell(content) { listeners["msg:custom"]?.forEach((f) => f(content)); }, // as a kernel does
     listening: () => Object.values(listeners).reduce((n, set) => n + set.size, 0),
     save_changes() { model.sent.push(structuredClone({ ...state, _esm: 0, _css: 0 })); } };
   const el = document.body.querySelector("main").appendChild(document.createElement("div"));

@@ -13,6 +13,7 @@ from .fill_in import FillIn
 from .heads_explorer import HeadsExplorer
 from .layer_depth import LayerDepth
 from .live_training import LiveTraining
+from .live_translator import LiveTranslator
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .norm_explorer import NormExplorer
@@ -35,6 +36,7 @@ __all__ = [
     "HeadsExplorer",
     "LayerDepth",
     "LiveTraining",
+    "LiveTranslator",
     "MaskPainter",
     "MixingMatrix",
     "NormExplorer",

@@ -28,7 +28,7 @@ def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def compose(module: str, *, engine: bool = False) -> str:
+def compose(module: str, *, engine: bool | str = False) -> str:
     """Join the kit and a figure's module into the one ES module that a browser can load.
 
     A widget's module reaches the browser as text, where ``./kit.js`` has no address. The figure's
@@ -37,7 +37,8 @@ def compose(module: str, *, engine: bool = False) -> str:
     Args:
         module: the file name of the figure's module, such as ``"soft_lookup.js"``.
         engine: whether the figure runs a model: it finds the Transformer in ``engine``, and the
-            function that makes it, whose text a Worker can be made of, in ``engineSource``.
+            function that makes it, whose text a Worker can be made of, in ``engineSource``. A
+            file's name, such as ``"translator.js"``, brings what that file exports instead.
 
     Raises:
         ValueError: the module does not import exactly once, or not from ``./kit.js`` alone.
@@ -45,7 +46,8 @@ def compose(module: str, *, engine: bool = False) -> str:
     figure, found = _IMPORT.subn("", read(module))
     if found != 1 or re.search(r"^import\b", figure, re.MULTILINE):
         raise ValueError(f"{module} must have exactly one import, from ./kit.js; found {found}")
-    model = f"function engineSource() {{\n{source()}return engine;\n}}\n" if engine else ""
+    text = source(engine) if isinstance(engine, str) else source()
+    model = f"function engineSource() {{\n{text}return engine;\n}}\n" if engine else ""
     model += "const engine = engineSource();\n" if engine else ""
     return f"{read('kit.js')}\n{model}{figure}"
 

@@ -1,0 +1,461 @@
+"""LiveTranslator: it cuts, searches and writes as the library does, and says what is true."""
+
+import json
+import random
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+
+from transformer_lib import beam_search, record_attention
+from transformer_lib.data import number_words
+from transformer_lib.decoding import greedy
+from transformer_lib.figures.engine import FOLDER
+from transformer_lib.figures.widgets import LiveTranslator, live_translator
+from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
+from transformer_lib.pretrained import from_recorded, shipped
+from transformer_lib.pretrained.rounding import from_int8
+from transformer_lib.recipes import TASKS
+from transformer_lib.results import measured
+
+FRONT = str(FOLDER / "translator.js")
+MOST = 44
+
+
+@pytest.fixture(scope="module")
+def shipped_model():
+    return from_recorded("number-words")
+
+
+@pytest.fixture
+def module(tmp_path):
+    """The module that a browser gets, engine and all."""
+    path = tmp_path / "figure.mjs"
+    path.write_text(LiveTranslator()._esm, encoding="utf-8")
+    return str(path)
+
+
+# ---- the engine
+
+
+def test_the_weights_are_those_of_from_int8(js):
+    from safetensors.torch import load
+
+    content = (shipped("number-words") / "model.safetensors").read_bytes()
+    body = """const tensors = m.fromRounded(m.fromBase64(given.bytes));
+    return tensors.map(({ name, shape, data }) => {
+      const bytes = new Uint8Array(new Float32Array(data).buffer);
+      let text = "";
+      for (const byte of bytes) text += String.fromCharCode(byte);
+      return [name, shape, btoa(text)];
+    });"""
+    got = js(FRONT, body, bytes=b64encode(content).decode())
+    wanted = from_int8(load(content))
+    assert {name for name, *_ in got} == wanted.keys()
+    for name, shape, numbers in got:
+        assert shape == list(wanted[name].shape)
+        assert numbers == b64encode(wanted[name].contiguous().numpy().tobytes()).decode(), name
+
+
+def odd_texts():
+    """Texts that nobody trains on: words cut in two, glued together, spelled with other letters."""
+    words = ["one", "eighteen", "eight", "ten", "twenty", "dozen", "x", "ninety", "ö", "Four", "7"]
+    marks = [" ", "-", "", "  ", "_", "'", ".", "é", "e\u0301", "😀", "\u200d", "²", "\u00a0", "\n"]
+    draw = random.Random(5)
+    for _ in range(400):
+        yield "".join(draw.choice(words) + draw.choice(marks) for _ in range(draw.randint(1, 6)))
+
+
+def test_it_cuts_and_joins_as_the_tokenizer(js, shipped_model):
+    _, tokenizer = shipped_model
+    numbers = [number_words(n, language) for n in range(0, 10_000, 7) for language in ("en", "de")]
+    texts = ["", *numbers, *odd_texts()]
+    body = "return given.texts.map((text) => m.cut(text, given.pieces));"
+    cuts = js(FRONT, body, texts=texts, pieces=live_translator.vocabulary())
+    wanted = [tokenizer.encode(text) for text in texts]
+    assert [[piece["id"] for piece in pieces] for pieces in cuts] == wanted
+    assert ["".join(piece["text"] for piece in pieces) for pieces in cuts] == texts
+    ids = [[1, *row, 2, 9] for row in wanted]
+    body = "return given.ids.map((row) => m.joined(row, given.pieces));"
+    joined = js(FRONT, body, ids=ids, pieces=live_translator.vocabulary())
+    assert joined == [tokenizer.decode(row) for row in ids]
+
+
+def test_it_knows_every_number_and_no_other_text(js):
+    body = """const all = Array.from({ length: 10000 }, (_, n) => [m.english(n), m.german(n)]);
+    const values = (texts) => texts.map(m.valueOf);
+    return [all, values(all.map(([text]) => text)), values(given.others)];"""
+    others = ["", "dozen", "ten thousand", "twelve hundred", "one hundred and one", "six six"]
+    others += ["one thousand ", "zero hundred", "twenty one", "constructor", "one  hundred"]
+    pairs, values, none = js(FRONT, body, others=others)
+    assert pairs == [[number_words(n, "en"), number_words(n, "de")] for n in range(10_000)]
+    assert values == list(range(10_000))
+    assert none == [None] * len(others)
+
+
+def some_numbers():
+    held_out = [english for english, _ in TASKS["number-words"].load("val")]
+    return [*held_out[:12], "three", "four", "eighteen", "dozen", "hello 4", "ten thousand"]
+
+
+def test_it_writes_as_greedy_does(js, shipped_model):
+    model, tokenizer = shipped_model
+    sources = [tokenizer.encode(text) for text in some_numbers()]
+    body = """const translator = new m.Translator(given.text);
+    return given.sources.map((ids) => [...translator.write(ids, { most: 44 })]);"""
+    found = js(FRONT, body, text=live_translator.model_text(), sources=sources)
+    for ids, said in zip(sources, found, strict=True):
+        source = torch.tensor([ids])
+        wanted = greedy(model, source, max_len=MOST).ids[0]
+        assert [one["id"] for one in said] == wanted.tolist()
+        assert_watched(model, source, wanted, said)
+
+
+def assert_watched(model, source, ids, said):
+    """Probabilities and weights of cross-attention are those of one pass over the whole text."""
+    start = torch.cat((torch.tensor([1]), ids[:-1]))[None]
+    with record_attention(model) as maps, torch.no_grad():
+        shares = model(source, start).softmax(-1)[0].gather(1, ids[:, None])[:, 0]
+    heads = torch.cat([each for name, each in maps.items() if "cross" in name], 1)[0]
+    assert heads.shape == (8, len(ids), source.size(1))
+    torch.testing.assert_close(torch.tensor([one["p"] for one in said]), shares, atol=1e-4, rtol=0)
+    got = torch.tensor([one["heads"] for one in said]).float().transpose(0, 1)
+    torch.testing.assert_close(got, heads, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "exponent", "most"), [(4, 0.6, 44), (3, 1.0, 44), (2, 0.0, 6), (1, 0.6, 44)]
+)
+def test_the_beam_is_the_librarys(js, shipped_model, size, exponent, most):
+    model, tokenizer = shipped_model
+    sources = [tokenizer.encode(text) for text in some_numbers()]
+    body = """const { memory, model } = new m.Translator(given.text);
+    return given.sources.map((ids) => memory.within(() => {
+      const search = m.beamSearch(model, ids, given.options);
+      for (;;) { const { value, done } = search.next(); if (done) return value; }
+    }));"""
+    options = {"most": most, "beam_size": size, "length_penalty": exponent}
+    found = js(FRONT, body, text=live_translator.model_text(), sources=sources, options=options)
+    for ids, texts in zip(sources, found, strict=True):
+        beams = beam_search(
+            model, torch.tensor([ids]), max_len=most, beam_size=size, length_penalty=exponent
+        )
+        assert len(texts) == size
+        for text, row, score, rank in zip(
+            texts, beams.ids[0], beams.scores[0], beams.ranks[0], strict=True
+        ):
+            assert text["ids"] + [0] * (len(row) - len(text["ids"])) == row.tolist()
+            assert (text["score"], text["rank"]) == pytest.approx(
+                (float(score), float(rank)), abs=1e-3
+            )
+
+
+def test_with_a_beam_it_writes_what_the_beam_found(js, shipped_model):
+    model, tokenizer = shipped_model
+    body = """const translator = new m.Translator(given.text);
+    return given.sources.map((ids) => [...translator.write(ids, { most: 44, beam: 4 })]
+      .filter((one) => one !== null));"""
+    sources = [tokenizer.encode(text) for text in ("four", "three", "dozen")]
+    found = js(FRONT, body, text=live_translator.model_text(), sources=sources)
+    for ids, said in zip(sources, found, strict=True):
+        source = torch.tensor([ids])
+        row = beam_search(model, source, max_len=MOST).ids[0, 0]
+        row = row[row != 0]
+        assert [one["id"] for one in said] == row.tolist()
+        assert_watched(model, source, row, said)
+    assert tokenizer.decode([one["id"] for one in found[0]]) == "vier"  # greedy: vierzig
+
+
+# ---- the record and the words
+
+
+def test_the_recorded_translation_is_the_models(shipped_model):
+    model, tokenizer = shipped_model
+    source = torch.tensor([tokenizer.encode(RECORD["text"])])
+    ids = greedy(model, source, max_len=MOST).ids[0]
+    assert tokenizer.decode(ids.tolist()) == RECORD["german"]
+    shares, weights = unpack(RECORD)
+    said = [
+        {"id": 0, "p": share / 100, "heads": (rows / 100).tolist()}
+        for share, rows in zip(shares, weights, strict=True)
+    ]
+    start = torch.cat((torch.tensor([1]), ids[:-1]))[None]
+    with record_attention(model) as maps, torch.no_grad():
+        logits = model(source, start)
+    wanted = logits.softmax(-1)[0].gather(1, ids[:, None])[:, 0]
+    heads = torch.cat([each for name, each in maps.items() if "cross" in name], 1)[0]
+    near = {"atol": 0.0051, "rtol": 0}
+    torch.testing.assert_close(torch.tensor([one["p"] for one in said]), wanted, **near)
+    got = torch.tensor([one["heads"] for one in said]).float().transpose(0, 1)
+    torch.testing.assert_close(got, heads, **near)
+
+
+SAY = """const said = given.german && { pieces: [...given.german].map((letter) => (
+    { text: letter === "$" ? "end" : letter, share: 91, heads: [given.weights ?? [97]] })) };
+return m.sentence({ phase: "ready", place: 1, head: 0, pieces: given.pieces, ...given, said });"""
+
+
+def say(js, module, **state):
+    return js(module, SAY, pieces=live_translator.vocabulary(), **{"german": None, **state})
+
+
+def test_it_says_what_is_true(js, module):
+    assert say(js, module, text="") == "Type a number below 10,000 in English words."
+    assert "Load the translator" in say(js, module, text="three", phase="idle")
+    assert "1 of 6 parts" in say(js, module, text="three", phase="loading", part=1)
+    assert "run the cell" in say(js, module, text="three", phase="asked")
+    assert "did not load" in say(js, module, text="three", phase="failed")
+    assert say(js, module, text="six one", german="sechs$", weights=[3, 97]) == (
+        "It writes “sechs”. This is no number below 10,000 as its training wrote them. It always "
+        "writes something, and to be sure is not to be right. Piece 2, “e”, has a probability of "
+        "91\u00a0%; there head 1 of layer 1 looks most at a space, 97\u00a0%."
+    )
+    assert "“sechs”. That is right." in say(js, module, text="six", german="sechs$")
+    wrong = say(js, module, text="three", german="dreig$")
+    assert "It writes “dreig”. That is wrong: it should be “drei”. Piece 2" in wrong
+    endless = say(js, module, text="three", german="dreig")
+    assert "It had not ended after 44 pieces. That is wrong" in endless
+
+
+def test_it_says_what_the_model_never_saw(js, module):
+    unseen = say(js, module, text="a dozen", phase="idle")
+    assert "“a” and 1 more never stood in its training, so it reads" in unseen
+    holes = say(js, module, text="hey 42", german="ein$")
+    assert "It has no piece for 4 2, and reads <unk>. It always writes something" in holes
+    assert "never stood" not in say(js, module, text="six six", phase="idle")
+
+
+def test_python_and_page_have_one_vocabulary_and_one_record(js, module, shipped_model):
+    _, tokenizer = shipped_model
+    pieces = live_translator.vocabulary()
+    assert len(pieces) == tokenizer.vocab_size
+    assert [tokenizer.decode([i]) for i in range(3, 60)] == pieces[3:]
+    said = js(module, "return m.unpack(given.record, 9);", record=RECORD)["pieces"]
+    shares, weights = unpack(RECORD)
+    assert [piece["share"] for piece in said] == shares
+    assert [piece["heads"] for piece in said] == weights.tolist()
+
+
+def test_the_note_is_the_record():
+    record = measured("number-words-shipped")
+    assert (record["numbers"], record["right"], record["right_in_float32"]) == (1000, 994, 994)
+    assert "Of 1,000 numbers" in live_translator.NOTE
+    assert "gets 994 right, with 8 bits and with 32" in live_translator.NOTE
+    assert {"three", "four"} <= {english for english, *_ in record["wrong"]}
+    assert len(record["wrong"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"text": "a;b"}, "text must be at most 44 Latin letters"),
+        ({"text": "x" * 45}, "text must be at most 44"),
+        ({"head": 8}, "head must be from 0 to 7"),
+        ({"place": 44}, "place must be from 0 to 43"),
+        ({"search": "sample"}, "search must be one of 'greedy', 'beam'"),
+    ],
+)
+def test_what_makes_no_figure_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        LiveTranslator(**numbers)
+
+
+def test_a_kernel_answers_when_it_is_asked(monkeypatch):
+    figure, sent = LiveTranslator(), []
+    monkeypatch.setattr(figure, "send", sent.append)
+    figure._handle_custom_msg({"ask": "something else"}, [])
+    assert sent == []
+    figure._handle_custom_msg({"ask": "translator"}, [])
+    assert sent == [{"translator": live_translator.model_text()}]
+    assert json.loads(sent[0]["translator"]).keys() == {"config", "weights"}
+
+
+# ---- in the page
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """The translator's files beside the page that `show` opens, as the build writes them."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "_ext"))
+    from models import scripts
+
+    folder = tmp_path / "_static" / "models"
+    folder.mkdir(parents=True)
+    for number, script in enumerate(scripts("number-words", live_translator.model_text())):
+        (folder / f"number-words-{number}.js").write_text(script)
+    return folder
+
+
+LOAD = "Load the translator (0.96 MB)"
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def load(page):
+    button(page, LOAD).click()
+    button(page, "Translator loaded").wait_for()
+
+
+def wait_for(page, *parts):
+    """Until the status line has all of these: a translation is done."""
+    page.wait_for_function(
+        """(parts) => parts.every((part) =>
+          document.querySelector(".lf-status").textContent.includes(part))""",
+        arg=list(parts),
+    )
+
+
+def typed(page, text):
+    page.get_by_role("textbox").fill(text)
+
+
+SHOWN = """() => [...document.querySelectorAll(".tr-german label:not([data-none=true])")]
+    .map((label) => label.children[1].textContent + label.children[2].textContent)"""
+READ = """() => [...document.querySelectorAll(".tr-english:not([aria-hidden]) li:not([hidden])")]
+    .map((piece) => piece.firstChild.textContent)"""
+
+
+@pytest.mark.browser
+def test_nothing_is_loaded_until_the_reader_asks(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    assert "Recorded: load the translator" in status(page)
+    before = page.evaluate(SHOWN)
+    assert before[:2] == ["v91", "i90"]
+    typed(page, "three")
+    assert status(page) == "Load the translator, and it translates “three”."
+    button(page, "Reset").click()
+    assert asked == []
+    load(page)
+    wait_for(page, "It writes “viertausendzweihundertsechs”. That is right.")
+    assert [url.rpartition("-")[2] for url in asked] == [f"{n}.js" for n in range(6)]
+    page.wait_for_function("!document.querySelector('.lf-status').textContent.includes('Recorded')")
+    after = page.evaluate(SHOWN)
+    assert [one[0] for one in after] == [one[0] for one in before]
+    assert page.evaluate("Object.keys(bookModels)") == ["number-words"]
+
+
+@pytest.mark.browser
+def test_a_reader_types_chooses_and_points(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED, viewport={"width": 760, "height": 1200})
+    load(page)
+    typed(page, "four")
+    wait_for(page, "It writes “vierzig”. That is wrong: it should be “vier”.")
+    page.get_by_role("radio", name="beam of 4").check()
+    wait_for(page, "It writes “vier”. That is right.")
+    page.get_by_role("radio", name="greedy").check()
+    button(page, "dozen").press("Enter")
+    wait_for(page, "“dozen” never stood in its training", "It writes “einundreienzig”")
+    assert page.evaluate(READ) == list("dozen")
+    typed(page, "Ten 4;&")
+    wait_for(page, "“Ten” and 1 more never stood", "It has no piece for T 4", "It writes “")
+    assert page.get_by_role("textbox").input_value() == "Ten 4"
+    assert page.evaluate(READ) == ["T", "e", "n", "▁", "4"]
+    typed(page, "forty-two")
+    wait_for(page, "It writes “zweiundvierzig”. That is right. Piece 1, “z”")
+    page.locator(".tr-german label").nth(7).hover()
+    wait_for(page, "Piece 8, “v”")
+    page.locator(".tr-german input:checked").press("ArrowRight")
+    wait_for(page, "Piece 9, “i”")
+    page.get_by_role("radio", name="layer 1, head 2").check()
+    wait_for(page, "head 2 of layer 1 looks most at")
+
+
+@pytest.mark.browser
+def test_a_finger_points_too(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED, has_touch=True,
+                viewport={"width": 390, "height": 900})  # fmt: skip
+    button(page, LOAD).tap()
+    button(page, "Translator loaded").wait_for()
+    button(page, "three").tap()
+    wait_for(page, "It writes “dreig”. That is wrong: it should be “drei”.")
+    page.locator(".tr-german label").nth(4).tap()
+    wait_for(page, "Piece 5, “g”")
+    page.locator(".tr-heads label").nth(0).tap()
+    wait_for(page, "head 1 of layer 1")
+
+
+@pytest.mark.browser
+def test_under_reduced_motion_the_answer_comes_whole(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED, reduced_motion="reduce")
+    load(page)
+    page.evaluate("""() => {
+      window.seen = new Set();
+      new MutationObserver(() => seen.add(
+        document.querySelectorAll(".tr-german label:not([data-none=true])").length
+      )).observe(document.querySelector(".tr-german"), { subtree: true, attributes: true });
+    }""")
+    typed(page, "eleven")
+    wait_for(page, "It writes “elf”. That is right.")
+    page.evaluate(SETTLE)
+    assert page.evaluate("[...seen]") in ([4], [0, 4])
+
+
+@pytest.mark.fonts
+@pytest.mark.browser
+def test_nothing_jumps_when_it_comes_and_writes(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED)
+    sizes = (320, 390, 760)
+
+    def heights():
+        found = []
+        for width in sizes:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(SETTLE)
+            found.append(
+                page.evaluate("document.querySelector('figure').getBoundingClientRect().height")
+            )
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        return found
+
+    first = heights()
+    load(page)
+    for text, end in [
+        ("seven thousand seven hundred seventy-seven", "siebenundsiebzig”"),
+        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "to be sure is not"),
+        ("", "Type a number"),
+    ]:
+        typed(page, text)
+        wait_for(page, end)
+        assert heights() == pytest.approx(first, abs=1)
+
+
+@pytest.mark.browser
+def test_reset_and_leaving_end_it(show, beside):
+    page = show(LiveTranslator(), attributes=PUBLISHED)
+    load(page)
+    button(page, "dozen").click()
+    button(page, "Reset").click()
+    button(page, LOAD).wait_for()
+    assert "Recorded" in status(page)
+    load(page)  # what is here is not asked for again
+    button(page, "dozen").click()
+    page.evaluate("models[0].leave()")
+    assert page.evaluate("models[0].listening()") == 0
+
+
+@pytest.mark.browser
+def test_a_notebook_asks_its_kernel(show):
+    page = show(LiveTranslator())
+    button(page, LOAD).click()
+    wait_for(page, "The notebook’s kernel is asked")
+    assert page.evaluate("models[0].asked") == {"ask": "translator"}
+    page.evaluate("(text) => models[0].tell({ translator: text })", live_translator.model_text())
+    typed(page, "three")
+    wait_for(page, "It writes “dreig”.")
+
+
+@pytest.mark.browser
+def test_a_page_without_its_files_says_so(show):
+    page = show(LiveTranslator(), attributes=PUBLISHED)
+    page.evaluate(
+        "() => { document.head.append = (script) => script.onerror(new Event('error')); }"
+    )
+    button(page, LOAD).click()
+    wait_for(page, "The translator did not load: its files are not beside this page.")
+    assert button(page, LOAD).get_attribute("aria-disabled") != "true"

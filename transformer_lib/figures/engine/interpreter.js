@@ -1,0 +1,77 @@
+// The translator as a page sees it: fetched when it is asked for, and writing one piece in each frame.
+import { Translator } from "./translation.js";
+
+export const PARTS = 6;
+
+/** The text of a model, from scripts beside the page: a page that is a file may load those, too. */
+async function beside(root, name, told) {
+  const parts = () => globalThis.bookModels?.[name] ?? [];
+  for (let i = 0; i < PARTS; i++) {
+    told(i);
+    if (parts()[i] !== undefined) continue;
+    const script = document.createElement("script");
+    script.src = new URL(`${root}_static/models/${name}-${i}.js`, document.baseURI).href;
+    await new Promise((resolve, reject) => {
+      Object.assign(script, { onload: resolve, onerror: reject });
+      document.head.append(script);
+    }).finally(() => script.remove());
+  }
+  return parts().join("");
+}
+
+export class Interpreter {
+  /** root: of a published page, or undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
+  constructor({ root, ask, changed }) {
+    Object.assign(this, { root, ask, changed, phase: "idle", part: 0, translator: null, job: null, frame: 0, round: 0 });
+  }
+
+  get idle() { return this.phase === "idle" || this.phase === "failed"; }
+
+  async load() {
+    if (!this.idle) return;
+    const round = ++this.round;
+    const now = (news) => { if (round === this.round) { Object.assign(this, news); this.changed(); } };
+    now({ phase: this.root === undefined ? "asked" : "loading", part: 0 });
+    try {
+      if (this.root === undefined) return void this.ask();
+      const text = await beside(this.root, "number-words", (part) => now({ part }));
+      if (round === this.round) this.arrived(text);
+    } catch {
+      now({ phase: "failed" });
+    }
+  }
+
+  arrived(text) {
+    this.translator = new Translator(text);
+    this.phase = "ready";
+    this.changed();
+  }
+
+  /** What the kernel says. */
+  hear(content) {
+    if (content?.translator && this.phase === "asked") this.arrived(content.translator);
+  }
+
+  /** The job of this name, { pieces, done }, begun if it is not there; show(token): what it keeps of a token. */
+  translate(name, source, options, show) {
+    if (!this.translator || !source.length) return null;
+    if (this.job?.name === name) return this.job;
+    cancelAnimationFrame(this.frame);
+    const job = { name, pieces: [], done: false };
+    const tokens = this.translator.write(source, options);
+    const on = () => {
+      const { value, done } = tokens.next();
+      if (value) job.pieces.push(show(value));
+      job.done = done;
+      if (!done) this.frame = requestAnimationFrame(on);
+      this.changed();
+    };
+    this.frame = requestAnimationFrame(on);
+    return (this.job = job);
+  }
+
+  stop() {
+    cancelAnimationFrame(this.frame);
+    Object.assign(this, { phase: "idle", part: 0, translator: null, job: null, round: this.round + 1 });
+  }
+}

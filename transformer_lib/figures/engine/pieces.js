@@ -1,0 +1,17 @@
+// A tokenizer of whole words and single characters: pieces[id] is the text of an id.
+const SPECIAL = 4; // <pad>, <bos>, <eos>, <unk>
+const UNKNOWN = 3;
+const RUN = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^]/gu; // what a word may be a part of, or one character
+
+/** The pieces [{ id, text }] of a text: a word that is one piece, else its characters; one without a piece is <unk>. */
+export function cut(text, pieces) {
+  const idOf = new Map(pieces.map((piece, id) => [piece, id]).slice(SPECIAL));
+  const parts = (text.match(RUN) ?? []).flatMap((run) => (idOf.has(run) ? [run] : [...run]));
+  return parts.map((part) => ({ id: idOf.get(part) ?? UNKNOWN, text: part }));
+}
+
+/** The text of ids up to the end. */
+export function joined(ids, pieces, end = 2) {
+  const until = ids.indexOf(end);
+  return (until < 0 ? ids : ids.slice(0, until)).filter((id) => id > end).map((id) => pieces[id]).join("");
+}

@@ -1,0 +1,42 @@
+// The trained translator at work: token by token, with probabilities and where every head of cross-attention looks.
+import { beamSearch } from "./beam.js";
+import { State, softmax } from "./decoding.js";
+import { Memory } from "./memory.js";
+import { fromBase64, fromRounded } from "./rounded.js";
+import { Transformer } from "./transformer.js";
+
+export class Translator {
+  /** `text`: what `model_text` in Python writes, { config, weights }. */
+  constructor(text) {
+    const { config, weights } = JSON.parse(text);
+    this.memory = new Memory({ megabytes: 24 });
+    this.model = new Transformer(this.memory, config, fromRounded(fromBase64(weights)));
+    this.rest = this.memory.top;
+  }
+
+  /** Writes up to `most` tokens for a list of ids; yields null while it searches, then each { id, p, heads }: heads (L H, S). */
+  *write(source, { most, beam = 1 }) {
+    this.memory.top = this.rest; // whatever was not finished is over
+    let ids = null;
+    if (beam > 1) {
+      const search = beamSearch(this.model, source, { most, beam_size: beam });
+      let step = search.next();
+      for (; !step.done; step = search.next()) yield null;
+      [{ ids }] = step.value;
+      this.memory.top = this.rest;
+    }
+    const { model, model: { config: { bos_id, eos_id } } } = this;
+    const state = new State(model, { source: { ids: Int32Array.from(source), shape: [1, source.length] }, room: most });
+    let id = bos_id;
+    for (let step = 0; step < (ids?.length ?? most) && id !== eos_id; step++) {
+      const heads = [];
+      const record = (name, weights, [, h, , s]) => {
+        if (name.includes("cross")) for (let i = 0; i < h; i++) heads.push(Array.from(weights.slice(i * s, (i + 1) * s)));
+      };
+      const [logits] = state.step({ ids: Int32Array.of(id), shape: [1, 1] }, record);
+      const probabilities = softmax(logits);
+      id = ids ? ids[step] : probabilities.indexOf(Math.max(...probabilities));
+      yield { id, p: probabilities[id], heads };
+    }
+  }
+}

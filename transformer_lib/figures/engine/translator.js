@@ -1,0 +1,6 @@
+export { beamSearch } from "./beam.js";
+export { cut, joined } from "./pieces.js";
+export { english, german, valueOf } from "./numerals.js";
+export { fromBase64, fromRounded } from "./rounded.js";
+export { Interpreter, PARTS } from "./interpreter.js";
+export { Translator } from "./translation.js";
