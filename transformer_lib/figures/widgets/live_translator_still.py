@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,7 +83,8 @@ def still(text: str, german: str, weights: np.ndarray | None, head: int, place: 
 
     figure = Figure(figsize=(6.4, 4.2), dpi=110, layout="constrained")
     figure.suptitle(f"{text} → {german or '?'}", fontsize=11)
-    large, small = figure.subfigures(1, 2, width_ratios=(3, 2))
+    parts: Any = figure.subfigures(1, 2, width_ratios=(3, 2))
+    large, small = parts
     pieces = [*german, "end"]
     axes = large.subplots()
     axes.set(title=f"layer {head // 4 + 1}, head {head % 4 + 1}", xlabel="reads", ylabel="writes")
