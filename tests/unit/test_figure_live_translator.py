@@ -3,6 +3,7 @@
 import json
 import random
 from base64 import b64encode
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -279,7 +280,7 @@ def test_a_kernel_answers_when_it_is_asked(monkeypatch):
 def beside(tmp_path, monkeypatch):
     """The translator's files beside the page that `show` opens, as the build writes them."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "_ext"))
-    from models import scripts
+    scripts = import_module("models").scripts
 
     folder = tmp_path / "_static" / "models"
     folder.mkdir(parents=True)
