@@ -198,3 +198,16 @@ def test_a_phone_shows_the_whole_width(visit, chapter):
     sizes = """() => [...document.querySelectorAll("article .katex")]
       .filter((e) => e.checkVisibility() && !e.getBoundingClientRect().width).length"""
     assert page.run(sizes) == 0
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_translator_is_loaded_and_translates(visit, scheme):
+    page = visit("chapters/translator.html", scheme, PHONE)
+    page.wait_for(AWAKE, "LiveTranslator-1")
+    button = "[...document.querySelectorAll('figure button')].find((e) => e.innerText === "
+    page.run(f"() => {button}'four').click()")
+    page.run(f"() => {button}'Load the translator (0.96 MB)').click()")
+    says = "(text) => document.querySelector('figure [aria-live]').innerText.includes(text)"
+    page.wait_for(says, "It writes “vierzig”.")
+    page.run("() => document.querySelector('figure input[value=beam]').click()")
+    page.wait_for(says, "It writes “vier”. That is right.")

@@ -1,0 +1,36 @@
+"""The translator's files stand beside the pages, are light, and come only when a reader asks."""
+
+from __future__ import annotations
+
+import pytest
+from pages import wake
+
+PAGE, MOUNT = "chapters/translator.html", '[data-model="LiveTranslator-1"]'
+MOST_BYTES = 1_000_000
+
+
+def files(book):
+    return sorted((book / "_static" / "models").glob("number-words-*.js"))
+
+
+def test_its_files_are_light(book):
+    assert len(files(book)) == 6
+    assert sum(file.stat().st_size for file in files(book)) < MOST_BYTES
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_it_is_loaded_when_a_reader_asks(visit, book, scheme):
+    page, watch = visit(PAGE, scheme, MOUNT)
+    wake(page, MOUNT)
+    figure = page.locator(MOUNT)
+    assert page.evaluate("globalThis.bookModels === undefined")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    figure.get_by_role("textbox").fill("four")
+    assert asked == []
+    figure.get_by_role("button", name="Load the translator (0.96 MB)").click()
+    figure.locator(".lf-status", has_text="It writes “vierzig”.").wait_for()
+    assert asked == [file.name for file in files(book)]
+    watch.until_quiet(page)
+    assert watch.complaints == {}
