@@ -209,5 +209,6 @@ def test_the_translator_is_loaded_and_translates(visit, scheme):
     page.run(f"() => {button}'Load the translator (0.96 MB)').click()")
     says = "(text) => document.querySelector('figure [aria-live]').innerText.includes(text)"
     page.wait_for(says, "It writes “vierzig”.")
-    page.run("() => document.querySelector('figure input[value=beam]').click()")
+    radios = "[...document.querySelectorAll('figure label')]"
+    page.run(f"() => {radios}.find((e) => e.innerText === 'beam of 4').click()")
     page.wait_for(says, "It writes “vier”. That is right.")

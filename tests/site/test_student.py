@@ -130,7 +130,7 @@ def test_its_links_lead_somewhere(book, path):
         for link in LINK.findall(cells.text(cell))
         if not link.startswith("https://")
     ]
-    assert len(found) > 10
+    assert len(found) > (10 if path.stem[0].isdigit() else 3)  # a page of one figure links less
     for link in found:
         name, anchor = urldefrag(link)
         target = BOOK / "student" / name
