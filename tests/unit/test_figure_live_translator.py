@@ -209,8 +209,9 @@ def test_it_says_what_is_true(js, module):
     assert "run the cell" in say(js, module, text="three", phase="asked")
     assert "did not load" in say(js, module, text="three", phase="failed")
     assert say(js, module, text="six one", german="sechs$", weights=[3, 97]) == (
-        "It writes “sechs”. This is no number below 10,000 as its training wrote them. It always "
-        "writes something, and to be sure is not to be right. Piece 2, “e”, has a probability of "
+        "It writes “sechs”. This is no number below 10,000 as its training wrote them: “four "
+        "hundred forty-two”. It always writes something, also where nothing is right. Piece 2, "
+        "“e”, has a probability of "
         "91\u00a0%; there head 1 of layer 1 looks most at a space, 97\u00a0%."
     )
     assert "“sechs”. That is right." in say(js, module, text="six", german="sechs$")
@@ -224,7 +225,7 @@ def test_it_says_what_the_model_never_saw(js, module):
     unseen = say(js, module, text="a dozen", phase="idle")
     assert "“a” and 1 more never stood in its training, so it reads" in unseen
     holes = say(js, module, text="hey 42", german="ein$")
-    assert "It has no piece for 4 2, and reads <unk>. It always writes something" in holes
+    assert "It has no piece for 4 2, and reads <unk>, unknown. It always writes something" in holes
     assert "never stood" not in say(js, module, text="six six", phase="idle")
 
 
@@ -417,8 +418,8 @@ def test_nothing_jumps_when_it_comes_and_writes(show, beside):
     first = heights()
     load(page)
     for text, end in [
-        ("seven thousand seven hundred seventy-seven", "siebenundsiebzig”"),
-        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "to be sure is not"),
+        ("seven thousand seven hundred twenty-seven", "siebenundzig”"),
+        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "also where nothing is right"),
         ("", "Type a number"),
     ]:
         typed(page, text)

@@ -6,7 +6,7 @@ import { button, choice, diverging, html, live, longest, moved, paint, room, set
 const [LONGEST, MOST] = [44, 44]; // characters to read, pieces to write
 const [LAYERS, HEADS] = [2, 4];
 const LOAD = "Load the translator (0.96 MB)";
-const EXAMPLES = ["three", "four", "seven thousand seven hundred seventy-seven", "dozen", "ten thousand"];
+const EXAMPLES = ["three", "four", "seven thousand seven hundred twenty-seven", "dozen", "ten thousand"];
 const END = "end";
 const FAILED = "The translator did not load: its files are not beside this page.";
 const hundredths = (x) => `${x}\u00a0%`;
@@ -22,10 +22,10 @@ export function oddity(text, pieces) {
   const holes = [...new Set(engine.cut(text, pieces).filter(({ id }) => id === 3).map((piece) => piece.text))];
   if (words.length) {
     const more = words.length > 1 ? ` and ${words.length - 1} more` : "";
-    const without = holes.length ? ` It has no piece for ${holes.slice(0, 3).join(" ")}, and reads <unk>.` : "";
+    const without = holes.length ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${holes.length > 3 ? ` and ${holes.length - 3} more` : ""}, and reads <unk>, unknown.` : "";
     return `“${words[0]}”${more} never stood in its training, so it reads character by character.${without}`;
   }
-  return engine.valueOf(text) === null ? "This is no number below 10,000 as its training wrote them." : "";
+  return engine.valueOf(text) === null ? "This is no number below 10,000 as its training wrote them: “four hundred forty-two”." : "";
 }
 
 const written = (said) => said.pieces.map(({ text }) => text).filter((text) => text !== END).join("");
@@ -43,7 +43,7 @@ export function sentence({ text, pieces, said, phase, part = 0, recorded = false
   }
   const answer = written(said);
   const n = engine.valueOf(text);
-  const verdict = n === null ? `${odd} It always writes something, and to be sure is not to be right.`
+  const verdict = n === null ? `${odd} It always writes something, also where nothing is right.`
     : answer === engine.german(n) ? "That is right." : `That is wrong: it should be “${engine.german(n)}”.`;
   const end = said.pieces.at(-1).text === END ? "" : ` It had not ended after ${MOST} pieces.`;
   const at = Math.min(place, said.pieces.length - 1);
@@ -79,7 +79,7 @@ function build({ get, all, change, refresh }) {
 
   // ---- controls
   const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none", maxlength: LONGEST,
-    "aria-label": "a number in English words", oninput: () => { input.value = tidy(input.value); change({ text: input.value }); } });
+    "aria-label": "a number in English words", oninput: () => { input.value = tidy(input.value); change({ text: input.value, place: 0 }); } });
   const field = html("label", { class: "tr-field" }, html("span", { text: "a number in English words" }), input);
   const examples = EXAMPLES.map((text) => button(text, () => change({ text, place: 0 })));
   const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => change({ search: value }) });

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 LONGEST = 44  # characters; the longest number below 10,000 has 42
 NOTE = (
-    "The weights come with this book, in 8 bits. Of 1,000 numbers kept back from its training, the "
-    "translator gets 994 right, with 8 bits and with 32. three and four are two of the other six."
+    "The weights come with this book, in 8 bits. Of 1,000 numbers kept back from its training, "
+    "greedy decoding gets 994 right, with 8 bits and with 32. Two of the other six are “three” and "
+    "“four”."
 )
 
 
