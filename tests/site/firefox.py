@@ -79,9 +79,13 @@ class Firefox:
 
     def open(self, url: str) -> None:
         """Open a page; nothing of the one before, which may be the same, is taken for it."""
+        loaded = """(url) => location.href.split("#")[0] === url.split("#")[0]
+          && document.readyState === "complete" """
         for address in ("about:blank", url):
             self.errors.clear()  # of a page that was left while it still fetched something
-            self.send("browsingContext.navigate", context=self.tab, url=address, wait="complete")
+            # Asked for, not waited for: the answer to wait="complete" may never come.
+            self.send("browsingContext.navigate", context=self.tab, url=address, wait="none")
+            self.wait_for(loaded, address)
 
     def run(self, body: str, *arguments: Any) -> Any:
         """The value of `(…arguments) => body` in the page; a promise is waited for."""
