@@ -177,6 +177,19 @@ EXAMPLES = {
             )
         ],
     ),
+    "PairedBootstrap": Example(
+        "PairedBootstrap(pair=0, questions=1000, paired=True)",
+        [
+            {"pair": pair, "questions": questions, "paired": paired}
+            for pair, questions, paired in (
+                (0, 100, False),
+                (0, 10_000, True),
+                (1, 320, True),
+                (2, 100, True),
+                (2, 10_000, False),
+            )
+        ],
+    ),
     "PositionsExplorer": Example(
         "PositionsExplorer(view='waves', d_model=64, length=64, first=20, second=27)",
         [

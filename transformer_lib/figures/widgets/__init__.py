@@ -17,6 +17,7 @@ from .live_translator import LiveTranslator
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .norm_explorer import NormExplorer
+from .paired_bootstrap import PairedBootstrap
 from .positions_explorer import PositionsExplorer
 from .run_planner import RunPlanner
 from .sampler import Sampler
@@ -40,6 +41,7 @@ __all__ = [
     "MaskPainter",
     "MixingMatrix",
     "NormExplorer",
+    "PairedBootstrap",
     "PositionsExplorer",
     "RunPlanner",
     "Sampler",

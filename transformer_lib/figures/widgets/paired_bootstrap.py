@@ -1,0 +1,183 @@
+"""PairedBootstrap: would other questions say the same? (chapter 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RARE = 1e-12  # a sum less probable than this, at either end, is left out
+MOST = 10_000
+
+
+class PairedBootstrap(LiveFigure):
+    r"""How the difference of two models varies when the questions are drawn again.
+
+    Model 1 alone is right in a share :math:`p` of the questions, model 2 alone in a share
+    :math:`q`. A question that is drawn adds +1, -1 or 0 to the difference of :math:`n` questions:
+
+    .. math:: D = \frac{1}{n} \sum_{i=1}^{n} d_i, \quad P(d_i = 1) = p, \quad P(d_i = -1) = q
+
+    The figure has the exact distribution of :math:`D`, which is that of all possible draws. With a
+    draw of its own for each model, :math:`p = a (1 - b)` and :math:`q = b (1 - a)` for the shares
+    :math:`a, b` that the models get right.
+
+    Args:
+        pairs: two names each, 1 to 6 pairs.
+        counts: for each pair, how many questions both get right, the first alone, the second alone
+            and neither; together 1 to 10,000.
+        pair: which pair, from 0.
+        questions: how many are drawn, 100 to 10,000.
+        paired: whether both models get the same draw.
+
+    Raises:
+        ValueError: a number outside its limits, lists that do not belong together, no question.
+
+    Source:
+        Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*.
+
+    >>> figure = PairedBootstrap(pairs=[["A", "B"]], counts=[[939, 28, 18, 15]])
+    >>> low, high = figure.interval()
+    >>> f"{low:+.1f} to {high:+.1f} points"
+    '-0.3 to +2.3 points'
+    """
+
+    _esm = compose("paired_bootstrap.js")
+    _css = dress("paired_bootstrap.css")
+    shown = ("pair", "questions", "paired")
+
+    # of the record number-words-seeds, the three models of chapter 15
+    pairs = traitlets.List([["A", "B"], ["A", "C"], ["B", "C"]]).tag(sync=True)
+    counts = Numbers(
+        [[939, 28, 18, 15], [951, 16, 22, 11], [941, 16, 32, 11]], depth=2, low=0, high=MOST
+    )
+    pair = Number(0, low=0, high=5, whole=True)
+    questions = Number(1000, low=100, high=MOST, whole=True)
+    paired = traitlets.Bool(True).tag(sync=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**numbers)
+        same_length(self, ("pairs", "counts"))
+        if self.pair >= len(self.pairs):
+            raise ValueError(f"pair must be below {len(self.pairs)}; got {self.pair}")
+
+    @classmethod
+    def from_answers(cls, answers: Mapping[str, Sequence[int]], **numbers: Any) -> PairedBootstrap:
+        """Make the figure from the answers of two to four models, one of each to each question.
+
+        Args:
+            answers: name of a model to its answers, 1 for right and 0 for wrong, all in one order.
+            numbers: any argument of the figure but ``pairs`` and ``counts``.
+
+        Raises:
+            ValueError: less than two or more than four models, answers of unlike lengths, or an
+                answer that is neither 0 nor 1.
+        """
+        if not 2 <= len(answers) <= 4:
+            raise ValueError(f"answers must be of 2 to 4 models; got {len(answers)}")
+        rows = {name: np.asarray(row) for name, row in answers.items()}
+        lengths = {name: len(row) for name, row in rows.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"answers must be to the same questions; got lengths {lengths}")
+        for name, row in rows.items():
+            if not np.isin(row, (0, 1)).all():
+                raise ValueError(f"answers[{name!r}] must be 0 or 1; got {row.tolist()}")
+        pairs = [list(pair) for pair in combinations(rows, 2)]
+        counts = []
+        for first, second in pairs:
+            one, other = rows[first] == 1, rows[second] == 1
+            parts = (one & other, one & ~other, ~one & other, ~one & ~other)
+            counts.append([int(part.sum()) for part in parts])
+        return cls(pairs=pairs, counts=counts, **numbers)
+
+    @traitlets.validate("pairs")
+    def _names(self, proposal: Any) -> list[list[str]]:
+        found = proposal["value"]
+        if not 1 <= len(found) <= 6:
+            raise ValueError(f"pairs must be 1 to 6; got {len(found)}")
+        for i, pair in enumerate(found):
+            names = isinstance(pair, (list, tuple)) and all(isinstance(n, str) for n in pair)
+            if not names or len(pair) != 2:
+                raise ValueError(f"pairs[{i}] must be two names; got {pair!r}")
+        return [list(pair) for pair in found]
+
+    @traitlets.validate("counts")
+    def _tables(self, proposal: Any) -> list[list[int]]:
+        for i, table in enumerate(proposal["value"]):
+            if len(table) != 4 or any(n != int(n) for n in table):
+                raise ValueError(f"counts[{i}] must be four whole numbers; got {table}")
+            if not 1 <= sum(table) <= MOST:
+                raise ValueError(f"counts[{i}] must add up to 1 to {MOST}; got {sum(table)}")
+        return [[int(n) for n in table] for table in proposal["value"]]
+
+    def ahead(self) -> float:
+        """Return by how many points of a hundred the first model is ahead on the questions."""
+        table = self.counts[self.pair]
+        return 100 * (table[1] - table[2]) / sum(table)
+
+    def draws(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the differences that can be drawn, in points, and the share of each."""
+        both, first, second, neither = self.counts[self.pair]
+        p, q = first / (total := both + first + second + neither), second / total
+        if not self.paired:
+            one, other = (both + first) / total, (both + second) / total
+            p, q = one * (1 - other), other * (1 - one)
+        low, shares = _power(np.array([q, 1 - p - q, p]), self.questions)
+        return 100 * (low + np.arange(len(shares))) / self.questions, shares
+
+    def interval(self) -> tuple[float, float]:
+        """Return where the middle 95 % of all draws begin and end, in points."""
+        differences, shares = self.draws()
+        low, high = np.searchsorted(shares.cumsum(), (0.025, 0.975))
+        return float(differences[low]), float(differences[high])
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        differences, shares = self.draws()
+        (first, second), (low, high) = self.pairs[self.pair], self.interval()
+        turned = differences * self.ahead() <= 0
+        figure = Figure(figsize=(6.4, 3), dpi=110)
+        ax = figure.subplots()
+        for part, color in ((~turned, style.PALETTE[2]), (turned, style.PALETTE[0])):
+            heights = np.where(part, shares / shares.max(), 0)
+            ax.fill_between(differences, heights, step="mid", color=color, lw=0)
+        ax.axvline(0, color=style.QUIET, lw=1)
+        ax.plot((low, high), (-0.06, -0.06), color=style.QUIET, lw=3, solid_capstyle="butt")
+        how = "the same draw for both" if self.paired else "a draw for each"
+        ax.set(yticks=[], xlabel=f"difference {first} - {second}, in points")
+        ax.set_title(
+            f"{self.questions:,} questions, {how}: 95 % of all draws\n"
+            f"from {low:+.1f} to {high:+.1f} points",
+            fontsize=10,
+        )
+        return figure
+
+
+def _power(step: np.ndarray, n: int) -> tuple[int, np.ndarray]:
+    """The sum of n independent steps of -1, 0 or 1: its lowest value, the share of each value.
+
+    The shares of a sum are the convolution of the shares of its parts.
+    """
+    total, low = np.ones(1), 0
+    part, part_low = step, -1
+    while n:
+        if n % 2:
+            low, total = _cut(low + part_low, np.convolve(total, part))
+        part_low, part = _cut(2 * part_low, np.convolve(part, part))
+        n //= 2
+    return low, total
+
+
+def _cut(low: int, shares: np.ndarray) -> tuple[int, np.ndarray]:
+    (kept,) = np.nonzero(shares > RARE)
+    return low + int(kept[0]), shares[kept[0] : kept[-1] + 1]
