@@ -147,6 +147,14 @@ EXAMPLES = {
             {"word": "a", "laid": 1},
         ],
     ),
+    "CheckpointBytes": Example(
+        "CheckpointBytes(number=0, from_back=True, after_header=True)",
+        [
+            {"number": number, "from_back": back, "after_header": after}
+            for number in (0, 1, 2, 3, 5, 8)
+            for back, after in ((True, True), (False, True), (True, False), (False, False))
+        ],
+    ),
     "SoftLookup": Example(
         "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [

@@ -9,6 +9,7 @@ from .architecture_explorer import ArchitectureExplorer
 from .batch_padding import BatchPadding
 from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
+from .checkpoint_bytes import CheckpointBytes
 from .fill_in import FillIn
 from .heads_explorer import HeadsExplorer
 from .layer_depth import LayerDepth
@@ -33,6 +34,7 @@ __all__ = [
     "BatchPadding",
     "BeamGrower",
     "BytePairs",
+    "CheckpointBytes",
     "FillIn",
     "HeadsExplorer",
     "LayerDepth",

@@ -1,0 +1,182 @@
+"""CheckpointBytes: a safetensors file byte by byte, and which are one number (chapter 22)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+TYPES = {"F32": (4, 8, 23), "F16": (2, 5, 10), "BF16": (2, 8, 7)}
+"""Of each type of number: its bytes, the bits of its exponent, the bits of its fraction."""
+COLUMNS = 16
+
+
+def the_same_three() -> dict[str, Tensor]:
+    """Return pi, 0.1 and -2 in three types."""
+    import torch
+
+    numbers = [torch.pi, 0.1, -2.0]
+    return {
+        "wide": torch.tensor(numbers),
+        "half": torch.tensor(numbers, dtype=torch.float16),
+        "brain": torch.tensor(numbers, dtype=torch.bfloat16),
+    }
+
+
+def decode(raw: bytes, dtype: str) -> float:
+    r"""Return the number of a float's bytes, the highest one first.
+
+    With sign :math:`s`, exponent :math:`e` and fraction :math:`f`, of which :math:`e` has
+    :math:`E` bits and :math:`f` has :math:`F`:
+
+    .. math::  (-1)^s \cdot 2^{e - b} \cdot (1 + f / 2^F), \quad b = 2^{E - 1} - 1
+
+    If all bits of the exponent are 0, it is :math:`2^{1 - b} \cdot f / 2^F`. If all are 1, it is
+    infinite for :math:`f = 0`, else not a number.
+
+    >>> decode(bytes([0x40, 0x49, 0x0F, 0xDB]), "F32")
+    3.1415927410125732
+    """
+    _, exponent_bits, fraction_bits = TYPES[dtype]
+    bits = int.from_bytes(raw, "big")
+    fraction = (bits & (1 << fraction_bits) - 1) / (1 << fraction_bits)
+    exponent = bits >> fraction_bits & (1 << exponent_bits) - 1
+    sign = -1.0 if bits >> exponent_bits + fraction_bits else 1.0
+    bias = (1 << exponent_bits - 1) - 1
+    if exponent == (1 << exponent_bits) - 1:
+        return sign * float("nan" if fraction else "inf")
+    if exponent == 0:
+        return sign * 2.0 ** (1 - bias) * fraction
+    return sign * 2.0 ** (exponent - bias) * (1 + fraction)
+
+
+class CheckpointBytes(LiveFigure):
+    """A small safetensors file, byte by byte: its length of header, its header, its numbers.
+
+    The reader chooses a number and sees which bytes it is, and what its bits say. Two mistakes can
+    be made: to read the bytes of a number from the front, and to count the header's offsets from
+    the start of the file.
+
+    Args:
+        tensors: name and tensor, with 1 to 16 numbers in all, of the types float32, float16 and
+            bfloat16. The file may have 320 bytes at most.
+        number: which one is read, from 0, in the order of the file.
+        from_back: whether the first byte of a number counts least, as in the format.
+        after_header: whether offsets are counted from the end of the header, as in the format.
+
+    Raises:
+        TypeError: a tensor is none, or has another type.
+        ValueError: no number or too many, a file too long, or `number` outside of it.
+
+    Source:
+        Hugging Face, *safetensors*, the section "Format" of its README.
+
+    >>> figure = CheckpointBytes()
+    >>> figure
+    CheckpointBytes(number=0, from_back=True, after_header=True)
+    >>> figure.read()
+    3.1415927410125732
+    >>> figure.from_back = False
+    >>> figure.read()
+    -4.03314608963584e+16
+    """
+
+    _esm = compose("checkpoint_bytes.js")
+    _css = dress("checkpoint_bytes.css")
+    shown = ("number", "from_back", "after_header")
+
+    file = Numbers([], low=0, high=255)
+    number = Number(0, low=0, high=15, whole=True)
+    from_back = traitlets.Bool(True).tag(sync=True)
+    after_header = traitlets.Bool(True).tag(sync=True)
+
+    def __init__(self, tensors: dict[str, Tensor] | None = None, **state: Any) -> None:
+        import torch
+        from safetensors.torch import save
+
+        if "file" in state:
+            raise TypeError("file is made of tensors, and cannot be given")
+        tensors = the_same_three() if tensors is None else tensors
+        allowed = (torch.float32, torch.float16, torch.bfloat16)
+        for name, tensor in tensors.items():
+            if not isinstance(tensor, torch.Tensor) or tensor.dtype not in allowed:
+                got = getattr(tensor, "dtype", type(tensor).__name__)
+                raise TypeError(
+                    f"tensors[{name!r}] must be a float32, float16 or bfloat16 tensor; got {got}"
+                )
+        count = sum(tensor.numel() for tensor in tensors.values())
+        if not 1 <= count <= 16:
+            raise ValueError(f"tensors must have 1 to 16 numbers in all; got {count}")
+        file = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        if len(file) > 320:
+            raise ValueError(f"tensors must fit in a file of 320 bytes; got {len(file)}")
+        super().__init__(file=list(file), **state)
+        if self.number >= count:
+            raise ValueError(f"number must be from 0 to {count - 1}; got {self.number}")
+
+    def header_end(self) -> int:
+        """Return the number of bytes before the first number."""
+        return 8 + int.from_bytes(bytes(map(int, self.file[:8])), "little")
+
+    def numbers(self) -> list[tuple[str, str, int]]:
+        """Return name and place, type, and offset of each number, as the header has them."""
+        header = json.loads(bytes(map(int, self.file[8 : self.header_end()])))
+        found = []
+        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            begin, end = entry["data_offsets"]
+            size = TYPES[entry["dtype"]][0]
+            for at in range(begin, end, size):
+                place, indices = (at - begin) // size, []
+                for length in reversed(entry["shape"]):
+                    place, index = divmod(place, length)
+                    indices.insert(0, index)
+                where = f"[{', '.join(map(str, indices))}]" if indices else ""
+                found.append((name + where, entry["dtype"], at))
+        return found
+
+    def taken(self) -> range:
+        """Return the places in the file of the bytes that are read."""
+        _, dtype, begin = self.numbers()[self.number]
+        begin += self.header_end() if self.after_header else 0
+        return range(begin, begin + TYPES[dtype][0])
+
+    def read(self) -> float:
+        """Return what is read there, in the chosen way."""
+        raw = bytes(int(self.file[i]) for i in self.taken())
+        return decode(raw[::-1] if self.from_back else raw, self.numbers()[self.number][1])
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        rows = -(-len(self.file) // COLUMNS)
+        figure = Figure(figsize=(6.4, 0.26 * rows + 0.6), dpi=110)
+        axes = figure.subplots()
+        axes.set(xlim=(0, COLUMNS), ylim=(rows, 0))
+        axes.axis("off")
+        end, taken = self.header_end(), self.taken()
+        for i, byte in enumerate(map(int, self.file)):
+            kind = 0 if i < 8 else 1 if i < end else 2
+            colour = ("#e69f00", "#b9bcbe", "#56b4e9")[kind]
+            row, column = divmod(i, COLUMNS)
+            axes.add_patch(
+                Rectangle((column + 0.04, row + 0.06), 0.92, 0.88, fc=colour, alpha=0.35)
+            )
+            if i in taken:
+                axes.add_patch(
+                    Rectangle((column, row), 1, 1, fill=False, ec=style.PALETTE[0], lw=2, zorder=3)
+                )
+            text = chr(byte) if kind == 1 else f"{byte:02x}"
+            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=8,
+                      family="monospace", parse_math=False)  # fmt: skip
+        name, dtype, _ = self.numbers()[self.number]
+        figure.supxlabel(f"{name}, {dtype}: read as {self.read():.5g}", fontsize=10)
+        return figure
