@@ -150,7 +150,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
 
     page.locator(".cb-byte").nth(184 + 5).click()  # a byte of wide[1]
     assert page.evaluate("models[0].get('number')") == 1
-    page.locator(".cb-byte").nth(184 + 15).tap()  # the second byte of brain[1]
+    page.locator(".cb-byte").nth(184 + 14).tap()  # the first byte of brain[1]
     assert status(page).startswith("brain[1], BF16: bytes 198 to 199")
     page.locator(".cb-byte").nth(20).click()  # the header is no number
     assert page.evaluate("models[0].get('number')") == 4
