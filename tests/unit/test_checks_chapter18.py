@@ -122,6 +122,22 @@ def masked(
     return drawn_from
 
 
+def one_behind(share, p):
+    stays = share.cumsum(-1) - share < p
+    n = stays.sum(-1, keepdim=True) + 1
+    return torch.arange(share.size(-1)) < n
+
+
+def one_bound_for_all(least):
+    def drawn_from(logits, temperature, top_k, top_p):
+        if top_k is not None:
+            best = logits.topk(top_k).values
+            logits = logits.masked_fill(logits < least(best), -torch.inf)
+        return draw()(logits, temperature, None, top_p)
+
+    return drawn_from
+
+
 def nothing_without_top_k(logits, temperature, top_k, top_p):
     return draw()(logits, temperature, top_k or 0, top_p)
 
@@ -164,6 +180,12 @@ def nothing_without_top_k(logits, temperature, top_k, top_p):
         (masked(in_order=True), "nothing is sorted"),
         (masked(stays=lambda sums, probs, p: sums <= p), "past top_p is left out"),
         (masked(stays=lambda sums, probs, p: sums < p), "past top_p is left out"),
+        (draw(warm=lambda x, t: torch.softmax(x / t**2, dim=-1)), "the temperature divides twice"),
+        (draw(inside=one_behind), "top-p keeps one too many"),
+        (draw(inside=lambda share, p: share.cumsum(0) - share < p), "top-p sums down the rows"),
+        (draw(inside=lambda share, p: share.cumsum(0) <= p), "top-p sums down the rows"),
+        (one_bound_for_all(lambda best: best.min()), "the bound for all rows"),
+        (one_bound_for_all(lambda best: best[0, -1]), "the bound for all rows"),
         (lambda x, t, k, p: x.softmax(-1) * 0 + 1 / x.size(-1), "✗ drawn_from, case"),
         (lambda x, t, k, p: None, "None"),
     ],

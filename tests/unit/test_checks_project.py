@@ -745,9 +745,26 @@ def a_method_of_a_pair(model, ids, length):
     return ids
 
 
+def ends_at(token):
+    def write(model, ids, length):
+        read, caches = ids, None
+        for _ in range(length):
+            logits, caches = model(read, caches)
+            read = logits[:, -1:].argmax(-1)
+            ids = torch.cat([ids, read], dim=1)
+            if (read == token).all():
+                break
+        return ids
+
+    return write
+
+
 @pytest.mark.parametrize(
     ("function", "what"),
     [
+        (ends_at(0), "no token is an end"),
+        (ends_at(1), "no token is an end"),
+        (ends_at(2), "no token is an end"),
         (choosing(lambda logits: logits[:, -1].softmax(-1).multinomial(1)), "the token is drawn"),
         (choosing(lambda logits: logits[:, -2:-1].argmax(-1)), "the last place but one"),
         (choosing(lambda logits: logits[:, -2].argmax(-1)[:, None]), "the last place but one"),

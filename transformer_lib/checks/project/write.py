@@ -176,6 +176,17 @@ def _one_row(model: Any, ids: Tensor, length: int) -> Tensor:
     return out.expand(len(ids), -1)
 
 
+def _until(end: int) -> Callable[[Any, Tensor, int], Tensor]:
+    """Stops behind the token that elsewhere means the end of a text."""
+
+    def write(model: Any, ids: Tensor, length: int) -> Tensor:
+        out, first = _write(model, ids, length), ids.shape[1]
+        ends = (out[:, first:] == end).all(dim=0).nonzero()
+        return out[:, : first + int(ends[0]) + 1] if len(ends) else out
+
+    return write
+
+
 def _case(label: str, ids: list[list[int]], length: int, seed: int = 0) -> Case:
     return Case(label, torch.tensor(ids), length, seed)
 
@@ -190,6 +201,8 @@ WRITE = Exercise(
         _case("two tokens behind three", [[3, 1, 4]], 2),
         _case("nine tokens, another model", [[2, 7, 1, 8]], 9, seed=3),
         _case("two texts", [[3, 1, 4], [1, 5, 9]], 7, seed=1),
+        # 8 7 0 2 1 7: all that could be taken for an end.
+        _case("0, 1 and 2 are tokens like others", [[3, 1, 4]], 6, seed=81),
         _case("nothing to write", [[3, 1, 4]], 0),
     ],
     mistakes={
@@ -247,6 +260,11 @@ WRITE = Exercise(
             _all_places,
         ],
         "one token too many is written": _wrong(steps=1),
+        "writing stops at one token: here no token is an end, and `length` of them are asked for": [
+            _until(0),
+            _until(1),
+            _until(2),
+        ],
         "one token too few is written": [
             lambda model, ids, length: _write(model, ids, max(length - 1, 0)),
         ],
