@@ -89,7 +89,6 @@ class Updater:
             inputs = [torch.cat((x, x)) for x in inputs]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
             logits = self.model(*inputs)
-        logits = logits.float() if self._amp else logits
         how: dict[str, Any] = {"label_smoothing": config.label_smoothing, "pad_id": config.pad_id}
         if config.r_drop is None:
             return cross_entropy(logits, labels, **how)
