@@ -292,6 +292,10 @@ def test_resume_false_starts_anew(tmp_path: Path, unbroken: Path) -> None:
     [
         ({"config": TrainConfig(**vars(CONFIG) | {"warmup": 6})}, "its warmup is 5, now it is 6"),
         ({"config": TrainConfig(**vars(CONFIG) | {"r_drop": 5.0})}, "its r_drop is None, now"),
+        (
+            {"config": TrainConfig(**vars(CONFIG) | {"optimizer": "muon"})},
+            "its optimizer is 'adam'",
+        ),
         ({"batches": data(seed=1)}, "its data is"),
         ({"batches": data(n=37)}, "its data is"),
         ({"model": Toy(dropout=0.3)}, r"its model is 'Toy\("),
@@ -672,12 +676,62 @@ def test_adam_schedule_and_clipping() -> None:
     model.config = transformer_lib.ModelConfig(vocab_size=V, d_model=8, n_heads=2)
     updater = Updater(model, TrainConfig(max_steps=1, warmup=2, clip_norm=0.01))
     updater.step(1, [next(data().epoch(0))])
-    (settings,) = updater.optimizer.param_groups
+    (adam,) = updater.optimizers
+    (settings,) = adam.param_groups
     assert settings["lr"] == updater.lr == 8**-0.5 * 2**-1.5
     assert (settings["betas"], settings["eps"]) == ((0.9, 0.98), 1e-9)
     clipped = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
     assert updater.norm > 0.1
     assert clipped.item() == pytest.approx(0.01, rel=1e-3)
+
+
+MUON = TrainConfig(**vars(CONFIG) | {"optimizer": "muon"})
+needs_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="PyTorch before 2.9")
+
+
+@needs_muon
+def test_muon_moves_a_matrix_in_all_directions_alike_and_adam_the_rest() -> None:
+    model, by_adam = toy(dropout=0.0), toy(dropout=0.0)
+    batch = next(data().epoch(0))
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for one, config in ((model, MUON), (by_adam, CONFIG)):
+        updater = Updater(one, config)
+        updater.step(1, [batch])
+    rate = 0.02 / 5
+    moved = (model.output.weight - before["output.weight"]).detach()
+    sizes = torch.linalg.svdvals(moved) / (rate * 0.2 * V**0.5)  # the size of Adam's: 0.2 each
+    assert sizes[:-1].min() > 0.5 and sizes.max() < 1.3
+    theirs = torch.linalg.svdvals(by_adam.output.weight.detach() - before["output.weight"])
+    assert theirs[0] > 3 * theirs[-2]
+    for name, parameter in model.named_parameters():
+        if name != "output.weight":
+            assert torch.equal(parameter, by_adam.get_parameter(name)), name
+
+
+@needs_muon
+def test_muon_resumes_in_the_same_bits(tmp_path: Path) -> None:
+    whole, _ = run(None, config=MUON)
+    run(tmp_path, config=TrainConfig(**vars(MUON) | {"epochs": 2}))
+    again, _ = run(tmp_path, config=MUON)
+    for one, other in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@needs_muon
+def test_muon_leaves_what_is_frozen_and_needs_a_matrix() -> None:
+    frozen = toy()
+    frozen.output.weight.requires_grad_(False)
+    with pytest.raises(ValueError, match=r"the model has no nn\.Linear to train"):
+        Updater(frozen, MUON)
+    lone = nn.Linear(3, 4, bias=False)
+    (muon,) = Updater(lone, MUON).optimizers
+    assert isinstance(muon, torch.optim.Muon)
+
+
+def test_muon_needs_a_new_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.optim, "Muon", raising=False)
+    with pytest.raises(ValueError, match=r"optimizer='muon' needs PyTorch 2\.9 or later, this is"):
+        Updater(toy(), MUON)
 
 
 def test_a_batch_of_nothing_but_padding_harms_nobody() -> None:
@@ -872,6 +926,8 @@ def test_every_line_of_the_log_is_json(unbroken: Path) -> None:
         ({"amp": "half"}, ValueError, "amp must be True or False or 'auto', got 'half'"),
         ({"amp": torch.ones(2)}, ValueError, "amp"),
         ({"compile": 1}, ValueError, "compile must be True or False, got 1"),
+        ({"optimizer": "sgd"}, ValueError, "optimizer must be 'adam' or 'muon', got 'sgd'"),
+        ({"optimizer": "muon", "parallel": "fsdp"}, ValueError, "optimizer must be 'adam' with"),
         ({"parallel": "tensor"}, ValueError, "parallel must be 'ddp' or 'fsdp', got 'tensor'"),
         ({"tensorboard": None}, ValueError, "tensorboard.*got None"),
     ],

@@ -25,6 +25,8 @@ class TrainConfig:
         cooldown: steps at the end of the run in which the rate falls on to 0; None, as in the
             paper, lets it end as it is. May be given to a run that is resumed.
         peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
+        optimizer: ``"adam"``, or ``"muon"``: Muon for the weights of ``nn.Linear`` modules and Adam
+            for all other parameters, at the same learning rate. Needs PyTorch 2.9.
         betas: Adam's decay rates of the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
@@ -51,7 +53,9 @@ class TrainConfig:
         ValueError: a number out of its range, with its name and value.
 
     Source:
-        Vaswani et al. (2017), *Attention Is All You Need*, sections 5.3 and 5.4.
+        Vaswani et al. (2017), *Attention Is All You Need*, sections 5.3 and 5.4; Jordan et al.
+        (2024), *Muon: An optimizer for hidden layers in neural networks*; Liu et al. (2025), *Muon
+        is Scalable for LLM Training*, section 2.2, on the common learning rate.
 
     Example:
         >>> TrainConfig(epochs=30, warmup=2000, peak_lr=0.005).betas
@@ -64,6 +68,7 @@ class TrainConfig:
     warmup: int = 4000
     cooldown: int | None = None
     peak_lr: float | None = None
+    optimizer: Literal["adam", "muon"] = "adam"
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
     label_smoothing: float = 0.1
@@ -109,6 +114,10 @@ class TrainConfig:
             if not isinstance(value, bool | str) or value not in choices:
                 wanted = " or ".join(map(repr, choices))
                 raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        if self.optimizer == "muon" and self.parallel == "fsdp":
+            raise ValueError(
+                "optimizer must be 'adam' with parallel='fsdp': Muon needs whole matrices"
+            )
 
     def arithmetic(self) -> dict[str, Any]:
         """The settings that decide what the parameters become.
@@ -124,7 +133,8 @@ _COUNTS += ("log_every", "validate_every", "checkpoint_every", "keep_last")
 _CHOICES: dict[str, tuple[bool | str, ...]] = {
     "amp": (True, False, "auto"),
     "compile": (True, False),
+    "optimizer": ("adam", "muon"),
     "parallel": ("ddp", "fsdp"),
     "tensorboard": (True, False),
 }
-_FREE = {*_COUNTS, *_CHOICES} - {"warmup", "accumulate", "amp"}
+_FREE = {*_COUNTS, *_CHOICES} - {"warmup", "accumulate", "amp", "optimizer"}

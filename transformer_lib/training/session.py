@@ -85,10 +85,11 @@ class Session:
         check_same_run(self.folder.checkpoint, state["settings"], self.settings)
         present = self.model.state_dict()
         self.model.load_state_dict(parts(state["model"], present))
-        optimizer, parameters = state["optimizer"], self.updater.parameters
-        for number, moments in optimizer["state"].items():
-            optimizer["state"][number] = parts(moments, dict.fromkeys(moments, parameters[number]))
-        self.updater.optimizer.load_state_dict(optimizer)
+        for optimizer, saved in zip(self.updater.optimizers, state["optimizers"], strict=True):
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            for number, moments in saved["state"].items():
+                saved["state"][number] = parts(moments, dict.fromkeys(moments, parameters[number]))
+            optimizer.load_state_dict(saved)
         # As many processes as before draw the same numbers as before; others cannot.
         if len(state["random"]) == self.ranks.size:
             set_random_state(state["random"][self.ranks.rank], self.updater.device)
@@ -102,7 +103,7 @@ class Session:
         self.read_loss()
         state = {
             "model": whole(self.model.state_dict()),
-            "optimizer": whole(self.updater.optimizer.state_dict()),
+            "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
             "random": self.ranks.gather(random_state(self.updater.device)),
             "settings": self.settings,

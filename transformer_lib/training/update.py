@@ -30,7 +30,8 @@ class Updater:
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
-            model to derive it from; ``compile`` without a compiler.
+            model to derive it from; ``compile`` without a compiler; ``optimizer="muon"`` with
+            an older PyTorch, or for a model without ``nn.Linear``.
     """
 
     def __init__(self, model: nn.Module, config: TrainConfig, ranks: Ranks | None = None) -> None:
@@ -46,9 +47,7 @@ class Updater:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self._amp = self.device.type == "cuda" if config.amp == "auto" else bool(config.amp)
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=0.0, betas=config.betas, eps=config.eps, fused=True
-        )
+        self.optimizers = _optimizers(model, config)
         self.lr = 0.0
         self.norm: Tensor | None = None  # of the last gradient, before clipping
         self._sum = torch.zeros((), device=self.device)
@@ -67,9 +66,10 @@ class Updater:
         self.lr = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
         if config.cooldown is not None and left is not None:
             self.lr *= linear_cooldown(left, cooldown=config.cooldown)
-        for settings in self.optimizer.param_groups:
-            settings["lr"] = self.lr
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+            for settings in optimizer.param_groups:
+                settings["lr"] = self.lr
         for batch, weight in share(self._wrapped, group, self.ranks):
             loss = self._loss_of(batch)
             total = weight * loss.total
@@ -79,7 +79,8 @@ class Updater:
             norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm))
             self.norm = norm
             self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         return tokens
 
     def _loss_of(self, batch: Any) -> Loss:
@@ -100,6 +101,30 @@ class Updater:
         loss = self.ranks.total(self._sum.item()) / self.ranks.size
         self._sum.zero_()
         return loss
+
+
+def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    found: list[torch.optim.Optimizer] = []
+    if config.optimizer == "muon":
+        if not hasattr(torch.optim, "Muon"):
+            raise ValueError(
+                f"optimizer='muon' needs PyTorch 2.9 or later, this is {torch.__version__}"
+            )
+        linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+        names = [f"{name}.weight".removeprefix(".") for name in linear]
+        matrices = [parameters.pop(name) for name in names if name in parameters]
+        if not matrices:
+            raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
+        # An update of Muon has the size of one of Adam: the same rate suits both.
+        same = {"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
+        found.append(torch.optim.Muon(matrices, lr=0.0, **same))
+    if parameters:
+        others = list(parameters.values())
+        found.append(
+            torch.optim.Adam(others, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
+        )
+    return found
 
 
 def _compiled(model: nn.Module) -> nn.Module:
