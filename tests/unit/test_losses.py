@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer_lib.training import cross_entropy, r_drop
-from transformer_lib.training.losses import smoothed_loss
+from transformer_lib.training.losses import _few_rows, smoothed_loss
 
 B, T, V = 2, 3, 7
 
@@ -63,6 +63,27 @@ def test_the_gradient_by_hand_is_that_of_autograd(smoothing: float) -> None:
             one = cross_entropy(logits[b, t], labels[b, t], label_smoothing=smoothing)
             (found,) = torch.autograd.grad(one.total * weights[b, t], logits)
             torch.testing.assert_close(found[b, t], expected[b, t], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_many_logits_are_worked_through_in_parts(smoothing: float, dtype: torch.dtype) -> None:
+    size = 100_000  # of the vocabulary: two rows at a time
+    assert [len(part) for part in _few_rows(torch.empty(5, size), torch.empty(5))[0]] == [2, 2, 1]
+    wide = torch.randn(5, 1, 2 * size, dtype=dtype)
+    logits = wide[..., ::2].transpose(0, 1).requires_grad_()  # (1, 5, size), with gaps in memory
+    labels = torch.tensor([[7, size - 1, 0, 5, 6]])
+    loss = cross_entropy(logits, labels, label_smoothing=smoothing)
+    exact = logits.detach().double().requires_grad_()
+    expected = F.cross_entropy(
+        exact[0], labels[0], label_smoothing=smoothing, ignore_index=0, reduction="sum"
+    )
+    torch.testing.assert_close(loss.total.double(), expected, rtol=1e-5, atol=0)
+    (found,), (wanted,) = (
+        torch.autograd.grad(loss.mean, logits),
+        torch.autograd.grad(expected, exact),
+    )
+    torch.testing.assert_close(found.double() * 4, wanted, rtol=1e-2, atol=1e-7)
 
 
 def test_a_forbidden_token_costs_nothing_without_smoothing() -> None:
