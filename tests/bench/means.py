@@ -9,7 +9,8 @@ Reads three runs, of the seeds 0 to 2, for each end that a run may come to. By d
 `multi30k-tiny-uncooled-s0` to `-s2`, the same runs carried as far without that. All choices are
 made on the validation split, by the first score of the runs' task: first how the parameters are
 taken from a run, then the search. What was chosen, for each model and for the three together, is
-scored on the test split, once, in each way that the task has. About six minutes on one thread.
+scored on the test split, once, in each way that the task has, and the three together are compared
+with each alone by a paired bootstrap. About six minutes on one thread.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from typing import Any
 import torch
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.recipes import TASKS
+from transformer_lib.metrics import paired_bootstrap
+from transformer_lib.recipes import TASKS, Task
 from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
 
@@ -60,37 +63,51 @@ def main() -> None:
         "rows": [],
     }
 
-    def row(runs: list[Run], split: str, search: dict[str, Any], **what: Any) -> float:
-        found = {"split": split, **what, "search": search}
-        found |= {"scores": [scores(run, split, search, options.limit) for run in runs]}
-        record["rows"].append(found)
+    def save() -> None:
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text, encoding="utf-8")
-        value = sum(next(iter(score.values()))["value"] for score in found["scores"]) / len(runs)
+
+    def row(
+        runs: list[Run], split: str, search: dict[str, Any], **what: Any
+    ) -> tuple[float, list[list[str]]]:
+        task = TASKS[runs[0].task]
+        sources, references = zip(*task.load(split)[: options.limit], strict=True)
+        decode = partial(beam_search, **search) if search else greedy
+        texts = [run.answer(sources, decode=decode) for run in runs]
+        found = [scores(task, some, references) for some in texts]
+        record["rows"].append({"split": split, **what, "search": search, "scores": found})
+        save()
+        value = sum(next(iter(score.values()))["value"] for score in found) / len(runs)
         print(f"{value:.2f}", split, what, search, flush=True)
-        return value
+        return value, texts
 
     ways = [(end, checkpoint) for end in folders for checkpoint in ("last", "average")]
     values = []
     for end, checkpoint in ways:
         runs = [Run.load(folder, checkpoint) for folder in folders[end]]
-        values.append(row(runs, split, {}, end=end, checkpoint=checkpoint, together=False))
+        values.append(row(runs, split, {}, end=end, checkpoint=checkpoint, together=False)[0])
     end, checkpoint = ways[values.index(max(values))]
     runs = [Run.load(folder, checkpoint) for folder in folders[end]]
     together = [Run.together(folders[end], checkpoint)]
+    tested = []
     for some in (runs, together):
         what = {"end": end, "checkpoint": checkpoint, "together": some is together}
-        values = [row(some, split, search, **what) for search in SEARCHES]
-        row(some, test, SEARCHES[values.index(max(values))], **what)
-
-
-def scores(run: Run, split: str, search: dict[str, Any], limit: int | None) -> dict[str, Any]:
-    task = TASKS[run.task]
-    sources, references = zip(*task.load(split)[:limit], strict=True)
-    texts = run.answer(sources, decode=partial(beam_search, **search) if search else greedy)
-    words = [sum(len(text.split()) for text in some) for some in (texts, references)]
+        values = [row(some, split, search, **what)[0] for search in SEARCHES]
+        tested += row(some, test, SEARCHES[values.index(max(values))], **what)[1]
+    task = TASKS[runs[0].task]
+    _, references = zip(*task.load(test)[: options.limit], strict=True)
     assert task.score is not None, "a task of translation"
+    *alone, all_three = tested
+    record["together against each"] = [
+        paired_bootstrap(task.score, all_three, one, references)._asdict() for one in alone
+    ]
+    save()
+
+
+def scores(task: Task, texts: list[str], references: Sequence[str]) -> dict[str, Any]:
+    assert task.score is not None, "a task of translation"
+    words = [sum(len(text.split()) for text in some) for some in (texts, references)]
     found = [score(texts, references)._asdict() for score in (task.score, *task.scores_too)]
     return {score.pop("metric"): score for score in found} | {"length": words[0] / words[1]}
 
