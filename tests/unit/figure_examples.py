@@ -185,6 +185,20 @@ EXAMPLES = {
             )
         ],
     ),
+    "OneMixture": Example(
+        "OneMixture(first=0.5, second=0.0, twice=False)",
+        [
+            {"first": first, "second": second, "twice": twice}
+            for first, second, twice in (
+                (0.7, 0.0, False),
+                (1.0, 0.0, True),
+                (0.0, 1.0, False),
+                (0.7, 0.9, True),
+                (0.3, 0.3, True),
+                (0.5, 0.5, True),
+            )
+        ],
+    ),
     "PairedBootstrap": Example(
         "PairedBootstrap(pair=0, questions=1000, paired=True)",
         [

@@ -18,6 +18,7 @@ from .live_translator import LiveTranslator
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .norm_explorer import NormExplorer
+from .one_mixture import OneMixture
 from .paired_bootstrap import PairedBootstrap
 from .positions_explorer import PositionsExplorer
 from .run_planner import RunPlanner
@@ -43,6 +44,7 @@ __all__ = [
     "MaskPainter",
     "MixingMatrix",
     "NormExplorer",
+    "OneMixture",
     "PairedBootstrap",
     "PositionsExplorer",
     "RunPlanner",

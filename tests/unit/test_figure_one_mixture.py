@@ -1,0 +1,209 @@
+"""OneMixture: what arrives is the library's sum; what a matrix reads is what chapter 6 proves."""
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+from traitlets import TraitError
+
+from transformer_lib import attention
+from transformer_lib.figures.widgets import OneMixture
+
+TENTHS = [i / 10 for i in range(11)]
+STATES = [(p, q, twice) for p in TENTHS for q in TENTHS for twice in (True, False)]
+SIDES = ("left", "right")
+
+CALL = """return given.states.map(([first, second, twice]) => {
+  const [looks, sentences] = [twice ? [first, second] : [first], m.sentencesOf(3)];
+  const rows = m.mixtures(sentences, looks, 3);
+  const who = [0, 1].map((side) => m.whoCan(sentences, looks, side, 3));
+  return [sentences, rows, m.firstAlike(rows), who];
+});"""
+
+
+def figures():
+    return [OneMixture(first=p, second=q, twice=twice) for p, q, twice in STATES]
+
+
+def test_page_and_library_say_the_same_in_every_state(js):
+    pages = js("one_mixture.js", CALL, states=STATES)
+    for figure, (sentences, rows, alike, who) in zip(figures(), pages, strict=True):
+        assert [tuple(pair) for pair in sentences] == figure.sentences()
+        torch.testing.assert_close(torch.tensor(rows).double(), figure.mixtures())
+        groups = [[j for j in range(6) if alike[j] == i] for i in range(6)]
+        assert [group for group in groups if len(group) > 1] == figure.alike()
+        assert who == [figure.who_can(side) for side in SIDES]
+
+
+def test_what_arrives_is_attention_with_these_weights():
+    """Scores that are the logarithms of the weights make them again; *eats* itself gets 0."""
+    figure = OneMixture(first=0.7, second=0.2, twice=True)
+    vectors = torch.eye(4, dtype=torch.float64)  # three words and the verb
+    weights = torch.tensor([[0.7, 0, 0.3], [0.2, 0, 0.8]], dtype=torch.float64)
+    for (left, right), row in zip(figure.sentences(), figure.mixtures(), strict=True):
+        sentence = vectors[[left, 3, right]]
+        scores, one = weights.clamp(min=1e-9).log(), torch.eye(3, dtype=torch.float64)
+        got = attention(scores, one, sentence, weights > 0, scale=1.0)
+        torch.testing.assert_close(got.output[:, :3].flatten(), row)
+        assert not got.output[:, 3].any()
+
+
+def wrong_answers(figure, side):
+    """For a sentence and a wrong answer, by what the matrix and its bias are multiplied to give
+    the lead of the right answer. A matrix reads all sentences if every lead is positive.
+    """
+    at = SIDES.index(side)
+    rows = torch.cat([figure.mixtures(), torch.ones(6, 1, dtype=torch.float64)], 1)
+    found = {}
+    for sentence, row in zip(figure.sentences(), rows, strict=True):
+        for other in {0, 1, 2} - {sentence[at]}:
+            table = torch.zeros(3, len(row), dtype=torch.float64)
+            table[sentence[at]], table[other] = row, -row
+            found[sentence, other] = table
+    return found
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_where_a_matrix_can_there_is_one(js, side):
+    states = [state for state, figure in zip(STATES, figures(), strict=True)
+              if figure.who_can(side) == "a matrix"]  # fmt: skip
+    assert len(states) > 100
+    body = "return given.pairs.map((pair) => m.untangle(pair, given.side));"
+    pairs = [[p, q] if twice and p != q else [0, 1] for p, q, twice in states]
+    found = js("one_mixture.js", body, pairs=pairs, side=SIDES.index(side))
+    for (p, q, twice), numbers in zip(states, found, strict=True):
+        figure = OneMixture(first=p, second=q, twice=twice)
+        alone = [1.0, 0.0] if twice else [1.0]  # the largest number of look 1
+        parts = numbers if twice and p != q else alone
+        matrix = torch.cat([x * torch.eye(3, dtype=torch.float64) for x in parts], 1)
+        if parts is numbers:  # a single word is left, with nothing beside it
+            words = figure.mixtures() @ matrix.T
+            at = torch.tensor(figure.sentences())[:, SIDES.index(side)]
+            torch.testing.assert_close(words, torch.eye(3, dtype=torch.float64)[at])
+        for table in wrong_answers(figure, side).values():
+            assert (table[:, :-1] * matrix).sum() > 1e-9
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
+    """Sums that must be positive, each taken a positive number of times, add up to nothing."""
+    found = 0
+    for figure in figures():
+        if figure.who_can(side) == "a matrix":
+            continue
+        found += 1
+        must = wrong_answers(figure, side)
+        a, c, y = 0, 1, 2
+        turn = (lambda *pair: pair) if side == "left" else (lambda one, other: (other, one))
+        apart = must[turn(a, y), c] + must[turn(c, y), a]  # steps 1 to 3: p D
+        swapped = must[turn(a, c), c] + must[turn(c, a), a]  # step 4: (p - q) D
+        p = figure.first if side == "left" else 1 - figure.first
+        times = (1 - 2 * p, p)  # q - p, and p
+        assert min(times) >= -1e-9 and max(times) > 0.05
+        total = times[0] * apart + times[1] * swapped
+        torch.testing.assert_close(total, torch.zeros_like(total), atol=1e-9, rtol=0)
+    assert found > 10
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_nobody_can_where_the_same_numbers_need_two_answers(side):
+    for figure in figures():
+        answers = {}
+        for sentence, row in zip(figure.sentences(), figure.mixtures().tolist(), strict=True):
+            key = tuple(round(x, 6) for x in row)
+            answers.setdefault(key, set()).add(sentence[SIDES.index(side)])
+        impossible = any(len(each) > 1 for each in answers.values())
+        assert (figure.who_can(side) == "nobody") is impossible
+
+
+def test_the_sentences_of_the_chapter():
+    """Half and half: both arrive alike. 0.7 and 0.3: the eater has the largest number."""
+    assert OneMixture().alike() == [[0, 1], [2, 3], [4, 5]]
+    assert OneMixture(first=1.0).alike() == [[0, 2], [1, 4], [3, 5]]
+    figure = OneMixture(first=0.7)
+    assert figure.alike() == []
+    assert figure.mixtures()[:2].tolist() == [
+        pytest.approx([0.7, 0.3, 0]),
+        pytest.approx([0.3, 0.7, 0]),
+    ]
+    twice = OneMixture(first=1.0, second=0.0, twice=True)
+    assert twice.mixtures()[0].tolist() == [1, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"first": 0.55}, ValueError, r"first must be one of 0, 0\.1, …, 1; got 0\.55"),
+        ({"second": 1.1}, ValueError, "second must be from 0 to 1"),
+        ({"words": ["cat", "cat", "dog"]}, ValueError, "words must be different"),
+        ({"words": ["cat", "dog"]}, TraitError, "words"),
+        ({"third": 1}, TypeError, "has no argument 'third'"),
+    ],
+)
+def test_what_mixes_nothing_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        OneMixture(**given)
+
+
+def test_there_are_two_sides():
+    with pytest.raises(ValueError, match="side must be 'left' or 'right'; got 'up'"):
+        OneMixture().who_can("up")
+
+
+SAID = ".om-asked > .lf-room:nth-child(2) > :first-child"
+
+
+@pytest.mark.browser
+def test_looks_are_turned_by_key_mouse_and_finger(show):
+    page = show(OneMixture(), viewport={"width": 390, "height": 900}, has_touch=True)
+    looks, twice = page.get_by_role("slider"), page.get_by_role("checkbox", name="look twice")
+    said = page.locator(SAID)
+    joined = page.locator(".om-joined [data-part]")
+    assert said.all_inner_texts() == ["nobody can say"] * 2
+    assert status(page).startswith("“cat eats fish” and “fish eats cat” arrive as the same")
+    assert joined.count() == 6
+    assert looks.nth(1).is_disabled()
+
+    looks.first.press("ArrowRight")
+    assert page.evaluate("models[0].get('first')") == 0.6
+    assert said.all_inner_texts() == ["a matrix can say", "no matrix can say"]
+    assert joined.count() == 0
+    assert status(page).endswith("A matrix finds who eats: the largest number. "
+                                 "No matrix finds who is eaten.")  # fmt: skip
+    assert page.locator("[data-most]").count() == 6
+    looks.first.press("End")
+    assert status(page).startswith("“cat eats fish” and “cat eats dog” arrive as the same")
+    cell = page.get_by_role("cell", name="the same as cat eats dog")
+    assert cell.locator("[data-end]").count() == 1
+
+    twice.tap()
+    page.evaluate(SETTLE)
+    assert said.all_inner_texts() == ["a matrix can say"] * 2
+    assert joined.count() == 0
+    reads = page.locator(".om-asked > .lf-room:last-child > :first-child").all_inner_texts()
+    assert reads == ["it is the largest of look 1", "it is the largest of look 2"]
+    row = page.get_by_role("row", name="cat eats fish").get_by_role("cell")
+    assert row.all_inner_texts()[:6] == ["1", "0", "0", "0", "1", "0"]
+
+    box = looks.nth(1).bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 1, box["y"] + box["height"] / 2)
+    assert status(page).startswith("The second look has the weights of the first")
+    assert said.all_inner_texts() == ["a matrix can say", "nobody can say"]
+    assert page.locator("[data-off]").count() == 0
+
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[models[0].get('first'), models[0].get('twice')]") == [0.5, False]
+    assert not twice.is_checked()
+    assert joined.count() == 6
+
+
+@pytest.mark.browser
+def test_an_address_is_read_and_one_without_sense_does_no_harm(show):
+    address = "#OneMixture=first:0.7;second:0.9;twice:true"
+    page = show(OneMixture(), attributes=PUBLISHED, fragment=address)
+    reads = page.locator(".om-asked > .lf-room:last-child > :first-child").all_inner_texts()
+    assert reads == ["it is the largest of −0.5 × look 1 + 1.5 × look 2",
+                     "it is the largest of 4.5 × look 1 − 3.5 × look 2"]  # fmt: skip
+    address = "#OneMixture=first:0.66;second:x"
+    page = show(OneMixture(), attributes=PUBLISHED, fragment=address)
+    assert page.get_by_role("slider").first.get_attribute("aria-valuetext") == "0.7 left, 0.3 right"
+    assert "No matrix finds who is eaten" in status(page)

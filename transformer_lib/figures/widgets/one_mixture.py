@@ -1,0 +1,135 @@
+"""OneMixture: which sentences one look cannot tell apart, and two looks can (chapter 6)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+ALIKE = 1e-9
+
+
+class OneMixture(LiveFigure):
+    r"""All sentences of two different words and a verb, as they arrive at the verb.
+
+    A look has fixed weights: :math:`p` for the word on the left and :math:`1 - p` for the word on
+    the right. Each word is a vector with a single 1, so a sentence arrives as its two weights, each
+    at the number of its word. Two looks stand beside each other. A reader names, for all sentences,
+    the word on the left or the word on the right: a matrix gives each word a sum of the numbers,
+    and the largest sum wins.
+
+    - One look with :math:`p > 0.5` lets a matrix find the left word, and one with
+      :math:`p < 0.5` the right one. Chapter 6 proves that no matrix finds the other one.
+    - Two looks with :math:`p_1 \neq p_2` let a matrix find both: it can take one look from the
+      other until a single word is left.
+    - If two sentences with different answers arrive as the same numbers, nobody finds it.
+
+    Args:
+        words: three different words.
+        verb: stands between two of them.
+        first: the weight on the left of look 1: 0, 0.1, …, 1.
+        second: that of look 2.
+        twice: whether there is a second look.
+
+    Raises:
+        ValueError: a weight that is no tenth from 0 to 1, or words that are not different.
+
+    >>> figure = OneMixture(first=0.7)
+    >>> figure
+    OneMixture(first=0.7, second=0.0, twice=False)
+    >>> figure.who_can("left"), figure.who_can("right")
+    ('a matrix', 'no matrix')
+    """
+
+    _esm = compose("one_mixture.js")
+    _css = dress("one_mixture.css")
+    shown = ("first", "second", "twice")
+
+    words = traitlets.List(traitlets.Unicode(), ["cat", "fish", "dog"], 3, 3).tag(sync=True)
+    verb = traitlets.Unicode("eats").tag(sync=True)
+    first = Number(0.5, low=0, high=1)
+    second = Number(0.0, low=0, high=1)
+    twice = traitlets.Bool(False).tag(sync=True)
+
+    @traitlets.validate("first", "second")
+    def _a_tenth(self, proposal: Any) -> float:
+        weight = round(proposal["value"], 1)
+        if abs(weight - proposal["value"]) > ALIKE:
+            name = proposal["trait"].name
+            raise ValueError(f"{name} must be one of 0, 0.1, …, 1; got {proposal['value']}")
+        return weight
+
+    @traitlets.validate("words")
+    def _different(self, proposal: Any) -> list[str]:
+        if len(set(proposal["value"])) < len(proposal["value"]):
+            raise ValueError(f"words must be different; got {proposal['value']}")
+        return proposal["value"]
+
+    def sentences(self) -> list[tuple[int, int]]:
+        """Return the words on the left and on the right; the same two words stand together."""
+        pairs = combinations(range(len(self.words)), 2)
+        return [each for a, b in pairs for each in ((a, b), (b, a))]
+
+    def looks(self) -> list[float]:
+        """Return the weight on the left of each look there is."""
+        return [self.first, self.second] if self.twice else [self.first]
+
+    def mixtures(self) -> Tensor:
+        """Return what arrives of each sentence: ``(6, 3)`` for one look, ``(6, 6)`` for two."""
+        import torch
+
+        weights = torch.tensor([[p, 1 - p] for p in self.looks()], dtype=torch.float64)  # (L, 2)
+        vectors = torch.eye(len(self.words), dtype=torch.float64)
+        pairs = vectors[torch.tensor(self.sentences())]  # (6, 2, 3)
+        return (weights @ pairs).flatten(1)
+
+    def alike(self) -> list[list[int]]:
+        """Return the groups of sentences that arrive as the same numbers."""
+        rows = self.mixtures()
+        same = ((rows[:, None] - rows).abs().amax(-1) < ALIKE).tolist()
+        groups = ([j for j, one in enumerate(line) if one] for line in same)
+        return [group for i, group in enumerate(groups) if len(group) > 1 and group[0] == i]
+
+    def who_can(self, side: Literal["left", "right"]) -> str:
+        """Return who can name the word on a side: ``"a matrix"``, ``"no matrix"``, ``"nobody"``.
+
+        Args:
+            side: ``"left"``, who eats, or ``"right"``, who is eaten.
+        """
+        if side not in ("left", "right"):
+            raise ValueError(f"side must be 'left' or 'right'; got {side!r}")
+        at = ("left", "right").index(side)
+        answers = [sentence[at] for sentence in self.sentences()]
+        if any(len({answers[i] for i in group}) > 1 for group in self.alike()):
+            return "nobody"
+        prefers = self.first > 0.5 if side == "left" else self.first < 0.5
+        return "a matrix" if prefers or len(set(self.looks())) > 1 else "no matrix"
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        from ..plots import attention_map
+
+        looks, groups = self.looks(), self.alike()
+        said = [f"{self.words[a]} {self.verb} {self.words[b]}" for a, b in self.sentences()]
+        figure = Figure(figsize=(6.4, 3.2), dpi=110)
+        panels = figure.subplots(1, len(looks), squeeze=False)[0]
+        for ax, p, part in zip(panels, looks, self.mixtures().chunk(len(looks), 1), strict=True):
+            title = f"{p:.1f} left, {1 - p:.1f} right"
+            attention_map(part, queries=said, keys=self.words, ax=ax, title=title)
+            ax.set(xlabel="", ylabel="")
+        for lane, group in enumerate(groups):
+            place = [2.75 + 0.3 * lane] * len(group)
+            panels[-1].plot(place, group, "o-", color=style.ACCENT, clip_on=False)
+        can = [f"{self.who_can(side)} can say who {what}"
+               for side, what in (("left", "eats"), ("right", "is eaten"))]  # fmt: skip
+        figure.supxlabel("; ".join(can), fontsize=10)
+        return figure
