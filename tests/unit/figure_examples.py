@@ -71,6 +71,13 @@ EXAMPLES = {
             {"hidden": 127, "place": 6},
         ],
     ),
+    "HeadPrices": Example(
+        "HeadPrices(model=0, measure=0, gone=240)",
+        [
+            {"measure": measure, "gone": gone}
+            for measure, gone in ((0, 0), (1, 0), (1, 16), (0, 3), (1, 240), (0, 255), (1, 255))
+        ],
+    ),
     "HeadsExplorer": Example(
         "HeadsExplorer(attention='cross', layer=1, head=0, token=0, off=False)",
         [

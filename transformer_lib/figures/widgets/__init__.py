@@ -11,6 +11,7 @@ from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
 from .checkpoint_bytes import CheckpointBytes
 from .fill_in import FillIn
+from .head_prices import HeadPrices
 from .heads_explorer import HeadsExplorer
 from .layer_depth import LayerDepth
 from .live_training import LiveTraining
@@ -37,6 +38,7 @@ __all__ = [
     "BytePairs",
     "CheckpointBytes",
     "FillIn",
+    "HeadPrices",
     "HeadsExplorer",
     "LayerDepth",
     "LiveTraining",
