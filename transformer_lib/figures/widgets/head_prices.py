@@ -138,6 +138,8 @@ class HeadPrices(LiveFigure):
         if "table" not in numbers:
             record = measured("head-prices")
             numbers = {"note": NOTE, "table": [[record["loss"], record["wrong"]]]} | numbers
+        else:
+            numbers = {"gone": 0} | numbers
         super().__init__(**numbers)
         same_length(self, ("models", "table"))
         same_length(self, ("measures", "digits"))

@@ -1,0 +1,213 @@
+"""HeadPrices: its table is measured by the library, and its sums are those of the table."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+from traitlets import TraitError
+
+from transformer_lib import ModelConfig, Transformer
+from transformer_lib.figures.widgets import HeadPrices
+from transformer_lib.figures.widgets.head_prices import price_table
+from transformer_lib.pretrained import from_recorded
+from transformer_lib.results import measured
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+from head_prices import numbers
+
+EIGHT = 0b11111111
+
+
+@pytest.fixture(scope="module")
+def record():
+    return measured("head-prices")
+
+
+def test_the_record_is_what_the_library_measures(record):
+    """No head, each alone, each layer, all, and three sets across both layers."""
+    sets = [0, *(1 << i for i in range(8)), 0x0F, 0xF0, EIGHT, 0b10010110, 0b01100100, 0b00110011]
+    model, _ = from_recorded(record["model"])
+    source, target = numbers()
+    assert (len(source), record["letters"]) == (record["numbers"], int((target[:, 1:] != 0).sum()))
+    loss, wrong = price_table(model, source, target, sets=sets)
+    assert loss == pytest.approx([record["loss"][gone] for gone in sets], abs=2e-4)
+    for got, gone in zip(wrong, sets, strict=True):
+        assert abs(got - record["wrong"][gone]) <= 2, gone  # two letters may be level
+
+
+def test_the_figure_shows_the_record(record):
+    figure = HeadPrices()
+    assert figure.table == [[record["loss"], record["wrong"]]]
+    assert str(record["numbers"]) in figure.note
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A model of two layers of three heads, and what it is measured on."""
+    torch.manual_seed(0)
+    config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=16)
+    source = torch.tensor([[3, 4, 5, 6], [7, 8, 9, 0]])
+    target = torch.tensor([[1, 5, 3, 7, 2], [1, 9, 2, 0, 0]])
+    return Transformer(config).eval(), source, target
+
+
+def test_a_set_is_measured_without_the_values_of_its_heads(small):
+    """The same by another way: a head whose part of the output matrix is 0 brings nothing."""
+    model, source, target = small
+    loss, wrong = price_table(model, source, target)
+    layers = [layer.cross_attention for layer in model.decoder.layers]
+    for gone in (0, 0b000001, 0b100000, 0b010110, 0b111111):
+        kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        with torch.no_grad():
+            for i in range(6):
+                if gone >> i & 1:
+                    part = slice(4 * (i % 3), 4 * (i % 3) + 4)
+                    layers[i // 3].out_proj.weight[:, part] = 0
+            logits = model(source, target[:, :-1])
+        model.load_state_dict(kept)
+        counted = target[:, 1:] != 0
+        right = logits.log_softmax(-1).gather(-1, target[:, 1:, None])[..., 0][counted]
+        assert loss[gone] == pytest.approx(-right.mean().item(), rel=1e-5)
+        missed = logits.argmax(-1)[counted] != target[:, 1:][counted]
+        assert wrong[gone] == missed.sum()
+
+
+def test_heads_are_counted_and_sets_too(small):
+    model, source, target = small
+    with pytest.raises(ValueError, match=r"sets must be numbers below 64; got \[64\]"):
+        price_table(model, source, target, sets=[64])
+    many = Transformer(ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=3, d_ff=16))
+    with pytest.raises(ValueError, match="model must have at most 8 such heads; got 9"):
+        price_table(many, source, target)
+
+
+def test_page_and_library_have_the_same_prices(js):
+    torch.manual_seed(0)
+    tables = [torch.rand(2**n).tolist() for n in (2, 6, 8)]
+    body = """return given.tables.map((table) => table.map((_, gone) => m.prices(table, gone)));"""
+    for table, pages in zip(tables, js("head_prices.js", body, tables=tables), strict=True):
+        for gone, page in enumerate(pages):
+            figure = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone)
+            want = figure.prices()
+            for name in ("alone", "last", "added", "together", "lasts"):
+                assert page[name] == pytest.approx(getattr(want, name)), (gone, name)
+
+
+def test_the_track_holds_all_sums(js, record):
+    body = "return given.tables.map((table) => m.range(table));"
+    tables = [record["loss"], record["wrong"], [5, 3, 4, 1]]
+    for table, (low, high) in zip(tables, js("head_prices.js", body, tables=tables), strict=True):
+        sums = []
+        for gone in range(len(table)):
+            price = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone).prices()
+            sums += [price.added, price.together, price.lasts]
+        assert (low, high) == (pytest.approx(min(0, *sums)), pytest.approx(max(sums)))
+
+
+def test_prices_that_add_up_do_so_in_all_three_ways():
+    """Where no head stands in for another one, the three sums are one."""
+    own = [0.5, 0.25, 2.0, 1.0]
+    table = [3 + sum(x for i, x in enumerate(own) if gone >> i & 1) for gone in range(16)]
+    for gone in range(16):
+        figure = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone)
+        alone, last, *sums = figure.prices()
+        assert alone == last == pytest.approx(own)
+        assert sums == pytest.approx([table[gone] - 3] * 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"gone": 256}, ValueError, "gone must be from 0 to 255"),
+        ({"model": 1}, ValueError, "model must be below 1; got 1"),
+        ({"measure": 2}, ValueError, "measure must be below 2; got 2"),
+        ({"models": ["a", "b"]}, ValueError, "same length; got models: 2, table: 1"),
+        ({"digits": [1]}, ValueError, "same length; got measures: 2, digits: 1"),
+        ({"table": [[[1, 2, 3], [1, 2, 3]]]}, ValueError, r"each set of 2 to 8 heads.*got 3"),
+        ({"table": [[[1] * 8] * 2]}, ValueError, "as many in each of the 2 layers; got 8"),
+        ({"table": [[[1] * 4, [1] * 3]]}, ValueError, r"of 4 numbers; got \[4, 3\]"),
+        ({"table": [[[1] * 4]]}, ValueError, r"table\[0\] must be 2 lists"),
+        ({"table": [[]]}, ValueError, "got 0"),
+        ({"table": [[[1] * 4] * 2], "gone": 4}, ValueError, "gone must be below 4; got 4"),
+        ({"layers": []}, TraitError, "layers"),
+    ],
+)
+def test_what_has_no_prices_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        HeadPrices(**given)
+
+
+@pytest.mark.browser
+def test_heads_are_removed_by_mouse_key_and_finger(show, record):
+    loss = record["loss"]
+    figure = HeadPrices(gone=0)
+    page = show(figure, viewport={"width": 390, "height": 900}, has_touch=True)
+    head = [page.get_by_role("button", name=f"layer {i}, head {j}")
+            for i in (1, 2) for j in (1, 2, 3, 4)]  # fmt: skip
+    assert min(box.bounding_box()["height"] for box in head) >= 32
+    assert status(page) == f"All 8 heads are there: loss {loss[0]:.2f}. Remove some, " \
+        "and see what they cost."  # fmt: skip
+    sums = page.locator(".hp-sum b")
+    head[2].click()
+    assert page.evaluate("models[0].get('gone')") == 0b100
+    assert status(page).startswith("Without head 3 of layer 1: loss ")
+    assert len(set(sums.all_inner_texts())) == 1
+    head[3].press("Enter")
+    head[0].tap()
+    page.evaluate(SETTLE)
+    assert page.evaluate("models[0].get('gone')") == 0b1101
+    assert head[0].get_attribute("aria-pressed") == "true"
+    figure.gone = 0b1101
+    price = figure.prices()
+    want = [f"+{x:.2f}" for x in (price.added, price.together, price.lasts)]
+    assert sums.all_inner_texts() == want
+    assert status(page) == (
+        f"Without these 3 heads: loss {loss[0b1101]:.2f} instead of {loss[0]:.2f}. Together they "
+        f"cost {want[1]}. Their prices alone add up to {want[0]}, their prices as the last to "
+        f"{want[2]}."
+    )
+    head[0].press(" ")
+    assert page.evaluate("models[0].get('gone')") == 0b1100
+
+    page.locator("label", has_text="wrong letters").click()
+    assert f"wrong letters {record['wrong'][0b1100]} instead of" in status(page)
+    page.get_by_role("button", name="Remove all").tap()
+    assert page.evaluate("models[0].get('gone')") == EIGHT
+    assert status(page).startswith(f"Without these 8 heads: wrong letters {record['wrong'][EIGHT]}")
+    page.get_by_role("button", name="Put all back").click()
+    assert status(page).startswith("All 8 heads are there: wrong letters")
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[models[0].get('gone'), models[0].get('measure')]") == [0, 0]
+
+
+@pytest.mark.browser
+def test_the_bars_are_as_long_as_the_sums(show):
+    """A head without which the loss falls has a price below 0: its bar goes back."""
+    table = [1.0, 0.8, 1.1, 1.5]
+    page = show(HeadPrices(table=[[table]], measures=["loss"], digits=[2], layers=["layer 1"]))
+    bars = """[...document.querySelectorAll(".hp-track")].map((track) => {
+      const width = track.getBoundingClientRect().width;
+      return [...track.children].map((bar) => bar.getBoundingClientRect().width / width);
+    })"""
+    for gone in range(4):
+        page.evaluate(f"models[0].set('gone', {gone})")
+        figure = HeadPrices(
+            table=[[table]], measures=["loss"], digits=[2], layers=["layer 1"], gone=gone
+        )
+        price = figure.prices()
+        whole = 1.1 + 0.2  # from head 1 alone, -0.2, to both as the last, 0.4 + 0.7
+        for (ahead, back), x in zip(page.evaluate(bars), price[2:], strict=True):
+            assert ahead - back == pytest.approx(x / whole, abs=0.01)
+            assert min(ahead, back) == 0
+    assert page.locator(".hp-map td").all_inner_texts() == ["−0.20", "+0.10", "+0.40", "+0.70"]
+
+
+@pytest.mark.browser
+def test_an_address_without_sense_does_no_harm(show):
+    for text in ("gone:255;measure:1", "gone:254.6;measure:1;model:3", "gone:999;measure:0.8"):
+        page = show(HeadPrices(), attributes=PUBLISHED, fragment=f"#HeadPrices={text}")
+        assert status(page).startswith("Without these 8 heads: wrong letters")
+    page = show(HeadPrices(), attributes=PUBLISHED, fragment="#HeadPrices=gone:x;measure:2")
+    assert status(page).startswith("Without these 4 heads: wrong letters")
