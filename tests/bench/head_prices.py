@@ -53,8 +53,8 @@ def main() -> None:
         "wrong": [int(each) for each in wrong],
     }
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, separators=(", ", ": "))
-    FILE.write_text(text.replace('", "', '",\n "') + "\n", encoding="utf-8")
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
+    FILE.write_text("{\n " + ",\n ".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

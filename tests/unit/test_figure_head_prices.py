@@ -1,6 +1,6 @@
 """HeadPrices: its table is measured by the library, and its sums are those of the table."""
 
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,7 @@ from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import from_recorded
 from transformer_lib.results import measured
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
-from head_prices import numbers
-
+BENCH = Path(__file__).resolve().parents[1] / "bench" / "head_prices.py"
 EIGHT = 0b11111111
 
 
@@ -28,8 +26,12 @@ def record():
 def test_the_record_is_what_the_library_measures(record):
     """No head, each alone, each layer, all, and three sets across both layers."""
     sets = [0, *(1 << i for i in range(8)), 0x0F, 0xF0, EIGHT, 0b10010110, 0b01100100, 0b00110011]
+    spec = spec_from_file_location("bench", BENCH)
+    assert spec and spec.loader
+    bench = module_from_spec(spec)
+    spec.loader.exec_module(bench)
     model, _ = from_recorded(record["model"])
-    source, target = numbers()
+    source, target = bench.numbers()
     assert (len(source), record["letters"]) == (record["numbers"], int((target[:, 1:] != 0).sum()))
     loss, wrong = price_table(model, source, target, sets=sets)
     assert loss == pytest.approx([record["loss"][gone] for gone in sets], abs=2e-4)
@@ -40,7 +42,8 @@ def test_the_record_is_what_the_library_measures(record):
 def test_the_figure_shows_the_record(record):
     figure = HeadPrices()
     assert figure.table == [[record["loss"], record["wrong"]]]
-    assert str(record["numbers"]) in figure.note
+    assert f"{record['numbers']} numbers" in figure.note
+    assert f"{record['letters']:,} letters" in figure.note
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +164,8 @@ def test_heads_are_removed_by_mouse_key_and_finger(show, record):
     assert head[0].get_attribute("aria-pressed") == "true"
     figure.gone = 0b1101
     price = figure.prices()
-    want = [f"+{x:.2f}" for x in (price.added, price.together, price.lasts)]
-    assert sums.all_inner_texts() == want
+    want = [f"{x:.2f}" for x in (price.added, price.together, price.lasts)]
+    assert sums.all_inner_texts() == [f"+{x}" for x in want]
     assert status(page) == (
         f"Without these 3 heads: loss {loss[0b1101]:.2f} instead of {loss[0]:.2f}. Together they "
         f"cost {want[1]}. Their prices alone add up to {want[0]}, their prices as the last to "
@@ -172,10 +175,12 @@ def test_heads_are_removed_by_mouse_key_and_finger(show, record):
     assert page.evaluate("models[0].get('gone')") == 0b1100
 
     page.locator("label", has_text="wrong letters").click()
-    assert f"wrong letters {record['wrong'][0b1100]} instead of" in status(page)
+    assert f"wrong letters {record['wrong'][0b1100]:,} instead of" in status(page)
     page.get_by_role("button", name="Remove all").tap()
     assert page.evaluate("models[0].get('gone')") == EIGHT
-    assert status(page).startswith(f"Without these 8 heads: wrong letters {record['wrong'][EIGHT]}")
+    assert status(page).startswith(
+        f"Without these 8 heads: wrong letters {record['wrong'][EIGHT]:,} "
+    )
     page.get_by_role("button", name="Put all back").click()
     assert status(page).startswith("All 8 heads are there: wrong letters")
     page.get_by_role("button", name="Reset").click()

@@ -21,6 +21,9 @@ export function range(table) {
 
 // ---- picture
 
+const number = (x, digits) => (digits ? fixed(x, digits) : fixed(x, 0).replace(/\B(?=(\d{3})+$)/g, ",")); // 1,864
+const signed = (x, digits) => (Number(x.toFixed(digits)) > 0 ? `+${number(x, digits)}` : number(x, digits));
+
 function build({ get, change }) {
   const [models, measures, layers, digits, tables] = ["models", "measures", "layers", "digits", "table"].map(get);
   const n = Math.log2(tables[0][0].length);
@@ -50,19 +53,17 @@ function build({ get, change }) {
   });
   const picture = [html("div", { class: "hp-heads" }, ...maps.map(({ element }) => element), every), html("div", { class: "hp-sums" }, ...bars.map(({ element }) => element))];
 
-  function signed(x, d) { const text = fixed(x, d); return Number(x.toFixed(d)) > 0 ? `+${text}` : text; }
-
   function sentence({ model, measure, gone }) {
     const [table, d, name] = [tables[model][measure], digits[measure], measures[measure]];
     const { here, added, together, lasts } = prices(table, gone);
-    const now = `${name} ${fixed(table[gone], d)}`;
+    const now = `${name} ${number(table[gone], d)}`;
     if (!here.length) return `All ${n} heads are there: ${now}. Remove some, and see what they cost.`;
-    const rise = `${now} instead of ${fixed(table[0], d)}`;
+    const rise = `${now} instead of ${number(table[0], d)}`;
     if (here.length === 1) {
-      return `Without head ${(here[0] % heads) + 1} of ${layers[Math.floor(here[0] / heads)]}: ${rise}. It costs ${signed(together, d)}. Remove a second one.`;
+      return `Without head ${(here[0] % heads) + 1} of ${layers[Math.floor(here[0] / heads)]}: ${rise}. Alone it costs ${number(together, d)}. Remove a second one.`;
     }
-    return `Without these ${here.length} heads: ${rise}. Together they cost ${signed(together, d)}. Their prices alone add up to ${signed(added, d)}, `
-      + `their prices as the last to ${signed(lasts, d)}.`;
+    return `Without these ${here.length} heads: ${rise}. Together they cost ${number(together, d)}. Their prices alone add up to ${number(added, d)}, `
+      + `their prices as the last to ${number(lasts, d)}.`;
   }
 
   function draw() {

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MOST = 8
 NOTE = (
     "The translator of numbers that comes with this book, on 200 numbers kept back from its "
-    "training: the loss of a letter, and the letters that are wrong, each given the right letters "
-    "before it."
+    "training, without each set of the heads that look at the English: the mean loss of a letter, "
+    "and how many of 6,520 letters are wrong."
 )
 
 
@@ -67,7 +67,7 @@ def price_table(
 
     from ...decoding import evaluating
 
-    layers = [layer.cross_attention for layer in model.decoder.layers]
+    layers: list[Any] = [layer.cross_attention for layer in model.decoder.layers]
     heads = [(layer, head) for layer in layers for head in range(layer.n_heads)]
     if len(heads) > MOST:
         raise ValueError(f"model must have at most {MOST} such heads; got {len(heads)}")
@@ -115,10 +115,10 @@ class HeadPrices(LiveFigure):
     Raises:
         ValueError: a table that does not fit the names, or a state that there is not.
 
-    >>> figure = HeadPrices(gone=0b00000011)
+    >>> figure = HeadPrices(gone=0b11110000)  # the second layer
     >>> price = figure.prices()
-    >>> f"{price.added:.2f} and {price.together:.2f}"
-    '0.00 and 0.00'
+    >>> f"alone {price.added:.2f}, together {price.together:.2f}, as the last {price.lasts:.2f}"
+    'alone 0.18, together 0.42, as the last 0.63'
     """
 
     _esm = compose("head_prices.js")
@@ -176,21 +176,20 @@ class HeadPrices(LiveFigure):
 
         price, digits = self.prices(), int(self.digits[self.measure])
         heads = len(price.alone) // len(self.layers)
-        names = [f"head {i + 1}" for i in range(heads)]
         figure = Figure(figsize=(6.4, 3.4), dpi=110)
         above, below = figure.subplots(2, 1, height_ratios=(1.2, 1))
         places = [i + 0.7 * (i // heads) for i in range(len(price.alone))]
         for shift, values, color in ((-0.2, price.alone, 5), (0.2, price.last, 2)):
             above.bar([x + shift for x in places], values, 0.4, color=style.PALETTE[color])
-        labels = [f"{name}{' gone' if self.gone >> i & 1 else ''}"
-                  for i, name in enumerate(names * len(self.layers))]  # fmt: skip
-        above.set_xticks(places, labels, fontsize=7)
+        labels = [f"{self.layers[i // heads]}\nhead {i % heads + 1}\n{'gone' * (self.gone >> i & 1)}"
+                  for i in range(len(price.alone))]  # fmt: skip
+        above.set_xticks(places, labels, fontsize=8)
         above.set_title(f"{self.measures[self.measure]}: each alone, each as the last", fontsize=10)
         kinds = ["each alone, added up", "all together", "each as the last, added up"]
         sums = [price.added, price.together, price.lasts]
         below.barh(kinds, sums, color=[style.PALETTE[i] for i in (5, 2, 5)])
         for i, x in enumerate(sums):
-            below.text(max(x, 0), i, f" {x:+.{digits}f}", va="center", fontsize=9)
+            below.text(max(x, 0), i, f" {x:+,.{digits}f}", va="center", fontsize=9)
         below.margins(x=0.15)
         below.invert_yaxis()
         for ax in (above, below):

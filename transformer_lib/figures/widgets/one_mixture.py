@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -98,7 +98,7 @@ class OneMixture(LiveFigure):
         groups = ([j for j, one in enumerate(line) if one] for line in same)
         return [group for i, group in enumerate(groups) if len(group) > 1 and group[0] == i]
 
-    def who_can(self, side: Literal["left", "right"]) -> str:
+    def who_can(self, side: str) -> str:
         """Return who can name the word on a side: ``"a matrix"``, ``"no matrix"``, ``"nobody"``.
 
         Args:
