@@ -181,8 +181,8 @@ class HeadPrices(LiveFigure):
         places = [i + 0.7 * (i // heads) for i in range(len(price.alone))]
         for shift, values, color in ((-0.2, price.alone, 5), (0.2, price.last, 2)):
             above.bar([x + shift for x in places], values, 0.4, color=style.PALETTE[color])
-        labels = [f"{self.layers[i // heads]}\nhead {i % heads + 1}\n{'gone' * (self.gone >> i & 1)}"
-                  for i in range(len(price.alone))]  # fmt: skip
+        named = [f"{layer}\nhead {i + 1}\n" for layer in self.layers for i in range(heads)]
+        labels = [f"{name}{'gone' * (self.gone >> i & 1)}" for i, name in enumerate(named)]
         above.set_xticks(places, labels, fontsize=8)
         above.set_title(f"{self.measures[self.measure]}: each alone, each as the last", fontsize=10)
         kinds = ["each alone, added up", "all together", "each as the last, added up"]
