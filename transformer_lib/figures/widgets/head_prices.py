@@ -107,7 +107,7 @@ class HeadPrices(LiveFigure):
         digits: for each measure, how many decimals are shown, 0 to 4.
         table: for each model and measure, 2 to the power of n numbers, one for each set of the n
             heads, n from 2 to 8: bit i of a set's place in the list is head i. The heads of the
-            first layer come first, and all layers have equally many. See :func:`price_table`.
+            first layer come first, and all layers have equally many. See ``price_table`` beside it.
         model: which model is shown.
         measure: by what it is measured.
         gone: the set of heads that are gone, as such a number.
