@@ -48,6 +48,12 @@ def chapters() -> list[str]:
     return [f"{file}.html" for file in files]
 
 
+def gallery() -> list[str]:
+    """The pages of live figures, one for each part of the book, in its order."""
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    return [f"{file}.html" for file in re.findall(r"file: (chapters/live_figures_\w+)", toc)]
+
+
 def until(page, holds) -> None:
     """Ask again until it holds. How long a page takes is not what the test is about."""
     for _ in range(300):

@@ -7,12 +7,12 @@ import re
 import sys
 
 import pytest
-from pages import ROOT, chapters, parsed
+from pages import ROOT, chapters, gallery, parsed
 
 sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 
-NOTEBOOKS = [*chapters(), "chapters/live_figures.html"]
+NOTEBOOKS = [*chapters(), *gallery()]
 every_notebook = pytest.mark.parametrize("page", NOTEBOOKS)
 FOLDED = "article details.admonition"
 

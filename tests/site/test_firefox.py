@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import pytest
 from firefox import find_firefox, running
-from pages import PICTURE, chapters, live_figures
+from pages import PICTURE, chapters, gallery, live_figures
 
 FIRST = "chapters/01_soft_lookup.html"
-ALL_FIGURES = "chapters/live_figures.html"
-KINDS = [model for page, model in live_figures() if page == ALL_FIGURES] or ["none"]
+KINDS = [(page, model) for page, model in live_figures() if page in gallery()] or [("", "none")]
 PHONE, DESK = (390, 844), (1280, 900)
 SCHEMES = ("http", "file")
 pytestmark = pytest.mark.browser
@@ -56,10 +55,10 @@ SHOWN = f"""async (model) => {{
 }}"""
 
 
-@pytest.mark.parametrize("model", KINDS)
-def test_a_figure_answers_to_keys(visit, model):
+@pytest.mark.parametrize(("page_of_it", "model"), KINDS)
+def test_a_figure_answers_to_keys(visit, page_of_it, model):
     """Each control by the key that moves it; Reset takes back what they did together."""
-    page = visit(ALL_FIGURES)
+    page = visit(page_of_it)
     page.wait_for(AWAKE, model)
     before, moved = page.run(SHOWN, model), []
     figure = f"""const figure = document.querySelector(`[data-model="{model}"] [role=group]`);

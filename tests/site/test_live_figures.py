@@ -15,7 +15,7 @@ from pages import PICTURE, live_figures, wake
 from playwright.sync_api import Error, Locator
 
 FIGURES = live_figures() or [("index.html", "")]
-# One of each kind, from the page that has them all if it is there.
+# One of each kind, from the gallery if it is there.
 KINDS = {
     model.rpartition("-")[0]: (page, model)
     for page, model in sorted(FIGURES, key=lambda figure: "live_figures" in figure[0])

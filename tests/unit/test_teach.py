@@ -57,20 +57,21 @@ def test_the_checker_says_what_the_page_quotes(week):
 
 @every_week
 def test_the_figure_has_the_state_that_the_link_asks_for(week):
-    link = re.search(r'href="live_figures\.html#(\w+)=([^"]+)"', WEEKS[week])
+    link = re.search(r'href="(live_figures_\w+)\.html#(\w+)=([^"]+)"', WEEKS[week])
     assert link
-    notebook = json.loads((ROOT / "chapters/live_figures.ipynb").read_text(encoding="utf-8"))
+    page, name, state = link.groups()
+    notebook = json.loads((ROOT / f"chapters/{page}.ipynb").read_text(encoding="utf-8"))
     models = notebook["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
-    (figure,) = [m["state"] for m in models.values() if m["state"].get("anchor") == link[1]]
-    for part in link[2].split(";"):
-        name, value = part.split(":")
-        assert name in figure
-        assert str(figure[name]).lower() != value  # else the link would say nothing
+    (figure,) = [m["state"] for m in models.values() if m["state"].get("anchor") == name]
+    for part in state.split(";"):
+        trait, value = part.split(":")
+        assert trait in figure
+        assert str(figure[trait]).lower() != value  # else the link would say nothing
     names = {
         path.read_text(encoding="utf-8")
         for path in (ROOT / "transformer_lib/figures").rglob("*.js")
     }
-    assert any(f'name: "{link[1]}"' in text for text in names)
+    assert any(f'name: "{name}"' in text for text in names)
 
 
 def test_no_time_on_the_page_is_written_by_hand():
