@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,29 +95,33 @@ def module_name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def imported(path: Path, root: Path) -> set[str]:
-    """Modules of the library that a file imports, anywhere in it, relative imports resolved."""
-    package = path.relative_to(root).parent.parts
+@cache
+def named(text: str, package: tuple[str, ...]) -> frozenset[str]:
+    """What a file's imports name, anywhere in it, relative imports resolved."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 above = package[: len(package) - node.level + 1]
                 base = ".".join(["transformer_lib", *above, *([base] if base else [])])
             # `from transformer_lib.data import tasks`: tasks may be a module or a name.
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        else:
+            found |= {f"{base}.{alias.name}" for alias in node.names}
+    return frozenset(found)
+
+
+def imported(path: Path, root: Path) -> set[str]:
+    """Modules of the library that a file imports."""
+    found = set()
+    for name in named(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts):
+        head, *parts = name.split(".")
+        if head != "transformer_lib":
             continue
-        for name in names:
-            head, *parts = name.split(".")
-            if head != "transformer_lib":
-                continue
-            while parts and not exists(root, parts):
-                parts.pop()
-            found.add(".".join(parts) or "__init__")
+        while parts and not exists(root, parts):
+            parts.pop()
+        found.add(".".join(parts) or "__init__")
     return found
 
 
