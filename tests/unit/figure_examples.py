@@ -154,6 +154,17 @@ EXAMPLES = {
             {"word": "a", "laid": 1},
         ],
     ),
+    "CacheSize": Example(
+        "CacheSize(model='llama-3-8b', length=8192, texts=16, precision='float16', window=0)",
+        [
+            {"model": "mistral-7b", "length": 131_072, "texts": 1, "window": 4096},
+            {"model": "gpt2", "length": 1, "precision": "int8"},
+            {"model": "llama-2-7b", "texts": 256, "precision": "float32", "length": 131_072},
+            {"model": "own", "n_layers": 126, "n_heads": 128, "n_kv_heads": 8, "d_head": 128},
+            {"model": "own", "n_layers": 1, "n_heads": 1, "n_kv_heads": 1, "window": 131_072},
+            {"model": "own", "n_heads": 12, "n_kv_heads": 4, "d_head": 64, "window": 1},
+        ],
+    ),
     "CheckpointBytes": Example(
         "CheckpointBytes(number=0, from_back=True, after_header=True)",
         [
@@ -178,6 +189,10 @@ EXAMPLES = {
             for mode in ("uniform", "causal", "content", "content-causal")
             for row in (0, 3, 5)
         ],
+    ),
+    "NextLetter": Example(
+        "NextLetter(place=18, read=4)",
+        [{"place": place, "read": read} for place in (0, 12, 23, 42) for read in (0, 1, 3, 8, 127)],
     ),
     "NormExplorer": Example(
         "NormExplorer(norm='batch', length=6, word=1, feature=0)",

@@ -9,6 +9,7 @@ from .architecture_explorer import ArchitectureExplorer
 from .batch_padding import BatchPadding
 from .beam_grower import BeamGrower
 from .byte_pairs import BytePairs
+from .cache_size import CacheSize
 from .checkpoint_bytes import CheckpointBytes
 from .fill_in import FillIn
 from .head_prices import HeadPrices
@@ -18,6 +19,7 @@ from .live_training import LiveTraining
 from .live_translator import LiveTranslator
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
+from .next_letter import NextLetter
 from .norm_explorer import NormExplorer
 from .one_mixture import OneMixture
 from .paired_bootstrap import PairedBootstrap
@@ -36,6 +38,7 @@ __all__ = [
     "BatchPadding",
     "BeamGrower",
     "BytePairs",
+    "CacheSize",
     "CheckpointBytes",
     "FillIn",
     "HeadPrices",
@@ -45,6 +48,7 @@ __all__ = [
     "LiveTranslator",
     "MaskPainter",
     "MixingMatrix",
+    "NextLetter",
     "NormExplorer",
     "OneMixture",
     "PairedBootstrap",

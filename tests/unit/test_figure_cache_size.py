@@ -1,0 +1,192 @@
+"""CacheSize: bytes of the page are Python's, and Python's are those of the library's tensors."""
+
+import itertools
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+
+from transformer_lib import DecoderOnly, ModelConfig
+from transformer_lib.figures.widgets import ArchitectureExplorer, CacheSize
+from transformer_lib.figures.widgets.cache_size import BYTES, DECODERS, SIZES, own_config
+from transformer_lib.masks import causal_mask, local_mask
+
+MODULE = "cache_size.js"
+OWN = [
+    (1, 1, 1, 2),
+    (3, 4, 2, 6),
+    (5, 6, 1, 4),
+    (2, 7, 7, 10),
+    (32, 32, 8, 128),
+    (126, 128, 8, 128),
+]
+USES = [(1, 1, 0), (8192, 16, 0), (131_072, 256, 4096), (300, 3, 300), (301, 3, 300), (17, 2, 64)]
+STATES = [
+    {"length": length, "texts": texts, "window": window, "precision": precision, **sizes}
+    for (length, texts, window), precision, sizes in itertools.product(
+        USES, BYTES, [{"model": name} for name in DECODERS]
+        + [{"model": "own", **dict(zip(SIZES, numbers, strict=True))} for numbers in OWN]
+    )
+]  # fmt: skip
+
+
+def tensors_of(cache):
+    return [t for layer in cache.layers for t in layer.self_attention.read()]
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 6])
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [(torch.float32, "float32"), (torch.bfloat16, "float16")]
+)
+def test_the_bytes_are_those_of_a_cache(n_kv_heads, dtype, precision):
+    sizes = {"n_layers": 3, "n_heads": 6, "n_kv_heads": n_kv_heads, "d_head": 4}
+    config = ModelConfig(
+        vocab_size=11, d_model=24, n_heads=6, n_kv_heads=n_kv_heads, n_layers=3, d_ff=5,
+        positions="rotary",
+    )  # fmt: skip
+    model = DecoderOnly(config).to(dtype).eval()
+    with torch.no_grad():
+        state = model.start(torch.ones(5, 7, dtype=torch.int64))  # what is read first
+        for _ in range(3):  # then token by token
+            _, state = model.step(torch.ones(5, dtype=torch.int64), state)
+    length = state.cache.length
+    assert length > 7
+    found = sum(t.numel() * t.element_size() for t in tensors_of(state.cache))
+    figure = CacheSize(model="own", length=length, texts=5, precision=precision, **sizes)
+    assert figure.cache_bytes() == found
+    assert figure.cache_bytes(shared=False) == found * 6 // n_kv_heads
+
+
+@pytest.mark.parametrize(("length", "window"), [(9, 4), (9, 9), (3, 5), (1, 1)])
+def test_a_window_keeps_the_keys_that_the_next_token_may_look_at(length, window):
+    may = causal_mask(length) & local_mask(length, window=window - 1)
+    kept = may[-1].sum().item()
+    windowed, whole = CacheSize(length=length, window=window), CacheSize(length=length)
+    assert windowed.cache_bytes() * length == whole.cache_bytes() * kept
+    assert windowed.cache_bytes(windowed=False) == whole.cache_bytes()
+
+
+@pytest.mark.parametrize("numbers", OWN)
+def test_the_parameters_of_an_own_model_are_those_of_the_library(js, numbers):
+    sizes = dict(zip(SIZES, numbers, strict=True))
+    with torch.device("meta"):
+        model = DecoderOnly(own_config(**sizes))
+    count = sum(parameter.numel() for parameter in model.parameters())
+    assert CacheSize(model="own", precision="int8", **sizes).parameter_bytes() == count
+    assert js(MODULE, "return m.parametersOf(given);", **sizes) == count
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_published_models_are_those_of_the_other_figure(name):
+    other = sum(ArchitectureExplorer(model=name).groups().values())
+    assert CacheSize(model=name, precision="int8").parameter_bytes() == other
+    config = ModelConfig.published(name)
+    sizes = CacheSize(model=name).sizes()
+    assert (sizes["n_layers"], sizes["n_heads"]) == (config.n_layers, config.n_heads)
+    assert sizes["n_heads"] * sizes["d_head"] == config.d_model
+    assert sizes["n_kv_heads"] == (config.n_kv_heads or config.n_heads)
+
+
+@pytest.mark.parametrize("states", [STATES[i::6] for i in range(6)])
+def test_the_page_counts_as_python_counts(js, states):
+    figures = [CacheSize(**state) for state in states]
+    given = [state | figure.sizes() for state, figure in zip(states, figures, strict=True)]
+    body = """return given.all.map((s) => [m.cacheBytes(s),
+      m.cacheBytes({ ...s, n_kv_heads: s.n_heads, window: 0 })]);"""
+    page = js(MODULE, body, all=given)
+    assert page == [[f.cache_bytes(), f.cache_bytes(shared=False, windowed=False)] for f in figures]
+
+
+def test_sizes_have_the_unit_that_suits(js):
+    numbers = [4, 1023, 1024, 1536, 10_230, 102_360, 1_047_552, 2**20, 15.96 * 2**30, 2**40 * 1.5]
+    found = js(MODULE, "return given.numbers.map(m.size);", numbers=numbers)
+    assert [text.replace("\u00a0", " ") for text in found] == [
+        "4 bytes", "1,023 bytes", "1.00 KiB", "1.50 KiB", "9.99 KiB", "100 KiB", "1,023 KiB",
+        "1.00 MiB", "16.0 GiB", "1.50 TiB",
+    ]  # fmt: skip
+
+
+def test_ticks_are_round_and_few(js):
+    for end in (1.06, 1.9, 3.7, 18, 64.5, 290, 1080):
+        ticks = js(MODULE, "return m.ticksTo(given.end);", end=end)
+        assert 4 <= len(ticks) <= 7, end
+        assert ticks[0] == 0
+        assert ticks[-1] <= end
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"n_heads": 12, "n_kv_heads": 8}, r"n_heads \(12\) must be divisible by n_kv_heads \(8\)"),
+        ({"d_head": 3}, "d_head must be even for its turns; got 3"),
+        ({"length": 0}, "length must be from 1 to 131072; got 0"),
+        ({"window": -1}, "window must be from 0 to 131072; got -1"),
+        ({"precision": "float64"}, "precision must be one of 'float16', 'float32', 'int8'"),
+        ({"model": "bert-base"}, "model must be one of 'llama-3-8b', .*got 'bert-base'"),
+    ],
+)
+def test_what_has_no_cache_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        CacheSize(**numbers)
+
+
+def bar(page, name):
+    return page.locator(f".cs-bar[data-part={name}]").evaluate("(e) => e.getBBox().width")
+
+
+@pytest.mark.browser
+def test_groups_and_windows_divide_the_cache(show):
+    page = show(CacheSize(), viewport={"width": 760, "height": 900})
+    page.evaluate(SETTLE)
+    first = "Llama 3 8B keeps 128 KiB for each token. That makes 16.0 GiB, 1.1 times the "
+    assert status(page).replace("\u00a0", " ").startswith(f"{first}parameters’ 15.0 GiB. Groups")
+    assert bar(page, "plain") == pytest.approx(4 * bar(page, "cache"), rel=0.01)
+    assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(16 / 14.957, rel=0.01)
+
+    page.get_by_role("radio", name="Mistral 7B").check()
+    page.get_by_role("slider", name="tokens of a text").press("End")
+    window = page.get_by_role("slider", name="window, in tokens")
+    for _ in range(5):
+        window.press("ArrowRight")
+    assert page.evaluate("models[0].get('window')") == 4096
+    assert "The window divides it by 32." in status(page)
+    share = CacheSize(model="mistral-7b", length=131_072, window=4096)
+    share = share.cache_bytes() / share.parameter_bytes()
+    assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(share, rel=0.01)
+    window.press("End")
+    page.get_by_role("slider", name="tokens of a text").press("Home")
+    assert "The window holds the whole text." in status(page)
+
+
+@pytest.mark.browser
+def test_an_own_model_begins_as_the_one_that_was_shown(show):
+    page = show(CacheSize(), viewport={"width": 390, "height": 900}, has_touch=True)
+    shared = page.get_by_role("slider", name="heads of keys and values")
+    assert shared.is_disabled()
+    page.locator("label", has_text="GPT-2").tap()
+    page.locator("label", has_text="your own").tap()
+    sizes = [page.evaluate(f"models[0].get('{name}')") for name in SIZES]
+    assert sizes == [12, 12, 12, 64]
+    assert "Each head has keys and values of its own." in status(page)
+    shared.press("Home")
+    assert "Groups of 12 heads divide the cache by 12." in status(page)
+    shared.press("ArrowRight")
+    shared.press("ArrowRight")
+    assert page.evaluate("models[0].get('n_kv_heads')") == 4
+    page.get_by_role("slider", name="heads", exact=True).press("ArrowLeft")  # 8, which 4 divides
+    assert page.evaluate("models[0].get('n_kv_heads')") == 4
+    page.get_by_role("slider", name="heads", exact=True).press("Home")
+    assert page.evaluate("models[0].get('n_kv_heads')") == 1
+    page.get_by_role("radio", name="4", exact=True).check()
+    assert "4\u00a0bytes" in page.locator(".cs-product").inner_text()
+    page.get_by_role("button", name="Reset").tap()
+    assert status(page).startswith("Llama 3 8B")
+    assert page.evaluate("models[0].get('n_heads')") == 32
+
+
+@pytest.mark.browser
+def test_an_address_without_sense_does_no_harm(show):
+    address = "#CacheSize=model:own;n_heads:7;n_kv_heads:5;length:3.5;precision:int4"
+    page = show(CacheSize(), attributes=PUBLISHED, fragment=address)
+    assert status(page).startswith("Your own model keeps")
+    assert "Groups of 7 heads" in status(page)

@@ -1,0 +1,223 @@
+"""NextLetter: probabilities of the page are those of counts and of the library's model."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+
+from transformer_lib import DecoderOnly, ModelConfig
+from transformer_lib.data import BOS, Tokenizer, shakespeare
+from transformer_lib.figures.widgets import NextLetter
+from transformer_lib.figures.widgets.next_letter import DATA, followers
+from transformer_lib.pretrained import from_recorded
+
+MODULE = "next_letter.js"
+COUNTED = "the cat 1 and the cap 2 and a hat 11\n" * 3 + "a tap 121"
+TEXT = "and the hat and a cap 1\n11 a mat"
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A figure of a small random model, and that model."""
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.characters([COUNTED + TEXT])
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=24, n_heads=2, n_layers=2, d_ff=40, max_len=9
+    )
+    model = DecoderOnly(config).eval()
+    figure = NextLetter.from_model(
+        model, tokenizer, COUNTED, TEXT, 11, reads=(0, 1, 2, 5, 8), place=3
+    )
+    return figure, model, tokenizer
+
+
+def foretold(model, tokenizer, past):
+    """What a model says after a text, and which letter each number is of."""
+    ids = torch.tensor([[BOS, *tokenizer.encode(past)]])
+    with torch.no_grad():
+        return model(ids)[0, -1].softmax(-1)
+
+
+def test_the_numbers_are_the_models(small):
+    figure, model, tokenizer = small
+    assert figure.line() == TEXT[11:] == " and a cap 1\n11 a mat"
+    for i, read in enumerate((0, 1, 2, 5, 8)):
+        for place, letter in enumerate(figure.line()):
+            end = 11 + place
+            probs = foretold(model, tokenizer, TEXT[end - read : end])
+            cost = -math.log(probs[tokenizer.encode(letter)[0]])
+            assert figure.costs[i][place] == pytest.approx(cost, abs=6e-4)
+            shares = figure.shares[i][place]
+            assert shares
+            for piece in figure.pieces:
+                p = probs[tokenizer.encode(piece)[0]].item()
+                if p > 0.0101 or piece in shares:
+                    assert shares[piece] == pytest.approx(1000 * p, abs=0.6)
+
+
+def test_the_stored_line_is_read_by_the_shipped_gpt():
+    figure, (model, tokenizer) = NextLetter(), from_recorded("shakespeare")
+    assert figure.text in shakespeare.load("val")
+    assert figure.text not in shakespeare.load("train")
+    assert figure.line() == "They call me Katharina that do talk of me.\n"
+    for i, place in ((0, 3), (2, 17), (4, 18), (6, 18), (9, 40), (10, 42)):
+        read, letter = int(figure.reads[i]), figure.line()[place]
+        probs = foretold(model, tokenizer, figure.past(read, place))
+        p = probs[tokenizer.encode(letter)[0]].item()
+        assert figure.costs[i][place] == pytest.approx(-math.log(p), abs=1e-3)
+        first = max(figure.pieces, key=lambda piece: probs[tokenizer.encode(piece)[0]])
+        assert next(iter(figure.shares[i][place])) in figure.pieces
+        share = probs[tokenizer.encode(first)[0]].item()
+        assert figure.shares[i][place][first] == pytest.approx(1000 * share, abs=0.6)
+
+
+@pytest.mark.parametrize("read", [0, 1, 2, 3, 4, 6, 8])
+def test_the_stored_counts_are_those_of_the_training_text(read):
+    figure, train = NextLetter(), shakespeare.load("train")
+    starts = range(len(train) - read)
+    after = Counter(train[i : i + read + 1] for i in starts)  # as chapter 18 counts
+    before = Counter(train[i : i + read] for i in starts)
+    for place in range(0, len(figure.line()), 5):
+        past, counted = figure.past(read, place), figure.counted(read, place)
+        for piece in figure.pieces:
+            want = (after[past + piece] + 0.1) / (before[past] + 0.1 * 65)
+            assert counted[piece] == pytest.approx(want)
+
+
+def test_what_follows_is_counted_where_pasts_overlap():
+    assert followers("aaab", "a") == {"a": 2, "b": 1}
+    assert followers("aaab", "aa") == {"a": 1, "b": 1}
+    assert followers("ab", "b") == followers("ab", "ab") == followers("ab", "x") == {}
+
+
+def test_a_row_is_missing_only_where_a_past_is(small):
+    figure, *_ = small
+    for read in (0, 1, 2, 5, 8):
+        for place in range(len(figure.line())):
+            past = figure.past(read, place)
+            assert figure.rows.get(past, {}) == followers(COUNTED, past)
+    assert any(figure.past(5, k) not in figure.rows for k in range(len(figure.line())))
+
+
+def test_the_page_has_the_rungs_of_python(js, small):
+    for figure in (small[0], NextLetter()):
+        data = {name: getattr(figure, name) for name in DATA}
+        body = """return given.data.costs.map((_, i) => [...given.data.text.slice(given.data.start)]
+          .map((_, place) => m.rungs(given.data, place, i)));"""
+        page = js(MODULE, body, data=data)
+        for i, read in enumerate(figure.reads):
+            for place, letter in enumerate(figure.line()):
+                figure.set_trait("read", int(read))
+                figure.set_trait("place", place)
+                for found, want in zip(page[i][place], figure.rungs(), strict=True):
+                    _, each, cost, mean = want
+                    assert found["costs"][place] == pytest.approx(cost)
+                    assert sum(found["costs"]) / len(found["costs"]) == pytest.approx(mean)
+                    kept = {piece: p for piece, p in each.items() if p >= 0.01 or piece == letter}
+                    assert dict(found["each"]) == pytest.approx(kept)
+                    shares = [p for _, p in found["each"]]
+                    assert shares == sorted(shares, reverse=True)
+
+
+def test_between_two_numbers_the_lower_one_is_read(js):
+    body = "return given.reads.map((n) => m.placeOf([0, 1, 2, 5, 8], n));"
+    assert js(MODULE, body, reads=[0, 1, 2, 3, 4, 5, 7, 8, 9999]) == [0, 1, 2, 2, 2, 3, 3, 4, 4]
+    figure = NextLetter(read=5)
+    assert figure.reads[figure.nearest()] == 4
+
+
+def test_a_past_is_no_property_of_objects(js):
+    body = "return m.counting({ rows: {}, pieces: ['a', 'b'] }, 'constructor').chance('a');"
+    assert js(MODULE, body) == 0.5
+
+
+def changed(small, **changes):
+    return {name: getattr(small[0], name) for name in DATA} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"place": 21}, "place must be from 0 to 20; got 21"),
+        ({"reads": [1, 2, 3, 5, 8]}, "reads must rise from 0; got"),
+        ({"reads": [0, 1, 2, 8, 5]}, "reads must rise from 0; got"),
+        ({"reads": [0, 1, 2, 5]}, "costs must have 4 rows of 21, .* got rows of"),
+        ({"start": 12}, "costs must have 5 rows of 20, one for each of reads"),
+        ({"shares": []}, r"shares must have 5 rows of 21, .* got rows of \[\]"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(small, changes, message):
+    with pytest.raises(ValueError, match=message):
+        NextLetter(**changed(small, **changes))
+
+
+def test_a_line_needs_text_before_it(small):
+    _, model, tokenizer = small
+    with pytest.raises(ValueError, match="start must be at least 8, the most that is read; got 7"):
+        NextLetter.from_model(model, tokenizer, COUNTED, TEXT, 7, reads=(0, 8))
+    with pytest.raises(ValueError, match="go together; got only text"):
+        NextLetter(text="a")
+
+
+BARS = """[...document.querySelectorAll(".nl-bar")].map((bar) =>
+  [...bar.querySelectorAll("span:not([hidden])")].map((part) =>
+    [part.getBoundingClientRect().width / bar.getBoundingClientRect().width,
+     part.textContent, "comes" in part.dataset]))"""
+
+
+@pytest.mark.browser
+def test_it_answers_to_mouse_keys_and_finger(show):
+    page = show(NextLetter(), viewport={"width": 760, "height": 900}, has_touch=True)
+    assert status(page).startswith("After “atha” comes “r”.")
+    many = page.get_by_role("slider", name="letters before it that are read")
+    many.press("ArrowRight")
+    assert page.evaluate("models[0].get('read')") == 6
+    assert status(page).startswith("After “␣Katha” comes “r”.")
+    many.press("Home")
+    assert status(page).startswith("Nothing is read, and “r” comes.")
+    many.press("End")
+    assert page.evaluate("models[0].get('read')") == 127
+    assert "The training text never has this, so counting guesses evenly." in status(page)
+    read = page.locator(".nl-letter[data-read]").count()
+    assert read == 18  # all before it in the line
+    assert len(page.locator(".nl-read").inner_text()) + read == 127
+
+    page.locator(".nl-letter").nth(42).click()
+    assert page.evaluate("models[0].get('place')") == 42
+    assert page.get_by_role("button", name="Next").get_attribute("aria-disabled") == "true"
+    page.locator(".nl-letter").nth(2).tap()
+    assert "comes “e”." in status(page)
+    page.get_by_role("button", name="Next").click()
+    assert "comes “y”." in status(page)
+    page.locator(".nl-line").click(position={"x": 700, "y": 5})  # beside the letters
+    assert page.evaluate("models[0].get('place')") == 3
+    page.get_by_role("button", name="Reset").tap()
+    assert status(page).startswith("After “atha” comes “r”.")
+
+
+@pytest.mark.browser
+def test_a_bar_is_as_long_as_its_probability(show):
+    figure = NextLetter(place=20, read=6)
+    page = show(figure, viewport={"width": 760, "height": 900})
+    page.evaluate(SETTLE)
+    for parts, (_, each, cost, _) in zip(page.evaluate(BARS), figure.rungs(), strict=True):
+        comes = [width for width, _, own in parts if own]
+        assert comes == [pytest.approx(math.exp(-cost), abs=0.004)]
+        for width, text, _ in parts:
+            if text:
+                assert width == pytest.approx(
+                    each[text.replace("␣", " ").replace("↵", "\n")], abs=0.002
+                )
+    rows = page.locator(".nl-ladder tbody tr:nth-child(odd)").all_inner_texts()
+    for said, (name, _, cost, mean) in zip(rows, figure.rungs(), strict=True):
+        assert said.split("\t")[0] == name
+        assert said.split("\t")[2:] == [f"{cost:.2f}", f"{mean:.2f}"]
+
+
+@pytest.mark.browser
+def test_an_address_without_sense_does_no_harm(show):
+    address = "#NextLetter=place:77.5;read:5"
+    page = show(NextLetter(), attributes=PUBLISHED, fragment=address)
+    assert status(page).startswith("After “␣me.” comes “↵”.")

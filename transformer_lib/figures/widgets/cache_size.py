@@ -1,0 +1,159 @@
+"""CacheSize: what a text keeps in memory while it is written, beside the model (chapter 21)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ...config import ModelConfig
+from ...models import parameter_counts
+from .. import style
+from .architecture_explorer import MODELS
+from .base import LiveFigure, Number, OneOf, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BYTES = {"float16": 2, "float32": 4, "int8": 1}
+DECODERS = ("llama-3-8b", "llama-2-7b", "mistral-7b", "gpt2")
+SIZES = ("n_layers", "n_heads", "n_kv_heads", "d_head")
+NOTE = (
+    "Parameters and cache have numbers of the same size. Only memory is counted: a text may be "
+    "longer than the model can read. Your own model has Llama’s layer, an inner width of "
+    "3.5 d_model, and a vocabulary of 32,000 tokens."
+)
+
+
+def own_config(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> ModelConfig:
+    """Return the settings of the reader's own model, in the form of Llama's.
+
+    >>> own_config(32, 32, 8, 128) == ModelConfig.published("mistral-7b")
+    True
+    """
+    d_model = n_heads * d_head
+    return ModelConfig.published(
+        "llama-2-7b", d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads, n_layers=n_layers,
+        d_ff=7 * d_model // 2,
+    )  # fmt: skip
+
+
+def card(name: str) -> dict[str, Any]:
+    """Return what the cache of a published model depends on, and how many parameters it has.
+
+    >>> card("llama-3-8b")["sizes"]
+    {'n_layers': 32, 'n_heads': 32, 'n_kv_heads': 8, 'd_head': 128}
+    """
+    config = ModelConfig.published(name)
+    sizes = {size: getattr(config, size) for size in SIZES}
+    sizes["n_kv_heads"] = config.n_kv_heads or config.n_heads
+    parameters = sum(parameter_counts(config, "decoder").values())
+    return {"name": MODELS[name], "sizes": sizes, "parameters": parameters}
+
+
+class CacheSize(LiveFigure):
+    r"""The bytes of the cache of keys and values beside the bytes of the parameters.
+
+    In each layer each token keeps a key and a value for each head that has its own:
+
+    .. math::  2 \cdot \text{layers} \cdot G \cdot d_{head} \cdot T \cdot \text{texts}
+               \cdot \text{bytes per number}
+
+    for :math:`G` heads of keys and values. :math:`T` is the length of a text, or the window if
+    that is shorter.
+
+    Args:
+        model: ``"llama-3-8b"``, ``"llama-2-7b"``, ``"mistral-7b"`` or ``"gpt2"``, or ``"own"``, of
+            the four sizes below.
+        n_layers: 1 to 128.
+        n_heads: 1 to 128.
+        n_kv_heads: heads of keys and values, a divisor of ``n_heads``.
+        d_head: 2 to 256, even; width of a head.
+        length: 1 to 131,072 tokens of a text.
+        texts: 1 to 256 texts that are written at the same time.
+        precision: ``"float16"``, ``"float32"`` or ``"int8"``, of all numbers.
+        window: how many tokens a layer looks back at, itself included; 0 for the whole text.
+
+    Raises:
+        ValueError: a number outside its limits, an odd width, heads that cannot be shared out.
+
+    Source:
+        Ainslie et al. (2023), section 2; Jiang et al. (2023), section 2.
+
+    >>> figure = CacheSize(length=8192, texts=1)
+    >>> figure.cache_bytes() / 2**30, figure.cache_bytes(shared=False) / 2**30
+    (1.0, 4.0)
+    """
+
+    _esm = compose("cache_size.js")
+    _css = dress("cache_size.css")
+    shown = ("model", "length", "texts", "precision", "window")
+
+    model = OneOf(*DECODERS, "own")
+    n_layers = Number(32, low=1, high=128, whole=True)
+    n_heads = Number(32, low=1, high=128, whole=True)
+    n_kv_heads = Number(8, low=1, high=128, whole=True)
+    d_head = Number(128, low=2, high=256, whole=True)
+    length = Number(8192, low=1, high=131_072, whole=True)
+    texts = Number(16, low=1, high=256, whole=True)
+    precision = OneOf(*BYTES)
+    window = Number(0, low=0, high=131_072, whole=True)
+    cards = traitlets.Dict({name: card(name) for name in DECODERS}, read_only=True).tag(sync=True)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**{"note": NOTE} | numbers)
+        if self.n_heads % self.n_kv_heads:
+            raise ValueError(
+                f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
+            )
+
+    @traitlets.validate("d_head")
+    def _even(self, proposal: Any) -> int:
+        if proposal["value"] % 2:
+            raise ValueError(f"d_head must be even for its turns; got {proposal['value']}")
+        return proposal["value"]
+
+    def sizes(self) -> dict[str, int]:
+        """Return layers, heads, heads of keys and values, and width of a head."""
+        if self.model != "own":
+            return self.cards[self.model]["sizes"]
+        return {name: getattr(self, name) for name in SIZES}
+
+    def parameter_bytes(self) -> int:
+        """Return what the parameters take."""
+        if self.model != "own":
+            count = self.cards[self.model]["parameters"]
+        else:
+            count = sum(parameter_counts(own_config(**self.sizes()), "decoder").values())
+        return count * BYTES[self.precision]
+
+    def cache_bytes(self, *, shared: bool = True, windowed: bool = True) -> int:
+        """Return what the caches of all texts take.
+
+        Args:
+            shared: whether a group of heads shares its keys and values, as in the model.
+            windowed: whether the window is used.
+        """
+        layers, heads, kv_heads, d_head = self.sizes().values()
+        kept = min(self.length, self.window) if windowed and self.window else self.length
+        each = 2 * layers * (kv_heads if shared else heads) * d_head * BYTES[self.precision]
+        return each * kept * self.texts
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        plain = self.cache_bytes(shared=False, windowed=False)
+        found = [n / 2**30 for n in (self.parameter_bytes(), self.cache_bytes(), plain)]
+        words = ("parameters", "cache", "cache without groups or window")
+        figure = Figure(figsize=(6.4, 2.6), dpi=110, layout="constrained")
+        ax = figure.subplots()
+        ax.barh((1,), found[:1], height=0.6, color=style.PALETTE[2])
+        ax.barh((0,), found[2:], height=0.6, fill=False, ec=style.QUIET, ls="--")
+        ax.barh((0,), found[1:2], height=0.6, color=style.PALETTE[1])
+        for y, i in ((1.36, 0), (0.36, 1), (-0.68, 2)):
+            ax.text(0.006 * max(found), y, f"{words[i]} {found[i]:.3g} GiB", fontsize=9)
+        ax.set(xlim=(0, 1.05 * max(found)), ylim=(-0.8, 1.8), yticks=[], xlabel="GiB")
+        name = "Your own model" if self.model == "own" else MODELS[self.model]
+        texts = f"{self.texts} text{'s' * (self.texts > 1)}"
+        ax.set_title(f"{name}, {texts} of {self.length:,} tokens, {self.precision}")
+        return figure
