@@ -204,7 +204,7 @@ class NextLetter(LiveFigure):
             ax.text(1.02, y, said, va="center", fontsize=9, family="monospace")
         ax.text(1.02, -0.75, "  p   cost  line", fontsize=9, family="monospace")
         ax.set_yticks(range(len(names)), names)
-        ax.set(xlim=(0, 1.3), ylim=(len(names) - 0.4, -1), xticks=(0, 0.5, 1))
+        ax.set(xlim=(0, 1.38), ylim=(len(names) - 0.4, -1), xticks=(0, 0.5, 1))
         ax.grid(visible=False)
         ax.set_title(f"“{visible(letter)}” comes after “{visible(self.past(16))}”", fontsize=11)
         return figure
