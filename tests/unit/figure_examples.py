@@ -125,6 +125,16 @@ EXAMPLES = {
             {"text": "three", "head": 7},
         ],
     ),
+    "LossPush": Example(
+        "LossPush(logits=(0.5, 0, -0.5, 1, 2.5), right=0, smoothing=0.0, rate=2.0)",
+        [
+            {"logits": [8, -4, -4, -4, -4], "right": 3, "rate": 8},
+            {"smoothing": 0.1, "right": 4},
+            {"smoothing": 0.5, "logits": [-4, 8, 8, -4.0, -3.9], "rate": 0.5},
+            {"logits": [40, -40, 0, 20, -20], "right": 3, "smoothing": 0.01, "rate": 8},
+            {"smoothing": 0.2, "logits": [0, 0, 0, 0, 0], "right": 2},
+        ],
+    ),
     "MaskPainter": Example(
         "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
         "fill='-inf')",

@@ -17,6 +17,7 @@ from .heads_explorer import HeadsExplorer
 from .layer_depth import LayerDepth
 from .live_training import LiveTraining
 from .live_translator import LiveTranslator
+from .loss_push import LossPush
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .next_letter import NextLetter
@@ -46,6 +47,7 @@ __all__ = [
     "LayerDepth",
     "LiveTraining",
     "LiveTranslator",
+    "LossPush",
     "MaskPainter",
     "MixingMatrix",
     "NextLetter",

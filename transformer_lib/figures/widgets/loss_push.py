@@ -1,0 +1,153 @@
+"""LossPush: which way the loss pushes each logit (chapter 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+LOW, HIGH = -4, 8  # the logits that are seen
+
+
+class LossPush(LiveFigure):
+    r"""The logits of a few tokens, and how the loss pushes each of them.
+
+    With the target :math:`t_k = (1 - \epsilon)\,[k = y] + \epsilon / V`, a step of gradient descent
+    moves each logit :math:`z_k` by the learning rate times
+
+    .. math:: -\frac{\partial L}{\partial z_k} = t_k - p_k, \quad p = \mathrm{softmax}(z)
+
+    Args:
+        tokens: 2 to 6 tokens of 1 to 6 letters.
+        logits: one for each token, from -40 to 40; from -4 to 8 they are seen.
+        right: which token is the right one, from 0.
+        smoothing: :math:`\epsilon`, the share of the target that is spread evenly, 0 to 0.5.
+        rate: the learning rate of the steps, 0.5 to 8.
+
+    Raises:
+        ValueError: a number outside its limits, a token of no length or too long, or logits that
+            do not fit the tokens.
+
+    Source:
+        Szegedy et al. (2016), *Rethinking the Inception Architecture*, section 7.
+
+    >>> figure = LossPush(tokens=["a", "b", "c", "d"], logits=[0, 0, 0, 0], right=2)
+    >>> figure
+    LossPush(logits=(0, 0, 0, 0), right=2, smoothing=0.0, rate=2.0)
+    >>> figure.push().tolist()
+    [-0.25, -0.25, 0.75, -0.25]
+    """
+
+    _esm = compose("loss_push.js")
+    _css = dress("loss_push.css")
+    shown = ("logits", "right", "smoothing", "rate")
+
+    tokens = traitlets.List(traitlets.Unicode(), ["u", "h", "t", "<eos>", "i"], 2, 6).tag(sync=True)
+    logits = Numbers([0.5, 0, -0.5, 1, 2.5], low=-40, high=40)
+    right = Number(0, low=0, high=5, whole=True)
+    smoothing = Number(0, low=0, high=0.5)
+    rate = Number(2, low=0.5, high=8)
+
+    def __init__(self, **numbers: Any) -> None:
+        super().__init__(**numbers)
+        same_length(self, ("tokens", "logits"))
+        for token in self.tokens:
+            if not 1 <= len(token) <= 6:
+                raise ValueError(f"a token of tokens must have 1 to 6 letters; got {token!r}")
+        if self.right >= len(self.tokens):
+            raise ValueError(
+                f"right must be below {len(self.tokens)}, the number of tokens; got {self.right}"
+            )
+
+    def target(self) -> Tensor:
+        """Return what the loss asks for of each token, ``(V,)``."""
+        import torch
+
+        even = self.smoothing / len(self.tokens)
+        target = torch.full((len(self.tokens),), even, dtype=torch.float64)
+        target[self.right] += 1 - self.smoothing
+        return target
+
+    def loss(self) -> float:
+        """Return the library's cross-entropy, in nats."""
+        return self._loss_and_push()[0]
+
+    def push(self) -> Tensor:
+        """Return minus the gradient of the library's cross-entropy, ``(V,)``."""
+        return self._loss_and_push()[1]
+
+    def floor(self) -> float:
+        """Return the lowest loss that there is, that of logits whose softmax is the target."""
+        return abs(float(self.target().xlogy(self.target()).sum()))
+
+    def rest(self) -> list[float] | None:
+        """Return the logits with the same sum that are not pushed; None without smoothing."""
+        if self.smoothing == 0:
+            return None
+        logs = self.target().log()
+        return (logs + (sum(self.logits) - logs.sum()) / len(logs)).tolist()
+
+    def after(self, steps: int) -> list[float]:
+        """Return the logits after some steps of gradient descent."""
+        now = LossPush(**{name: getattr(self, name) for name in ("tokens", *self.shown)})
+        for _ in range(steps):
+            pushes = now.push().tolist()
+            pairs = zip(now.logits, pushes, strict=True)
+            now.logits = [logit + self.rate * push for logit, push in pairs]
+        return now.logits
+
+    def _loss_and_push(self) -> tuple[float, Tensor]:
+        import torch
+
+        from ...training.losses import cross_entropy
+
+        logits = torch.tensor([self.logits], dtype=torch.float64, requires_grad=True)
+        label = torch.tensor([self.right])
+        loss = cross_entropy(logits, label, label_smoothing=self.smoothing, pad_id=-1).total
+        (gradient,) = torch.autograd.grad(loss, logits)
+        return loss.item(), -gradient[0]
+
+    def draw(self) -> Figure:
+        import torch
+        from matplotlib.figure import Figure
+
+        push, rest, target = self.push().tolist(), self.rest(), self.target()
+        up, down = style.PALETTE[2], style.PALETTE[0]
+        figure = Figure(figsize=(6.4, 3), dpi=110)
+        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+        for i, (logit, by) in enumerate(zip(self.logits, push, strict=True)):
+            left.plot(i, logit, "o", color=style.INK)
+            left.annotate(
+                "",
+                (i + 0.2, logit + self.rate * by),
+                (i + 0.2, logit),
+                arrowprops={"color": up if by > 0 else down, "width": 3, "headwidth": 8,
+                            "headlength": 6, "shrink": 0},
+            )  # fmt: skip
+            if rest:
+                left.plot((i - 0.3, i + 0.3), (rest[i], rest[i]), "--", color=style.INK, lw=1.5)
+        names = [f"{name}\n{by:+.2f}" for name, by in zip(self.tokens, push, strict=True)]
+        left.set(xlim=(-0.5, len(push) - 0.5), ylim=(LOW, HIGH), ylabel="logit")
+        left.set_xticks(range(len(push)), names)
+
+        p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
+        asked = target[self.right]
+        curve = -asked * p.log() - (1 - asked) * ((1 - p) / (len(push) - 1)).log()
+        right.plot(p, curve, color=style.ACCENT)
+        right.axhline(self.floor(), color=style.QUIET, ls=":")
+        share = torch.tensor(self.logits, dtype=torch.float64).softmax(-1)[self.right].item()
+        right.plot(share, min(self.loss(), 4), "o", color=style.INK)
+        right.set(ylim=(0, 4), xlabel=f"probability of {self.tokens[self.right]}", ylabel="loss")
+        figure.suptitle(
+            f"Loss {self.loss():.2f} nats, {self.floor():.2f} at the lowest. Below each token, "
+            "how it is pushed",
+            fontsize=10,
+        )
+        return figure
