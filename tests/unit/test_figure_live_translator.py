@@ -19,7 +19,7 @@ from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
 from transformer_lib.pretrained import from_recorded, shipped
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.recipes import TASKS
-from transformer_lib.results import measured
+from transformer_lib.results import measured, recorded
 
 FRONT = str(FOLDER / "translator.js")
 MOST = 44
@@ -249,6 +249,13 @@ def test_the_note_is_the_record():
     assert len(record["wrong"]) == 6
 
 
+def test_the_chapter_says_how_it_differs_from_the_reader_s(shipped_model):
+    """Chapter 13: two layers instead of one, and ten passes behind it."""
+    assert shipped_model[0].config.n_layers == 2
+    assert recorded("number-words-s0").settings["train"]["epochs"] == 10
+    assert measured("number-words-shipped")["command"].endswith("runs/number-words-s0")
+
+
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
@@ -315,6 +322,10 @@ def typed(page, text):
     page.get_by_role("textbox").fill(text)
 
 
+def hint(page):
+    return page.locator(".tr-hint").inner_text()
+
+
 SHOWN = """() => [...document.querySelectorAll(".tr-german label:not([data-none=true])")]
     .map((label) => label.children[1].textContent + label.children[2].textContent)"""
 READ = """() => [...document.querySelectorAll(".tr-english:not([aria-hidden]) li:not([hidden])")]
@@ -326,7 +337,7 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    assert "Recorded: load the translator" in status(page)
+    assert hint(page) == "A recorded translation. Load the translator for other texts."
     before = page.evaluate(SHOWN)
     assert before[:2] == ["v91", "i90"]
     typed(page, "three")
@@ -336,7 +347,7 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     load(page)
     wait_for(page, "It writes “viertausendzweihundertsechs”. That is right.")
     assert [url.rpartition("-")[2] for url in asked] == [f"{n}.js" for n in range(6)]
-    page.wait_for_function("!document.querySelector('.lf-status').textContent.includes('Recorded')")
+    assert hint(page) == ""
     after = page.evaluate(SHOWN)
     assert [one[0] for one in after] == [one[0] for one in before]
     assert page.evaluate("Object.keys(bookModels)") == ["number-words"]
@@ -355,9 +366,12 @@ def test_a_reader_types_chooses_and_points(show, beside):
     wait_for(page, "“dozen” never stood in its training", "It writes “einundreienzig”")
     assert page.evaluate(READ) == list("dozen")
     typed(page, "Ten 4;&")
-    wait_for(page, "“Ten” and 1 more never stood", "It has no piece for T 4", "It writes “")
+    wait_for(page, "“4” never stood in its training", "It has no piece for 4", "It writes “")
     assert page.get_by_role("textbox").input_value() == "Ten 4"
-    assert page.evaluate(READ) == ["T", "e", "n", "▁", "4"]
+    assert page.evaluate(READ) == ["ten", "▁", "4"]
+    typed(page, " FORTY-Two")
+    wait_for(page, "It writes “zweiundvierzig”. That is right.")
+    assert page.get_by_role("textbox").input_value() == " FORTY-Two"
     typed(page, "forty-two")
     wait_for(page, "It writes “zweiundvierzig”. That is right. Piece 1, “z”")
     page.locator(".tr-german label").nth(7).hover()
@@ -366,6 +380,14 @@ def test_a_reader_types_chooses_and_points(show, beside):
     wait_for(page, "Piece 9, “i”")
     page.get_by_role("radio", name="layer 1, head 2").check()
     wait_for(page, "head 2 of layer 1 looks most at")
+
+
+@pytest.mark.browser
+def test_the_field_says_how_much_it_holds(show):
+    page = show(LiveTranslator(), attributes=PUBLISHED)
+    assert "at most 44 characters" in page.locator(".tr-field").inner_text()
+    typed(page, "six " * 20)
+    assert len(page.get_by_role("textbox").input_value()) == 44
 
 
 @pytest.mark.browser
@@ -428,14 +450,18 @@ def test_nothing_jumps_when_it_comes_and_writes(show, beside):
 
 
 @pytest.mark.browser
-def test_reset_and_leaving_end_it(show, beside):
+def test_reset_keeps_the_translator_and_leaving_ends_it(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
+    before = status(page), page.evaluate(SHOWN)
     load(page)
     button(page, "dozen").click()
     button(page, "Reset").click()
-    button(page, LOAD).wait_for()
-    assert "Recorded" in status(page)
-    load(page)  # what is here is not asked for again
+    page.evaluate(SETTLE)
+    assert (status(page), page.evaluate(SHOWN)) == before
+    assert hint(page) == ""
+    button(page, "Translator loaded").wait_for()
+    button(page, "three").click()  # what is here is not asked for again
+    wait_for(page, "It writes “dreig”.")
     button(page, "dozen").click()
     page.evaluate("models[0].leave()")
     assert page.evaluate("models[0].listening()") == 0

@@ -70,8 +70,14 @@ export class Interpreter {
     return (this.job = job);
   }
 
-  stop() {
+  /** What is being written ends; what was loaded stays. */
+  rest() {
     cancelAnimationFrame(this.frame);
-    Object.assign(this, { phase: "idle", part: 0, translator: null, job: null, round: this.round + 1 });
+    this.job = null;
+  }
+
+  stop() {
+    this.rest();
+    Object.assign(this, { phase: "idle", part: 0, translator: null, round: this.round + 1 });
   }
 }

@@ -8,6 +8,7 @@ const [LAYERS, HEADS] = [2, 4];
 const LOAD = "Load the translator (0.96 MB)";
 const EXAMPLES = ["three", "four", "seven thousand seven hundred twenty-seven", "dozen", "ten thousand"];
 const END = "end";
+const HINT = "A recorded translation. Load the translator for other texts.";
 const FAILED = "The translator did not load: its files are not beside this page.";
 const hundredths = (x) => `${x}\u00a0%`;
 
@@ -15,6 +16,8 @@ const hundredths = (x) => `${x}\u00a0%`;
 export const tidy = (text) => [...text.replace(/\s/g, " ")].filter((letter) => /[\p{Script=Latin}0-9 .'!?-]/u.test(letter)).slice(0, LONGEST).join("");
 /** Text as it stands in an address, or as it is. */
 const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+/** What the model reads of it: its training had small letters alone. */
+export const lowered = (text) => [...text.trim().toLowerCase()].slice(0, LONGEST).join("");
 
 /** What is odd about a text, in a sentence; nothing for a number as the training wrote it. */
 export function oddity(text, pieces) {
@@ -53,7 +56,7 @@ export function sentence({ text, pieces, said, phase, part = 0, recorded = false
   const source = engine.cut(text, pieces)[weights.indexOf(most)].text;
   const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there head ${(head % HEADS) + 1} of layer ${Math.floor(head / HEADS) + 1} `
     + `looks most at ${source === " " ? "a space" : `“${source}”`}, ${hundredths(most)}.`;
-  return `It writes “${answer}”.${end} ${verdict} ${look}${recorded ? ` ${phase === "failed" ? FAILED : "Recorded: load the translator for other texts."}` : ""}`;
+  return `It writes “${answer}”.${end} ${verdict} ${look}${recorded && phase === "failed" ? ` ${FAILED}` : ""}`;
 }
 
 /** The recorded translation as `said`: two hexadecimal digits for each percent. */
@@ -71,7 +74,9 @@ function build({ get, all, change, refresh }) {
   const model = host;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const [pieces, record] = [get("pieces"), get("record")];
-  const typed = () => plain(get("text")).trim();
+  const typed = () => lowered(plain(get("text")));
+  let rest = true; // as at first: what is recorded is not written once more
+  const put = (changes) => { rest = false; change(changes); };
   const interpreter = new engine.Interpreter({ root: document.documentElement.dataset.content_root, ask: () => model.send({ ask: "translator" }), changed: () => refresh() });
   const heard = (content) => interpreter.hear(content);
   const show = ({ id, p, heads }) => ({ text: pieces[id] === "<eos>" ? END : pieces[id], share: Math.round(100 * p),
@@ -79,13 +84,16 @@ function build({ get, all, change, refresh }) {
 
   // ---- controls
   const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none", maxlength: LONGEST,
-    "aria-label": "a number in English words", oninput: () => { input.value = tidy(input.value); change({ text: input.value, place: 0 }); } });
-  const field = html("label", { class: "tr-field" }, html("span", { text: "a number in English words" }), input);
-  const examples = EXAMPLES.map((text) => button(text, () => change({ text, place: 0 })));
-  const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => change({ search: value }) });
-  const start = button("", () => interpreter.load());
+    "aria-label": "a number in English words", oninput: () => { input.value = tidy(input.value); put({ text: input.value, place: 0 }); } });
+  const field = html("label", { class: "tr-field" }, html("span", { text: `a number in English words, at most ${LONGEST} characters` }), input);
+  const examples = EXAMPLES.map((text) => button(text, () => put({ text, place: 0 })));
+  const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => put({ search: value }) });
+  const start = button("", () => { rest = false; interpreter.load(); });
   const progress = html("progress", { class: "tr-progress", max: engine.PARTS, value: 0, "aria-label": "parts of the translator that are here" });
-  const asking = html("div", { class: "tr-load" }, room(start, [LOAD]), progress);
+  const hint = html("span", { class: "tr-hint" });
+  const beside = room(hint, [HINT]); // the one or the other
+  beside.append(progress);
+  const asking = html("div", { class: "tr-load" }, room(start, [LOAD]), beside);
 
   // ---- picture
   const chip = () => { const [text, small] = [html("b"), html("small")]; return { text, small, element: html("li", {}, text, small) }; };
@@ -144,18 +152,21 @@ function build({ get, all, change, refresh }) {
     const text = typed();
     const source = engine.cut(text, pieces);
     const beam = get("search") === "beam";
-    const job = interpreter.translate(`${beam} ${text}`, source.map(({ id }) => id), { most: MOST, beam: beam ? 4 : 1 }, show);
-    const recorded = !job && text === record.text && !beam;
+    const known = text === record.text && !beam;
+    const job = known && rest ? null : interpreter.translate(`${beam} ${text}`, source.map(({ id }) => id), { most: MOST, beam: beam ? 4 : 1 }, show);
+    const recorded = !job && known;
     const ready = job && (job.done || (job.pieces.length > 0 && !still.matches));
     const said = ready ? job : recorded ? unpack(record, source.length) : null;
     const { idle, part, phase } = interpreter;
-    if (tidy(input.value).trim() !== text) input.value = text;
+    if (lowered(tidy(input.value)) !== text) input.value = plain(get("text"));
     examples.forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
+    set(hint, { text: recorded && idle ? HINT : "" });
     search.update(get("search"));
     set(start, { text: phase === "ready" ? "Translator loaded" : idle ? LOAD : "Loading …", "aria-disabled": !idle });
     set(progress, { value: phase === "asked" ? null : part, "data-none": phase !== "loading" && phase !== "asked" });
     update(source, said);
-    return sentence({ text, pieces, said, phase: job && !job.done ? "writing" : phase, part, recorded, place: get("place"), head: get("head") });
+    const now = job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
+    return sentence({ text, pieces, said, phase: now, part, recorded, place: get("place"), head: get("head") });
   }
 
   model.on("msg:custom", heard);
@@ -165,7 +176,7 @@ function build({ get, all, change, refresh }) {
     .map((text) => sentence(worst(text, "w".repeat(MOST))));
   sentences.push(sentence(worst(EXAMPLES[2], "w".repeat(MOST))));
   return { controls: [field, html("div", { class: "tr-examples", role: "group", "aria-label": "examples" }, ...examples), search.element, asking],
-    picture: [read, german.element, heads.element], draw, longest: longest(sentences), restart: () => interpreter.stop(),
+    picture: [read, german.element, heads.element], draw, longest: longest(sentences), restart: () => { rest = true; interpreter.rest(); },
     leave: () => { interpreter.stop(); model.off("msg:custom", heard); } };
 }
 
