@@ -140,6 +140,7 @@ def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     page.locator(".lt-run", has_text="step 1:").nth(1).wait_for()
     assert len(page.workers) == 1
     assert page.locator(".lt-written").first.inner_text().startswith("abcdefgh → ")
+    page.locator(".lf-status", has_text="Paused").wait_for()  # it is said after the step
     assert status(page).startswith("Paused")
     with page.workers[0].expect_event("close"):
         button(page, "Reset").click()
