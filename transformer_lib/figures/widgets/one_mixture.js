@@ -39,7 +39,7 @@ function build({ get, change }) {
 
   const weights = (name, label) => slider({ label, last: 10, read: (p) => p / 10, find: (x) => 10 * x, onInput: (x) => change({ [name]: x }),
     show: (x) => `${fixed(tenth(x), 1)} left, ${fixed(1 - tenth(x), 1)} right` });
-  const [first, second] = [weights("first", "weights of look 1"), weights("second", "weights of look 2")];
+  const [first, second] = [weights("first", "look 1"), weights("second", "look 2")];
   const twice = toggle({ label: "look twice", onInput: (on) => change({ twice: on }) });
 
   const map = heatMap({ caption: "what arrives; a line joins equal rows", rows: said, columns: [...words, ...words] });
@@ -62,10 +62,10 @@ function build({ get, change }) {
   const all = steps(11).flatMap((p) => [[p / 10], ...steps(11).map((q) => [p / 10, q / 10])]);
   const asked = ["Who eats?", "Who is eaten?"].map((question, side) => {
     const [can, why] = [html("span"), html("span")];
-    return { can, why, element: html("div", { class: "om-asked" }, room(html("b", { text: question }), ["Who is eaten?"]),
-      room(can, ["a matrix can say", "no matrix can say", "nobody can say"]), room(why, longest(all.map((now) => how(now, side))))) };
+    return { can, why, element: html("div", { class: "om-asked" }, html("div", { class: "om-who" }, room(html("b", { text: question }), ["Who is eaten?"]),
+      room(can, ["a matrix", "no matrix", "nobody"])), room(why, longest(all.map((now) => how(now, side))))) };
   });
-  const answers = html("div", { class: "om-answers" }, html("p", { text: `From these numbers, in all ${sentences.length} sentences:` }), ...asked.map(({ element }) => element));
+  const answers = html("div", { class: "om-answers" }, html("p", { text: `From these numbers, who can say it of all ${sentences.length} sentences?` }), ...asked.map(({ element }) => element));
 
   function draw() {
     const now = looks();
@@ -95,7 +95,7 @@ function build({ get, change }) {
     });
     asked.forEach(({ can, why }, side) => {
       const who = whoCan(sentences, now, side, n);
-      set(can, { text: `${who} can say`, "data-can": who });
+      set(can, { text: who, "data-can": who });
       set(why, { text: how(now, side) });
     });
     return sentence(now);
