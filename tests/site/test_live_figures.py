@@ -15,11 +15,16 @@ from pages import PICTURE, live_figures, wake
 from playwright.sync_api import Error, Locator
 
 FIGURES = live_figures() or [("index.html", "")]
+
+
+def last(figure):
+    """The translator comes last: what it has loaded stays with its page."""
+    page, model = figure
+    return model.startswith("LiveTranslator"), "live_figures" in page
+
+
 # One of each kind, from the gallery if it is there.
-KINDS = {
-    model.rpartition("-")[0]: (page, model)
-    for page, model in sorted(FIGURES, key=lambda figure: "live_figures" in figure[0])
-}
+KINDS = {model.rpartition("-")[0]: (page, model) for page, model in sorted(FIGURES, key=last)}
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -408,6 +413,7 @@ def test_reset_and_the_address(at_desk):
     if figure.model.startswith("LiveTranslator"):  # a model that was loaded is no state
         figure.page.reload()
         figure = Figure(figure.page, figure.model)
+    wake(figure.page, f'[data-model="{figure.model}"]')  # a page that was loaded anew sleeps
     first = figure.shows
     # A choice comes last: where a published model is chosen, nothing else can be moved.
     for control in sorted(figure.controls(), key=lambda control: kind(control) == "radio"):
