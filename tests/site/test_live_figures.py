@@ -410,9 +410,10 @@ def test_tab_reaches_every_control(at_desk):
 def test_reset_and_the_address(at_desk):
     """An address holds the state: whoever opens it sees the same; Reset brings the first back."""
     figure = at_desk
-    if figure.model.startswith("LiveTranslator"):  # a model that was loaded is no state
-        figure.page.reload()
-        figure = Figure(figure.page, figure.model)
+    if figure.model.startswith("LiveTranslator") and "translator.html" not in figure.page.url:
+        pytest.skip(
+            "on its own page: what it has loaded stays with the page, for the figures below"
+        )
     wake(figure.page, f'[data-model="{figure.model}"]')  # a page that was loaded anew sleeps
     first = figure.shows
     # A choice comes last: where a published model is chosen, nothing else can be moved.
