@@ -57,7 +57,7 @@ def price_table(
 
     >>> import torch
     >>> from transformer_lib import ModelConfig, Transformer
-    >>> model = Transformer(ModelConfig.tiny(vocab_size=7))
+    >>> model = Transformer(ModelConfig.tiny(vocab_size=7, n_layers=2))
     >>> ids = torch.tensor([[1, 5, 6, 2]])
     >>> loss, wrong = price_table(model, ids, ids)
     >>> len(loss), len(wrong)

@@ -65,7 +65,8 @@ function build({ get, change }) {
     return { can, why, element: html("div", { class: "om-asked" }, html("div", { class: "om-who" }, room(html("b", { text: question }), ["Who is eaten?"]),
       room(can, ["a matrix", "no matrix", "nobody"])), room(why, longest(all.map((now) => how(now, side))))) };
   });
-  const answers = html("div", { class: "om-answers" }, html("p", { text: `From these numbers, who can say it of all ${sentences.length} sentences?` }), ...asked.map(({ element }) => element));
+  const title = html("p", { text: `From these numbers, who can say it of all ${sentences.length} sentences?` });
+  const answers = html("div", { class: "om-answers" }, title, ...asked.map(({ element }) => element));
 
   function draw() {
     const now = looks();
