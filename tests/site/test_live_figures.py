@@ -308,17 +308,17 @@ def test_it_answers_to_keys(at_desk):
 
 
 @pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
-def test_it_answers_to_the_mouse_in_a_file(visit, page, model):
+def test_it_answers_to_the_mouse_in_a_file(open_once, page, model):
     """Without a server, as when the page was saved or mailed."""
-    figure = Figure(visit(page, "file", mount(model))[0], model)
+    figure = figure_on(open_once(page, scheme="file")[0], model)
     dead, changed = operate(figure, by_mouse)
     assert dead == []
     assert changed == {"status", "picture"}
 
 
 @pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
-def test_it_answers_to_a_finger(visit, page, model):
-    figure = Figure(visit(page, figures=mount(model), **PHONE)[0], model)
+def test_it_answers_to_a_finger(open_once, page, model):
+    figure = figure_on(open_once(page, **PHONE)[0], model)
     dead, changed = operate(figure, by_touch)
     assert dead == []
     assert changed == {"status", "picture"}
