@@ -64,17 +64,34 @@ def until(page, holds) -> None:
 
 
 @cache
+def written(page: str) -> str:
+    return (BOOK / page).read_text(encoding="utf-8")
+
+
+@cache
 def parsed(page: str) -> BeautifulSoup:
-    return BeautifulSoup((BOOK / page).read_text(encoding="utf-8"), "html.parser")
+    return BeautifulSoup(written(page), "html.parser")
+
+
+# What modules ask of all pages before the first test runs, and how it is written there. To parse
+# them takes half a minute, in each process. `test_pages.py` compares the two.
+SIGNS = {
+    "[data-model]": r'<[a-z][^>]*\bdata-model="([^"]*)"',
+    "[role=tooltip]": r'<[a-z][^>]*\brole="tooltip"',
+    "a[aria-describedby^=tip-term-]": r'<a\b[^>]*\baria-describedby="tip-term-',
+    "article details.admonition": r'<details\b[^>]*\bclass="(?:[^"]* )?admonition[ "]',
+    ".predict": r'<[a-z][^>]*\bclass="(?:[^"]* )?predict[ "]',
+}
+
+
+def signs(page: str, selector: str) -> list[str]:
+    """One for each element of the page that the selector finds, without parsing the page."""
+    return re.findall(SIGNS[selector], written(page))
 
 
 def live_figures() -> list[tuple[str, str]]:
     """(page, widget's id) of every live figure."""
-    return [
-        (page, figure["data-model"])
-        for page in pages()
-        for figure in parsed(page).select("[data-model]")
-    ]
+    return [(page, model) for page in pages() for model in signs(page, "[data-model]")]
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

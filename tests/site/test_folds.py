@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pages import pages, parsed
+from pages import pages, parsed, signs
 
 BOXES = "article details.admonition"
-PAGES = [page for page in pages() if parsed(page).select(BOXES)] or ["index.html"]
+PAGES = [page for page in pages() if signs(page, BOXES)] or ["index.html"]
 OPEN = f"() => [...document.querySelectorAll('{BOXES}')].map((box) => box.open)"
 
 

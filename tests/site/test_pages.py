@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, Watch, pages, parsed, serving, until
+from pages import BOOK, SIGNS, Watch, pages, parsed, serving, signs, until
 from PIL import Image
 
 PAGES = pages() or ["index.html"]
@@ -31,6 +31,14 @@ def test_the_book_is_all_there(book):
         if path.suffix in (".ipynb", ".md")
     }
     assert chapters == sources
+
+
+@every_page
+def test_what_is_read_off_the_text_is_on_the_page(book, page):
+    for selector in SIGNS:
+        assert len(signs(page, selector)) == len(parsed(page).select(selector)), selector
+    models = [host["data-model"] for host in parsed(page).select("[data-model]")]
+    assert signs(page, "[data-model]") == models
 
 
 @pytest.mark.browser

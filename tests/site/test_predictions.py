@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT, chapters, pages, parsed
+from pages import ROOT, chapters, pages, parsed, signs
 from test_accessibility import ALL, axe, violations  # noqa: F401 (a fixture)
 
 sys.path.insert(0, str(ROOT / "_ext"))
@@ -17,7 +17,7 @@ import pdf_page
 OURS = "chapters/predictions.html"
 KEY = "attention-built-by-hand:predictions"
 KINDS = ("one", "some", "number", "line")
-PAGES = [page for page in chapters() if page in pages() and parsed(page).select(".predict")]
+PAGES = [page for page in chapters() if page in pages() and signs(page, ".predict")]
 FIRST, SIXTH = "chapters/01_soft_lookup.html", "chapters/06_many_heads.html"
 RIGHT, WRONG = "1, 1 and 1: it costs 17", "a third each: it costs 5.67"
 ANSWER_ALL = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from pages import BOOK, pages, parsed
+from pages import BOOK, pages, parsed, signs
 
-TIPPED = [page for page in pages() if parsed(page).select("[role=tooltip]")]
+TIPPED = [page for page in pages() if signs(page, "[role=tooltip]")]
 CHAPTERS = [page for page in pages() if page.startswith("chapters/") and page[9].isdigit()]
 every_page = pytest.mark.parametrize("page", TIPPED or ["index.html"])
 
@@ -93,7 +93,7 @@ def scheme(request):
     return request.param
 
 
-PAGE = max(TIPPED, key=lambda page: len(parsed(page).select(TERMS)), default="index.html")
+PAGE = max(TIPPED, key=lambda page: len(signs(page, TERMS)), default="index.html")
 
 
 @pytest.mark.browser
