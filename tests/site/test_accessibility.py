@@ -41,17 +41,23 @@ ONCE = """
     if (!element) return "";
     if (!places.has(element)) {
       const looks = ["class", "style"].map((name) => element.getAttribute(name) ?? "");
+      looks[1] = looks[1].replace(/--indent: *\\d+;?/, "");  // of a line of code: moves it, no more
       places.set(element, [place(element.parentElement), element.tagName, ...looks].join(" "));
     }
     return places.get(element);
   };
-  const seen = new Set();
-  const again = (element) => seen.size === seen.add(place(element)).size;
+  const again = (all) => {
+    const seen = new Set();
+    return all.filter((element) => seen.size === seen.add(place(element)).size);
+  };
   const plain = ({ attributes }) => [...attributes].every(({ name }) => name === "class");
-  const words = [...document.querySelectorAll("article .highlight pre span:not(:has(*))")];
-  for (const word of words.filter((w) => again(w) && plain(w))) word.replaceWith(word.textContent);
-  const formulas = [...document.querySelectorAll("article .katex-html")];
-  for (const formula of formulas.filter(again)) formula.remove();
+  const code = ["pre", "code", ".sig"].map((where) => `article ${where} span:not(:has(*))`);
+  for (const _ of ["words", "what words stood in"]) {
+    const words = again([...document.querySelectorAll(code)]);
+    for (const word of words.filter(plain)) word.replaceWith(word.textContent);
+  }
+  const formulas = again([...document.querySelectorAll("article .katex-html")]);
+  for (const formula of formulas) formula.remove();
 }
 """
 # The theme lets the keyboard into what scrolls, a while after the window's size has changed.
