@@ -20,7 +20,9 @@ CHECKERS  := node_modules/axe-core/package.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
 test check matrix coverage: export OMP_NUM_THREADS ?= 1
-# Compiled files of a package are written when it is first imported, and only then.
+# Compiled files of a package are written when it is first imported, and only then. There they must be:
+# hundreds of processes start here, and torch alone takes each of them two seconds more without.
+test check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
@@ -62,15 +64,18 @@ check: $(WITH_ALL)  ## Answer in two minutes: style, types, the gate, unit tests
 CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow and not browser" $$($(PY) tests/changed.py)
 
 test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
-	@echo "== 1/3  style and types, doctests"
-	$(call both,$(MAKE) --no-print-directory lint,$(PY) -m pytest --quiet tests/test_project.py transformer_lib)
-	@echo "== 2/3  library: unit tests, and the lines they run"
-	@$(MAKE) --no-print-directory coverage
-	@echo "== 3/3  the site: built, printed, looked at; notebooks, in what time that leaves"
-	$(call both,nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(BUILD_ALL) && $(TEST_SITE))
+	@echo "== 1/3  style and types; the site is built and printed; doctests"
+	$(call both,$(DOCTESTS),$(MAKE) --no-print-directory lint && $(BUILD_ALL))
+	@echo "== 2/3  library: unit tests, and the lines they run; notebooks, in what time that leaves"
+	$(call both,nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(LIBRARY) && $(LOOK))
 
+DOCTESTS = $(PY) -m pytest --quiet tests/test_project.py transformer_lib
+LIBRARY = $(MAKE) --no-print-directory coverage
 # A browser often waits. What fills that time must not slow down the pages, whose speed is tested.
-TEST_SITE = $(PY) -m pytest --quiet -n 2 --dist worksteal tests/site
+LOOK = echo "== 3/3  the site: looked at" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
+TWO = -n 2 --dist worksteal
+# In .ci/run the tests that depend on the reader's font come next, with each of several.
+FEWER = $(if $(filter later,$(FONTS)),-m "not fonts")
 # Without a browser there is no print, and its tests are skipped.
 BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
 
@@ -84,7 +89,7 @@ lint: $(WITH_ALL)  ## Check style and types
 
 coverage: $(WITH_ALL)  ## Run the unit tests, and say which lines of the library they leave out
 	@rm -rf .cache/coverage
-	@$(PY) -m coverage run -m pytest --quiet -n 2 --dist worksteal tests/unit
+	@$(PY) -m coverage run -m pytest --quiet $(TWO) $(FEWER) tests/unit
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -400,6 +401,20 @@ def test_ci_calls_the_command_of_the_readme():
     assert last == ["make test", "make matrix"]
     commands = re.findall(r"^\$ (make \w+)", read("README.md"), re.M)
     assert {"make book", "make test"} <= set(commands)
+
+
+@pytest.mark.parametrize("fonts, said", [("later", "-m not fonts"), ("", "")])
+def test_only_before_the_matrix_are_its_tests_left_out(fonts, said):
+    """`make test` has those that depend on fonts, but where .ci/run says that they come next."""
+    command = ["make", "--eval", "say: ; @echo $(FEWER)", "say"]
+    environment = {**os.environ, "FONTS": fonts}
+    answer = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == said
+    before, *commands = read(".ci/run").splitlines()[-3:]
+    assert before.startswith("export FONTS=later ")
+    assert commands == ["make test", "make matrix"]
 
 
 def test_ci_installs_every_font_of_the_matrix():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
@@ -25,16 +23,9 @@ def book() -> Path:
 
 
 @pytest.fixture(scope="session")
-def published(book, tmp_path_factory) -> Path:
-    """The folder of another build: the same book with the repository's address set.
-
-    Test processes share one: the first that comes builds it, the others wait.
-    """
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    with FileLock(folder / "published.lock"):
-        return publication.build(folder / "published")
+def published(book) -> Path:
+    """The folder of another build: the same book with the repository's address set."""
+    return publication.build()
 
 
 @pytest.fixture(scope="session")

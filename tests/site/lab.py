@@ -16,6 +16,7 @@ from urllib.request import urlopen
 from pages import ROOT
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+ASKED_EVERY = 250  # milliseconds; asked at every frame, a page would take what cells need
 # What a test asks of the open notebook.
 ASK = """
 window.ask = {
@@ -73,7 +74,7 @@ class Lab:
         shown = "window.jupyterapp?.shell.currentWidget"
         ready = f"{shown}?.sessionContext?.session?.kernel?.status === 'idle'"
         here = f"{shown}?.context?.path === '{notebook}'"
-        page.wait_for_function(f"{here} && {ready}", timeout=90_000)
+        page.wait_for_function(f"{here} && {ready}", timeout=90_000, polling=ASKED_EVERY)
         page.evaluate(ASK)
         return page
 

@@ -10,14 +10,17 @@ import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+from filelock import FileLock
 from pages import ROOT, QuietHandler
 
 REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
+KEPT = ROOT / ".cache" / "published"
 NOT_NEEDED = (".*", "_build", "node_modules", "tests", "build", "runs", "__pycache__", "*.egg-info")
 
 
@@ -29,15 +32,46 @@ def extension(name: str):
     return importlib.import_module(name)
 
 
-def build(folder: Path) -> Path:
-    """Copy the sources, set the address with the owner's command, build; returns the site.
+def sources(root: Path) -> list[Path]:
+    """The files that a build is made of, as paths below the root."""
+    left_out = shutil.ignore_patterns(*NOT_NEEDED)
+    found: list[Path] = []
+    for here, folders, files in os.walk(root):
+        gone = left_out(here, [*folders, *files])
+        folders[:] = [name for name in folders if name not in gone]
+        found += [Path(here, name).relative_to(root) for name in files if name not in gone]
+    return sorted(found)
 
-    A second call returns what the first has built.
+
+def fingerprint(root: Path) -> str:
+    """What a build depends on, as one word: its sources, and who builds them."""
+    whole = sha256(f"{sys.version} {sys.executable}".encode())
+    for path in [*sources(root), Path("node_modules/.package-lock.json"), Path(__file__)]:
+        content = Path(root, path).read_bytes()
+        whole.update(f"\0{path.as_posix()}\0{len(content)}\0".encode() + content)
+    return whole.hexdigest()[:16]
+
+
+def build() -> Path:
+    """The site, built from a copy of the sources with the address set by the owner's command.
+
+    It is kept until the sources change: test processes share it, and runs with other fonts.
     """
-    book, site = folder / "book", folder / "site"
-    if site.exists():
-        return site
-    shutil.copytree(ROOT, book, ignore=shutil.ignore_patterns(*NOT_NEEDED))
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with FileLock(KEPT.with_suffix(".lock")):
+        folder = KEPT / fingerprint(ROOT)
+        if not (folder / "site").exists():
+            for old in KEPT.iterdir():
+                shutil.rmtree(old)
+            build_in(folder)
+        return folder / "site"
+
+
+def build_in(folder: Path) -> None:
+    book = folder / "book"
+    for path in sources(ROOT):
+        (book / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / path, book / path)
     (book / "node_modules").symlink_to(ROOT / "node_modules")
     run = partial(subprocess.run, cwd=book, capture_output=True, text=True)
     run([sys.executable, "_ext/repository.py", REPOSITORY], check=True)
@@ -48,8 +82,8 @@ def build(folder: Path) -> Path:
         env={**os.environ, "PATH": path, "PYTHONPATH": str(book)},
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    (book / "_build" / "html").rename(site)
-    return site
+    (book / "_build" / "html").rename(folder / "site")
+    shutil.rmtree(book)
 
 
 class PagesHandler(QuietHandler):

@@ -28,11 +28,15 @@ def firefox(book):
 
 @pytest.fixture
 def visit(firefox, bases):
-    """visit(page, scheme, size) -> the browser, which has the page open; no page may complain."""
+    """visit(page, scheme, size) -> the browser, which has the page open; no page may complain.
 
-    def open_page(page: str, scheme: str = "http", size: tuple[int, int] = DESK):
+    Where a page may be as it was left, and is still there, it is not opened again.
+    """
+
+    def open_page(page: str, scheme: str = "http", size: tuple[int, int] = DESK, anew: bool = True):
         firefox.resize(*size)
-        firefox.open(bases[scheme] + page)
+        if anew or firefox.run("() => location.href.split('#')[0]") != bases[scheme] + page:
+            firefox.open(bases[scheme] + page)
         return firefox
 
     yield open_page
@@ -58,7 +62,7 @@ SHOWN = f"""async (model) => {{
 @pytest.mark.parametrize(("page_of_it", "model"), KINDS)
 def test_a_figure_answers_to_keys(visit, page_of_it, model):
     """Each control by the key that moves it; Reset takes back what they did together."""
-    page = visit(page_of_it)
+    page = visit(page_of_it, anew=False)
     page.wait_for(AWAKE, model)
     before, moved = page.run(SHOWN, model), []
     figure = f"""const figure = document.querySelector(`[data-model="{model}"] [role=group]`);

@@ -13,7 +13,7 @@ import shutil
 import sys
 
 import pytest
-from lab import running
+from lab import ASKED_EVERY, running
 from pages import BOOK, ROOT
 
 sys.path.insert(0, str(ROOT / "_ext"))
@@ -46,19 +46,28 @@ def server(book, browser, tmp_path_factory):
         yield server
 
 
-@pytest.fixture
-def visit(server, browser):
-    contexts = []
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """One for each theme: its cache keeps the tools' scripts, which are large."""
+    found = {}
+    for theme in ("light", "dark"):
+        options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": theme}
+        found[theme] = browser.new_context(**options)
+    yield found
+    for context in found.values():
+        context.close()
 
+
+@pytest.fixture
+def visit(server, contexts):
     def visit(tool: str, notebook: str, theme: str):
         server.choose(theme)
-        options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": theme}
-        contexts.append(browser.new_context(**options))
-        return server.open(contexts[-1], TOOLS[tool], notebook)
+        return server.open(contexts[theme], TOOLS[tool], notebook)
 
     yield visit
-    for context in contexts:
-        context.close()
+    for context in contexts.values():
+        for page in context.pages:
+            page.close()
 
 
 def lines(text: str) -> set[str]:
@@ -92,9 +101,10 @@ def complaints(page, name: str) -> list[str]:
 
 def run_all(page) -> None:
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_function("window.ask.waiting().length === 0", timeout=240_000)
+    waited = {"timeout": 240_000, "polling": ASKED_EVERY}
+    page.wait_for_function("window.ask.waiting().length === 0", **waited)
     idle = "window.ask.panel().sessionContext.session.kernel.status === 'idle'"
-    page.wait_for_function(idle, timeout=60_000)
+    page.wait_for_function(idle, **waited)
     assert page.evaluate("window.ask.errors()") == []
 
 

@@ -13,7 +13,7 @@ import yaml
 from bs4 import BeautifulSoup
 from pages import BOOK, MOVED, ROOT, Watch, pages, parsed
 from PIL import Image
-from published import ADDRESS, REPOSITORY, extension, publishing
+from published import ADDRESS, REPOSITORY, extension, fingerprint, publishing
 
 cards, publish = extension("cards"), extension("publish")
 TOOLS = {f"{name}.html" for name in publish.TOOLS}
@@ -166,6 +166,22 @@ def test_with_an_address_every_page_knows_its_own(published):
         assert (published / meta(soup, "og:image").removeprefix(ADDRESS)).is_file()
     robots = (published / "robots.txt").read_text(encoding="utf-8")
     assert f"Sitemap: {ADDRESS}sitemap.xml\n" in robots
+
+
+def test_what_was_built_of_other_sources_is_not_taken(tmp_path):
+    seen = set()
+    (tmp_path / "node_modules").mkdir()
+    for path in ("node_modules/.package-lock.json", "index.md", "chapters/a.ipynb"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        for text in ("one", "two"):
+            (tmp_path / path).write_text(text)
+            seen.add(fingerprint(tmp_path))
+    (tmp_path / "chapters/a.ipynb").rename(tmp_path / "chapters/b.ipynb")
+    seen.add(fingerprint(tmp_path))
+    assert len(seen) == 7
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_a.py").write_text("one")  # no page is made of it
+    assert fingerprint(tmp_path) in seen
 
 
 def test_an_old_address_tells_search_engines_the_new_one(published):

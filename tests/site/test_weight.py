@@ -119,14 +119,18 @@ def work(browser, url: str) -> float:
     return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
 
-def least_work(browser, url: str, yardstick: str) -> float:
+def least_work(browser, url: str, yardstick: str, seen: list[float]) -> float:
     """The page's work as a multiple of the yardstick's: the same on a slow processor.
 
-    Other programs take a processor's caches as well: the least of three tries counts.
+    Other programs take a processor's caches as well: the least of three tries counts. The first
+    try takes the least work that the yardstick has been so far, which no page gains by; the others
+    look at both anew.
     """
     tries = []
     for _ in range(3):
-        tries.append(work(browser, url) / work(browser, yardstick))
+        if tries or not seen:
+            seen.append(work(browser, yardstick))
+        tries.append(work(browser, url) / (seen[-1] if tries else min(seen)))
         if tries[-1] <= MOST_WORK:
             break
     return min(tries)
@@ -181,17 +185,17 @@ def test_a_page_stands_still(visit_to):
 
 @pytest.fixture(scope="module")
 def plain_text(tmp_path_factory):
-    """The address of the page that is the measure of work."""
+    """The page that is the measure of work: its address, and how much work it was so far."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "index.html").write_text(PLAIN_TEXT)
     with serving(folder) as address:
-        yield address
+        yield address, []
 
 
 @every_page
 def test_a_page_is_little_work(browser, packed, plain_text, page):
     address, _ = packed
-    assert least_work(browser, address + page, plain_text) <= MOST_WORK
+    assert least_work(browser, address + page, *plain_text) <= MOST_WORK
 
 
 @pytest.mark.fonts
@@ -251,7 +255,7 @@ def test_a_page_of_much_work_is_found(browser, tmp_path, plain_text):
     text = PLAIN_TEXT.replace("2000", "8000")
     (tmp_path / "index.html").write_text(text)
     with serving(tmp_path) as address:
-        assert least_work(browser, address, plain_text) > MOST_WORK
+        assert least_work(browser, address, *plain_text) > MOST_WORK
 
 
 def test_a_wide_page_is_found(browser):

@@ -31,7 +31,7 @@ document.body.dataset.ready = "";
 </script></html>"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     executable = need_browser()
     api = pytest.importorskip("playwright.sync_api")
