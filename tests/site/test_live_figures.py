@@ -410,15 +410,6 @@ def test_tab_reaches_every_control(at_desk):
 def test_reset_and_the_address(at_desk):
     """An address holds the state: whoever opens it sees the same; Reset brings the first back."""
     figure = at_desk
-    if figure.model.startswith("LiveTranslator") and "translator.html" not in figure.page.url:
-        pytest.skip(
-            "on its own page: what it has loaded stays with the page, for the figures below"
-        )
-    if figure.model.startswith("BeamGrower") and "live_figures" in figure.page.url:
-        pytest.skip(
-            "on its chapter's page: here it stands below the translator, and the test is disturbed"
-        )
-    wake(figure.page, f'[data-model="{figure.model}"]')  # a page that was loaded anew sleeps
     first = figure.shows
     # A choice comes last: where a published model is chosen, nothing else can be moved.
     for control in sorted(figure.controls(), key=lambda control: kind(control) == "radio"):

@@ -89,7 +89,7 @@ def test_batches_are_made_by_mouse_keys_and_finger(show):
         status(page)
         == "Batches of 16 pairs, as they come: 38\u00a0% of what is computed is padding."
     )
-    said = page.locator(".bp-panels .lf-room > p")
+    said = page.locator(".ba-panels .lf-room > p")
     first = said.nth(0).inner_text()
     assert said.all_inner_texts()[3] == "all 8 batches: 38\u00a0% padding"
 
@@ -124,7 +124,7 @@ def test_the_drawn_places_are_tokens_and_padding(show):
     page = show(figure)
     batch = figure.batches()[16 // 6]
     areas = page.evaluate(
-        """[...document.querySelectorAll(".bp-panels svg")].map((field) => [".bp-real", ".bp-pad"]
+        """[...document.querySelectorAll(".ba-panels svg")].map((field) => [".ba-real", ".ba-pad"]
           .map((kind) => [...field.querySelector(kind).getAttribute("d").matchAll(/h([\\d.]+)v/g)]
             .reduce((total, [, width]) => total + Number(width), 0)))"""
     )

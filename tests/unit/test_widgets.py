@@ -185,6 +185,41 @@ def test_style_sheet_asks_nothing_of_the_network(path):
     assert css.count("{") == css.count("}")
 
 
+def prefix(css: str) -> str:
+    """What the classes of a figure begin with, such as `tr-`; `lf-` is the kit's."""
+    found = [name for name in re.findall(r"\.([a-z]{2}-)", css) if name != "lf-"]
+    return max(found, key=found.count)
+
+
+def selectors(css: str) -> list[str]:
+    """All that the rules of a sheet are about; a comma in brackets separates nothing."""
+    found = []
+    for rule in re.findall(r"([^{};]+){", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)):
+        parts, open_brackets = [""], 0
+        for letter in rule:
+            open_brackets += (letter == "(") - (letter == ")")
+            if letter == "," and not open_brackets:
+                parts.append("")
+            else:
+                parts[-1] += letter
+        found += [] if rule.strip().startswith("@") else [part.strip() for part in parts]
+    return found
+
+
+def test_a_figures_style_is_for_itself():
+    """A page has many figures: a rule without the figure's own class would reach the others."""
+    sheets = {p.stem: p.read_text("utf-8") for p in base.FOLDER.glob("*.css") if p.stem != "kit"}
+    own = {name: prefix(css) for name, css in sheets.items()}
+    assert len(set(own.values())) == len(own) >= 20
+    wide = [
+        f"{name}: {selector}"
+        for name, css in sheets.items()
+        for selector in selectors(css)
+        if f".{own[name]}" not in selector
+    ]
+    assert wide == []
+
+
 def test_compose_wants_one_import_from_the_kit(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "FOLDER", tmp_path)
     (tmp_path / "kit.js").write_text("export const one = 1;\n")

@@ -50,16 +50,16 @@ function build({ get, change }) {
     texts: [sizeOf("tokens", 128)], onInput: (n) => change({ size: n }) });
 
   function panel(wide, high, texts) {
-    const [said, pad, real] = [html("p"), svg("path", { class: "bp-pad" }), svg("path", { class: "bp-real" })];
-    const cuts = svg("path", { class: "bp-cuts", d: wide === places ? steps(places).map((x) => `M${x} 0v${high}`).join("") : "" });
+    const [said, pad, real] = [html("p"), svg("path", { class: "ba-pad" }), svg("path", { class: "ba-real" })];
+    const cuts = svg("path", { class: "ba-cuts", d: wide === places ? steps(places).map((x) => `M${x} 0v${high}`).join("") : "" });
     const size = { viewBox: `0 0 ${wide} ${high}`, height: high, preserveAspectRatio: "none" };
-    const field = svg("svg", { ...size, class: "bp-field", "aria-hidden": true }, pad, real, cuts);
+    const field = svg("svg", { ...size, class: "ba-field", "aria-hidden": true }, pad, real, cuts);
     return { pad, real, said, element: html("div", {}, room(said, texts), field) };
   }
   const panels = [0, 1, 2].map(() => panel(places, HEIGHT, [`batch ${lengths.length}: ${lengths.length} pairs, 99\u00a0% padding`]));
   const whole = panel(100, 16, [`all ${lengths.length} batches: 99\u00a0% padding`]);
   const square = (kind) => html("i", { class: kind });
-  const legend = html("p", { class: "bp-legend" }, square("bp-real"), "token", square("bp-pad"), "padding; source left, target right");
+  const legend = html("p", { class: "ba-legend" }, square("ba-real"), "token", square("ba-pad"), "padding; source left, target right");
 
   function show({ said, pad, real }, batches, at) {
     const [batch, sides] = [batches[at] ?? [], widthsOf(lengths, batches[at] ?? [0])];
@@ -92,7 +92,7 @@ function build({ get, change }) {
     return sentence(way, n, share, padding(lengths, batchesOf({ lengths, way: "given", size: n })));
   }
 
-  const picture = html("div", { class: "bp-panels lf-wide" }, legend, ...panels.map(({ element }) => element), whole.element);
+  const picture = html("div", { class: "ba-panels lf-wide" }, legend, ...panels.map(({ element }) => element), whole.element);
   return { controls: [ways.element, size.element], picture: [picture], draw, longest: WAYS.map(([way]) => sentence(way, 128, 0.99, 0.99)) };
 }
 

@@ -50,9 +50,9 @@ function build({ get, all, change }) {
     const others = names.filter((other) => other !== name && keeps(mask(), rules[other])).map((other) => rules[other]);
     paint(on ? impose(mask(), rules[name]) : lift(mask(), rules[name], others));
   } }));
-  const place = choice({ label: "the mask goes in", onInput: (value) => change({ place: value }),
+  const place = choice({ label: "the mask goes in", className: "lf-row-of mp-choice", onInput: (value) => change({ place: value }),
     options: [["before", "before the softmax"], ["after", "after it"], ["renormalized", "after, then renormalized"]] });
-  const fill = choice({ label: "hidden scores become", onInput: (value) => change({ fill: value }),
+  const fill = choice({ label: "hidden scores become", className: "lf-row-of mp-choice", onInput: (value) => change({ fill: value }),
     options: [["-inf", "−∞"], ["smallest", "smallest number"], ["zeros", "zeros for empty rows"]] });
 
   const table = (caption, columns, className) => {
