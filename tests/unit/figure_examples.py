@@ -135,6 +135,14 @@ EXAMPLES = {
             {"smoothing": 0.2, "logits": [0, 0, 0, 0, 0], "right": 2},
         ],
     ),
+    "LowRank": Example(
+        "LowRank(rank=4, shuffled=False)",
+        [
+            {"rank": rank, "shuffled": shuffled}
+            for rank in (0, 1, 3, 14, 24)
+            for shuffled in (False, True)
+        ],
+    ),
     "MaskPainter": Example(
         "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
         "fill='-inf')",
@@ -252,6 +260,20 @@ EXAMPLES = {
             {"view": "rotary", "d_model": 2},
             {"view": "rotary", "d_model": 256, "length": 128, "second": 127},
         ],
+    ),
+    "Roofline": Example(
+        "Roofline(rate=79.0, bandwidth=21.0, tokens=1, width=2048, size=4)",
+        [
+            {"rate": rate, "bandwidth": bandwidth, "tokens": tokens, "width": width, "size": size}
+            for rate, bandwidth, tokens, width, size in (
+                (989_000, 3_350, 4096, 2048, 2),
+                (312_000, 1_500, 1, 16_384, 2),
+                (2e6, 5, 64, 64, 4),
+                (10, 1e4, 4096, 16_384, 4),
+                (123.4, 56.7, 1024, 512, 2),
+            )
+        ],
+        lambda: {"marks": [[0, 1, 2048, 0.001], [0, 64, 2048, 0.008]]},
     ),
     "RunPlanner": Example(
         "RunPlanner(d_model=512, n_layers=6, tokens=25000, pieces=1, precision='float32')",

@@ -18,6 +18,7 @@ from .layer_depth import LayerDepth
 from .live_training import LiveTraining
 from .live_translator import LiveTranslator
 from .loss_push import LossPush
+from .low_rank import LowRank
 from .mask_painter import MaskPainter
 from .mixing_matrix import MixingMatrix
 from .next_letter import NextLetter
@@ -25,6 +26,7 @@ from .norm_explorer import NormExplorer
 from .one_mixture import OneMixture
 from .paired_bootstrap import PairedBootstrap
 from .positions_explorer import PositionsExplorer
+from .roofline import Roofline
 from .run_planner import RunPlanner
 from .sampler import Sampler
 from .scale_meter import ScaleMeter
@@ -48,6 +50,7 @@ __all__ = [
     "LiveTraining",
     "LiveTranslator",
     "LossPush",
+    "LowRank",
     "MaskPainter",
     "MixingMatrix",
     "NextLetter",
@@ -55,6 +58,7 @@ __all__ = [
     "OneMixture",
     "PairedBootstrap",
     "PositionsExplorer",
+    "Roofline",
     "RunPlanner",
     "Sampler",
     "ScaleMeter",

@@ -1,0 +1,164 @@
+"""LowRank: its singular values and approximations are those of PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+from figure_page import PUBLISHED, status
+
+from transformer_lib.figures.widgets import LowRank, low_rank
+
+CALL = """const terms = m.decompose(given.matrix);
+return { values: terms.values, shares: m.sharesOf(terms.values),
+  near: given.ranks.map((r) => m.approximate(terms, r)) };"""
+
+
+def matrices():
+    """Square, tall and wide; of full rank, of low rank, with equal values, with empty columns."""
+    for m, n in ((2, 2), (5, 3), (3, 7), (13, 11), (24, 32), (64, 64)):
+        full = torch.randn(m, n, dtype=torch.float64)
+        yield full
+        yield torch.randn(m, 2, dtype=torch.float64) @ torch.randn(2, n, dtype=torch.float64)
+        yield torch.linalg.qr(full)[0]
+        yield full.masked_fill(torch.arange(n) % 2 == 1, 0.0)
+
+
+def test_the_pages_singular_values_are_pytorchs(js):
+    for matrix in matrices():
+        full = min(matrix.shape)
+        ranks = sorted({0, 1, full // 2, full})
+        page = js("low_rank.js", CALL, matrix=matrix.tolist(), ranks=ranks)
+        left, values, right = torch.linalg.svd(matrix, full_matrices=False)
+        assert page["values"] == pytest.approx(values.tolist(), abs=1e-9)
+        squares = values.square().cumsum(0) / values.square().sum()
+        assert page["shares"] == pytest.approx([0, *squares.tolist()], abs=1e-12)
+        for r, near in zip(ranks, page["near"], strict=True):
+            near = torch.tensor(near, dtype=torch.float64)
+            assert near.shape == matrix.shape
+            # where values are equal there are several nearest matrices, all equally near
+            missing = values[r:].square().sum().sqrt()
+            torch.testing.assert_close(torch.dist(near, matrix), missing, atol=1e-9, rtol=0)
+            assert r == full or torch.linalg.matrix_rank(near) <= r
+            if r < full and values[r - 1] - values[r] > 0.01:
+                want = left[:, :r] * values[:r] @ right[:r]
+                torch.testing.assert_close(near, want, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_figure_and_its_page_have_the_same_numbers(js, shuffled):
+    figure = LowRank(torch.randn(9, 14), rank=3, shuffled=shuffled)
+    body = "const matrix = given.shuffled ? m.shuffle(given.numbers) : given.numbers;"
+    body += "const terms = m.decompose(matrix); const shares = m.sharesOf(terms.values);"
+    body += "return [matrix, m.approximate(terms, 3), shares, m.trained(matrix, 3)];"
+    page = js("low_rank.js", body, numbers=figure.numbers().tolist(), shuffled=shuffled)
+    assert page[0] == figure.matrix().tolist()
+    np.testing.assert_allclose(page[1], figure.approximation(), atol=1e-8)
+    assert page[2] == pytest.approx(figure.shares())
+    assert page[3] == figure.trained() == 3 * 23
+    assert figure.share() == figure.shares()[3]
+
+
+def test_the_nearest_matrix_of_a_rank_is_nearer_than_others_of_that_rank():
+    figure = LowRank(torch.randn(8, 6), rank=2)
+    matrix = figure.matrix()
+    missing = torch.dist(figure.approximation(), matrix).square() / matrix.square().sum()
+    assert 1 - missing.item() == pytest.approx(figure.share())
+    for _ in range(200):  # the best of the form B A for a B by chance
+        b = torch.randn(8, 2, dtype=torch.float64)
+        other = b @ torch.linalg.lstsq(b, matrix).solution
+        assert torch.dist(other, matrix) > torch.dist(figure.approximation(), matrix)
+
+
+def test_shuffling_moves_every_number_and_loses_none():
+    matrix = np.arange(12 * 17).reshape(12, 17)
+    other = low_rank.shuffled(matrix)
+    assert sorted(other.flatten()) == list(range(12 * 17))
+    assert (other != matrix).mean() > 0.9
+    assert matrix[0, 0] == 0 and matrix[-1, -1] == 12 * 17 - 1  # the given one is as it was
+
+
+def test_numbers_are_kept_to_a_thousandth_of_the_largest():
+    change = 0.03 * torch.randn(20, 30)
+    figure = LowRank(change)
+    largest = change.abs().max().item()
+    kept = torch.tensor(figure.numbers()) * largest / 999
+    torch.testing.assert_close(kept, change.double(), atol=largest / 1990, rtol=0)
+    squares = torch.linalg.svdvals(change.double()).square()
+    want = (squares.cumsum(0) / squares.sum()).tolist()
+    assert figure.shares()[1:] == pytest.approx(want, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "error", "message"),
+    [
+        ("abc", {}, TypeError, "change must be a matrix of numbers; got 'abc'"),
+        ([[1, 2], [3]], {}, TypeError, "change must be a matrix of numbers"),
+        ([1, 2, 3], {}, ValueError, r"change must have two axes of 2 to 96; got \(3,\)"),
+        (torch.ones(97, 4), {}, ValueError, r"two axes of 2 to 96; got \(97, 4\)"),
+        ([[1, float("nan")], [0, 1]], {}, ValueError, "change must be finite"),
+        ([[0, 0], [0, 0]], {}, ValueError, "change must have a number that is not 0"),
+        ([[1, 0], [0, 1]], {"rank": 3}, ValueError, "rank must be at most 2, .*; got 3"),
+        ([[1, 0], [0, 1]], {"rank": -1}, ValueError, "rank must be from 0 to 96; got -1"),
+        (None, {"rows": ["1 2"]}, TypeError, "rows are made of change"),
+    ],
+)
+def test_what_is_no_change_is_refused(change, state, error, message):
+    with pytest.raises(error, match=message):
+        LowRank(change, **state)
+
+
+@pytest.mark.browser
+def test_it_answers_to_mouse_keys_and_finger(show):
+    figure = LowRank()
+    page = show(figure, viewport={"width": 390, "height": 1000}, has_touch=True)
+    caught = [f"{100 * share:.1f}\u00a0%" for share in figure.shares()]
+    figure.shuffled = True
+    by_chance = [f"{100 * share:.1f}\u00a0%" for share in figure.shares()]
+    assert status(page) == (
+        f"Rank 4 catches {caught[4]} of what changed, with 224 numbers instead of 768. "
+        f"Of the same numbers, shuffled, it catches {by_chance[4]}."
+    )
+    rank = page.get_by_role("slider", name="rank")
+    rank.press("ArrowRight")
+    assert page.evaluate("models[0].get('rank')") == 5
+    assert status(page).startswith(f"Rank 5 catches {caught[5]} of what changed, with 280")
+    rank.press("Shift+ArrowRight")
+    assert page.evaluate("models[0].get('rank')") == 7
+    rank.press("End")
+    assert status(page).startswith(
+        "Rank 24 catches 100.0\u00a0% of what changed, but 1,344 numbers are no fewer than the 768"
+    )
+    rank.press("Home")
+    assert status(page) == "Rank 0 changes nothing: all that fine-tuning changed is lost."
+
+    page.get_by_role("button", name="Reset").tap()
+    page.locator("label", has_text="the same, shuffled").tap()
+    assert page.evaluate("models[0].get('shuffled')") is True
+    assert status(page).startswith("The same numbers in other places have no pattern: rank 4 ")
+    assert f"catches {by_chance[4]} of them" in status(page)
+    box = rank.bounding_box()
+    page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + box["height"] / 2)
+    assert page.evaluate("models[0].get('rank')") == 12
+
+
+@pytest.mark.browser
+def test_what_is_drawn_is_the_matrix_and_its_approximation(show):
+    figure = LowRank([[9, -3, 0], [3, -1, 0]], rank=1)  # of rank 1: both maps are alike
+    page = show(figure)
+    pixels = """[...document.querySelectorAll(".lr-map canvas")].map((map) =>
+      [...map.getContext("2d").getImageData(0, 0, map.width, map.height).data])"""
+    one, other = page.evaluate(pixels)
+    assert one == other
+    colours = [one[4 * i : 4 * i + 4] for i in range(6)]
+    blue, faint_blue = colours[0], colours[3]
+    assert blue[2] > 150 and blue[3] > faint_blue[3] > colours[4][3] > 0
+    assert colours[1][0] > 200 > colours[1][2]  # orange: negative
+    assert colours[2][3] == colours[5][3] == 0
+    one, other = show(LowRank([[9, -3, 0], [3, -1, 0]], rank=0)).evaluate(pixels)
+    assert any(one) and not any(other)
+
+
+@pytest.mark.browser
+def test_an_address_without_sense_does_no_harm(show):
+    page = show(LowRank(), attributes=PUBLISHED, fragment="#LowRank=rank:77.3;shuffled:x")
+    assert status(page).startswith("Rank 24 catches 100.0\u00a0% of what changed")
+    assert page.get_by_role("slider").get_attribute("aria-valuetext") == "24"

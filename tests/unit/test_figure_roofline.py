@@ -1,0 +1,177 @@
+"""Roofline: its FLOPs are those that PyTorch counts, and its times follow from two limits."""
+
+from itertools import product
+
+import pytest
+import torch
+from figure_page import PUBLISHED, SETTLE, status
+from torch.utils.flop_counter import FlopCounterMode
+from traitlets import TraitError
+
+from transformer_lib.figures.widgets import Roofline
+
+CALL = """return given.states.map((state) => {
+  const { arithmetic, memory } = m.secondsOf(state);
+  return { ...m.workOf(state), seconds: [arithmetic, memory], crossing: m.crossing(state),
+    intensity: m.intensityOf(state), roof: m.roofAt(m.intensityOf(state), state) };
+});"""
+MACHINES = [(10, 10_000), (79, 21), (312_000, 1_500), (989_000, 3_350), (2_000_000, 5)]
+
+
+def settings():
+    for (rate, bandwidth), tokens, width, size in product(
+        MACHINES, (1, 8, 256, 4096), (64, 2048, 16_384), (2, 4)
+    ):
+        names = ("rate", "bandwidth", "tokens", "width", "size")
+        yield dict(zip(names, (rate, bandwidth, tokens, width, size), strict=True))
+
+
+def test_page_and_library_compute_alike(js):
+    states = list(settings())
+    for state, page in zip(states, js("roofline.js", CALL, states=states), strict=True):
+        figure = Roofline(**state)
+        assert page["operations"] == figure.operations()
+        assert page["bytes"] == figure.bytes()
+        assert page["seconds"] == pytest.approx(figure.seconds())
+        assert page["crossing"] == figure.crossing()
+        # the roof is what the longer of the two times allows
+        assert page["roof"] == pytest.approx(figure.operations() / max(figure.seconds()))
+        assert page["intensity"] == pytest.approx(figure.operations() / figure.bytes())
+
+
+@pytest.mark.parametrize(("tokens", "width"), [(1, 64), (32, 256), (512, 128)])
+def test_flops_are_counted_by_pytorch_and_bytes_are_those_of_the_tensors(tokens, width):
+    figure = Roofline(tokens=tokens, width=width, size=2)
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        x = torch.ones(tokens, width, dtype=torch.bfloat16)
+        weight = torch.ones(width, width, dtype=torch.bfloat16)
+        y = x @ weight
+    assert figure.operations() == counter.get_total_flops()
+    assert figure.bytes() == sum(tensor.nbytes for tensor in (x, weight, y))
+
+
+def test_from_the_crossing_on_arithmetic_takes_longer():
+    for state in settings():
+        figure = Roofline(**state)
+        first = figure.crossing()
+        for tokens in (1, 8, 10**7, *((first - 1, first) if first else ())):
+            arithmetic = 2 * tokens * figure.width**2 / figure.rate
+            memory = figure.size * (figure.width**2 + 2 * tokens * figure.width) / figure.bandwidth
+            assert (arithmetic >= memory) is (first is not None and tokens >= first)
+
+
+def test_one_token_waits_and_a_batch_does_not():
+    for name, rate, bandwidth, size in Roofline().machines:
+        limits = {"rate": rate, "bandwidth": bandwidth, "size": size}
+        arithmetic, memory = Roofline(tokens=1, **limits).seconds()
+        assert memory > 5 * arithmetic, name
+        arithmetic, memory = Roofline(tokens=4096, **limits).seconds()
+        assert arithmetic > memory, name
+
+
+def test_numbers_are_written_with_three_digits_and_the_letter_of_their_size(js):
+    body = "return given.numbers.map((x) => m.unit(x, 'B'));"
+    numbers = [0.499, 1, 999.4, 999.6, 16_793_600, 3.35e12, 1.978e15]
+    want = ["0.499 B", "1 B", "999 B", "1 kB", "16.8 MB", "3.35 TB", "1.98 PB"]
+    assert js("roofline.js", body, numbers=numbers) == [w.replace(" ", "\u00a0") for w in want]
+    body = "return given.numbers.map((x) => m.duration(x));"
+    numbers = [2e-10, 8.5e-9, 1.062e-4, 0.000_999_7, 0.0123, 2.5]
+    want = ["0.2 ns", "8.5 ns", "106 µs", "1 ms", "12.3 ms", "2.5 s"]
+    assert js("roofline.js", body, numbers=numbers) == [w.replace(" ", "\u00a0") for w in want]
+
+
+def test_a_machine_of_ones_own_comes_first():
+    own = [["this one", 55.5, 11.0, 4], ["A100", 312_000, 1_500, 2]]
+    figure = Roofline(machines=own)
+    assert (figure.rate, figure.bandwidth, figure.size) == (55.5, 11.0, 4)
+    figure = Roofline(machines=own, rate=100, size=2)
+    assert (figure.rate, figure.bandwidth, figure.size) == (100, 11.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"tokens": 3}, ValueError, "tokens must be a power of two; got 3"),
+        ({"width": 2000}, ValueError, "width must be a power of two; got 2000"),
+        ({"size": 3}, ValueError, "size must be 2 or 4; got 3"),
+        ({"rate": 0}, ValueError, "rate must be from 0.1 to 2e"),
+        ({"machines": []}, ValueError, "machines must be 1 to 4; got 0"),
+        ({"machines": [["a", 1]]}, ValueError, r"machines\[0\] must be a name of 1 to 12 letters"),
+        ({"machines": [["a" * 13, 99, 9, 2]]}, ValueError, r"machines\[0\] must be a name"),
+        ({"machines": [["a", 99, 9, 3]]}, ValueError, r"machines\[0\] must have .* 2 or 4 bytes"),
+        ({"marks": [[3, 1, 2, 3]]}, ValueError, r"marks\[0\] must be a machine below 3"),
+        ({"marks": [[0, 1, 2048]]}, ValueError, r"marks\[0\] must be"),
+        ({"marks": [[0, 1, 2048, 0]]}, ValueError, r"marks\[0\] must be .* above 0"),
+    ],
+)
+def test_what_is_no_machine_is_refused(given, error, message):
+    with pytest.raises((error, TraitError), match=message):
+        Roofline(**given)
+
+
+@pytest.mark.browser
+def test_it_answers_to_mouse_keys_and_finger(show):
+    page = show(Roofline(), viewport={"width": 390, "height": 1200}, has_touch=True)
+    assert status(page) == (
+        "With 1 token at once the machine waits for memory: arithmetic is busy for 13\u00a0% of "
+        "the time. From 8 tokens on it would wait for arithmetic."
+    )
+    tokens = page.get_by_role("slider", name="tokens at once")
+    for _ in range(3):
+        tokens.press("ArrowRight")
+    assert page.evaluate("models[0].get('tokens')") == 8
+    assert status(page).startswith("With 8 tokens at once the machine waits for arithmetic")
+    assert status(page).endswith("With fewer than 8 tokens it would wait for memory.")
+
+    page.locator("label", has_text="H100").tap()
+    page.evaluate(SETTLE)
+    limits = page.evaluate("['rate', 'bandwidth', 'size'].map((name) => models[0].get(name))")
+    assert limits == [989_000, 3_350, 2]
+    assert status(page).startswith("With 8 tokens at once the machine waits for memory: ")
+    assert status(page).endswith("From 415 tokens on it would wait for arithmetic.")
+
+    width = page.get_by_role("slider", name="width of the matrix")
+    width.press("Home")
+    assert status(page).endswith("More tokens do not change that: the matrix is too small.")
+
+    memory = page.get_by_role("slider", name="memory, at most")
+    box = memory.bounding_box()
+    page.mouse.click(box["x"] + 0.98 * box["width"], box["y"] + box["height"] / 2)
+    assert page.evaluate("models[0].get('bandwidth')") > 7_000
+    assert page.locator("input[type=radio]:checked").count() == 1  # bytes, and no machine
+    page.get_by_role("button", name="Reset").tap()
+    assert page.evaluate("models[0].get('rate')") == 79
+    assert page.locator("input[type=radio]:checked").count() == 2
+
+
+@pytest.mark.browser
+def test_bars_and_point_are_where_the_numbers_say(show):
+    figure = Roofline(tokens=4, marks=[[0, 4, 2048, 0.01], [1, 1, 2048, 0.1]])
+    page = show(figure, viewport={"width": 760, "height": 800})
+    arithmetic, memory = figure.seconds()
+    wide = "[...document.querySelectorAll('.rl-bar')].map((e) => e.getBoundingClientRect().width)"
+    bars = page.evaluate(wide)
+    assert bars[1] / bars[0] == pytest.approx(arithmetic / memory, abs=0.01)
+
+    # a point below the roof: as far as the logarithm of how much slower it was
+    spots = """[document.querySelector(".rl-roofs .lf-knob"), ...document.querySelectorAll(
+      ".rl-measured")].map((e) => [Number(e.getAttribute("cx")), Number(e.getAttribute("cy")),
+      e.checkVisibility()])"""
+    now, own, other = page.evaluate(spots)
+    assert own[2] and not other[2]
+    assert own[0] == pytest.approx(now[0])
+    decade = (206 - 24) / 6.30103
+    assert own[1] - now[1] == pytest.approx(
+        decade * torch.tensor(0.01 / memory).log10().item(), abs=0.1
+    )
+    page.locator("label", has_text="A100").click()
+    page.evaluate(SETTLE)
+    assert [spot[2] for spot in page.evaluate(spots)[1:]] == [False, True]
+
+
+@pytest.mark.browser
+def test_an_address_without_sense_does_no_harm(show):
+    address = "#Roofline=tokens:3.4;width:100;size:3;rate:1e9;bandwidth:x"
+    page = show(Roofline(), attributes=PUBLISHED, fragment=address)
+    assert status(page).startswith("With 3 tokens at once the machine waits for memory")
+    assert page.evaluate("models[0].get('rate')") == 2e6

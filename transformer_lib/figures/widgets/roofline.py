@@ -1,0 +1,171 @@
+"""Roofline: whether a machine waits for memory or for arithmetic (chapter 17)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from .. import style
+from .base import LiveFigure, Number, Numbers, compose, dress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MACHINES = [
+    ["a CPU core", 79.0, 21.0, 4],
+    ["A100", 312_000.0, 1_500.0, 2],
+    ["H100", 989_000.0, 3_350.0, 2],
+]
+MEMORY, ARITHMETIC = style.PALETTE[0], style.PALETTE[2]
+
+
+class Roofline(LiveFigure):
+    r"""The time that arithmetic alone and memory alone take for a product.
+
+    A product of :math:`n` tokens with a matrix of :math:`d` by :math:`d` numbers of :math:`s` bytes
+    takes
+
+    .. math:: 2 n d^2 \text{ FLOPs}, \quad s\,(d^2 + 2 n d) \text{ bytes}
+
+    if each number is read or written once. On a machine with at most :math:`R` FLOPs and :math:`B`
+    bytes in a second it takes no less than the longer of the two times. So with :math:`I` FLOPs for
+    each byte, no more than :math:`\min(R, B I)` FLOPs are done in a second: the roofline.
+
+    Args:
+        machines: 1 to 4 rows: a name of 1 to 12 letters, GFLOP/s, GB/s, and the bytes of a number.
+            By default one core of an AMD EPYC, as chapter 17 measured it, and two GPUs.
+        rate: GFLOP/s that the machine can do, 0.1 to 2,000,000; by default that of the first.
+        bandwidth: GB/s between the machine and its memory, 0.1 to 10,000; that of the first.
+        tokens: how many tokens meet the matrix at once: a power of two, 1 to 4096.
+        width: numbers of a token, and rows and columns of the matrix: a power of two, 64 to 16,384.
+        size: bytes of a number, 2 or 4; that of the first machine.
+        marks: what was measured: rows of a machine, from 0, tokens, width, and seconds.
+
+    Raises:
+        ValueError: a number outside its limits, a machine or a mark that is none.
+
+    Source:
+        Williams, Waterman and Patterson (2009), *Roofline*. A100: Dao (2024), *FlashAttention-2*,
+        sections 2.1 and 3.1, the model with the slower memory. H100: Shah et al. (2024),
+        *FlashAttention-3*, sections 2.2 and 3.2.
+
+    >>> figure = Roofline(tokens=1)
+    >>> figure
+    Roofline(rate=79.0, bandwidth=21.0, tokens=1, width=2048, size=4)
+    >>> arithmetic, memory = figure.seconds()
+    >>> f"{1000 * arithmetic:.2f} ms and {1000 * memory:.2f} ms"
+    '0.11 ms and 0.80 ms'
+    >>> figure.crossing()
+    8
+    """
+
+    _esm = compose("roofline.js")
+    _css = dress("roofline.css")
+    shown = ("rate", "bandwidth", "tokens", "width", "size")
+
+    machines = traitlets.List(MACHINES).tag(sync=True)
+    rate = Number(79, low=0.1, high=2e6)
+    bandwidth = Number(21, low=0.1, high=1e4)
+    tokens = Number(1, low=1, high=4096, whole=True)
+    width = Number(2048, low=64, high=16_384, whole=True)
+    size = Number(4, low=2, high=4, whole=True)
+    marks = Numbers([], depth=2, low=0, high=1e9)
+
+    def __init__(self, **numbers: Any) -> None:
+        given = numbers.get("machines")
+        super().__init__(**numbers)
+        if given:
+            first = dict(zip(("rate", "bandwidth", "size"), self.machines[0][1:], strict=True))
+            self.set_state({k: v for k, v in first.items() if k not in numbers})
+        for i, mark in enumerate(self.marks):
+            if len(mark) != 4 or not mark[0] < len(self.machines) or min(mark[1:]) <= 0:
+                raise ValueError(
+                    f"marks[{i}] must be a machine below {len(self.machines)}, tokens, width and "
+                    f"seconds, these above 0; got {mark}"
+                )
+
+    @traitlets.validate("machines")
+    def _machines(self, proposal: Any) -> list[list]:
+        found = proposal["value"]
+        if not 1 <= len(found) <= 4:
+            raise ValueError(f"machines must be 1 to 4; got {len(found)}")
+        for i, row in enumerate(found):
+            named = isinstance(row, (list, tuple)) and len(row) == 4 and isinstance(row[0], str)
+            if not named or not 1 <= len(row[0]) <= 12:
+                raise ValueError(
+                    f"machines[{i}] must be a name of 1 to 12 letters and three numbers; got {row}"
+                )
+            _, rate, bandwidth, size = row
+            if not (0.1 <= rate <= 2e6 and 0.1 <= bandwidth <= 1e4 and size in (2, 4)):
+                raise ValueError(
+                    f"machines[{i}] must have 0.1 to 2,000,000 GFLOP/s, 0.1 to 10,000 GB/s, and "
+                    f"2 or 4 bytes; got {row}"
+                )
+        return [[name, float(rate), float(bw), int(size)] for name, rate, bw, size in found]
+
+    @traitlets.validate("tokens", "width")
+    def _power_of_two(self, proposal: Any) -> int:
+        if proposal["value"].bit_count() != 1:
+            name = proposal["trait"].name
+            raise ValueError(f"{name} must be a power of two; got {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("size")
+    def _two_or_four(self, proposal: Any) -> int:
+        if proposal["value"] == 3:
+            raise ValueError("size must be 2 or 4; got 3")
+        return proposal["value"]
+
+    def operations(self) -> int:
+        """Return the FLOPs of the product."""
+        return 2 * self.tokens * self.width**2
+
+    def bytes(self) -> int:
+        """Return the bytes that are read or written: matrix, tokens, results."""
+        return self.size * (self.width**2 + 2 * self.tokens * self.width)
+
+    def seconds(self) -> tuple[float, float]:
+        """Return how long arithmetic alone takes, and how long memory alone."""
+        return self.operations() / (1e9 * self.rate), self.bytes() / (1e9 * self.bandwidth)
+
+    def crossing(self) -> int | None:
+        """Return from how many tokens on arithmetic takes longer; None if it never does."""
+        spare = self.width * self.bandwidth - self.size * self.rate
+        if spare <= 0:
+            return None
+        return math.ceil(self.size * self.width * self.rate / (2 * spare))
+
+    def draw(self) -> Figure:
+        import numpy as np
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3), dpi=110)
+        roof, bars = figure.subplots(1, 2, width_ratios=(1.3, 1))
+        x = np.geomspace(0.25, 4096, 200)
+        for _, rate, bandwidth, _ in self.machines:
+            roof.plot(x, 1e9 * np.minimum(rate, bandwidth * x), "--", color=style.QUIET, lw=0.8)
+        heights, slope = np.minimum(self.rate, self.bandwidth * x), self.bandwidth * x < self.rate
+        roof.plot(x[slope], 1e9 * heights[slope], color=MEMORY, lw=2.5)
+        roof.plot(x[~slope], 1e9 * heights[~slope], color=ARITHMETIC, lw=2.5)
+        for machine, tokens, width, seconds in self.marks:
+            _, rate, bandwidth, size = self.machines[int(machine)]
+            if (rate, bandwidth) == (self.rate, self.bandwidth):
+                done = 2 * tokens * width**2
+                moved = size * (width**2 + 2 * tokens * width)
+                roof.plot(done / moved, done / seconds, "o", mfc="none", color=style.INK)
+        arithmetic, memory = self.seconds()
+        reached = self.operations() / max(arithmetic, memory)
+        roof.plot(self.operations() / self.bytes(), reached, "o", color=style.INK, ms=9)
+        roof.set(xscale="log", yscale="log", xlim=(0.25, 4096), ylim=(1e9, 2e15))
+        roof.set(xlabel="FLOPs for each byte", ylabel="FLOPs in a second")
+        bars.barh((1, 0), (1000 * memory, 1000 * arithmetic), color=(MEMORY, ARITHMETIC))
+        bars.set_yticks((1, 0), ("memory", "arithmetic"))
+        bars.set(xlabel="milliseconds", ylim=(-1, 2))
+        figure.suptitle(
+            f"Tokens at once: {self.tokens:,}. The machine waits for "
+            f"{'memory' if memory > arithmetic else 'arithmetic'}",
+            fontsize=10,
+        )
+        return figure
