@@ -262,7 +262,7 @@ EXAMPLES = {
         ],
     ),
     "Roofline": Example(
-        "Roofline(rate=79.0, bandwidth=21.0, tokens=1, width=2048, size=4)",
+        "Roofline(rate=87.3, bandwidth=24.8, tokens=1, width=2048, size=4)",
         [
             {"rate": rate, "bandwidth": bandwidth, "tokens": tokens, "width": width, "size": size}
             for rate, bandwidth, tokens, width, size in (

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from traitlets import TraitError
 
 from transformer_lib.figures.widgets import Roofline
+from transformer_lib.results import measured
 
 CALL = """return given.states.map((state) => {
   const { arithmetic, memory } = m.secondsOf(state);
@@ -80,12 +81,24 @@ def test_numbers_are_written_with_three_digits_and_the_letter_of_their_size(js):
     assert js("roofline.js", body, numbers=numbers) == [w.replace(" ", "\u00a0") for w in want]
 
 
+def test_what_was_measured_is_a_record_and_lies_below_the_roof():
+    record, figure = measured("roofline"), Roofline()
+    assert figure.rate == record["gflops"] and figure.bandwidth == record["gbytes"]
+    assert record["hardware"] in figure.note
+    assert len(figure.marks) == len(record["milliseconds"])
+    for machine, tokens, width, spent in figure.marks:
+        assert (machine, width) == (0, record["width"])
+        assert spent == pytest.approx(record["milliseconds"][str(tokens)] / 1000)
+        assert spent > max(Roofline(tokens=tokens, width=width).seconds())
+
+
 def test_a_machine_of_ones_own_comes_first():
     own = [["this one", 55.5, 11.0, 4], ["A100", 312_000, 1_500, 2]]
     figure = Roofline(machines=own)
     assert (figure.rate, figure.bandwidth, figure.size) == (55.5, 11.0, 4)
     figure = Roofline(machines=own, rate=100, size=2)
     assert (figure.rate, figure.bandwidth, figure.size) == (100, 11.0, 2)
+    assert figure.marks == [] and figure.note == ""
 
 
 @pytest.mark.parametrize(
@@ -111,23 +124,26 @@ def test_what_is_no_machine_is_refused(given, error, message):
 
 @pytest.mark.browser
 def test_it_answers_to_mouse_keys_and_finger(show):
-    page = show(Roofline(), viewport={"width": 390, "height": 1200}, has_touch=True)
+    figure = Roofline()
+    page = show(figure, viewport={"width": 390, "height": 1200}, has_touch=True)
+    arithmetic, memory = figure.seconds()
+    busy, first = int(100 * arithmetic / memory), figure.crossing()
     assert status(page) == (
-        "With 1 token at once the machine waits for memory: arithmetic is busy for 13\u00a0% of "
-        "the time. From 8 tokens on it would wait for arithmetic."
+        f"With 1 token at once the machine waits for memory: arithmetic is busy for {busy}\u00a0% "
+        f"of the time. From {first} tokens on it would wait for arithmetic."
     )
     tokens = page.get_by_role("slider", name="tokens at once")
-    for _ in range(3):
+    for _ in range(4):
         tokens.press("ArrowRight")
-    assert page.evaluate("models[0].get('tokens')") == 8
-    assert status(page).startswith("With 8 tokens at once the machine waits for arithmetic")
-    assert status(page).endswith("With fewer than 8 tokens it would wait for memory.")
+    assert page.evaluate("models[0].get('tokens')") == 16 > first
+    assert status(page).startswith("With 16 tokens at once the machine waits for arithmetic")
+    assert status(page).endswith(f"With fewer than {first} tokens it would wait for memory.")
 
     page.locator("label", has_text="H100").tap()
     page.evaluate(SETTLE)
     limits = page.evaluate("['rate', 'bandwidth', 'size'].map((name) => models[0].get(name))")
     assert limits == [989_000, 3_350, 2]
-    assert status(page).startswith("With 8 tokens at once the machine waits for memory: ")
+    assert status(page).startswith("With 16 tokens at once the machine waits for memory: ")
     assert status(page).endswith("From 415 tokens on it would wait for arithmetic.")
 
     width = page.get_by_role("slider", name="width of the matrix")
@@ -140,13 +156,15 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert page.evaluate("models[0].get('bandwidth')") > 7_000
     assert page.locator("input[type=radio]:checked").count() == 1  # bytes, and no machine
     page.get_by_role("button", name="Reset").tap()
-    assert page.evaluate("models[0].get('rate')") == 79
+    assert page.evaluate("models[0].get('rate')") == figure.rate
     assert page.locator("input[type=radio]:checked").count() == 2
 
 
 @pytest.mark.browser
 def test_bars_and_point_are_where_the_numbers_say(show):
-    figure = Roofline(tokens=4, marks=[[0, 4, 2048, 0.01], [1, 1, 2048, 0.1]])
+    machines = [["this core", 79, 21, 4], *Roofline.GPUS]
+    marks = [[0, 4, 2048, 0.01], [1, 1, 2048, 0.1]]
+    figure = Roofline(machines=machines, tokens=4, marks=marks)
     page = show(figure, viewport={"width": 760, "height": 800})
     arithmetic, memory = figure.seconds()
     wide = "[...document.querySelectorAll('.rl-bar')].map((e) => e.getBoundingClientRect().width)"

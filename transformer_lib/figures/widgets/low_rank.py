@@ -86,6 +86,8 @@ class LowRank(LiveFigure):
             raise TypeError("rows are made of change, and cannot be given")
         matrix = made_up() if change is None else _matrix(change)
         stored = np.rint(matrix * (FINEST / np.abs(matrix).max())).astype(int)
+        if change is None:
+            state.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
         if "rank" not in state:
             state["rank"] = min(4, *matrix.shape)
         super().__init__(rows=[" ".join(map(str, row)) for row in stored], **state)

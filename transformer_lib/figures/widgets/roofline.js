@@ -53,7 +53,7 @@ function build({ get, all, change, refresh }) {
     change({ rate, bandwidth, size });
   } });
   const controls = {
-    rate: limit("arithmetic, at most", "rate", 1, 53, "FLOP/s", ["888 GFLOP/s"]),
+    rate: limit("arithmetic, at most", "rate", 1, 53, "FLOP/s", ["88.8 GFLOP/s"]),
     bandwidth: limit("memory, at most", "bandwidth", 0.7, 33, "B/s", ["8.88 TB/s"]),
     tokens: powers("tokens at once", "tokens", 0, 12),
     width: powers("width of the matrix", "width", 6, 8),
@@ -99,7 +99,9 @@ function build({ get, all, change, refresh }) {
     const path = (from, to, machine) => `M${x(from).toFixed(1)} ${high(roofAt(from, machine)).toFixed(1)}L${x(to).toFixed(1)} ${high(roofAt(to, machine)).toFixed(1)}`;
     others.forEach((line, i) => {
       const machine = { rate: machines[i][1], bandwidth: machines[i][2] };
-      set(names[i], { x: x(X[1]), y: high(1e9 * machine.rate) - 5 });
+      const here = high(1e9 * machine.rate);
+      const crowded = machines.some(([, rate]) => rate > machine.rate && here - high(1e9 * rate) < 20); // then its name stands below
+      set(names[i], { x: x(X[1]), y: here + (crowded ? 14 : -5) });
       set(line, { d: i === chosen ? "" : `${path(X[0], corner(machine), machine)}${path(corner(machine), X[1], machine)}` });
     });
     set(slope, { d: path(X[0], corner(state), state) });

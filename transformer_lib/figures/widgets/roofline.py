@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from ...results import measured
 from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MACHINES = [
-    ["a CPU core", 79.0, 21.0, 4],
-    ["A100", 312_000.0, 1_500.0, 2],
-    ["H100", 989_000.0, 3_350.0, 2],
-]
+NOTE = (
+    "The CPU core and its rings were measured: {}. The limits of the GPUs, in 16 bits, are from "
+    "the papers on FlashAttention-2 and FlashAttention-3."
+)
 MEMORY, ARITHMETIC = style.PALETTE[0], style.PALETTE[2]
 
 
@@ -35,13 +35,14 @@ class Roofline(LiveFigure):
 
     Args:
         machines: 1 to 4 rows: a name of 1 to 12 letters, GFLOP/s, GB/s, and the bytes of a number.
-            By default one core of an AMD EPYC, as chapter 17 measured it, and two GPUs.
+            By default a core as ``tests/bench/roofline.py`` measured it, and ``GPUS``.
         rate: GFLOP/s that the machine can do, 0.1 to 2,000,000; by default that of the first.
         bandwidth: GB/s between the machine and its memory, 0.1 to 10,000; that of the first.
         tokens: how many tokens meet the matrix at once: a power of two, 1 to 4096.
         width: numbers of a token, and rows and columns of the matrix: a power of two, 64 to 16,384.
         size: bytes of a number, 2 or 4; that of the first machine.
-        marks: what was measured: rows of a machine, from 0, tokens, width, and seconds.
+        marks: what was measured: rows of a machine, from 0, tokens, width, and seconds. Without
+            machines of your own, what was measured on that core.
 
     Raises:
         ValueError: a number outside its limits, a machine or a mark that is none.
@@ -51,34 +52,44 @@ class Roofline(LiveFigure):
         sections 2.1 and 3.1, the model with the slower memory. H100: Shah et al. (2024),
         *FlashAttention-3*, sections 2.2 and 3.2.
 
-    >>> figure = Roofline(tokens=1)
+    >>> figure = Roofline(machines=[["a core", 80, 20, 4]])
     >>> figure
-    Roofline(rate=79.0, bandwidth=21.0, tokens=1, width=2048, size=4)
+    Roofline(rate=80.0, bandwidth=20.0, tokens=1, width=2048, size=4)
     >>> arithmetic, memory = figure.seconds()
     >>> f"{1000 * arithmetic:.2f} ms and {1000 * memory:.2f} ms"
-    '0.11 ms and 0.80 ms'
+    '0.10 ms and 0.84 ms'
     >>> figure.crossing()
-    8
+    9
     """
+
+    GPUS = (("A100", 312_000.0, 1_500.0, 2), ("H100", 989_000.0, 3_350.0, 2))
+    """Two machines: name, GFLOP/s, GB/s, and the bytes of a number."""
 
     _esm = compose("roofline.js")
     _css = dress("roofline.css")
     shown = ("rate", "bandwidth", "tokens", "width", "size")
 
-    machines = traitlets.List(MACHINES).tag(sync=True)
-    rate = Number(79, low=0.1, high=2e6)
-    bandwidth = Number(21, low=0.1, high=1e4)
+    machines = traitlets.List().tag(sync=True)
+    rate = Number(1, low=0.1, high=2e6)
+    bandwidth = Number(1, low=0.1, high=1e4)
     tokens = Number(1, low=1, high=4096, whole=True)
     width = Number(2048, low=64, high=16_384, whole=True)
     size = Number(4, low=2, high=4, whole=True)
     marks = Numbers([], depth=2, low=0, high=1e9)
 
     def __init__(self, **numbers: Any) -> None:
-        given = numbers.get("machines")
+        if "machines" not in numbers:
+            record = measured("roofline")
+            core = ["a CPU core", record["gflops"], record["gbytes"], record["bytes"]]
+            marks = [
+                [0, int(tokens), record["width"], float(f"{spent}e-3")]
+                for tokens, spent in record["milliseconds"].items()
+            ]
+            note = NOTE.format(record["hardware"])
+            numbers = {"machines": [core, *self.GPUS], "marks": marks, "note": note} | numbers
         super().__init__(**numbers)
-        if given:
-            first = dict(zip(("rate", "bandwidth", "size"), self.machines[0][1:], strict=True))
-            self.set_state({k: v for k, v in first.items() if k not in numbers})
+        first = dict(zip(("rate", "bandwidth", "size"), self.machines[0][1:], strict=True))
+        self.set_state({k: v for k, v in first.items() if k not in numbers})
         for i, mark in enumerate(self.marks):
             if len(mark) != 4 or not mark[0] < len(self.machines) or min(mark[1:]) <= 0:
                 raise ValueError(
