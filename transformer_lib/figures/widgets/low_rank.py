@@ -128,8 +128,11 @@ class LowRank(LiveFigure):
         return self.rank * sum(self.numbers().shape)
 
     def draw(self) -> Figure:
+        from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.figure import Figure
 
+        ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]  # those of the page
+        colours = LinearSegmentedColormap.from_list("change", ends)
         figure = Figure(figsize=(6.4, 2.9), dpi=110)
         *maps, graph = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
         table, numbers = self.matrix(), self.numbers()
@@ -139,7 +142,7 @@ class LowRank(LiveFigure):
             (f"rank {self.rank}", self.approximation()),
         )
         for ax, (title, shown) in zip(maps, tables, strict=True):
-            ax.imshow(shown.numpy(), cmap="RdBu", vmin=-most, vmax=most)
+            ax.imshow(shown.numpy(), cmap=colours, vmin=-most, vmax=most)
             ax.set(title=title, xticks=[], yticks=[])
             ax.grid(False)
         for name, matrix, color, look in (

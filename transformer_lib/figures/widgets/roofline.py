@@ -155,8 +155,14 @@ class Roofline(LiveFigure):
         figure = Figure(figsize=(6.4, 3), dpi=110)
         roof, bars = figure.subplots(1, 2, width_ratios=(1.3, 1))
         x = np.geomspace(0.25, 4096, 200)
-        for _, rate, bandwidth, _ in self.machines:
+        rates = sorted(machine[1] for machine in self.machines)
+        for name, rate, bandwidth, _ in self.machines:
             roof.plot(x, 1e9 * np.minimum(rate, bandwidth * x), "--", color=style.QUIET, lw=0.8)
+            above = all(not rate < other < 6 * rate for other in rates)  # else no room for a name
+            roof.annotate(
+                name, (x[-1], 1e9 * rate), (0, 3 if above else -4), textcoords="offset points",
+                ha="right", va="bottom" if above else "top", fontsize=8, color=style.QUIET,
+            )  # fmt: skip
         heights, slope = np.minimum(self.rate, self.bandwidth * x), self.bandwidth * x < self.rate
         roof.plot(x[slope], 1e9 * heights[slope], color=MEMORY, lw=2.5)
         roof.plot(x[~slope], 1e9 * heights[~slope], color=ARITHMETIC, lw=2.5)
