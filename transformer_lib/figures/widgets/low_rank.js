@@ -98,7 +98,7 @@ function build({ get, change, refresh }) {
     const field = html("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
     return { element: html("div", { class: "lr-map" }, html("p", { text: label }), field), show: (matrix) => paint(field, (column, row) => diverging(matrix[row][column] / size)) };
   };
-  const [whole, part] = [map("the change"), map("its best copy of that rank")];
+  const [whole, part] = [map("the change"), map("its best copy")];
   const maps = html("div", { class: "lr-maps" }, whole.element, part.element);
 
   const graph = canvas(640, HEIGHT, { role: "img" });

@@ -140,7 +140,9 @@ function build({ get, all, change, refresh }) {
   }
 
   const [slow, fast] = [{ tokens: 2048, width: 1024, size: 4, rate: 9e5, bandwidth: 9999 }, { memory: 1, arithmetic: 0.001 }];
-  return { controls: [html("div", { class: "rl-controls" }, preset.element, ...Object.values(controls).map(({ element }) => element))],
+  const { size, ...sliders } = controls;
+  const kinds = html("div", { class: "rl-kinds" }, preset.element, size.element);
+  return { controls: [html("div", { class: "rl-controls" }, kinds, ...Object.values(sliders).map(({ element }) => element))],
     picture: [html("div", { class: "rl-roofs" }, picture, legend), table], draw,
     longest: [sentence(slow, fast), sentence(slow, { memory: 0.001, arithmetic: 1 }), sentence({ ...slow, bandwidth: 1 }, fast)] };
 }
