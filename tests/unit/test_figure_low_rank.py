@@ -162,3 +162,10 @@ def test_an_address_without_sense_does_no_harm(show):
     page = show(LowRank(), attributes=PUBLISHED, fragment="#LowRank=rank:77.3;shuffled:x")
     assert status(page).startswith("Rank 24 catches 100.0\u00a0% of what changed")
     assert page.get_by_role("slider").get_attribute("aria-valuetext") == "24"
+
+
+def test_made_up_numbers_say_so_and_have_a_pattern():
+    figure = LowRank()
+    assert "made up" in figure.note
+    assert figure.share() > 0.8 and LowRank(shuffled=True).share() < 0.5
+    assert LowRank([[1, 2], [3, 4]]).note == ""
