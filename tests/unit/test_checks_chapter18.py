@@ -8,7 +8,7 @@ from judging import judges
 from transformer_lib.checks.chapter18 import Reader, check
 from transformer_lib.decoding.sampling import distribution
 
-_, passes, fails = judges(check)
+verdict, passes, fails = judges(check)
 
 
 # ------------------------------------------------------------------------------------ drawn_from
@@ -57,6 +57,26 @@ def by_a_shifted_mask(logits, temperature, top_k, top_p):
 )
 def test_right_ways_to_draw_pass(capsys, function):
     passes(capsys, function, "drawn_from")
+
+
+def into_float32(logits, temperature, top_k, top_p):
+    room = torch.zeros(logits.shape)
+    for row, given in enumerate(logits):
+        kept = by_the_library(given[None], temperature, top_k, top_p)[0]
+        room[row, kept > 0] = kept[kept > 0]
+    return room
+
+
+def test_a_room_of_float32_is_right_and_hears_of_float64(capsys):
+    passed, said = verdict(capsys, into_float32, "drawn_from")
+    assert passed
+    assert (
+        "8 of 9 cases pass. Right. One more thing, not asked for: with numbers in float64" in said
+    )
+    assert "where `room` has dtype float32, `kept` float64" in said
+    passed, said = verdict(capsys, lambda *of: by_the_library(*of).float(), "drawn_from")
+    assert passed
+    assert "not asked for: the numbers are right, but they have dtype float32" in said
 
 
 def draw(
@@ -298,6 +318,27 @@ def to_the_end(model, ids, length, stride):
     return sum(losses) / len(losses)
 
 
+def behind_the_overlap(model, ids, length, stride):
+    def new(each, known, stride):
+        return each[length - stride :]
+
+    return loss(new=new)(model, ids, length, stride)
+
+
+def all_where_nothing_is_new(by):
+    def text_loss(model, ids, length, stride):
+        losses, asked = [], 0
+        for start in range(0, len(ids) - 1, stride):
+            end = min(start + length, len(ids) - 1)
+            logits = model(ids[None, start:end])[0]
+            each = F.cross_entropy(logits, ids[start + 1 : end + 1], reduction="none")
+            losses += each[-(end - asked) :]
+            asked = end
+        return sum(losses) / by(losses, ids)
+
+    return text_loss
+
+
 def all_of(each, known, stride):
     return each
 
@@ -314,6 +355,12 @@ def all_of(each, known, stride):
         (
             loss(new=lambda each, known, stride: each[-stride:] if known else each),
             "some of them for the second time",
+        ),
+        (behind_the_overlap, "in the first window the letters before the last `stride`"),
+        (all_where_nothing_is_new(lambda losses, ids: len(losses)), "windows go on after the last"),
+        (
+            all_where_nothing_is_new(lambda losses, ids: len(ids) - 1),
+            "windows go on after the last",
         ),
         (to_the_end, "windows go on after the last letter"),
         (without_the_past, "the new letters only"),

@@ -92,9 +92,19 @@ def share_right(logits, labels):
     return (logits.argmax(-1)[labels != 0] == labels[labels != 0]).float().mean()
 
 
+def others_at_0(logits, labels):
+    logits = torch.where((labels != 0)[:, :, None], logits, 0.0)
+    return F.cross_entropy(logits.mT, labels)
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (
+            lambda x, y: F.cross_entropy(x[y == 3], y[y == 3]),
+            "[MASK] is looked for among the labels",
+        ),
+        (others_at_0, "the logits of the other places are set to 0"),
         (no_ignore, "every place counts"),
         (summed, "added up"),
         (over_all_places, "divided by all places"),
@@ -246,6 +256,7 @@ def one_only(guess, ids, always=False):
         (never_written, "the same text each time"),
         (down_the_columns, "the softmax goes over the places"),
         (lambda guess, ids: guess(ids).argmax(-1), "visible words are guessed"),
+        (lambda guess, ids: fill_while(lambda i: guess(i[None])[0], ids), "one text of shape (S,)"),
     ],
 )
 def test_wrong_fillings_are_named(capsys, function, diagnosis):
@@ -287,6 +298,14 @@ def test_right_means_pass(capsys, function):
         (lambda x, ids: x.mul((ids != 0).unsqueeze(2)).mean(dim=2), "over the features"),
         (lambda x, ids: x[:, : (ids != 0).sum(1).amin()].mean(dim=1), "the length of the shortest"),
         (lambda x, ids: x.max(dim=1).values, "largest number"),
+        (
+            lambda x, ids: (x * (ids != 0)[:, :, None]).sum(dim=1) / (ids != 0).sum(dim=1),
+            "have no axis for the features",
+        ),
+        (
+            lambda x, ids: torch.stack([row[i != 0].mean() for row, i in zip(x, ids, strict=True)]),
+            "over the features as well",
+        ),
         (lambda x, ids: mean_in_loop(x[:, 1:], ids[:, 1:]), "[CLS] is left out"),
         (lambda x, ids: mean_in_loop(x, F.pad(ids, (0, 1))[:, 1:]), "[SEP], is left out"),
         (lambda x, ids: mean_by_product(x, ids).unsqueeze(1), "without `keepdim`"),

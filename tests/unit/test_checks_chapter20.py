@@ -158,6 +158,11 @@ def by_all_places(label_logits, labels, word_logits, ids, share):
     return F.cross_entropy(label_logits, labels) + share * words
 
 
+def by_texts(label_logits, labels, word_logits, ids, share):
+    each = F.cross_entropy(word_logits[:, :-1].mT, ids[:, 1:], ignore_index=0, reduction="none")
+    return F.cross_entropy(label_logits, labels) + share * each.sum(dim=1).mean()
+
+
 def by_what_is_read(label_logits, labels, word_logits, ids, share):
     read = ids[:, :-1] != 0
     words = F.cross_entropy(word_logits[:, :-1][read], ids[:, 1:][read])
@@ -192,6 +197,7 @@ def labels_alone(label_logits, labels, word_logits, ids, share):
         (alike, "the share is not used"),
         (labels_alone, "the old task is gone"),
         (by_all_places, "divided by all places"),
+        (by_texts, "only the texts are averaged"),
         (by_what_is_read, "among the words that are read"),
         (no_label_0, "the label 0 is left out"),
         (rolled, "the words are rolled"),
@@ -240,6 +246,16 @@ def reshaped(x, weight, bias, a, b, alpha):
         (
             lambda x, w, bias, a, b, alpha: x @ w + bias + alpha / len(a) * (x @ a.T @ b.T),
             "and the second 2 rows: a transpose is missing",
+        ),
+        (
+            lambda x, w, bias, a, b, alpha: (w @ x.T + alpha / len(a) * (b @ a @ x.T)).T + bias,
+            "`.T` turns the order of all axes around, and `x` has more than two",
+        ),
+        (
+            lambda x, w, bias, a, b, alpha: (
+                F.linear(x, w, bias) + alpha / len(a) * F.linear(F.linear(x, b), a)
+            ),
+            "x goes through b first",
         ),
         (
             lambda x, w, bias, a, b, alpha: F.linear(x, w + int(alpha / len(a)) * b @ a, bias),

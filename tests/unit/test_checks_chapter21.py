@@ -111,6 +111,11 @@ def norm(size=lambda x, eps: (x.pow(2).mean(-1, keepdim=True) + eps).sqrt(), end
         ),
         (norm(lambda x, eps: x.std(-1, keepdim=True) + eps), "the deviation divides"),
         (norm(lambda x, eps: x.norm(dim=-1, keepdim=True)), "added up"),
+        (norm(lambda x, eps: x.norm(dim=-1, keepdim=True) / x.size(-1) + eps), "divided by d"),
+        (
+            norm(lambda x, eps: (x.square().sum(-1, keepdim=True) + eps).sqrt() / x.size(-1)),
+            "the length is divided by d",
+        ),
         (norm(lambda x, eps: x.square().mean(-1, keepdim=True) + eps), "the root is missing"),
         (norm(lambda x, eps: (x.square().mean(-1, keepdim=True) + eps) ** 1 / 2), "is no root"),
         (norm(lambda x, eps: x.square().mean(-1, keepdim=True).sqrt()), "eps is left out"),
@@ -195,6 +200,18 @@ def both_ends_at_once(weight, n_heads):
     return weight
 
 
+def as_wide_as_the_input(weight, n_heads):
+    width = weight.size(1) // n_heads
+    heads = [weight[head * width : (head + 1) * width] for head in range(n_heads)]
+    return torch.cat([part for head in heads for part in (head[::2], head[1::2])])
+
+
+def columns_of_each_head(weight, n_heads):
+    width = len(weight) // n_heads
+    places = [*range(0, width, 2), *range(1, width, 2)]
+    return weight.view(n_heads, width, -1)[:, :, places].reshape(weight.shape)
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -205,6 +222,12 @@ def both_ends_at_once(weight, n_heads):
         (lambda w, h: torch.cat([w[::2], w[1::2]]), "reordered as one head"),
         (lambda w, h: w.view(h, -1, 2, w.size(1)).reshape(w.shape), "nothing is reordered"),
         (lambda w, h: torch.cat([w[:, ::2], w[:, 1::2]], dim=1), "the columns are reordered"),
+        (columns_of_each_head, "the columns are reordered"),
+        (as_wide_as_the_input, "the width of a head is taken from the columns"),
+        (
+            lambda w, h: w.view(-1, 2, h, w.size(1)).transpose(0, 1).reshape(w.shape),
+            "every n-th row is taken for a head",
+        ),
         (
             lambda w, h: torch.cat([torch.cat([x[1::2], x[::2]]) for x in w.chunk(h)]),
             "the odd rows come first",
@@ -276,6 +299,12 @@ def gated(inner, cut=lambda both: both.chunk(2, -1)):
     ("function", "diagnosis"),
     [
         (gated(lambda a, b: a * F.silu(b)), "have changed places"),
+        (
+            lambda x, both, down: F.linear(
+                F.silu(F.linear(x, both[: len(down)])) * F.linear(x, both[len(down) :]), down
+            ),
+            "the matrix is cut at d, the rows of `down`",
+        ),
         (gated(lambda a, b: F.silu(a) * F.silu(b)), "applied to both"),
         (gated(lambda a, b: a * b), "there is no silu"),
         (gated(lambda a, b: a.sigmoid() * b), "a sigmoid alone"),
@@ -381,6 +410,19 @@ def column(end):
     return answer
 
 
+def one_mean_query(query, key, value, mask):
+    mean = query.unflatten(1, (key.size(1), -1)).mean(2)
+    return wide(groups_of_pytorch(mean, key, value, mask), query)
+
+
+def sizes_swapped(query, key, value, mask):
+    b, h, t, d = query.shape
+    g = key.size(1)
+    scores = query.reshape(b, h // g, g * t, d) @ key.mT / d**0.5
+    scores = scores.masked_fill(~mask.repeat(g, 1), -torch.inf)
+    return (scores.softmax(-1) @ value).view(b, h, t, d)
+
+
 def each_row_at_once(mask, times):
     return mask[:, None].expand(-1, times, -1).flatten(0, 1)
 
@@ -414,6 +456,8 @@ def test_a_column_of_queries_passes(capsys):
         (groups(weigh=lambda s: s), "there is no softmax"),
         (lambda q, k, v, m: groups()(q, k, k, m), "the keys are mixed"),
         (groups(end=lambda x, k: x.transpose(1, 2).flatten(2)), "joined to one vector"),
+        (one_mean_query, "the queries of a group are averaged"),
+        (sizes_swapped, "the heads in a group have changed places"),
         (
             lambda q, k, v, m: F.scaled_dot_product_attention(
                 q, k, v, is_causal=True, enable_gqa=True

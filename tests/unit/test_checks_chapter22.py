@@ -114,6 +114,19 @@ def end_as_count(data, name):
     return flat.reshape(entry["shape"])
 
 
+def short_header(data, name):
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8:length].decode())[name]
+
+
+def as_many_bytes(data, name):
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    begin = 8 + length + entry["data_offsets"][0]
+    raw = bytearray(data[begin : begin + int(np.prod(entry["shape"]))])
+    return torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).view(entry["shape"])
+
+
 READERS = {
     "counted from the start of the file": read(start=lambda length: 0),
     "the eight bytes of the length are forgotten": read(start=lambda length: length),
@@ -125,11 +138,13 @@ READERS = {
     "taken as a length": read(stop=lambda begin, end: begin + end),
     "up to the end of the file": read(stop=lambda begin, end: 10**6),
     "in the order of the header": in_turn,
-    "all bytes are read as float32": read(kind=lambda said: torch.float32),
+    "read as numbers of one type": read(kind=lambda said: torch.float16),
     "one long row": read(flat=True),
     "the matrix is transposed": transposed,
     "all tensors are returned": every_tensor,
     "taken for how many numbers": end_as_count,
+    "the header ends too early": short_header,
+    "as many bytes are read as there are numbers": as_many_bytes,
     "read with four bytes each": read(kind=(TYPES | {"I64": torch.int32}).get),
     "a type is taken for another one": read(kind=(TYPES | {"F16": torch.bfloat16}).get),
     "turned into float32": lambda data, name: by_struct(data, name).float(),
@@ -205,6 +220,19 @@ SWAPPED = LINES | {"ln_1": "norms.1", "ln_2": "norms.0"}
 ONE_C_PROJ = {"ln_1": "norms.0", "ln_2": "norms.1", "attn.c_proj": "attention.output",
               "mlp.c_fc": "feed_forward.widen", "mlp.c_proj": "attention.output"}  # fmt: skip
 
+
+def by_places(name):
+    """The layer's number is the third character, and its part begins at the fifth."""
+    name = name.removeprefix("transformer.")
+    if name[0] != "h":
+        return by_splitting(name)
+    end = name[4:]
+    for theirs, ours in LINES.items():
+        end = end.replace(theirs, ours)
+    own = [end.replace("attn.c_attn", f"attention.{part}") for part in ("query", "key", "value")]
+    return [f"stack.layers.{name[2]}.{each}" for each in (own if "c_attn" in end else own[:1])]
+
+
 NAMERS = {
     "the prefix `transformer.` stays": lambda name: by_replacing(name, prefix="nothing"),
     "the first twelve letters": always_cut,
@@ -213,6 +241,10 @@ NAMERS = {
     "the two norms of a layer are swapped": lambda name: by_replacing(name, SWAPPED),
     "becomes the output of attention": lambda name: by_replacing(name, ONE_C_PROJ),
     "come in another order": lambda name: by_replacing(name, three=("key", "query", "value")),
+    "the layer is lost from the three names": lambda name: [
+        each.partition("layers.")[2].split(".", 1)[1] if "c_attn" in name else each
+        for each in by_splitting(name)
+    ],
     "`c_attn` gives one name": lambda name: by_splitting(name)[:1],
     "returned bare": lambda name: by_splitting(name) if "c_attn" in name else by_splitting(name)[0],
     "is lost": lambda name: [each.rpartition(".")[0] for each in by_splitting(name)],
@@ -239,6 +271,8 @@ NAMERS = {
          "every name ends in `.weight`"),
         (lambda name: by_splitting(name.replace("c_attn.bias", "c_attn.weight")),
          "every name ends in `.weight`"),
+        (by_places, "only the first digit"),
+        (lambda name: by_replacing(name.partition(".")[2]), "the first twelve letters"),
         (lambda name: by_splitting("transformer." + name.split(".", 1)[1]),
          "the first twelve letters"),
     ],
@@ -352,6 +386,30 @@ NUMBERS = {
 @pytest.mark.parametrize("what", NUMBERS)
 def test_a_wrong_number_is_named(capsys, what):
     is_told(capsys, NUMBERS[what], "parity", what)
+
+
+def only_nan(yours, theirs, real):
+    if yours.shape != theirs.shape:
+        return NOTHING
+    yours, theirs = yours[real], theirs[real]
+    if yours.isnan().any() or theirs.isnan().any():
+        return NOTHING
+    return largest(yours - theirs)
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_the_padding_of_one_text_for_all_is_named(capsys, row):
+    def function(yours, theirs, real):
+        if yours.shape != theirs.shape:
+            return NOTHING
+        difference = (yours - theirs)[:, real[row if len(real) > 1 else 0]]
+        return largest(difference) if difference.isfinite().all() else NOTHING
+
+    is_told(capsys, function, "parity", "the padding of one text is taken for that of all")
+
+
+def test_infinity_that_is_not_looked_for_is_named(capsys):
+    is_told(capsys, only_nan, "parity", "infinity less infinity is NaN")
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -50,6 +50,14 @@ def test_a_right_norm_passes(capsys, compute):
     passes(capsys, norm(compute), "RMSNorm")
 
 
+def test_a_norm_that_takes_the_type_of_its_weight_is_right_and_hears_of_it(capsys):
+    passed, said = verdict(capsys, norm(as_hugging_face), "RMSNorm")
+    assert passed
+    assert "for this input, float16, where the weights have stayed in float32" in said
+    passed, said = verdict(capsys, norm(as_pytorch), "RMSNorm")
+    assert said == "✓ RMSNorm: all 9 cases pass."
+
+
 def in_float32(compute):
     """In float64, where that is what comes in."""
 
@@ -87,6 +95,9 @@ NORMS = {
     ),
     "float64 becomes float32": norm(
         lambda x, g, e: (g * F.rms_norm(x.float(), x.shape[-1:], None, e)).to(x.dtype)
+    ),
+    "the length is divided by d": in_float32(
+        lambda x, g, e: g * x / (x.norm(dim=-1, keepdim=True) / x.shape[-1] + e)
     ),
     "over the tokens as well": in_float32(
         lambda x, g, e: g * x / (x.pow(2).mean((-2, -1), True) + e).sqrt()
@@ -198,7 +209,19 @@ def by_rates(rates, kind=None, end=torch.float64):
     return turn
 
 
+def up_to_t(x, start=0):
+    place = torch.arange(start, x.shape[2]).unsqueeze(1)
+    angle = place / 10_000 ** (torch.arange(0, x.shape[3], 2) / x.shape[3])
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+
 TURNS = {
+    "the places end at T": up_to_t,
+    "counted along the heads": lambda x, start=0: (
+        x * torch.cat([cos_and_sin(x.transpose(1, 2), start)[0]] * 2, -1)
+        + half_turned(x) * torch.cat([cos_and_sin(x.transpose(1, 2), start)[1]] * 2, -1)
+    ),
     "neighbors are taken as arrows": of_neighbors,
     "the start is forgotten": lambda x, start=0: as_published(x, 0),
     "begin one too late": lambda x, start=0: as_published(x, start + 1),
@@ -547,6 +570,15 @@ def test_the_caches_of_one_layer_alone_are_told(capsys):
     is_told(capsys, Llama, "Llama", "must be a list with one for each layer")
 
 
+def test_the_cache_of_the_last_layer_alone_is_told(capsys):
+    class Llama(whole(right)):
+        def forward(self, ids, caches=None):
+            logits, caches = super().forward(ids, caches)
+            return logits, caches[-1:]
+
+    is_told(capsys, Llama, "Llama", "returns has 1: there is one for each of the 3 layers")
+
+
 LLAMAS = {
     "the last norm is missing": whole(right, end=lambda self, x: self.output(x)),
     "behind the sublayers": whole(post_norm),
@@ -639,9 +671,41 @@ def one_token_for_all(model, ids, length):
     return ids
 
 
+def only_the_last(model, ids, length):
+    caches = None
+    for _ in range(length):
+        logits, caches = model(ids[:, -1:], caches)
+        ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+    return ids
+
+
+def one_text_read(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[0, -1].argmax().view(1, 1)
+        ids = torch.cat([ids, read.repeat(len(ids), 1)], dim=1)
+    return ids
+
+
+def without_the_first(model, ids, length):
+    logits, caches = model(ids)
+    for _ in range(length):
+        token = logits[:, -1:].argmax(-1)
+        logits, caches = model(token, caches)
+        ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+    return ids
+
+
 @pytest.mark.parametrize(
     ("function", "what"),
-    [(last_tokens, "only the new tokens"), (one_token_for_all, "continued like the first")],
+    [
+        (last_tokens, "only the new tokens"),
+        (one_token_for_all, "continued like the first"),
+        (without_the_first, "the first new token is read and not written"),
+        (only_the_last, "the last token of the text is read alone"),
+        (one_text_read, "given 1 of the 2 texts, together with the caches of all"),
+    ],
 )
 def test_texts_that_are_right_for_some_inputs_are_named(capsys, function, what):
     is_told(capsys, lambda *given: function(*given), "write", what)
@@ -777,8 +841,8 @@ def ends_at(token):
         (one_late, "the token before the new one is read"),
         (put_in_front, "in front of the text"),
         (up_to, "as the length of the whole text"),
-        (read_in_pieces, "without handing its caches on"),
-        (last_piece_kept, "without handing its caches on"),
+        (read_in_pieces, "without handing their caches on"),
+        (last_piece_kept, "without handing their caches on"),
         (guesses_for_the_text, "the text is replaced by guesses"),
         (two_are_read, "more than the new token is read"),
         (not_taken_apart, "take them apart first"),

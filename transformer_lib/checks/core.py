@@ -90,7 +90,8 @@ class Checker:
         if isinstance(exercise, str):
             return Result(False, f"✗ {exercise}")
         result = Result(*examine(exercise, answer))
-        note = self.remark(exercise, answer) if result else None
+        remarked = "\n" in result.report
+        note = self.remark(exercise, answer) if result and not remarked else None
         return Result(result.passed, f"{result.report}\n  {note}") if note else result
 
     def summary(self, exercises: Mapping[str, str], answers: Mapping[str, Any]) -> str:

@@ -77,6 +77,7 @@ class Exercise:
         changes: the inputs that an answer changes in place because that is the point: a model in
             a training step. What they hold afterwards is compared like the result.
         keeps: what the answer must not lose, of `"dtype"` (the result has the reference's),
+            `"mixed"` (also where a module's weights are in float32 and its input in 16 bits),
             `"number"` (where the reference's is a number of Python's, so is the result),
             `"names"` (the parameters are called what the reference's are), `"device"` (nothing is
             made on the CPU whatever the input) and `"gradient"` (of every float input and

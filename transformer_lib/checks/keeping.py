@@ -25,6 +25,7 @@ def lost(
     """The evidence where an answer with the right numbers loses what `keeps` names."""
     probes = {
         "dtype": _dtype,
+        "mixed": _mixed,
         "number": _number,
         "names": _names,
         "device": _device,
@@ -39,8 +40,31 @@ def lost(
 
 
 def _dtype(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
+    outcome = run(exercise, answer, case)
+    if outcome.error is not None:
+        return None
     right = known(exercise, exercise.reference, case)
-    return other_dtype(run(exercise, answer, case).value, right.value)
+    return other_dtype(outcome.value, right.value)
+
+
+def _mixed(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
+    """A module keeps its weights in float32, and its input has 16 bits."""
+    narrow = any(isinstance(v, Tensor) and v.dtype is torch.float16 for v in case.args)
+    if case.init is None or not narrow:
+        return None
+    args, kwargs = copy.deepcopy((case.args, case.kwargs))
+    try:
+        with seeded(0), torch.no_grad():
+            result, right = (
+                exercise.use(
+                    modules.build(exercise.reference, kind, case).module.float(), *args, **kwargs
+                )
+                for kind in (answer, exercise.reference)
+            )
+    except Exception:  # numbers of two types need not meet
+        return None
+    evidence = other_dtype(result, right)
+    return f"{evidence[:-1]}, where the weights have stayed in float32." if evidence else None
 
 
 def _number(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:

@@ -14,7 +14,7 @@ __all__ = ["diagnosis", "is_open"]
 def diagnosis(report: str) -> str:
     """The sentence of a report that says what is wrong: the mistake, else the evidence."""
     first, *lines = (line.strip() for line in report.splitlines())
-    known = (line for line in lines if line.startswith("That is what happens when"))
+    known = (line for line in lines if "hat is what happens when" in line)
     evidence = lines[0] if lines and ", case " in first else first.removeprefix("✗ ")
     return next(known, evidence)
 

@@ -58,6 +58,17 @@ def _signs(inputs: list[str]) -> Iterator[tuple[str, Callable[[Pair], bool]]]:
             f"the right numbers stand in another order along the axis {axis}",
             lambda p, axis=axis: _sorted_alike(p[0], p[1], axis),
         )
+    for axis in (-1, 0, -2, -3):
+        yield (
+            f"the axis {axis} is gone: the numbers are summed, averaged or chosen along it, or "
+            "come from one of its places",
+            lambda p, axis=axis: _without_axis(p[1], axis) == [*p[0].shape],
+        )
+    for axis in (-1, 0, -2, -3):
+        yield (
+            f"there is an axis too many: without the axis {axis} the shape is right",
+            lambda p, axis=axis: _without_axis(p[0], axis) == [*p[1].shape],
+        )
     yield "all numbers are right but for one and the same factor", _one_factor
     yield (
         "each row is right but for a factor of its own, so what it is divided by or multiplied "
@@ -84,6 +95,15 @@ def _sorted_alike(one: Tensor, other: Tensor, axis: int) -> bool:
     if one.shape != other.shape or one.dim() < -axis or one.size(axis) < 2:
         return False
     return _same(one.sort(axis).values, other.sort(axis).values)
+
+
+def _without_axis(value: Tensor, axis: int) -> list[int] | None:
+    """The shape that is left."""
+    sizes = [*value.shape]
+    if not -len(sizes) <= axis < len(sizes):
+        return None
+    del sizes[axis]
+    return sizes
 
 
 def _one_factor(pair: Pair) -> bool:

@@ -150,6 +150,6 @@ DRAWN_FROM = Exercise(
         ],
     },
     properties=[rows_sum_to_one],
-    keeps=["dtype"],
+    advises=["dtype"],
     section="How do you let it write?",
 )

@@ -98,16 +98,23 @@ def _last_few(each: Tensor, known: int, stride: int) -> Tensor:
     return each[-stride:] if known else each
 
 
-def _to_the_end(counts: Callable[[Tensor, bool, int, int], Tensor]) -> Callable[..., float]:
-    """A window begins at each multiple of `stride`, as long as there is something to ask."""
+def _to_the_end(
+    counts: Callable[[Tensor, int, int, int], Tensor],
+    finish: Callable[[list[Tensor], Tensor], float] = _mean,
+) -> Callable[..., float]:
+    """A window begins at each multiple of `stride`, as long as there is something to ask.
+
+    `counts` gets the losses of a window, how many of them are new, `length` and `stride`.
+    """
 
     def answer(model: Model, ids: Tensor, length: int, stride: int) -> float:
-        parts = []
+        parts, asked = [], 0
         for start in range(0, len(ids) - 1, stride):
             labels = ids[start + 1 : start + length + 1]
             each = _surprise(model, ids[start : start + len(labels)], labels)
-            parts.append(counts(each, start == 0, length, stride))
-        return _mean(parts, ids)
+            parts.append(counts(each, start + len(each) - asked, length, stride))
+            asked = start + len(each)
+        return finish(parts, ids)
 
     return answer
 
@@ -131,6 +138,18 @@ def _one_late(finish: Callable[[list[Tensor], Tensor], float]) -> Callable[..., 
         return finish(parts, ids)
 
     return answer
+
+
+def _behind_the_overlap(finish: Callable[[list[Tensor], Tensor], float]) -> Callable[..., float]:
+    """In the first window too, what the next one would read again is left out."""
+    return lambda model, ids, length, stride: _loss(
+        model,
+        ids,
+        length,
+        stride,
+        counts=lambda each, known, stride: each[length - stride :],
+        finish=finish,
+    )
 
 
 def _in_the_last(model: Model, ids: Tensor, length: int, stride: int) -> float:
@@ -187,12 +206,17 @@ TEXT_LOSS = Exercise(
         ],
         "windows go on after the last letter has been asked for, and letters count again: stop "
         "there": [
-            _to_the_end(counts)
+            _to_the_end(counts, finish)
+            for finish in (_mean, _by_all)
             for counts in (
-                lambda each, first, length, stride: each,
-                lambda each, first, length, stride: each if first else each[-stride:],
-                lambda each, first, length, stride: (
-                    each if first or len(each) <= length - stride else each[length - stride :]
+                lambda each, new, length, stride: each,
+                # Where nothing is new, `[-0:]` is everything.
+                lambda each, new, length, stride: each[-new:],
+                lambda each, new, length, stride: each if new == len(each) else each[-stride:],
+                lambda each, new, length, stride: (
+                    each
+                    if new == len(each) or len(each) <= length - stride
+                    else each[length - stride :]
                 ),
             )
         ],
@@ -216,6 +240,7 @@ TEXT_LOSS = Exercise(
         ],
         "in the first window the letters before the last `stride` are not counted": [
             _wrong(counts=lambda each, known, stride: each[max(known, len(each) - stride) :]),
+            *map(_behind_the_overlap, (_mean, _by_all)),
         ],
         "each window counts its last `stride` answers: the first window has more that are new, and "
         "a short one fewer": [

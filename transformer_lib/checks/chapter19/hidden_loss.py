@@ -83,6 +83,12 @@ HIDDEN_LOSS = Exercise(
         "the sum is divided by all places: divide by the number of places that are asked": [
             lambda logits, labels: (_each(logits, labels) * (labels != 0)).mean(),
         ],
+        "the logits of the other places are set to 0, and these places count all the same, with "
+        "an even guess each: leave them out": [
+            lambda logits, labels: _each(logits * (labels != 0)[..., None], labels).mean(),
+        ],
+        "[MASK] is looked for among the labels: they hold the words that stood there, and 0 where "
+        "nothing is asked": [lambda logits, labels: _each(logits, labels)[labels == 3].mean()],
         "the losses are added up: take their mean": [
             lambda logits, labels: _each(logits, labels)[labels != 0].sum(),
         ],

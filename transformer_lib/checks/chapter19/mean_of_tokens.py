@@ -55,6 +55,8 @@ MEAN_OF_TOKENS = Exercise(
         "all tokens are added up, padding too, and divided by the number of real tokens": [
             lambda x, ids: x.sum(1) / _real(ids).sum(1),
         ],
+        "the numbers of tokens, (B,), have no axis for the features: `[:, None]` or `keepdim=True` "
+        "makes them (B, 1)": [lambda x, ids: (x * _real(ids)).sum(1) / (ids != 0).sum(1)],
         "the vectors are added up: divide by the number of real tokens of the text": [
             lambda x, ids: (x * _real(ids)).sum(1),
         ],
@@ -90,6 +92,10 @@ MEAN_OF_TOKENS = Exercise(
         "the mean goes over the features: it goes over the tokens": [
             lambda x, ids: x.mean(-1),
             lambda x, ids: (x * _real(ids)).mean(-1),
+        ],
+        "the mean goes over the features as well: each feature has its own": [
+            lambda x, ids: _mean_of_tokens(x, ids).mean(-1),
+            lambda x, ids: _mean_of_tokens(x, ids).mean(-1, keepdim=True),
         ],
         "all texts are cut to the length of the shortest: each keeps all of its own tokens": [
             lambda x, ids: x[:, : _real(ids).sum(1).min()].mean(1),

@@ -31,6 +31,8 @@ class Guesser:
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Logits (S, vocab_size) for ids (S,)."""
+        if ids.dim() != 1:
+            raise ValueError(f"`guess` takes one text of shape (S,), got {tuple(ids.shape)}")
         self.guesses += 1
         if self.guesses > MOST:
             raise Flaw(

@@ -107,6 +107,10 @@ JOINT_LOSS = Exercise(
         "the losses of the words are added up: take their mean": lambda a, b, w, ids, share: (
             _labels(a, b) + share * _words(w, ids, reduction="sum")
         ),
+        "the losses of a text's words are added up, and only the texts are averaged: the mean "
+        "goes over all words": lambda a, b, w, ids, share: (
+            _labels(a, b) + share * _words(w, ids, reduction="sum") / len(ids)
+        ),
         "the losses of the labels are added up: take their mean": lambda a, b, w, ids, share: (
             _labels(a, b, reduction="sum") + share * _words(w, ids)
         ),

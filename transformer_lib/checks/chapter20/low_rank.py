@@ -89,6 +89,11 @@ LOW_RANK = Exercise(
             lambda x, weight, bias, a, b, alpha: alpha / a.size(0) * (x @ a.T @ b.T),
             lambda x, weight, bias, a, b, alpha: alpha / a.size(0) * (x @ a.T @ b.T) + bias,
         ],
+        "x goes through b first: a makes r numbers of it, and b makes the outputs of these": [
+            lambda x, weight, bias, a, b, alpha: (
+                x @ weight.T + bias + alpha / a.size(0) * (x @ b.T @ a.T)
+            ),
+        ],
         "the bias is missing": lambda x, weight, bias, a, b, alpha: (
             x @ weight.T + alpha / a.size(0) * (x @ a.T @ b.T)
         ),

@@ -114,6 +114,24 @@ def _places_before_heads(query: Tensor, key: Tensor, value: Tensor, mask: Tensor
     return mixed.reshape(batch, length, n_heads, -1).transpose(1, 2)
 
 
+def _mean_query(query: Tensor, group: int) -> Tensor:
+    return query.unflatten(1, (-1, group)).mean(dim=2)
+
+
+def _for_all(mixed: Tensor, group: int) -> Tensor:
+    return mixed.repeat_interleave(group, dim=1)
+
+
+def _sizes_swapped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """As many groups as there should be heads in each, below each other."""
+    groups, group = key.size(1), query.size(1) // key.size(1)
+    stacked = query.unflatten(1, (group, groups)).flatten(2, 3)
+    scores = stacked @ key.transpose(-2, -1)
+    scores = scores.masked_fill(~mask.repeat(groups, 1), torch.finfo(scores.dtype).min)
+    mixed = (scores / key.size(-1) ** 0.5).softmax(dim=-1) @ value
+    return mixed.reshape(query.shape)
+
+
 def _causal(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~torch.ones_like(mask).tril(), torch.finfo(scores.dtype).min)
 
@@ -189,6 +207,12 @@ GROUPED_ATTENTION = Exercise(
         "one query head of each group is left: all of them look into its keys": [
             _stacked(lambda query, group: query[:, ::group], _once, lambda mixed, group: mixed),
         ],
+        "the queries of a group are averaged: each head asks with its own": [
+            _stacked(_mean_query, _once, _for_all),
+            _stacked(_mean_query, _once, lambda mixed, group: mixed),
+        ],
+        "the number of groups and the heads in a group have changed places: there are as many "
+        "groups as heads of keys": [_sizes_swapped],
         "the mask is not used": _but(hide=lambda scores, mask: scores),
         "`mask` is not used, but a causal one that begins at the first key: with older keys a "
         "query may see more": _but(hide=_causal),

@@ -107,6 +107,15 @@ RMS_NORM = Exercise(
             _but(divide=lambda x, square, eps: x / (x.norm(dim=-1, keepdim=True) + eps)),
             _but(divide=lambda x, square, eps: x / x.norm(dim=-1, keepdim=True).clamp(min=1e-12)),
         ],
+        "the length is divided by d: it is the root of d squares, so it is divided by the root of "
+        "d": [
+            _but(
+                divide=lambda x, square, eps: x / (x.norm(dim=-1, keepdim=True) / x.size(-1) + eps)
+            ),
+            _but(
+                divide=lambda x, square, eps: x / ((square * x.size(-1) + eps).sqrt() / x.size(-1))
+            ),
+        ],
         "the squares are divided by d - 1: a mean square is divided by d": [
             _but(square=lambda x: x.square().sum(-1, keepdim=True) / (x.size(-1) - 1)),
         ],

@@ -49,6 +49,11 @@ def _along_tokens(both: Tensor) -> tuple[Tensor, Tensor]:
     return gate, up
 
 
+def _cut_at_d(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    d = down.size(0)
+    return (F.silu(x @ gate_up[:d].T) * (x @ gate_up[d:].T)) @ down.T
+
+
 def _along(dim: int) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """An axis counted from the front: the last one for some inputs, and not for others."""
 
@@ -122,6 +127,9 @@ SWIGLU = Exercise(
             _but(cut=_along_tokens),
             _but(cut=_along(1)),
             _but(cut=_along(0)),
+        ],
+        "the matrix is cut at d, the rows of `down`: d_ff is the number of its columns": [
+            _cut_at_d,
         ],
         "the matrix is cut along its second axis, the input's: gate and up stand one below the "
         "other": [

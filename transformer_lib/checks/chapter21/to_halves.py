@@ -53,6 +53,16 @@ def _heads_inside(weight: Tensor, n_heads: int) -> Tensor:
     return _to_halves(rows, n_heads)
 
 
+def _heads_stay_inside(weight: Tensor, n_heads: int) -> Tensor:
+    rows = weight.unflatten(0, (-1, n_heads))
+    return torch.cat([rows[0::2], rows[1::2]]).flatten(0, 1)
+
+
+def _width_of_columns(weight: Tensor, n_heads: int) -> Tensor:
+    width = weight.shape[1] // n_heads
+    return _even_then_odd([weight[i * width : (i + 1) * width] for i in range(n_heads)])
+
+
 def _columns(weight: Tensor, n_heads: int) -> Tensor:
     return torch.cat([weight[:, 0::2], weight[:, 1::2]], dim=1)
 
@@ -75,6 +85,13 @@ def _columns_in_parts(weight: Tensor, n_heads: int) -> Tensor:
 
 def _columns_in_chunks(weight: Tensor, n_heads: int) -> Tensor:
     return _even_then_odd(weight.chunk(n_heads, dim=1), dim=1)
+
+
+def _columns_by_order(weight: Tensor, n_heads: int) -> Tensor:
+    """The order of a head's rows, on the axis behind them."""
+    d = _d_head(weight, n_heads)
+    heads = weight.unflatten(0, (n_heads, -1))[:, :, [*range(0, d, 2), *range(1, d, 2)]]
+    return heads.reshape(weight.shape)
 
 
 def _one_head(weight: Tensor, n_heads: int) -> Tensor:
@@ -154,7 +171,10 @@ TO_HALVES = Exercise(
             _columns_of_heads,
             _columns_in_parts,
             _columns_in_chunks,
+            _columns_by_order,
         ],
+        "the width of a head is taken from the columns: they are the width of the input, and a "
+        "head is as wide as its rows are many": [_width_of_columns],
         "the odd rows come first: an arrow's first entry is the even one": _odd_first,
         "the odd rows are backwards: entry i of the second half belongs to entry i of the "
         "first": _second_half_backwards,
@@ -168,7 +188,10 @@ TO_HALVES = Exercise(
             lambda weight, n_heads: weight,
             _kept,
         ],
-        "every n-th row is taken for a head: the rows of one head stand together": _heads_inside,
+        "every n-th row is taken for a head: the rows of one head stand together": [
+            _heads_inside,
+            _heads_stay_inside,
+        ],
         "heads are `n_heads` rows wide, and there are to be `n_heads` of them": [
             _width_for_heads,
             _rows_in_parts,

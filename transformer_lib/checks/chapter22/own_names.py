@@ -60,6 +60,11 @@ def _one_of_three(name: str) -> list[str]:
     return [each.replace("attention.query", "attention.all") for each in _names(name)][:1]
 
 
+def _three_without_layer(name: str) -> list[str]:
+    found = _names(name)
+    return found if len(found) == 1 else [each.split(".", 3)[3] for each in found]
+
+
 def _bare(name: str) -> Any:
     found = _names(name)
     return found if len(found) > 1 else found[0]
@@ -73,6 +78,16 @@ def _cut_and_looked_up(name: str) -> list[str]:
     """Raises where there was no prefix to cut off."""
     pieces = name.split(".")[1:]
     return _names(name) if pieces[0] == "h" else [f"{_ENDS[pieces[0]]}.{pieces[-1]}"]
+
+
+def _cut_and_replaced(name: str) -> list[str]:
+    """What is left of a name without a prefix is renamed piece by piece."""
+    if name.startswith("transformer."):
+        return _names(name)
+    name = name.split(".", 1)[1]
+    for theirs, ours in {**_PARTS, **_ENDS}.items():
+        name = name.replace(theirs, ours)
+    return [name]
 
 
 def _weights_in_layers(name: str) -> list[str]:
@@ -110,9 +125,12 @@ OWN_NAMES = Exercise(
             _wrong(prefix=lambda name: name[12:]),
             _wrong(prefix=lambda name: name.split(".", 1)[1]),
             _cut_and_looked_up,
+            _cut_and_replaced,
         ],
         "only the first digit of the layer is read: layer 11 is not layer 1": [
             _wrong(layer=lambda number: number[0]),
+            # What stands behind the digit is taken for the rest of the name.
+            _wrong(layer=lambda number: number[0] + "." * (len(number) - 1)),
         ],
         "only the last digit of the layer is read: layer 11 is not layer 1": [
             _wrong(layer=lambda number: number[-1]),
@@ -145,6 +163,9 @@ OWN_NAMES = Exercise(
         "`c_attn` gives one name: it fills three tensors": [
             _one_of_three,
             _wrong(three=("query",)),
+        ],
+        "the layer is lost from the three names: each begins with it, as the others do": [
+            _three_without_layer,
         ],
         "a single name is returned bare: it is to be a list, of one name or of three": [
             _bare,

@@ -94,6 +94,12 @@ def _finite_in(which: int, broken: Callable[[Tensor], Tensor]) -> Callable[..., 
     return answer
 
 
+def _only_nan(yours: Tensor, theirs: Tensor, real: Tensor) -> float:
+    if yours.shape != theirs.shape or (yours + theirs)[real].isnan().any():
+        return _INFINITE
+    return _largest((yours - theirs)[real])
+
+
 def _zeroed(difference: Tensor, real: Tensor) -> Tensor:
     """Padding is multiplied by 0: NaN times 0 is NaN, so this is right only without it."""
     return difference * real[..., None]
@@ -118,6 +124,12 @@ def _swapped(case: tuple) -> tuple:
     return theirs, yours, real
 
 
+def _shorter_first() -> tuple[Tensor, Tensor, Tensor]:
+    """The first text is the shorter one, and the second differs most behind its end."""
+    yours, theirs, real = _with((1, 2, 0), 5.0, seed=17)
+    return yours, theirs, real.flip(0)
+
+
 _ONE = (torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.5, 2.25]]]), torch.tensor([[True]]))
 _TALL = _pair("", seed=20, size=0.1)
 
@@ -130,6 +142,7 @@ PARITY = Exercise(
         Case("one logit much too small", *_with((0, 1, 2), -9.0, seed=3)),
         Case("one logit much too large", *_with((1, 0, 4), 30.0, seed=5)),
         Case("a large difference at padding", *_with((1, 2, 0), 99.0, seed=7)),
+        Case("a large difference where the first text alone has padding", *_shorter_first()),
         Case("NaN in theirs alone", *_swapped(_with((1, 1, 2), float("nan"), seed=15))),
         Case("your batch has one row, theirs two", _TALL[0][:1], _TALL[1], _TALL[2]),
         Case("one logit too few at each place", _TALL[0][..., :1], _TALL[1], _TALL[2]),
@@ -147,6 +160,15 @@ PARITY = Exercise(
         ],
         "the real places are left out, and padding is compared": [
             _wrong(places=lambda difference, real: difference[~real]),
+        ],
+        "the padding of one text is taken for that of all: each text has its own": [
+            _wrong(
+                places=lambda difference, real, row=row: difference[:, real[row]],
+                finite=lambda difference, real, row=row: bool(
+                    difference[:, real[row]].isfinite().all()
+                ),
+            )
+            for row in (0, -1)
         ],
         "padding is left out of the largest difference, but a NaN there still counts": [
             _wrong(finite=lambda difference, real: bool(difference.isfinite().all())),
@@ -192,6 +214,9 @@ PARITY = Exercise(
                 finite=lambda difference, real: not bool(difference[real].isinf().any()),
                 number=lambda x: x.nan_to_num(0.0).abs().max().item(),
             ),
+        ],
+        "NaN is looked for and infinity is not: infinity less infinity is NaN": [
+            _only_nan,
         ],
         "only one of the two tensors is searched for NaN and infinity: the other may hold them": [
             *(_finite_in(which, broken) for which in (0, 1) for broken in _BROKEN),

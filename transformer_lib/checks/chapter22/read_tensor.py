@@ -139,6 +139,17 @@ def _four_of_length(data: bytes, name: str) -> Tensor:
     return json.loads(data[4 : 4 + length])[name]
 
 
+def _short_header(data: bytes, name: str) -> Tensor:
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8:length])[name]
+
+
+def _one_byte_each(data: bytes, name: str) -> Tensor:
+    length = int.from_bytes(data[:8], "little")
+    count = math.prod(json.loads(data[8 : 8 + length])[name]["shape"])
+    return _read(data, name, span=lambda begin, end: (begin, begin + count))
+
+
 def _as_many(flat: Tensor, shape: list[int]) -> Tensor:
     return flat[: math.prod(shape)].view(shape)
 
@@ -206,6 +217,11 @@ READ_TENSOR = Exercise(
         "`data_offsets` are multiplied by the size of a number: they count bytes already": [
             _sized,
         ],
+        "as many bytes are read as there are numbers: each has two, four or eight": [
+            _one_byte_each
+        ],
+        "the header ends too early: it begins behind the first eight bytes, so it ends at 8 + its "
+        "length": [_short_header],
         "four bytes are read as the length: it has eight": [_four_of_length],
         "the numbers are taken up to the end of the file": [
             _wrong(span=lambda begin, end: (begin, 10**9)),
@@ -214,8 +230,8 @@ READ_TENSOR = Exercise(
         "lie": _in_header_order,
         "the first numbers of the file are taken, whatever the name: `data_offsets` say where to "
         "begin": _first_of_all,
-        "all bytes are read as float32: the header says which type they have": [
-            _wrong(dtype=lambda said: torch.float32),
+        "all bytes are read as numbers of one type: the header says which type they have": [
+            _wrong(dtype=lambda said, kind=kind: kind) for kind in _NAMES
         ],
         "a type is taken for another one of as many bytes": [
             _wrong(dtype=lambda said: torch.bfloat16 if said == "F16" else _TYPES[said]),

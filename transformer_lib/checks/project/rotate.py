@@ -88,6 +88,21 @@ def _half(which: int) -> Callable[..., Tensor]:
     return turn
 
 
+def _as_many_as_heads(x: Tensor, start: int = 0) -> Tensor:
+    angle = angles(x.shape[1], x.shape[-1], start)
+    sin, cos = angle.sin().to(x), angle.cos().to(x)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def _up_to_the_length(x: Tensor, start: int = 0) -> Tensor:
+    place = torch.arange(start, x.shape[-2])[:, None]
+    rates = 10_000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    sin, cos = (place * rates).sin().to(x), (place * rates).cos().to(x)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
 def _added(x: Tensor, start: int = 0) -> Tensor:
     angle = angles(x.shape[-2], x.shape[-1], start)
     return x + torch.cat([angle.sin(), angle.cos()], dim=-1).to(x)
@@ -117,6 +132,9 @@ ROTATE = Exercise(
         "are one, the convention of Hugging Face": neighbors,
         "the start is forgotten: the first token stands at place `start`": [
             lambda x, start=0: turned(x, 0),
+        ],
+        "the places end at T: T of them begin at `start`, so they end at start + T": [
+            _up_to_the_length,
         ],
         "the places begin one too late": lambda x, start=0: turned(x, start + 1),
         "all tokens stand at one place": [
@@ -163,7 +181,10 @@ ROTATE = Exercise(
             _coarse(lambda m, i, d: m.float() / 10_000.0 ** (2 * i.float() / d)),
         ],
         "sines and cosines are added: rotary positions turn": _added,
-        "the place is counted along the heads: it is the axis before the last": _by_wrong_axis,
+        "the place is counted along the heads: it is the axis before the last": [
+            _by_wrong_axis,
+            _as_many_as_heads,
+        ],
     },
     section="Stage 2: the turn",
     keeps=("dtype",),

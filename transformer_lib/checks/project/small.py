@@ -131,6 +131,15 @@ RMS_NORM = Exercise(
         "the root is missing: a token is divided by its mean square": [
             but(Norm, divide=lambda self, x, square: x / (square + self.eps)),
         ],
+        "the length is divided by d: it is the root of d squares, so it is divided by the root of "
+        "d": [
+            but(
+                Norm,
+                divide=lambda self, x, square: (
+                    x / (x.norm(dim=-1, keepdim=True) / x.shape[-1] + self.eps)
+                ),
+            ),
+        ],
         "the squares are divided by d - 1: a mean square is divided by d": [
             but(Norm, square=lambda self, x: x.square().sum(-1, True) / (x.shape[-1] - 1)),
         ],
@@ -155,6 +164,7 @@ RMS_NORM = Exercise(
     },
     section="Stage 1: the norm",
     keeps=("dtype", "names"),
+    advises=("mixed",),
 )
 
 

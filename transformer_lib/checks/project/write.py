@@ -25,9 +25,17 @@ class _Watched:
             for parameter in self.model.parameters():
                 parameter.data += 0.3 * torch.randn_like(parameter)
         self.given: list[int] = []
+        self.texts = 0
         self.alone = 0  # calls without caches
 
     def __call__(self, ids: Tensor, caches: list | None = None) -> tuple[Tensor, list]:
+        if self.given and caches and len(ids) != self.texts:
+            raise Flaw(
+                "one text",
+                f"The model is given {len(ids)} of the {self.texts} texts, together with the "
+                "caches of all: hand it one token for each text.",
+            )
+        self.texts = len(ids)
         self.given.append(ids.shape[1])
         self.alone += not caches
         return self.model(ids, caches)
@@ -112,6 +120,11 @@ def _read_twice(model: Any, ids: Tensor, length: int) -> Tensor:
         read = logits[:, -1:].argmax(dim=-1)
         ids = torch.cat([ids, read], dim=1)
     return ids
+
+
+def _first_lost(model: Any, ids: Tensor, length: int) -> Tensor:
+    out, first = _write(model, ids, length + 1), ids.shape[1]
+    return torch.cat([out[:, :first], out[:, first + 1 :]], dim=1)
 
 
 def _late(model: Any, ids: Tensor, length: int) -> Tensor:
@@ -239,8 +252,14 @@ WRITE = Exercise(
             _wrong(choose=lambda logits: logits[:, -1].argmax().view(1, 1)),
         ],
         "the token before the new one is read: the new one is what the caches lack": _late,
-        "the text is read token by token without handing its caches on: the tokens before are "
-        "then forgotten": [_text_without_caches, _last_without_caches],
+        "the first new token is read and not written: it stands behind the text like the others": [
+            _first_lost,
+        ],
+        "the last token of the text is read alone, or all of them one by one without handing their "
+        "caches on: the tokens before are then forgotten": [
+            _text_without_caches,
+            _last_without_caches,
+        ],
         "the text is replaced by guesses: it stays, and new tokens come behind it": [
             _guessed_text,
             lambda model, ids, length: _guessed_text(model, ids, length) if length else ids,
