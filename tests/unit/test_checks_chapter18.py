@@ -142,6 +142,15 @@ def masked(
     return drawn_from
 
 
+def in_two_orders(logits, temperature, top_k, top_p):
+    probs = (logits / temperature).softmax(-1)
+    if top_k is not None:
+        probs = probs.masked_fill(probs < probs.topk(top_k).values[:, -1:], 0)
+    share = (probs / probs.sum(-1, keepdim=True)).sort(descending=True).values
+    probs = probs * (share.cumsum(-1) - share < top_p)
+    return probs / probs.sum(-1, keepdim=True)
+
+
 def one_behind(share, p):
     stays = share.cumsum(-1) - share < p
     n = stays.sum(-1, keepdim=True) + 1
@@ -198,6 +207,7 @@ def nothing_without_top_k(logits, temperature, top_k, top_p):
         (masked(fill=0.0), "a dropped letter's logit is set to 0"),
         (masked(descending=False), "the least probable letters are kept"),
         (masked(in_order=True), "nothing is sorted"),
+        (in_two_orders, "what top-p drops is counted in sorted order"),
         (masked(stays=lambda sums, probs, p: sums <= p), "past top_p is left out"),
         (masked(stays=lambda sums, probs, p: sums < p), "past top_p is left out"),
         (draw(warm=lambda x, t: torch.softmax(x / t**2, dim=-1)), "the temperature divides twice"),

@@ -232,6 +232,15 @@ def among_the_blanks(guess, ids):
     return ids
 
 
+def place_for_word(guess, ids):
+    ids = ids.clone()
+    while 3 in ids:
+        blanks = (ids == 3).nonzero().flatten()
+        best = guess(ids)[blanks].softmax(-1).amax(-1).argmax()
+        ids[blanks[best]] = best
+    return ids
+
+
 def one_only(guess, ids, always=False):
     ids = ids.clone()
     best, words = guess(ids).softmax(dim=-1).max(dim=-1)
@@ -253,6 +262,7 @@ def one_only(guess, ids, always=False):
         (clearest, "over the second best word"),
         (among_the_blanks, "counted among the blanks"),
         (surest_of_all, "the surest of all places"),
+        (place_for_word, "the number of the place is written"),
         (never_written, "the same text each time"),
         (down_the_columns, "the softmax goes over the places"),
         (lambda guess, ids: guess(ids).argmax(-1), "visible words are guessed"),
@@ -295,6 +305,10 @@ def test_right_means_pass(capsys, function):
         (lambda x, ids: (x * (ids != 0).unsqueeze(2)).sum(dim=1), "added up"),
         (lambda x, ids: x[:, 0], "first token"),
         (lambda x, ids: x.mean(dim=2), "over the features"),
+        (
+            lambda x, ids: (x * (ids != 0)[:, :, None]).sum(2) / (ids != 0)[:, :, None].sum(2),
+            "the mean goes over the features: it goes over the tokens",
+        ),
         (lambda x, ids: x.mul((ids != 0).unsqueeze(2)).mean(dim=2), "over the features"),
         (lambda x, ids: x[:, : (ids != 0).sum(1).amin()].mean(dim=1), "the length of the shortest"),
         (lambda x, ids: x.max(dim=1).values, "largest number"),

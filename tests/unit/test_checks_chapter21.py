@@ -448,6 +448,7 @@ def test_a_column_of_queries_passes(capsys):
         (groups(end=lambda x, k: x.unflatten(1, (k.size(1), -1))), "an axis of their own"),
         (groups(hide=lambda s, m: s), "the mask is not used"),
         (groups(hide=lambda s, m: s.masked_fill(m, -1e9)), "upside down"),
+        (groups(hide=lambda s, m: s.masked_fill(m, -torch.inf)), "upside down"),
         (groups(hide=lambda s, m: s.masked_fill(~m, 0)), "hidden scores are 0"),
         (groups(lambda x, q: wide(x, q), lambda q: 1), "not divided by anything"),
         (groups(divisor=lambda q: q.size(-1)), "not by its root"),

@@ -337,8 +337,14 @@ def heads(
                 k, v = (y.repeat(1, self.n // self.g, 1, 1) for y in (k, v))
             scores = q @ k.transpose(2, 3) * (self.d**-0.5 if scale is None else scale)
             if causal:
-                last = {"end": s - t, "start": 0, "wide": s - t + 1, "alone": s if s > t else 0}
-                mask = torch.ones(t, s).tril(last[causal])
+                last = {
+                    "end": s - t,
+                    "start": 0,
+                    "square": 0,
+                    "wide": s - t + 1,
+                    "alone": s if s > t else 0,
+                }
+                mask = torch.ones(t, t if causal == "square" else s).tril(last[causal])
                 scores = scores.masked_fill(mask == 0, float("-inf"))
             mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, -1)
             return (self.output(mixed) if output else mixed), kept
@@ -418,6 +424,7 @@ HEADS = {
     "the new keys stand before": heads(order=-1),
     "the mask is missing": heads(causal=None),
     "the mask begins at the first key": heads(causal="start"),
+    "behind a cache the mask is square": heads(causal="square"),
     "repeated in the wrong order": heads(interleave=False),
     "neighbors are turned": heads(turn=of_neighbors),
     "nothing is turned": heads(turn=lambda x, start: x),

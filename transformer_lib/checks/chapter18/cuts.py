@@ -176,6 +176,16 @@ def unsorted(logits: Tensor, temperature: float, top_k: int | None, top_p: float
     return kept / kept.sum(-1, keepdim=True)
 
 
+def dropped_elsewhere(
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float
+) -> Tensor:
+    """The mask of the sorted letters, on the letters as they stand in the vocabulary."""
+    left = cut(logits, temperature, top_k, 1.0)
+    share = left.sort(dim=-1, descending=True).values
+    kept = left.masked_fill(share.cumsum(-1) - share >= top_p, 0.0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
 def unsorted_top_p(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
     kept = nucleus(cut(logits, temperature, top_k, 1.0), top_p)
     return kept / kept.sum(-1, keepdim=True)

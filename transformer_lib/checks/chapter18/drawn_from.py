@@ -130,6 +130,8 @@ DRAWN_FROM = Exercise(
             *cuts.forms(rescale=lambda kept: kept / kept.sum()),
             *cuts.forms(rescale=lambda kept: kept / kept.sum(0)),
         ],
+        "what top-p drops is counted in sorted order, and dropped in that of the vocabulary: both "
+        "must be in one order": [cuts.dropped_elsewhere],
         "nothing is sorted: the letters stand in the order of the vocabulary": [
             cuts.unsorted,
             cuts.unsorted_top_p,

@@ -92,6 +92,7 @@ MEAN_OF_TOKENS = Exercise(
         "the mean goes over the features: it goes over the tokens": [
             lambda x, ids: x.mean(-1),
             lambda x, ids: (x * _real(ids)).mean(-1),
+            lambda x, ids: (x * _real(ids)).sum(-1) / _real(ids).sum(-1),
         ],
         "the mean goes over the features as well: each feature has its own": [
             lambda x, ids: _mean_of_tokens(x, ids).mean(-1),

@@ -133,6 +133,15 @@ def _among_the_blanks(guess: Guess, ids: Tensor) -> Tensor:
     return ids
 
 
+def _number_for_word(guess: Guess, ids: Tensor, among_blanks: bool) -> Tensor:
+    ids = ids.clone()
+    while (ids == MASK).any():
+        hidden = (ids == MASK).nonzero()[:, 0]
+        number = guess(ids).softmax(-1).amax(-1)[hidden].argmax()
+        ids[hidden[number]] = number if among_blanks else hidden[number]
+    return ids
+
+
 def _lead(logits: Tensor) -> Tensor:
     first, second = logits.softmax(-1).topk(2).values.unbind(-1)
     return first - second
@@ -197,6 +206,10 @@ ONE_AT_A_TIME = Exercise(
         ],
         "the place is counted among the blanks: what is written needs the place in the text": [
             _among_the_blanks,
+        ],
+        "the number of the place is written, and not a word: the word is the best one there": [
+            lambda guess, ids: _number_for_word(guess, ids, among_blanks=True),
+            lambda guess, ids: _number_for_word(guess, ids, among_blanks=False),
         ],
         "the largest lead over the second best word goes first: the largest probability does": [
             lambda guess, ids: _fill(guess, ids, sure=_lead),

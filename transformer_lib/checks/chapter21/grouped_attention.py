@@ -217,7 +217,8 @@ GROUPED_ATTENTION = Exercise(
         "`mask` is not used, but a causal one that begins at the first key: with older keys a "
         "query may see more": _but(hide=_causal),
         "the mask is upside down: True = may look": [
-            _but(hide=lambda scores, mask: scores.masked_fill(mask, torch.finfo(scores.dtype).min)),
+            _but(hide=lambda scores, mask, low=low: scores.masked_fill(mask, low))
+            for low in (torch.finfo(torch.float32).min, -torch.inf)
         ],
         "the mask comes after the softmax: the removed weight is lost": [
             _but(

@@ -144,6 +144,8 @@ HEADS = Exercise(
         ],
         "the mask begins at the first key: behind a cache, the first new token sees all that is in "
         "the cache": [but(Heads, mask=lambda self, t, s: torch.ones(t, s).tril().bool())],
+        "behind a cache the mask is square: it has as many columns as there are keys, those of the "
+        "cache too": [but(Heads, mask=lambda self, t, s: torch.ones(t, t).tril().bool())],
         "the mask hides a token from itself": [
             but(
                 Heads,
