@@ -232,6 +232,10 @@ def among_the_blanks(guess, ids):
     return ids
 
 
+def in_a_batch(guess, ids):
+    return fill_while(lambda text: guess(text[None])[0], ids)
+
+
 def place_for_word(guess, ids):
     ids = ids.clone()
     while 3 in ids:
@@ -266,7 +270,7 @@ def one_only(guess, ids, always=False):
         (never_written, "the same text each time"),
         (down_the_columns, "the softmax goes over the places"),
         (lambda guess, ids: guess(ids).argmax(-1), "visible words are guessed"),
-        (lambda guess, ids: fill_while(lambda i: guess(i[None])[0], ids), "one text of shape (S,)"),
+        (in_a_batch, "takes one text of shape (S,), got (1, 5)"),
     ],
 )
 def test_wrong_fillings_are_named(capsys, function, diagnosis):

@@ -120,7 +120,7 @@ FUNCTIONS = [
     (chapter20, "joint_loss", two_ahead, "shifted by two places"),
     (chapter20, "low_rank", low_rank(lambda alpha, a, b: alpha * len(a)), "multiplied by the"),
     (chapter20, "low_rank", low_rank(lambda alpha, a, b: alpha / len(b)), "the number of outputs"),
-    (chapter20, "low_rank", a_and_b, "the first matrix has 3 columns and the second 1 rows"),
+    (chapter20, "low_rank", a_and_b, "x goes through b first"),
     (chapter21, "rms_norm", rms(lambda x, eps: (
         x.square().sum(-1, keepdim=True) / (x.size(-1) - 1) + eps).sqrt()), "divided by d - 1"),
     (chapter21, "rms_norm", rms(lambda x, eps: x.abs().amax(-1, keepdim=True) + eps),

@@ -82,9 +82,10 @@ def _place(trace: TracebackType) -> Place | None:
 def _raised(trace: TracebackType) -> str:
     """The part of the line that was being computed."""
     code = trace.tb_frame.f_code
-    if not hasattr(code, "co_positions"):  # before Python 3.11
+    positions = getattr(code, "co_positions", None)
+    if positions is None:  # before Python 3.11
         return ""
-    position = next(itertools.islice(code.co_positions(), trace.tb_lasti // 2, None))
+    position = next(itertools.islice(positions(), trace.tb_lasti // 2, None))
     if None in position:
         return ""
     first, last, begin, end = position

@@ -42,8 +42,9 @@ def examine(exercise: Exercise, answer: Callable[..., Any]) -> tuple[bool, str]:
     if not failed:
         passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
         return (True, f"✓ {name}: {passed}.")
-    if all(_is_beside_the_point(exercise, cases[i], outcomes[i]) for i in failed):
-        first = next(iter(failed.values()))
+    beside = [i for i in failed if _is_beside_the_point(exercise, cases[i], outcomes[i])]
+    if len(beside) == len(failed) < len(cases):
+        first = failed[beside[0]]
         return (
             True,
             f"✓ {name}: {len(cases) - len(failed)} of {len(cases)} cases pass.\n  Right. One more "
@@ -68,11 +69,17 @@ def examine(exercise: Exercise, answer: Callable[..., Any]) -> tuple[bool, str]:
     section = f'the section "{exercise.section}"'
     if mistake:
         mistake, section = _with_section(mistake, section)
-        partly = found is not None and len(found.cases) < len(failed)
-        some = f"In {len(found.cases) if found else 0} of the {len(failed)} cases that fail, that"
-        lines.append(f"{some if partly else 'That'} is what happens when {mistake}.")
+        explained = len(found.cases if found else failed)
+        partly = explained < len(failed)
+        that = f"In {explained} of the {len(failed)} cases that fail, that" if partly else "That"
+        lines.append(f"{that} is what happens when {mistake}.")
+        if partly:
+            lines.append("In the others something else goes wrong.")
     elif not finding.speaks_for_itself:
-        seen = _trace(exercise, outcomes, failed) or _reach(exercise, answer, cases[shown])
+        with silent():
+            seen = _trace(exercise, outcomes, failed) or reach(
+                exercise, answer, cases[shown], outcome.value
+            )
         lines.append(
             "No mistake that this checker knows gives these outputs"
             + (f", but this shows in them: {seen}." if seen else ".")
@@ -192,18 +199,12 @@ def _trace(
 ) -> str | None:
     cases = [exercise.cases[i] for i in failed]
     right = [known(exercise, exercise.reference, case).value for case in cases]
-    with silent():
-        return trace(
-            [
-                (outcomes[i].value, value, exercise.inputs(case))
-                for i, value, case in zip(failed, right, cases, strict=True)
-            ]
-        )
-
-
-def _reach(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:
-    with silent():
-        return reach(exercise, answer, case)
+    return trace(
+        [
+            (outcomes[i].value, value, exercise.inputs(case))
+            for i, value, case in zip(failed, right, cases, strict=True)
+        ]
+    )
 
 
 def _others(cases: int, failed: int) -> str:

@@ -117,7 +117,7 @@ def logits_in_pieces(model: Any, /, ids: Tensor, sizes: list[int], factor: float
             raise Flaw("list", "The caches that `forward` returns must be a list with one for each "
                                "layer; yours holds the tensors of one.")  # fmt: skip
         layers = len(getattr(model, "layers", []))
-        if isinstance(caches, tuple | list) and layers and len(caches) != layers:
+        if isinstance(caches, tuple | list) and len(caches) < layers:
             raise Flaw("number", f"The list of caches that `forward` returns has {len(caches)}: "
                                  f"there is one for each of the {layers} layers.")  # fmt: skip
         logits.append(said)
