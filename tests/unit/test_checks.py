@@ -161,7 +161,8 @@ def test_what_an_exercise_brings_runs_once_on_each_case_however_many_answers_com
 
     def noted(name, function):
         def run(x):
-            if x.tolist() in ([1.0], [3.0, 3.0, 3.0]):  # as the cases have it
+            # The right answer alone runs on other inputs too, where no mistake has a name.
+            if name == "squared" or x.tolist() in ([1.0], [3.0, 3.0, 3.0]):
                 ran.append(name)
             return function(x)
 

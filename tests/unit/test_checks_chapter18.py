@@ -335,15 +335,18 @@ def behind_the_overlap(model, ids, length, stride):
     return loss(new=new)(model, ids, length, stride)
 
 
-def all_where_nothing_is_new(model, ids, length, stride):
-    losses, asked = [], 0
-    for start in range(0, len(ids) - 1, stride):
-        end = min(start + length, len(ids) - 1)
-        logits = model(ids[None, start:end])[0]
-        each = F.cross_entropy(logits, ids[start + 1 : end + 1], reduction="none")
-        losses += each[-(end - asked) :]
-        asked = end
-    return sum(losses) / (len(ids) - 1)
+def all_where_nothing_is_new(by):
+    def text_loss(model, ids, length, stride):
+        losses, asked = [], 0
+        for start in range(0, len(ids) - 1, stride):
+            end = min(start + length, len(ids) - 1)
+            logits = model(ids[None, start:end])[0]
+            each = F.cross_entropy(logits, ids[start + 1 : end + 1], reduction="none")
+            losses += each[-(end - asked) :]
+            asked = end
+        return sum(losses) / by(losses, ids)
+
+    return text_loss
 
 
 def all_of(each, known, stride):
@@ -364,7 +367,11 @@ def all_of(each, known, stride):
             "some of them for the second time",
         ),
         (behind_the_overlap, "in the first window the letters before the last `stride`"),
-        (all_where_nothing_is_new, "windows go on after the last"),
+        (all_where_nothing_is_new(lambda losses, ids: len(losses)), "windows go on after the last"),
+        (
+            all_where_nothing_is_new(lambda losses, ids: len(ids) - 1),
+            "windows go on after the last",
+        ),
         (to_the_end, "windows go on after the last letter"),
         (without_the_past, "the new letters only"),
         (from_the_last_window, "in the last window"),

@@ -1,11 +1,14 @@
 """The project's checkers: answers that real learners give, each diagnosed by name."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
 from judging import judges
 from torch import nn
 
+from transformer_lib import norms
 from transformer_lib.checks.project import check
 
 verdict, passes, is_told = judges(check)
@@ -39,23 +42,48 @@ def as_hugging_face(x, gain, eps):
     return gain * x.to(kind)
 
 
+def with_a_narrow_weight(x, gain, eps):
+    return as_hugging_face(x, gain.to(x.dtype), eps)
+
+
+def converted_back_last(x, gain, eps):
+    return as_hugging_face(x, gain, eps).to(x.dtype)
+
+
+def through_the_library(x, gain, eps):
+    with warnings.catch_warnings():  # of weights in another type: no fused kernel
+        warnings.simplefilter("ignore")
+        return F.rms_norm(x, x.shape[-1:], gain, eps)
+
+
 def with_a_norm(x, gain, eps):
     wide = x.double()
     square = wide.norm(dim=-1, keepdim=True) ** 2 / x.shape[-1]
     return (gain.double() * wide / torch.sqrt(eps + square)).type_as(x)
 
 
-@pytest.mark.parametrize("compute", [as_pytorch, as_hugging_face, with_a_norm])
+@pytest.mark.parametrize(
+    "compute",
+    [as_pytorch, with_a_narrow_weight, converted_back_last, through_the_library, with_a_norm],
+)
 def test_a_right_norm_passes(capsys, compute):
-    passes(capsys, norm(compute), "RMSNorm")
-
-
-def test_a_norm_that_takes_the_type_of_its_weight_is_right_and_hears_of_it(capsys):
-    passed, said = verdict(capsys, norm(as_hugging_face), "RMSNorm")
+    passed, said = verdict(capsys, norm(compute), "RMSNorm")
     assert passed
-    assert "for this input, float16, where the weights have stayed in float32" in said
-    passed, said = verdict(capsys, norm(as_pytorch), "RMSNorm")
     assert said == "✓ RMSNorm: all 9 cases pass."
+
+
+def test_a_norm_that_takes_the_type_of_its_weight_is_named(capsys):
+    """The exercise asks for the type that came in, and F.rms_norm returns it."""
+    is_told(capsys, norm(as_hugging_face), "RMSNorm", "the conversion back comes last")
+    _, said = verdict(capsys, norm(as_hugging_face), "RMSNorm")
+    assert "float32; for this input, float16, where the weights have stayed in float32" in said
+
+
+def test_the_norm_of_the_library_passes(capsys):
+    class RMSNorm(norms.RMSNorm):
+        pass
+
+    passes(capsys, RMSNorm, "RMSNorm")
 
 
 def in_float32(compute):

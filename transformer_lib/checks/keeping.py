@@ -64,7 +64,12 @@ def _mixed(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | 
     except Exception:  # numbers of two types need not meet
         return None
     evidence = other_dtype(result, right)
-    return f"{evidence[:-1]}, where the weights have stayed in float32." if evidence else None
+    return (
+        f"{evidence[:-1]}, where the weights have stayed in float32. What is multiplied by such a "
+        "weight is float32 as well: the conversion back comes last."
+        if evidence
+        else None
+    )
 
 
 def _number(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str | None:

@@ -163,8 +163,7 @@ RMS_NORM = Exercise(
         ],
     },
     section="Stage 1: the norm",
-    keeps=("dtype", "names"),
-    advises=("mixed",),
+    keeps=("dtype", "mixed", "names"),
 )
 
 
