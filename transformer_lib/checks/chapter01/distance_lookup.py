@@ -130,6 +130,10 @@ DISTANCE_LOOKUP = Exercise(
         "the exponentials are not divided by their sum": [
             lambda q, k, v, temperature=1.0: (-_squared(q, k) / temperature).exp() @ v,
         ],
+        "the squares are added up over the keys as well: each key needs a score of its own": [
+            lambda q, k, v, temperature=1.0: 1.0 * v,  # the softmax of a single score
+            lambda q, k, v, temperature=1.0: v.sum(0),
+        ],
         "the squares are not added up over the features: each key needs one score": [
             lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(-1).mT @ v,
             lambda q, k, v, temperature=1.0: (-(q - k).square() / temperature).softmax(0).mT @ v,

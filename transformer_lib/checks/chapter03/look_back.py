@@ -153,7 +153,18 @@ LOOK_BACK = Exercise(
             _but(mask=lambda s, real: s * real),
         ],
         "the padding is zeroed after the softmax: the removed weight is lost instead of shared "
-        "out": _but(mask=_nothing_hidden, after=_emptied),
+        "out": [
+            _but(mask=mask, after=_emptied)
+            for mask in (
+                _nothing_hidden,
+                lambda s, real: s.masked_fill(~real, 0.0),
+                lambda s, real: s * real,
+            )
+        ],
+        "each line's query looks at the states of all lines: it needs an axis of its own, as "
+        "`[:, None]` makes it, so that each line meets its own states": [
+            _but(score=lambda h, states, W: h @ W @ states.mT, mix=torch.matmul),
+        ],
         "the states are zeroed at padding, and the weights not": [
             lambda h, states, W, real: _look_back(
                 h, states * real[..., None], W, torch.ones_like(real)

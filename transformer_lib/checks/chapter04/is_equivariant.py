@@ -267,6 +267,7 @@ IS_EQUIVARIANT = Exercise(
         "an assert stops the test where the answer should be False": _asserts,
         "only the first two words change places: what happens to the others goes unseen": [
             _holds(_law, _exchanged),
+            _holds(lambda f, x, order: torch.equal(f(x[order]), f(x)[order]), _exchanged),
         ],
         "only the first and the last word change places: what happens to the others goes unseen": [
             _holds(_law, lambda n: _exchanged(n, 0, n - 1)),

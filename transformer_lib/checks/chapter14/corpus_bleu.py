@@ -163,6 +163,20 @@ CORPUS_BLEU = Exercise(
             wrong(total=lambda ours, theirs: theirs.total()),
         ],
         "the score runs from 0 to 1: it is asked for in percent": [wrong(scale=1)],
+        "the score runs from 0 to 1 and is asked for in percent, and that is not all: multiply it "
+        "by 100, and the check names what is left": [
+            wrong(scale=1, **step)
+            for step in (
+                {"allowed": add},
+                {"clip": unclipped},
+                {"clip": ever},
+                {"length": lambda n, found: min(found)},
+                {"length": lambda n, found: found[0]},
+                {"length": lambda n, found: min(found, key=lambda r: abs(r - n))},
+                {"penalty": always},
+                {"penalty": lambda ours, theirs: 1.0},
+            )
+        ],
         "counts of 0 are raised to something: smoothing was not asked for": [
             wrong(smooth=1),
             *(wrong(mean=partial(floor, least=10.0**-n)) for n in (6, 8, 9, 10, 12)),

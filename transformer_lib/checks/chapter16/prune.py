@@ -182,6 +182,7 @@ PRUNE = Exercise(
             _one_too_many,
             _asks_afterwards,
             _looping(over=lambda loss, gone, head, budget: loss(gone) > budget),
+            _looping(over=lambda loss, gone, head, budget: loss(gone) >= budget),
         ],
         "exactly the budget is refused: it is still allowed": [
             _looping(over=lambda loss, gone, head, budget: loss([*gone, head]) >= budget),
