@@ -16,6 +16,13 @@ RESULTS = Path(__file__).parents[2] / "results"
 def write_record(run: str, name: str, model: torch.nn.Module, about: dict[str, Any]) -> None:
     """Write `results/RUN-shipped/measured.json`; `about` begins with `command` and `what`."""
     weights = (shipped(name) / "model.safetensors").read_bytes()
+    write_found(RESULTS / f"{run}-shipped", model, weights, about)
+
+
+def write_found(
+    folder: Path, model: torch.nn.Module, content: bytes, about: dict[str, Any]
+) -> None:
+    """The same for any file that is shipped, of which `content` are the bytes."""
     where = circumstances(torch.device("cpu"))
     found = {
         "command": about["command"],
@@ -23,11 +30,10 @@ def write_record(run: str, name: str, model: torch.nn.Module, about: dict[str, A
         "hardware": where["hardware"],
         "versions": where["versions"],
         "parameters": sum(p.numel() for p in model.parameters()),
-        "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
     } | about
-    file = RESULTS / f"{run}-shipped" / "measured.json"
-    file.parent.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(found, indent=1, ensure_ascii=False)
-    file.write_text(text + "\n", encoding="utf-8")
+    (folder / "measured.json").write_text(text + "\n", encoding="utf-8")
     print(text)

@@ -195,7 +195,9 @@ def test_the_recorded_translation_is_the_models(shipped_model):
 
 SAY = """const said = given.german && { pieces: [...given.german].map((letter) => (
     { text: letter === "$" ? "end" : letter, share: 91, heads: [given.weights ?? [97]] })) };
-return m.sentence({ phase: "ready", place: 1, head: 0, pieces: given.pieces, ...given, said });"""
+const slot = m.numbers(given.pieces);
+const rest = { phase: "ready", place: 1, head: 0, ...given, said };
+return m.sentence({ slot, source: slot.cut(given.text), ...rest });"""
 
 
 def say(js, module, **state):

@@ -10,6 +10,19 @@ function logSoftmax(logits) {
   return Array.from(logits, (x) => x - total);
 }
 
+/** The ids of the highest numbers, the highest first. */
+function highest(gains, count) {
+  const found = [];
+  gains.forEach((gain, id) => {
+    if (found.length === count && gain <= gains[found[count - 1]]) return;
+    let at = found.length;
+    while (at > 0 && gain > gains[found[at - 1]]) at -= 1;
+    found.splice(at, 0, id);
+    found.length = Math.min(found.length, count);
+  });
+  return found;
+}
+
 /** Row i of each cache becomes what row parents[i] was. */
 function reorder({ caches }, parents) {
   for (const { self: { both: { data, shape: [rows, ...row] } } } of caches) {
@@ -33,7 +46,7 @@ export function* beamSearch(model, source, { most, beam_size = 4, length_penalty
   for (let length = 1; length <= most; length++) {
     const newest = rows.map((_, i) => (beam[i] ?? beam[0]).newest); // a row without a beginning goes along
     const gains = state.step({ ids: Int32Array.from(newest), shape: [beam_size, 1] }).map(logSoftmax);
-    const all = beam.flatMap(({ ids, score }, row) => gains[row].map((gain, id) => ({ ids, row, newest: id, score: score + gain })));
+    const all = beam.flatMap(({ ids, score }, row) => highest(gains[row], 2 * beam_size).map((id) => ({ ids, row, newest: id, score: score + gains[row][id] })));
     const best = all.sort(better).slice(0, 2 * beam_size).map((one) => ({ ...one, ids: [...one.ids, one.newest] }));
     const isEnd = ({ newest: id }) => id === eos_id || length === most;
     const ended = best.slice(0, beam_size).filter(isEnd).map(({ ids, score }) => ({ ids, score, rank: score / penalty(length, length_penalty) }));

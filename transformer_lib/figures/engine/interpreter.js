@@ -1,14 +1,12 @@
 // The translator as a page sees it: fetched when it is asked for, and writing one piece in each frame.
 import { Translator } from "./translation.js";
 
-export const PARTS = 6;
-
 /** The text of a model, from scripts beside the page: a page that is a file may load those, too. */
-async function beside(root, name, told) {
-  const parts = () => globalThis.bookModels?.[name] ?? [];
-  for (let i = 0; i < PARTS; i++) {
+async function beside(root, { name, parts }, told) {
+  const here = () => globalThis.bookModels?.[name] ?? [];
+  for (let i = 0; i < parts; i++) {
     told(i);
-    if (parts()[i] !== undefined) continue;
+    if (here()[i] !== undefined) continue;
     const script = document.createElement("script");
     script.src = new URL(`${root}_static/models/${name}-${i}.js`, document.baseURI).href;
     await new Promise((resolve, reject) => {
@@ -16,13 +14,13 @@ async function beside(root, name, told) {
       document.head.append(script);
     }).finally(() => script.remove());
   }
-  return parts().join("");
+  return here().join("");
 }
 
 export class Interpreter {
-  /** root: of a published page, or undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
-  constructor({ root, ask, changed }) {
-    Object.assign(this, { root, ask, changed, phase: "idle", part: 0, translator: null, job: null, frame: 0, round: 0 });
+  /** slot: what it translates, of which { name, key, parts } matter here. root: of a published page, or undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
+  constructor({ slot, root, ask, changed }) {
+    Object.assign(this, { slot, root, ask, changed, phase: "idle", part: 0, translator: null, job: null, frame: 0, round: 0 });
   }
 
   get idle() { return this.phase === "idle" || this.phase === "failed"; }
@@ -33,8 +31,8 @@ export class Interpreter {
     const now = (news) => { if (round === this.round) { Object.assign(this, news); this.changed(); } };
     now({ phase: this.root === undefined ? "asked" : "loading", part: 0 });
     try {
-      if (this.root === undefined) return void this.ask();
-      const text = await beside(this.root, "number-words", (part) => now({ part }));
+      if (this.root === undefined) return void this.ask(this.slot.key);
+      const text = await beside(this.root, this.slot, (part) => now({ part }));
       if (round === this.round) this.arrived(text);
     } catch {
       now({ phase: "failed" });
@@ -43,13 +41,15 @@ export class Interpreter {
 
   arrived(text) {
     this.translator = new Translator(text);
+    this.slot.tokenizer = this.translator.tokenizer;
     this.phase = "ready";
     this.changed();
   }
 
   /** What the kernel says. */
   hear(content) {
-    if (content?.translator && this.phase === "asked") this.arrived(content.translator);
+    const text = content?.[this.slot.key];
+    if (text && this.phase === "asked") this.arrived(text);
   }
 
   /** The job of this name, { pieces, done }, begun if it is not there; show(token): what it keeps of a token. */

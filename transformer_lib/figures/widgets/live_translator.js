@@ -1,189 +1,200 @@
-// LiveTranslator: the trained translator of numbers, in the page, once a reader asks for it.
-// compose() puts the translator before this text: `engine`.
+// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers, and of captions where a page has those.
+// compose() puts the translators before this text: `engine`.
 import { button, choice, diverging, html, live, longest, moved, paint, room, set, steps, tint } from "./kit.js";
 
 // ---- words
-const [LONGEST, MOST] = [44, 44]; // characters to read, pieces to write
-const [LAYERS, HEADS] = [2, 4];
-const LOAD = "Load the translator (0.96 MB)";
-const EXAMPLES = ["three", "four", "seven thousand seven hundred twenty-seven", "dozen", "ten thousand"];
-const END = "end";
+const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
 const HINT = "A recorded translation. Load the translator for other texts.";
 const FAILED = "The translator did not load: its files are not beside this page.";
+const TOLD = globalThis.document?.documentElement.dataset.captions; // what the page knows of a translator of captions; undefined where it has none
 const hundredths = (x) => `${x}\u00a0%`;
+const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // at the end of a sentence
+const load = ({ megabytes }) => `Load the translator (${megabytes} MB)`;
+const field = (slot) => `${slot.field}, at most ${slot.longest} characters`;
+const layersOf = ({ layers, heads }, page) => [...new Set([(page * MAPS) / heads + 1, Math.min(layers, ((page + 1) * MAPS) / heads)])].join(" to ");
+export const numbers = (pieces) => new engine.Numbers(pieces);
 
-/** What someone types, as far as the figure reads it: Latin letters, digits, few marks. */
-export const tidy = (text) => [...text.replace(/\s/g, " ")].filter((letter) => /[\p{Script=Latin}0-9 .'!?-]/u.test(letter)).slice(0, LONGEST).join("");
-/** Text as it stands in an address, or as it is. */
-const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
-/** What the model reads of it: its training had small letters alone. */
-export const lowered = (text) => [...text.trim().toLowerCase()].slice(0, LONGEST).join("");
-
-/** What is odd about a text, in a sentence; nothing for a number as the training wrote it. */
-export function oddity(text, pieces) {
-  const words = [...new Set(text.match(/[^\s-]+/g) ?? [])].filter((word) => word.length < 2 || !pieces.includes(word));
-  const holes = [...new Set(engine.cut(text, pieces).filter(({ id }) => id === 3).map((piece) => piece.text))];
-  if (words.length) {
-    const more = words.length > 1 ? ` and ${words.length - 1} more` : "";
-    const without = holes.length ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${holes.length > 3 ? ` and ${holes.length - 3} more` : ""}, and reads <unk>, unknown.` : "";
-    return `“${words[0]}”${more} never stood in its training, so it reads character by character.${without}`;
-  }
-  return engine.valueOf(text) === null ? "This is no number below 10,000 as its training wrote them: “four hundred forty-two”." : "";
-}
-
-const written = (said) => said.pieces.map(({ text }) => text).filter((text) => text !== END).join("");
-
-/** The status line. said: null, or { pieces: [{ text, share, heads }] } in percent; phase: of the translator. */
-export function sentence({ text, pieces, said, phase, part = 0, recorded = false, place, head }) {
-  if (!text) return "Type a number below 10,000 in English words.";
-  const odd = oddity(text, pieces);
-  if (phase === "loading") return `Loading the translator: ${part} of ${engine.PARTS} parts are here.`;
+/** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; source: pieces; phase: of the translator. */
+export function sentence({ slot, text, source, said, phase, part = 0, recorded = false, place, head }) {
+  if (!text) return slot.empty;
+  if (phase === "loading") return `Loading the translator: ${part} of ${slot.parts} parts are here.`;
   if (phase === "asked") return "The notebook’s kernel is asked for the translator. If nothing comes, run the cell of this figure first.";
   if (phase === "writing") return `It reads “${text}” and writes.`;
-  if (!said) {
-    const why = phase === "failed" ? FAILED : `Load the translator, and it translates “${text}”.`;
-    return `${why} ${odd}`.trim();
-  }
-  const answer = written(said);
-  const n = engine.valueOf(text);
-  const verdict = n === null ? `${odd} It always writes something, also where nothing is right.`
-    : answer === engine.german(n) ? "That is right." : `That is wrong: it should be “${engine.german(n)}”.`;
-  const end = said.pieces.at(-1).text === END ? "" : ` It had not ended after ${MOST} pieces.`;
+  if (!said) return `${phase === "failed" ? FAILED : `Load the translator, and it translates ${closing(text)}`} ${slot.oddity(text)}`.trim();
+  const ended = said.pieces.at(-1).text === END;
+  const answer = slot.written(ended ? said.pieces.slice(0, -1) : said.pieces);
   const at = Math.min(place, said.pieces.length - 1);
   const piece = said.pieces[at];
   const weights = piece.heads[head];
   const most = Math.max(...weights);
-  const source = engine.cut(text, pieces)[weights.indexOf(most)].text;
-  const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there head ${(head % HEADS) + 1} of layer ${Math.floor(head / HEADS) + 1} `
-    + `looks most at ${source === " " ? "a space" : `“${source}”`}, ${hundredths(most)}.`;
-  return `It writes “${answer}”.${end} ${verdict} ${look}${recorded && phase === "failed" ? ` ${FAILED}` : ""}`;
+  const looked = source[weights.indexOf(most)].text;
+  const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} `
+    + `looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
+  return [`It writes ${closing(answer)}`, ended ? "" : `It had not ended after ${MOST} pieces.`, slot.verdict(text, answer), look, recorded && phase === "failed" ? FAILED : ""]
+    .filter(Boolean).join(" ");
 }
 
 /** The recorded translation as `said`: two hexadecimal digits for each percent. */
 export function unpack({ german, shares, weights }, count) {
   const numbers = (hex) => (hex.match(/../g) ?? []).map((two) => parseInt(two, 16));
   const [share, all] = [numbers(shares), numbers(weights)];
-  const texts = [...german, END];
-  return { pieces: texts.map((text, t) => ({ text, share: share[t],
-    heads: steps(LAYERS * HEADS).map((h) => all.slice((t * LAYERS * HEADS + h) * count, (t * LAYERS * HEADS + h + 1) * count)) })) };
+  return { pieces: [...german, END].map((text, t) => ({ text, share: share[t],
+    heads: steps(MAPS).map((h) => all.slice((t * MAPS + h) * count, (t * MAPS + h + 1) * count)) })) };
 }
 
 let host = null; // the model of the figure that is being built
 
-function build({ get, all, change, refresh }) {
+function build({ get, change, refresh }) {
   const model = host;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const [pieces, record] = [get("pieces"), get("record")];
-  const typed = () => lowered(plain(get("text")));
+  const { content_root: root } = document.documentElement.dataset;
+  const record = get("record");
+  const slots = { numbers: numbers(get("pieces")), ...(TOLD ? { captions: new engine.Captions(JSON.parse(TOLD)) } : {}) };
+  const [names, all] = [Object.keys(slots), Object.values(slots)];
+  const readers = Object.fromEntries(names.map((name) => [name,
+    new engine.Interpreter({ slot: slots[name], root, ask: (key) => model.send({ ask: key }), changed: () => refresh() })]));
+  const chosen = () => get("translator") ?? "numbers";
+  const here = () => slots[chosen()];
+  const typed = () => here().read(engine.plain(get("text")));
+  const headOf = (slot) => Math.min(get("head"), slot.layers * slot.heads - 1);
+  const heard = (content) => Object.values(readers).forEach((reader) => reader.hear(content));
   let rest = true; // as at first: what is recorded is not written once more
-  const put = (changes) => { rest = false; change(changes); };
-  const interpreter = new engine.Interpreter({ root: document.documentElement.dataset.content_root, ask: () => model.send({ ask: "translator" }), changed: () => refresh() });
-  const heard = (content) => interpreter.hear(content);
-  const show = ({ id, p, heads }) => ({ text: pieces[id] === "<eos>" ? END : pieces[id], share: Math.round(100 * p),
+  const put = (changes) => { rest = false; change("text" in changes ? { ...changes, text: engine.coded(changes.text), place: 0 } : changes); };
+  const show = (slot) => ({ id, p, heads }) => ({ id, text: id === 2 ? END : slot.shown(id), share: Math.round(100 * p),
     heads: heads.map((weights) => weights.map((weight) => Math.round(100 * weight))) });
 
   // ---- controls
-  const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none", maxlength: LONGEST,
-    "aria-label": "a number in English words", oninput: () => { input.value = tidy(input.value); put({ text: input.value, place: 0 }); } });
-  const field = html("label", { class: "tr-field" }, html("span", { text: `a number in English words, at most ${LONGEST} characters` }), input);
-  const examples = EXAMPLES.map((text) => button(text, () => put({ text, place: 0 })));
+  const which = choice({ label: "what it has learned", options: names.map((name) => [name, name]),
+    onInput: (name) => put({ translator: name, head: 0, text: name === "numbers" ? record.text : slots[name].examples[0] }) });
+  const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none",
+    oninput: () => { input.value = here().tidy(input.value); put({ text: input.value }); } });
+  const label = html("span");
+  const examples = all.map((slot) => html("div", { class: "tr-examples", role: "group", "aria-label": "examples" }, ...slot.examples.map((text) => button(text, () => put({ text })))));
   const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => put({ search: value }) });
-  const start = button("", () => { rest = false; interpreter.load(); });
-  const progress = html("progress", { class: "tr-progress", max: engine.PARTS, value: 0, "aria-label": "parts of the translator that are here" });
+  const start = button("", () => { rest = false; readers[chosen()].load(); });
+  const progress = html("progress", { class: "tr-progress", value: 0, "aria-label": "parts of the translator that are here" });
   const hint = html("span", { class: "tr-hint" });
   const beside = room(hint, [HINT]); // the one or the other
   beside.append(progress);
-  const asking = html("div", { class: "tr-load" }, room(start, [LOAD]), beside);
+  const controls = [names.length > 1 ? which.element : null, html("label", { class: "tr-field" }, room(label, all.map(field)), input), html("div", { class: "lf-room tr-all" }, ...examples),
+    search.element, html("div", { class: "tr-load" }, room(start, all.map(load)), beside)];
 
   // ---- picture
   const chip = () => { const [text, small] = [html("b"), html("small")]; return { text, small, element: html("li", {}, text, small) }; };
-  const english = steps(LONGEST).map(chip);
-  const strip = html("div", { class: "lf-room" },
-    html("ol", { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" }, ...english.map(({ element }) => element)),
-    html("ol", { class: "tr-english lf-unseen", "aria-hidden": true }, ...steps(LONGEST).map(() => html("li", {}, html("b", { text: "w" }), html("small", { text: "100" })))));
-  const read = html("div", { class: "tr-read lf-wide" }, html("p", { class: "tr-label", text: "It reads, with the weights of the chosen head in percent" }), strip);
+  const english = steps(Math.max(...all.map(({ chips }) => chips))).map(chip);
+  const strip = html("ol", { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" }, ...english.map(({ element }) => element));
+  const boxes = (count) => html("ol", { class: "tr-english lf-unseen", "aria-hidden": true }, ...steps(count).map(() => html("li", {}, html("b", { text: "w" }), html("small", { text: "100" }))));
+  const read = html("div", { class: "tr-read lf-wide" }, html("p", { class: "tr-label", text: "It reads, with the weights of the chosen head in percent" }),
+    html("div", { class: "lf-room" }, strip, boxes(slots.numbers.chips)));
   const german = choice({ label: "It writes, piece by piece, with probabilities in percent. Point at a piece", options: steps(MOST).map((i) => [i, ""]),
     onInput: (place) => change({ place }), className: "tr-german lf-wide" });
-  const letters = german.labels.map((label, i) => {
-    const [box, text] = label.children;
+  const line = german.element.lastChild;
+  if (TOLD) german.element.append(html("div", { class: "lf-room" }, line, boxes(MOST)));
+  const letters = german.labels.map((box, i) => {
     const small = html("small");
-    label.append(small);
-    label.addEventListener("pointermove", moved(() => { if (get("place") !== i) change({ place: i }); }));
-    return { label, box, text, small };
+    box.append(small);
+    box.addEventListener("pointermove", moved(() => { if (get("place") !== i) change({ place: i }); }));
+    return { box, text: box.children[1], small };
   });
-  const heads = choice({ label: "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads", onInput: (head) => change({ head }),
-    options: steps(LAYERS * HEADS).map((h) => [h, `${Math.floor(h / HEADS) + 1} · ${(h % HEADS) + 1}`]), className: "tr-heads lf-wide" });
-  const maps = heads.labels.map((label, h) => {
-    set(label.firstChild, { "aria-label": `layer ${Math.floor(h / HEADS) + 1}, head ${(h % HEADS) + 1}` });
+  const pages = Math.max(...all.map(({ layers, heads }) => Math.ceil((layers * heads) / MAPS)));
+  const layers = choice({ label: "layers", options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]), onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }) });
+  const heads = choice({ label: "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
+    onInput: (h) => change({ head: headOf(here()) - (headOf(here()) % MAPS) + h }), options: steps(MAPS).map((h) => [h, ""]), className: "tr-heads lf-wide" });
+  const maps = heads.labels.map((box) => {
     const [map, row] = [html("canvas", { width: 1, height: 1, "aria-hidden": true }), html("i")];
-    label.append(html("span", { class: "tr-map" }, map, row));
-    return { map, row };
+    box.append(html("span", { class: "tr-map" }, map, row));
+    return { box, map, row, name: box.children[1] };
   });
+  const notice = html("p", { class: "lf-note" });
+  const picture = [read, german.element, pages > 1 ? layers.element : null, heads.element, TOLD ? room(notice, [slots.captions.notice]) : null];
 
-  function update(source, said) {
+  function update(slot, source, said) {
     const count = said?.pieces.length ?? 0;
     const at = Math.min(get("place"), Math.max(0, count - 1));
-    const weights = said?.pieces[at]?.heads[get("head")] ?? [];
+    const head = headOf(slot);
+    const weights = said?.pieces[at]?.heads[head] ?? [];
     english.forEach(({ element, text: name, small }, i) => {
       const one = source[i];
       set(element, { hidden: one ? null : "", "data-unknown": one?.id === 3 });
       if (!one) return;
-      set(name, { text: one.text === " " ? "▁" : one.text });
+      set(name, { text: one.text });
       set(small, { text: weights[i] ?? "" });
       tint(element, (weights[i] ?? 0) / 100);
     });
-    letters.forEach(({ label, text: name, small }, i) => {
+    letters.forEach(({ box, text: name, small }, i) => {
       const one = said?.pieces[i];
-      set(label, { "data-none": !one, "data-doubt": one ? one.share < 50 : null, "data-end": one?.text === END });
+      set(box, { "data-none": !one, "data-doubt": one ? one.share < 50 : null, "data-end": one?.text === END });
       set(name, { text: one?.text ?? "" });
       set(small, { text: one?.share ?? "" });
     });
     german.update(at);
-    heads.update(get("head"));
+    heads.update(head % MAPS);
+    layers.update(Math.floor(head / MAPS));
     const [rows, columns] = [Math.max(1, count), Math.max(1, source.length)];
-    maps.forEach(({ map, row }, h) => {
+    maps.forEach(({ box, map, row, name }, i) => {
+      const h = head - (head % MAPS) + i;
+      const [layer, number] = [Math.floor(h / slot.heads) + 1, (h % slot.heads) + 1];
+      set(box, { "data-none": layer > slot.layers });
+      set(box.firstChild, { "aria-label": `layer ${layer}, head ${number}` });
+      set(name, { text: `${layer} · ${number}` });
       if (map.width !== columns || map.height !== rows) Object.assign(map, { width: columns, height: rows });
-      paint(map, (column, line) => diverging((said?.pieces[line]?.heads[h][column] ?? 0) / 100));
+      paint(map, (column, y) => diverging((said?.pieces[y]?.heads[h]?.[column] ?? 0) / 100));
       set(row, { hidden: count ? null : "", "--at": at, "--rows": rows });
     });
   }
 
   function draw() {
-    const text = typed();
-    const source = engine.cut(text, pieces);
+    const [slot, reader, text] = [here(), readers[chosen()], typed()];
+    const source = slot.cut(text);
     const beam = get("search") === "beam";
-    const known = text === record.text && !beam;
-    const job = known && rest ? null : interpreter.translate(`${beam} ${text}`, source.map(({ id }) => id), { most: MOST, beam: beam ? 4 : 1 }, show);
+    const known = slot === slots.numbers && text === record.text && !beam;
+    const job = known && rest ? null : reader.translate(`${beam} ${text}`, source.map(({ id }) => id), { most: MOST, beam: beam ? 4 : 1 }, show(slot));
     const recorded = !job && known;
     const ready = job && (job.done || (job.pieces.length > 0 && !still.matches));
     const said = ready ? job : recorded ? unpack(record, source.length) : null;
-    const { idle, part, phase } = interpreter;
-    if (lowered(tidy(input.value)) !== text) input.value = plain(get("text"));
-    examples.forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
+    const { idle, part, phase } = reader;
+    which.update(chosen());
+    if (slot.read(slot.tidy(input.value)) !== text) input.value = engine.plain(get("text"));
+    set(input, { maxlength: slot.longest, "aria-label": slot.field });
+    set(label, { text: field(slot) });
+    examples.forEach((group, i) => {
+      set(group, { "data-none": all[i] !== slot });
+      [...group.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
+    });
     set(hint, { text: recorded && idle ? HINT : "" });
     search.update(get("search"));
-    set(start, { text: phase === "ready" ? "Translator loaded" : idle ? LOAD : "Loading …", "aria-disabled": !idle });
-    set(progress, { value: phase === "asked" ? null : part, "data-none": phase !== "loading" && phase !== "asked" });
-    update(source, said);
+    set(start, { text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …", "aria-disabled": !idle });
+    set(progress, { max: slot.parts, value: phase === "asked" ? null : part, "data-none": phase !== "loading" && phase !== "asked" });
+    const long = slot === slots.captions;
+    [strip, line].forEach((element) => element.classList.toggle("tr-long", long));
+    set(strip, { tabindex: long ? 0 : null }); // what scrolls can be reached
+    set(layers.element, { "data-none": slot.layers * slot.heads <= MAPS });
+    set(notice, { text: slot.notice ?? "" });
+    update(slot, source, said);
     const now = job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
-    return sentence({ text, pieces, said, phase: now, part, recorded, place: get("place"), head: get("head") });
+    return sentence({ slot, text, source, said, phase: now, part, recorded, place: get("place"), head: headOf(slot) });
   }
 
   model.on("msg:custom", heard);
-  const worst = (text, german) => ({ text, pieces, phase: "ready", recorded: false, place: 99, head: 7,
-    said: { pieces: [...german].map((letter) => ({ text: letter, share: 100, heads: steps(8).map(() => [100]) })) } });
-  const sentences = [`${"m".repeat(15)} ${"w".repeat(28)}`, "m".repeat(LONGEST), `m!? ${"m".repeat(40)}`, "six thousand six hundred thirty-three three"]
-    .map((text) => sentence(worst(text, "w".repeat(MOST))));
-  sentences.push(sentence(worst(EXAMPLES[2], "w".repeat(MOST))));
-  return { controls: [field, html("div", { class: "tr-examples", role: "group", "aria-label": "examples" }, ...examples), search.element, asking],
-    picture: [read, german.element, heads.element], draw, longest: longest(sentences), restart: () => { rest = true; interpreter.rest(); },
-    leave: () => { interpreter.stop(); model.off("msg:custom", heard); } };
+  return { controls, picture, draw, longest: longest(all.flatMap(worst)), restart: () => { rest = true; Object.values(readers).forEach((reader) => reader.rest()); },
+    leave: () => { Object.values(readers).forEach((reader) => reader.stop()); model.off("msg:custom", heard); } };
 }
+/** The longest sentences of a slot. */
+function worst(slot) {
+  const about = (text, source, piece, answer, more = {}) => sentence({ slot: Object.assign(Object.create(slot), { written: () => answer, ...more }), text, source: [{ text: source }],
+    said: { pieces: steps(MOST).map(() => ({ text: piece, share: 100, heads: steps(MAPS).map(() => [100]) })) }, phase: "ready", place: MOST, head: MAPS - 1 });
+  if (slot.key === "captions") return [about("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), { oddity: () => slot.oddity("", steps(51).map(() => "m".repeat(24))) })];
+  return [`${"m".repeat(15)} ${"w".repeat(28)}`, "m".repeat(44), `m!? ${"m".repeat(40)}`, "six thousand six hundred thirty-three three", slot.examples[2]]
+    .map((text) => about(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
+}
+
+const KINDS = [numbers([]), ...(TOLD ? [new engine.Captions({})] : [])];
 
 const figure = live({
   name: "LiveTranslator",
   title: () => "Does it really translate?",
-  state: { text: { includes: (text) => tidy(plain(text)) === plain(text) }, search: ["greedy", "beam"], head: [0, LAYERS * HEADS - 1], place: [0, MOST - 1] },
+  state: { ...(TOLD ? { translator: ["numbers", "captions"] } : {}), text: { includes: (text) => KINDS.some((kind) => kind.tidy(engine.plain(text)) === engine.plain(text)) },
+    search: ["greedy", "beam"], head: [0, TOLD ? 63 : MAPS - 1], place: [0, MOST - 1] },
   build,
 });
 export default { render(context) { host = context.model; return figure.render(context); } };
