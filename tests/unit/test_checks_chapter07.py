@@ -302,6 +302,23 @@ def test_right_ways_around_pass(capsys, make):
     assert verdict(capsys, residual(pre, post, make), "Residual")
 
 
+class InOneLine(nn.Module):
+    """Right: the one norm has a second name, by where it stands."""
+
+    def __init__(self, d_model, pre_norm):
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        ends = (self.norm, nn.Identity())
+        self.first, self.last = ends if pre_norm else ends[::-1]
+
+    def forward(self, x, sublayer):
+        return self.last(x + sublayer(self.first(x)))
+
+
+def test_a_norm_of_two_names_passes(capsys):
+    assert verdict(capsys, InOneLine, "Residual")
+
+
 def answer_in_place(self, x, sublayer):
     y = sublayer(x)
     y += x

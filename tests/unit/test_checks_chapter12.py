@@ -284,6 +284,11 @@ def without_marks(word, vocabulary):
     return found
 
 
+def marked_afterwards(word, vocabulary):
+    found = without_marks(word, vocabulary)
+    return found[:1] + ["##" + piece for piece in found[1:]]
+
+
 def marks_lost(word, vocabulary):
     return [piece.removeprefix("##") for piece in pieces_while(word, vocabulary)]
 
@@ -460,7 +465,8 @@ def endless(word, vocabulary):
         (with_or_without, "with its ## or without"),
         (space_in_front, "every word comes out as [UNK]"),
         (never_whole, "is never looked up"),
-        (without_marks, "without their ##"),
+        (without_marks, "are looked up without their ##"),
+        (marked_afterwards, "are looked up without their ##"),
         (marks_lost, "returned without their ##"),
         (shortest, "the shortest piece"),
         (unknown_rest, "only the rest becomes [UNK]"),

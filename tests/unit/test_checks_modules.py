@@ -471,6 +471,22 @@ def test_layers_that_are_one_or_start_alike():
     assert "Your `layers.0.weight` and `layers.1.weight` start with the same numbers" in text
 
 
+def test_a_part_of_two_names_is_no_fault():
+    class Listed(Stack):
+        def __init__(self, d_model, n_layers):
+            super().__init__(d_model, n_layers)
+            self.last = self.layers[-1]
+
+    Listed.__name__ = "Stack"
+    assert STACK(Listed)
+    text = STACK(but(Listed, make=lambda self, d, n: [nn.Linear(d, d)] * n)).report
+    assert "That is what happens when one layer is used again and again." in text
+    text = STACK(
+        but(Listed, make=lambda self, d, n: [copy.deepcopy(one) for one in [nn.Linear(d, d)] * n])
+    ).report
+    assert "Your `layers.0.weight` and `layers.1.weight` start with the same numbers" in text
+
+
 class Positions(nn.Module):
     def __init__(self, d_model, max_len):
         super().__init__()

@@ -169,11 +169,13 @@ def _trainable(value: Any) -> Iterator[Tensor]:
 
 
 def _look_for_repeated(module: nn.Module, right: nn.Module) -> None:
+    wanted, mine = (Counter(p.shape for p in each.parameters()) for each in (right, module))
+    whole = wanted <= mine  # then a parameter of two names takes no other one's place
     for same, kind, evidence in (
         (id, "shared", "are one and the same parameter: what one learns, the other has learned"),
         (_numbers, "copied", "start with the same numbers, as copies of one another do"),
     ):
-        twins = _twins(module, same)
+        twins = _twins(module, same, once=whole)
         if twins and not _twins(right, same):
             raise Flaw(kind, f"Your `{twins[0]}` and `{twins[1]}` {evidence}.")
 
@@ -184,15 +186,14 @@ def _numbers(parameter: Tensor) -> Any:
     return (parameter.shape, *parameter.flatten().tolist()) if drawn else id(parameter)
 
 
-def _twins(module: nn.Module, same: Any) -> tuple[str, str] | None:
+def _twins(module: nn.Module, same: Any, *, once: bool = False) -> tuple[str, str] | None:
     first: dict[Any, str] = {}
     # A table of embeddings may well stand at both ends of a model: that is weight tying.
     tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
-    for name, parameter in module.named_parameters(remove_duplicate=False):
+    for name, parameter in module.named_parameters(remove_duplicate=once):
         if id(parameter) in tables:
             continue
-        twin = first.setdefault(same(parameter), name)
-        if twin != name:
+        if (twin := first.setdefault(same(parameter), name)) != name:
             return twin, name
     return None
 
@@ -218,8 +219,7 @@ def _matched(
             if name is not None:
                 found[theirs] = name
                 del free[name]
-    missing = [name for name in wanted if name not in found]
-    extra = [*free]
+    missing, extra = [name for name in wanted if name not in found], [*free]
     if missing or extra:
         raise Flaw(("fit", *missing, *sorted(_shape(mine, name) for name in extra)), _plain(
             module, [_shape(wanted, name) for name in missing]

@@ -64,6 +64,12 @@ def _skip(pieces: list[str], rest: str) -> None:
     return None
 
 
+def _marked_afterwards(word: str, vocabulary: set[str]) -> list[str]:
+    """Looked up without the ##, and handed back with it."""
+    first, *rest = _cutter(mark=lambda start: "")(word, vocabulary)
+    return [first, *("##" + piece for piece in rest)]
+
+
 def _from_the_right(word: str, vocabulary: set[str]) -> list[str]:
     pieces: list[str] = []
     end = len(word)
@@ -176,7 +182,7 @@ WORDPIECE = Exercise(
     mistakes={
         "the pieces inside the word are looked up without their ##": [
             _cutter(mark=lambda start: ""),
-            _cutter(mark=lambda start: "", written=lambda mark, piece: piece),
+            _marked_afterwards,
         ],
         "the first piece is looked up with ##, too: only what does not begin the word has it": [
             _cutter(mark=lambda start: "##"),

@@ -173,7 +173,7 @@ THREE_TENSORS = Exercise(
             lambda s, t: _three_tensors(s, t)[1:],
         ],
         "only the first pair is there": _of_the_first_row,
-        "the source gets <bos> and <eos> too: here only the target needs them": [
+        "the source gets <bos>, <eos> or both: here only the target needs them": [
             _wrong(source=lambda row: [BOS, *row, EOS]),
             _wrong(source=lambda row: [*row, EOS]),
             _wrong(source=lambda row: [BOS, *row]),
