@@ -406,7 +406,7 @@ def test_ci_calls_the_command_of_the_readme():
 @pytest.mark.parametrize("fonts, said", [("later", "-m not fonts"), ("", "")])
 def test_only_before_the_matrix_are_its_tests_left_out(fonts, said):
     """`make test` has those that depend on fonts, but where .ci/run says that they come next."""
-    command = ["make", "--eval", "say: ; @echo $(FEWER)", "say"]
+    command = ["make", "--no-print-directory", "--eval", "say: ; @echo $(FEWER)", "say"]
     environment = {**os.environ, "FONTS": fonts}
     answer = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
