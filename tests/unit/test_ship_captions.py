@@ -333,6 +333,7 @@ def test_a_reader_has_a_caption_translated(build, caption_folder, browser, run, 
     page.get_by_role("radio", name="captions").check()
     assert "Load the translator, and it translates “Two dogs are" in status.inner_text()
     assert (note.count(), other.count()) == (1, 0)
+    assert page.locator(".tr-examples:visible").count() == 1
     assert not [url for url in asked if "captions" in url]
     page.locator(".tr-text").fill(TEXTS[0])
     page.get_by_role("button", name="Load the translator").click()

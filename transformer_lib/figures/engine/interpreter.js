@@ -18,7 +18,8 @@ async function beside(root, { name, parts }, told) {
 }
 
 export class Interpreter {
-  /** slot: what it translates, of which { name, key, parts } matter here. root: of a published page, or undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
+  /** slot: what it translates, of which { name, key, parts } matter here. root: of a published page, or
+   *  undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
   constructor({ slot, root, ask, changed }) {
     Object.assign(this, { slot, root, ask, changed, phase: "idle", part: 0, translator: null, job: null, frame: 0, round: 0 });
   }

@@ -1,5 +1,4 @@
-// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers, and of captions where a page has those.
-// compose() puts the translators before this text: `engine`.
+// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers, and of captions where a page has those. compose() puts `engine` before this text.
 import { button, choice, diverging, html, live, longest, moved, paint, room, set, steps, tint } from "./kit.js";
 
 // ---- words
@@ -28,8 +27,8 @@ export function sentence({ slot, text, source, said, phase, part = 0, recorded =
   const weights = piece.heads[head];
   const most = Math.max(...weights);
   const looked = source[weights.indexOf(most)].text;
-  const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} `
-    + `looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
+  const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there `
+    + `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
   return [`It writes ${closing(answer)}`, ended ? "" : `It had not ended after ${MOST} pieces.`, slot.verdict(text, answer), look, recorded && phase === "failed" ? FAILED : ""]
     .filter(Boolean).join(" ");
 }
@@ -68,22 +67,23 @@ function build({ get, change, refresh }) {
     onInput: (name) => put({ translator: name, head: 0, text: name === "numbers" ? record.text : slots[name].examples[0] }) });
   const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none",
     oninput: () => { input.value = here().tidy(input.value); put({ text: input.value }); } });
-  const label = html("span");
-  const examples = all.map((slot) => html("div", { class: "tr-examples", role: "group", "aria-label": "examples" }, ...slot.examples.map((text) => button(text, () => put({ text })))));
+  const examples = all.map((slot) => html("div", { class: "tr-examples", role: "group", "aria-label": "examples" },
+    ...slot.examples.map((text) => button(text, () => put({ text })))));
   const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => put({ search: value }) });
   const start = button("", () => { rest = false; readers[chosen()].load(); });
   const progress = html("progress", { class: "tr-progress", value: 0, "aria-label": "parts of the translator that are here" });
-  const hint = html("span", { class: "tr-hint" });
+  const [label, hint] = [html("span"), html("span", { class: "tr-hint" })];
   const beside = room(hint, [HINT]); // the one or the other
   beside.append(progress);
-  const controls = [names.length > 1 ? which.element : null, html("label", { class: "tr-field" }, room(label, all.map(field)), input), html("div", { class: "lf-room tr-all" }, ...examples),
-    search.element, html("div", { class: "tr-load" }, room(start, all.map(load)), beside)];
+  const controls = [names.length > 1 ? which.element : null, html("label", { class: "tr-field" }, room(label, all.map(field)), input),
+    html("div", { class: "lf-room tr-all" }, ...examples), search.element, html("div", { class: "tr-load" }, room(start, all.map(load)), beside)];
 
   // ---- picture
   const chip = () => { const [text, small] = [html("b"), html("small")]; return { text, small, element: html("li", {}, text, small) }; };
   const english = steps(Math.max(...all.map(({ chips }) => chips))).map(chip);
   const strip = html("ol", { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" }, ...english.map(({ element }) => element));
-  const boxes = (count) => html("ol", { class: "tr-english lf-unseen", "aria-hidden": true }, ...steps(count).map(() => html("li", {}, html("b", { text: "w" }), html("small", { text: "100" }))));
+  const boxes = (count) => html("ol", { class: "tr-english lf-unseen", "aria-hidden": true },
+    ...steps(count).map(() => html("li", {}, html("b", { text: "w" }), html("small", { text: "100" }))));
   const read = html("div", { class: "tr-read lf-wide" }, html("p", { class: "tr-label", text: "It reads, with the weights of the chosen head in percent" }),
     html("div", { class: "lf-room" }, strip, boxes(slots.numbers.chips)));
   const german = choice({ label: "It writes, piece by piece, with probabilities in percent. Point at a piece", options: steps(MOST).map((i) => [i, ""]),
@@ -97,7 +97,8 @@ function build({ get, change, refresh }) {
     return { box, text: box.children[1], small };
   });
   const pages = Math.max(...all.map(({ layers, heads }) => Math.ceil((layers * heads) / MAPS)));
-  const layers = choice({ label: "layers", options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]), onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }) });
+  const layers = choice({ label: "layers", className: "lf-row-of tr-layers", options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]),
+    onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }) });
   const heads = choice({ label: "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
     onInput: (h) => change({ head: headOf(here()) - (headOf(here()) % MAPS) + h }), options: steps(MAPS).map((h) => [h, ""]), className: "tr-heads lf-wide" });
   const maps = heads.labels.map((box) => {
@@ -153,7 +154,6 @@ function build({ get, change, refresh }) {
     const ready = job && (job.done || (job.pieces.length > 0 && !still.matches));
     const said = ready ? job : recorded ? unpack(record, source.length) : null;
     const { idle, part, phase } = reader;
-    which.update(chosen());
     if (slot.read(slot.tidy(input.value)) !== text) input.value = engine.plain(get("text"));
     set(input, { maxlength: slot.longest, "aria-label": slot.field });
     set(label, { text: field(slot) });
@@ -162,7 +162,7 @@ function build({ get, change, refresh }) {
       [...group.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
     });
     set(hint, { text: recorded && idle ? HINT : "" });
-    search.update(get("search"));
+    [[which, chosen()], [search, get("search")]].forEach(([one, value]) => one.update(value));
     set(start, { text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …", "aria-disabled": !idle });
     set(progress, { max: slot.parts, value: phase === "asked" ? null : part, "data-none": phase !== "loading" && phase !== "asked" });
     const long = slot === slots.captions;
@@ -181,11 +181,11 @@ function build({ get, change, refresh }) {
 }
 /** The longest sentences of a slot. */
 function worst(slot) {
-  const about = (text, source, piece, answer, more = {}) => sentence({ slot: Object.assign(Object.create(slot), { written: () => answer, ...more }), text, source: [{ text: source }],
+  const say = (text, source, piece, answer, more = {}) => sentence({ slot: Object.assign(Object.create(slot), { written: () => answer, ...more }), text, source: [{ text: source }],
     said: { pieces: steps(MOST).map(() => ({ text: piece, share: 100, heads: steps(MAPS).map(() => [100]) })) }, phase: "ready", place: MOST, head: MAPS - 1 });
-  if (slot.key === "captions") return [about("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), { oddity: () => slot.oddity("", steps(51).map(() => "m".repeat(24))) })];
+  if (slot.key === "captions") return [say("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), { oddity: () => slot.oddity("", steps(51).map(() => "m".repeat(24))) })];
   return [`${"m".repeat(15)} ${"w".repeat(28)}`, "m".repeat(44), `m!? ${"m".repeat(40)}`, "six thousand six hundred thirty-three three", slot.examples[2]]
-    .map((text) => about(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
+    .map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
 }
 
 const KINDS = [numbers([]), ...(TOLD ? [new engine.Captions({})] : [])];
