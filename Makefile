@@ -64,15 +64,15 @@ check: $(WITH_ALL)  ## Answer in two minutes: style, types, the gate, unit tests
 CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow and not browser" $$($(PY) tests/changed.py)
 
 test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
-	@echo "== 1/3  style and types; the site is built and printed; doctests"
-	$(call both,$(DOCTESTS),$(MAKE) --no-print-directory lint && $(BUILD_ALL))
-	@echo "== 2/3  library: unit tests, and the lines they run; notebooks, in what time that leaves"
-	$(call both,nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(LIBRARY) && $(LOOK))
+	@echo "== style and types; the site is built and printed; unit tests; the site is looked at"
+	@echo "   beside it, in what time that leaves: doctests, notebooks"
+	$(call both,$(DOCTESTS) && nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(FIRST) && $(LIBRARY) && $(LOOK))
 
 DOCTESTS = $(PY) -m pytest --quiet tests/test_project.py transformer_lib
-LIBRARY = $(MAKE) --no-print-directory coverage
+FIRST = $(MAKE) --no-print-directory lint && $(BUILD_ALL)
+LIBRARY = echo "== unit tests, and the lines of the library they run" && $(MAKE) --no-print-directory coverage
 # A browser often waits. What fills that time must not slow down the pages, whose speed is tested.
-LOOK = echo "== 3/3  the site: looked at" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
+LOOK = echo "== the site" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
 TWO = -n 2 --dist worksteal
 # In .ci/run the tests that depend on the reader's font come next, with each of several.
 FEWER = $(if $(filter later,$(FONTS)),-m "not fonts")
