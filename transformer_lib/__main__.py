@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from transformer_lib.cli import MODEL_SETTINGS, TRAIN_SETTINGS, parse
+from transformer_lib.continuation import InTurn
 from transformer_lib.decoding import beam_search, greedy, sample
 from transformer_lib.metrics import Score, paired_bootstrap
 from transformer_lib.recipes import TASKS, Task
 from transformer_lib.results import record_score
+from transformer_lib.run_folder import one_of
 from transformer_lib.runs import Run, train
 from transformer_lib.texts import candidates
 
@@ -78,6 +80,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
         vocab_size=args.vocab_size,
         max_tokens=args.max_tokens,
         bpe_dropout=args.bpe_dropout,
+        distilled=args.distill,
         device=args.device,
         score_every=args.score_every,
         restart=args.restart,
@@ -147,13 +150,14 @@ def _print_score(split: str, score: Score) -> None:
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
     run = _load(args, language_model=False)
     number = 0
-    for texts in _inputs(args.text):
+    for texts in _inputs(args.text) if args.split is None else [_sources(run.task, args.split)]:
         _say_unseen(run, texts, args.strict)
         found = candidates(
             run.model,
             run.tokenizer,
             texts,
             decode=_search(args, n_best=args.n_best or 1),
+            batch_size=args.batch_size,
             progress=_shows_progress(args),
         )
         for options in found:
@@ -191,28 +195,6 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
         )
 
 
-class InTurn:
-    """Prints texts that grow side by side one after the other, each as soon as it can be.
-
-    Args:
-        texts: how they begin.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
-
-    def show(self, number: int, new: str, is_end: bool) -> None:
-        """Print what can be printed now that ``new`` belongs to text ``number``."""
-        self.waiting[number] += new + "\n" * is_end
-        self.ended[number] = is_end
-        while self.turn < len(self.waiting):
-            print(self.waiting[self.turn], end="", flush=True)
-            self.waiting[self.turn] = ""
-            if not self.ended[self.turn]:
-                return
-            self.turn += 1
-
-
 def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
     """Name the words that the model never saw, or refuse them."""
     if run.words is None and strict:
@@ -240,6 +222,12 @@ def _inputs(texts: list[str]) -> Iterator[list[str]]:
     lines = (line.rstrip("\n") for line in sys.stdin)
     while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
         yield some
+
+
+def _sources(name: str, split: str) -> list[str]:
+    task = TASKS[name]
+    one_of("split", split, ("train", *task.splits))
+    return [source for source, _ in task.load(split)]
 
 
 def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:

@@ -37,6 +37,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
             parser.error("--samples and --seed need --temperature, --top-k or --top-p")
+    if vars(args).get("split") and vars(args).get("text"):
+        parser.error("--split takes the place of sentences")
     of_beam = [vars(args).get(name) for name in ("length_penalty", "n_best", "early_stopping")]
     if vars(args).get("beam") is None and any(given is not None for given in of_beam):
         parser.error("--length-penalty, --early-stopping and --n-best need --beam")
@@ -95,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     first("--n-best", type=_count, metavar="K", help="show the K best of the beam")
     _add_strict(first)
     _add_checkpoint(first)
+    rest("--split", help="translate this split's texts, such as train, in their order")
+    rest("--batch-size", type=_count, default=64, metavar="N", help="texts at once (64)")
     _add_search(rest)
     _add_common(rest)
 
@@ -184,6 +188,7 @@ def _add_train(first: Add, add: Add) -> None:
     add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
     add("--r-drop", type=float, metavar="ALPHA", help="learn from two passes that must agree (5)")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
+    add("--distill", type=Path, metavar="FILE", help="learn this translation of each text, too")
     add("--bpe-dropout", type=float, metavar="P", help="leave out each merge with probability P")
     add("--seed", type=_seed, help="of everything that is drawn (0)")
     add(

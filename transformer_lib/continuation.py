@@ -1,4 +1,4 @@
-"""A text that grows token by token: what of it may be shown already, and where a stop ends it."""
+"""Texts that grow token by token: what may be shown already, in which order, and where they end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from transformer_lib.data import EOS, Tokenizer
 
-__all__: list[str] = []  # for texts.py alone
+__all__: list[str] = []  # for texts.py and __main__.py alone
 
 
 class Continuation:
@@ -69,3 +69,25 @@ class Continuation:
             if any(string.startswith(text[-length:]) for string in self.stop):
                 return length
         return 0
+
+
+class InTurn:
+    """Prints texts that grow side by side one after the other, each as soon as it can be.
+
+    Args:
+        texts: how they begin.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
+
+    def show(self, number: int, new: str, is_end: bool) -> None:
+        """Print what can be printed now that ``new`` belongs to text ``number``."""
+        self.waiting[number] += new + "\n" * is_end
+        self.ended[number] = is_end
+        while self.turn < len(self.waiting):
+            print(self.waiting[self.turn], end="", flush=True)
+            self.waiting[self.turn] = ""
+            if not self.ended[self.turn]:
+                return
+            self.turn += 1

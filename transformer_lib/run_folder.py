@@ -6,11 +6,14 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from transformer_lib.arguments import check_path
 from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
+from transformer_lib.recipes import Task
 from transformer_lib.training import TrainConfig, average_checkpoints, load_checkpoint
 
 __all__: list[str] = []  # for runs.py alone
@@ -35,7 +38,7 @@ def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
 
 def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """What must be equal for two runs to be one: all, but how long and how often to report."""
-    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout")
+    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout", "distilled")
     flat: dict[str, Any] = {name: settings.get(name) for name in names}
     # Through the classes, which know the defaults of what an older run has not recorded.
     model = asdict(ModelConfig(**settings["model"]))
@@ -43,6 +46,23 @@ def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     flat |= TrainConfig(**settings["train"]).arithmetic()
     flat["accumulate"] = processes * flat["accumulate"]  # batches per update
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
+
+
+def distilled_pairs(
+    task: Task, path: Any, pairs: list[tuple[str, str]]
+) -> tuple[list[tuple[str, str]], str]:
+    """Each source with the translation that a file has for it, one on a line; the file's hash."""
+    content = check_path("distilled", path).read_bytes()
+    if task.language_model:
+        raise ValueError("distilled must be left out: this task translates nothing")
+    lines = content.decode("utf-8").removesuffix("\n").split("\n")
+    if len(lines) != len(pairs):
+        raise ValueError(
+            f"distilled must have a line for each of the {len(pairs):,} training texts; "
+            f"{path} has {len(lines):,}"
+        )
+    both = [(source, line) for (source, _), line in zip(pairs, lines, strict=True)]
+    return both, sha256(content).hexdigest()
 
 
 def words_of(texts: Iterable[str], pattern: str) -> dict[str, None]:

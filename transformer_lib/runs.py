@@ -1,9 +1,8 @@
 """A run and its folder: from the name of a task to a trained model, and back to text.
 
-The one place where data, model, training and decoding meet. A folder holds ``config.json`` (what
-was run, where and with what), ``tokenizer.json``, ``words.txt`` (the words that the model reads in
-training), ``log.jsonl``, ``checkpoint.pt`` (the latest state, to go on from) and ``best.pt`` (the
-model of the lowest validation loss).
+A folder holds ``config.json`` (what was run, where and with what), ``tokenizer.json``,
+``words.txt`` (the words that the model reads in training), ``log.jsonl``, ``checkpoint.pt`` (the
+latest state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.recipes import TASKS, Task, make_batches, perplexity
 from transformer_lib.results import circumstances
 from transformer_lib.run_folder import (
+    distilled_pairs,
     identity,
     one_of,
     read_settings,
@@ -165,6 +165,7 @@ def train(
     vocab_size: int | None = None,
     max_tokens: int | None = None,
     bpe_dropout: float | None = None,
+    distilled: str | Path | None = None,
     device: str = "auto",
     score_every: int | None = None,
     restart: bool = False,
@@ -183,6 +184,8 @@ def train(
             preset and task.
         vocab_size, max_tokens: size of the vocabulary, and of a batch per side, over the task's.
         bpe_dropout: of the training pairs, see :class:`~transformer_lib.data.BpeDropout`.
+        distilled: a file with a second translation of each training text, one on a line, such as
+            an ensemble's; both are learned.
         device: ``"auto"`` is the GPU if there is one.
         score_every: epochs between two scores of the validation split, which take longer than
             its loss; None never scores.
@@ -197,6 +200,9 @@ def train(
 
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
+
+    Source:
+        Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
     folder, recipe = check_path("folder", folder), _task(task)
     one_of("preset", preset, ("tiny", "base", "big"))
@@ -230,7 +236,10 @@ def train(
         "batch_size": None if max_tokens else recipe.batch_size,
     }
     settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
-    settings["bpe_dropout"] = bpe_dropout
+    settings |= {"bpe_dropout": bpe_dropout, "distilled": None}  # the file's hash
+    if distilled is not None:
+        added, settings["distilled"] = distilled_pairs(recipe, distilled, train_pairs)
+        train_pairs = train_pairs + added
     settings |= {"model": asdict(model_config), "train": asdict(config)}
     former = read_settings(folder) if going_on else {}
     if going_on:
@@ -245,7 +254,8 @@ def train(
     torch.manual_seed(config.seed)
     net = _model(recipe, model_config).to(place)
     if ranks.first:
-        session = {"command": command, "started": _now(), "processes": ranks.size}
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        session = {"command": command, "started": now, "processes": ranks.size}
         session |= circumstances(place)
         folder.mkdir(parents=True, exist_ok=True)
         if not going_on:
@@ -288,7 +298,3 @@ def _task(name: str) -> Task:
 
 def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
     return DecoderOnly(config) if task.language_model else Transformer(config)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -57,7 +57,6 @@ def main() -> None:
         "--clock", choices=("wall", "cpu"), default="wall",
         help="cpu: the main thread's processor time, for a machine that is busy with other work",
     )  # fmt: skip
-    parser.add_argument("--peak", type=float, help="the GPU's dense bfloat16 TFLOP/s, if unknown")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import torch
 
 import transformer_lib
 from transformer_lib import metrics, recipes, run_folder, runs, texts
-from transformer_lib.__main__ import InTurn, _keep_freed_memory, _search, main
+from transformer_lib.__main__ import _keep_freed_memory, _search, main
 from transformer_lib.cli import parse
+from transformer_lib.continuation import InTurn
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.recipes import TASKS
 from transformer_lib.training import History, load_checkpoint
@@ -748,3 +750,68 @@ def test_evaluate_compares_with_another_run(tmp_path: Path, monkeypatch, capsys)
     record = json.loads((tmp_path / "new" / "scores.json").read_text())["val, against old"]
     assert record["against"] == "old" and 0 <= record["p_value"] <= 1
     assert record["sentences"] == 10 and record["decoding"] == "greedy"
+
+
+def test_an_ensembles_translations_are_learned_beside_the_references(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    pairs = [("A man.", "Ein Mann."), ("A dog.", "Ein Hund.")] * 5
+    task = replace(TASKS["multi30k"], load=lambda split: pairs)
+    monkeypatch.setitem(TASKS, "multi30k", task)
+    learned: list[Any] = []
+    make = recipes.make_batches
+
+    def noted(task: Any, tokenizer: Any, pairs: Any, *rest: Any, **options: Any) -> Any:
+        learned.append(pairs)
+        return make(task, tokenizer, pairs, *rest, **options)
+
+    monkeypatch.setattr(runs, "make_batches", noted)
+    sizes = "--steps 1 --vocab-size 270 --set d_model=8 --set n_heads=2 --quiet"
+    train = ["train", "--task", "multi30k", *sizes.split()]
+    teacher, student = (["--output", str(tmp_path / name)] for name in ("teacher", "student"))
+    assert main([*train, *teacher]) == 0
+    said = ["translate", "--run", teacher[1], "--split", "train", "--batch-size", "3"]
+    capsys.readouterr()
+    assert main(said) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10 and lines[0] == lines[2] and lines[1] == lines[3]
+    file = tmp_path / "said.txt"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    learned.clear()
+    assert main([*train, *student, "--distill", str(file)]) == 0
+    sources = [source for source, _ in pairs]
+    assert learned[0] == pairs + list(zip(sources, lines, strict=True))
+    settings = json.loads((tmp_path / "student" / "config.json").read_text())
+    assert settings["distilled"] == sha256(file.read_bytes()).hexdigest()
+    assert (tmp_path / "student" / "tokenizer.json").read_text() == (
+        tmp_path / "teacher" / "tokenizer.json"
+    ).read_text()
+    # Another file is another run.
+    file.write_text("".join(f"{line}!\n" for line in lines))
+    capsys.readouterr()
+    assert main([*train, *student, "--distill", str(file), "--steps", "2"]) == 1
+    assert "distilled" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "message"),
+    [
+        ("number-words", "eins\nzwei\n", "a line for each of the [0-9,]+ training texts; .* has 2"),
+        ("number-lines", "1\n", "distilled must be left out: this task translates nothing"),
+        ("number-words", None, "No such file"),
+    ],
+)
+def test_what_cannot_be_learned_besides(task, content, message, tmp_path: Path, capsys) -> None:
+    file = tmp_path / "said.txt"
+    if content is not None:
+        file.write_text(content)
+    run = ["train", "--task", task, "--steps", "1", "--output", str(tmp_path / "run"), "--quiet"]
+    assert main([*run, "--distill", str(file)]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_translate_takes_sentences_or_a_split(tmp_path: Path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["translate", "--run", str(tmp_path), "a man", "--split", "val"])
+    assert "--split takes the place of sentences" in capsys.readouterr().err

@@ -34,6 +34,7 @@ from transformer_lib.training import (
 )
 from transformer_lib.training.distributed import Ranks
 from transformer_lib.training.folder import Folder
+from transformer_lib.training.muon import Muon, orthogonalized
 from transformer_lib.training.records import RunLog
 from transformer_lib.training.session import Session
 from transformer_lib.training.trainer import _duration
@@ -686,10 +687,8 @@ def test_adam_schedule_and_clipping() -> None:
 
 
 MUON = TrainConfig(**vars(CONFIG) | {"optimizer": "muon"})
-needs_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="PyTorch before 2.9")
 
 
-@needs_muon
 def test_muon_moves_a_matrix_in_all_directions_alike_and_adam_the_rest() -> None:
     model, by_adam = toy(dropout=0.0), toy(dropout=0.0)
     batch = next(data().epoch(0))
@@ -708,7 +707,6 @@ def test_muon_moves_a_matrix_in_all_directions_alike_and_adam_the_rest() -> None
             assert torch.equal(parameter, by_adam.get_parameter(name)), name
 
 
-@needs_muon
 def test_muon_resumes_in_the_same_bits(tmp_path: Path) -> None:
     whole, _ = run(None, config=MUON)
     run(tmp_path, config=TrainConfig(**vars(MUON) | {"epochs": 2}))
@@ -717,7 +715,6 @@ def test_muon_resumes_in_the_same_bits(tmp_path: Path) -> None:
         assert torch.equal(one, other)
 
 
-@needs_muon
 def test_muon_leaves_what_is_frozen_and_needs_a_matrix() -> None:
     frozen = toy()
     frozen.output.weight.requires_grad_(False)
@@ -725,13 +722,52 @@ def test_muon_leaves_what_is_frozen_and_needs_a_matrix() -> None:
         Updater(frozen, MUON)
     lone = nn.Linear(3, 4, bias=False)
     (muon,) = Updater(lone, MUON).optimizers
-    assert isinstance(muon, torch.optim.Muon)
+    assert isinstance(muon, Muon)
 
 
-def test_muon_needs_a_new_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch.optim, "Muon", raising=False)
-    with pytest.raises(ValueError, match=r"optimizer='muon' needs PyTorch 2\.9 or later, this is"):
-        Updater(toy(), MUON)
+def test_muon_is_that_of_pytorch() -> None:
+    theirs = getattr(torch.optim, "Muon", None)
+    if theirs is None:
+        pytest.skip("PyTorch before 2.9 has none")
+    torch.manual_seed(0)
+    shapes = [(64, 32), (32, 64), (64, 32), (48, 48)]
+    one = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+    other = [nn.Parameter(p.detach().clone()) for p in one]
+    before = [p.detach().clone() for p in one]
+    ours = Muon(one, lr=0.01)
+    theirs = theirs(other, lr=0.01, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        for p, q in zip(one, other, strict=True):
+            p.grad = torch.randn_like(p)
+            q.grad = p.grad.clone()
+        ours.step()
+        theirs.step()
+    for p, q, start in zip(one, other, before, strict=True):
+        # Both compute in bfloat16, in another order.
+        assert (p - q).norm() < 0.05 * (q - start).norm()
+
+
+def test_muon_leaves_a_matrix_without_a_gradient() -> None:
+    lone, moved = nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.ones(2, 3))
+    moved.grad = torch.randn(2, 3)
+    Muon([lone, moved], lr=0.1).step()
+    assert torch.equal(lone, torch.ones(2, 3)) and not torch.equal(moved, torch.ones(2, 3))
+
+
+def test_what_is_orthogonalized_reaches_as_far_in_all_directions() -> None:
+    torch.manual_seed(0)
+    for shape in ((3, 8, 5), (5, 8)):
+        matrices = torch.randn(shape)
+        found = orthogonalized(matrices)
+        assert found.shape == matrices.shape and found.dtype == torch.bfloat16
+        sizes = torch.linalg.svdvals(found.float())
+        assert sizes.min() > 0.6 and sizes.max() < 1.3
+        u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+        torch.testing.assert_close(found.float(), u @ v, atol=0.35, rtol=0)
+        # Each of a stack by itself.
+        if len(shape) == 3:
+            torch.testing.assert_close(found[1], orthogonalized(matrices[1]), atol=0.02, rtol=0)
+    assert orthogonalized(torch.zeros(2, 2)).isfinite().all()
 
 
 def test_a_batch_of_nothing_but_padding_harms_nobody() -> None:

@@ -25,8 +25,8 @@ class TrainConfig:
         cooldown: steps at the end of the run in which the rate falls on to 0; None, as in the
             paper, lets it end as it is. May be given to a run that is resumed.
         peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
-        optimizer: ``"adam"``, or ``"muon"``: Muon for the weights of ``nn.Linear`` modules and Adam
-            for all other parameters, at the same learning rate. Needs PyTorch 2.9.
+        optimizer: ``"adam"``, or ``"muon"``: :class:`~transformer_lib.training.muon.Muon` for the
+            weights of ``nn.Linear`` modules and Adam for all others, at the same learning rate.
         betas: Adam's decay rates of the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.

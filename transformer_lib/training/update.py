@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import Ranks, share, whole, wrap
 from transformer_lib.training.losses import Loss, cross_entropy, r_drop
+from transformer_lib.training.muon import Muon
 from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
 
 __all__ = ["Updater"]
@@ -30,8 +31,8 @@ class Updater:
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
-            model to derive it from; ``compile`` without a compiler; ``optimizer="muon"`` with
-            an older PyTorch, or for a model without ``nn.Linear``.
+            model to derive it from; ``compile`` without a compiler; ``optimizer="muon"`` for a
+            model without ``nn.Linear``.
     """
 
     def __init__(self, model: nn.Module, config: TrainConfig, ranks: Ranks | None = None) -> None:
@@ -107,18 +108,12 @@ def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optim
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found: list[torch.optim.Optimizer] = []
     if config.optimizer == "muon":
-        if not hasattr(torch.optim, "Muon"):
-            raise ValueError(
-                f"optimizer='muon' needs PyTorch 2.9 or later, this is {torch.__version__}"
-            )
         linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
         names = [f"{name}.weight".removeprefix(".") for name in linear]
         matrices = [parameters.pop(name) for name in names if name in parameters]
         if not matrices:
             raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
-        # An update of Muon has the size of one of Adam: the same rate suits both.
-        same = {"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
-        found.append(torch.optim.Muon(matrices, lr=0.0, **same))
+        found.append(Muon(matrices))
     if parameters:
         others = list(parameters.values())
         found.append(
