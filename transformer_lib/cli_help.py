@@ -31,6 +31,11 @@ Train a model and keep the run in a folder:
 
 Settings that are not given are the task's own. More --epochs on a finished run train on.
 
+A model can also learn what several models say together, beside the references:
+
+  python -m transformer_lib translate --run runs/s0 --run runs/s1 --split train --beam 5 > said.txt
+  python -m transformer_lib train --task multi30k --distill said.txt --output runs/student
+
 Tasks: multi30k (English to German captions, downloaded once), multi30k-lowercase (the same
 lowercased and tokenized, as papers score it), number-words (forty-two to zweiundvierzig) and copy
 are for a Transformer, which translates; captions (English ones, downloaded once), number-lines

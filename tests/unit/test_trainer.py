@@ -770,6 +770,21 @@ def test_what_is_orthogonalized_reaches_as_far_in_all_directions() -> None:
     assert orthogonalized(torch.zeros(2, 2)).isfinite().all()
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Muon([torch.ones(3)]), ValueError, r"matrices must be parameters \(M, N\), got"),
+        (lambda: Muon(["w"]), ValueError, r"matrices must be parameters \(M, N\), got"),
+        (lambda: Muon([torch.ones(2, 3)], lr=-1), ValueError, "lr must be a finite number of at"),
+        (lambda: orthogonalized([[1.0]]), TypeError, "matrices must be a floating point tensor"),
+        (lambda: orthogonalized(torch.ones(3)), ValueError, "matrices must be"),
+    ],
+)
+def test_muon_refuses_what_is_no_matrix(call, error, message) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
 def test_a_batch_of_nothing_but_padding_harms_nobody() -> None:
     model = toy()
     updater = Updater(model, CONFIG)

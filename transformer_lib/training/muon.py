@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.arguments import check_number, shown
+from transformer_lib.tensors import check_floats
+
 __all__ = ["Muon", "orthogonalized"]
 
 MOMENTUM = 0.95
@@ -24,10 +27,14 @@ def orthogonalized(matrices: Tensor) -> Tensor:
     above 0.01 of the largest to between 0.7 and 1.2, which is near enough for an update.
 
     Args:
-        matrices: ``(..., M, N)``.
+        matrices: ``(..., M, N)``, of floating point.
 
     Returns:
         ``(..., M, N)``, in bfloat16.
+
+    Raises:
+        TypeError: ``matrices`` is no tensor.
+        ValueError: it has fewer than two dimensions, or another dtype.
 
     Source:
         Jordan et al. (2024), *Muon: An optimizer for hidden layers in neural networks*.
@@ -38,6 +45,7 @@ def orthogonalized(matrices: Tensor) -> Tensor:
         >>> bool(((sizes > 0.7) & (sizes < 1.2)).all())
         True
     """
+    check_floats(matrices=matrices)
     a, b, c = COEFFICIENTS
     x = matrices.bfloat16()
     tall = x.size(-2) > x.size(-1)
@@ -64,13 +72,21 @@ class Muon(torch.optim.Optimizer):
         matrices: parameters ``(M, N)``.
         lr: :math:`\eta`.
 
+    Raises:
+        ValueError: a parameter that is no matrix; ``lr`` below 0.
+
     Source:
         Jordan et al. (2024), as above; Liu et al. (2025), *Muon is Scalable for LLM Training*,
         section 2.2, on the factor.
     """
 
     def __init__(self, matrices: Iterable[nn.Parameter], lr: float = 0.0) -> None:
-        super().__init__(list(matrices), {"lr": lr})
+        check_number("lr", lr, 0)
+        found = list(matrices)
+        for matrix in found:
+            if not isinstance(matrix, Tensor) or matrix.dim() != 2:
+                raise ValueError(f"matrices must be parameters (M, N), got {shown(matrix)}")
+        super().__init__(found, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
