@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from figure_page import status
 from traitlets import TraitError
 
 from transformer_lib import greedy
@@ -170,3 +171,21 @@ def test_a_kind_that_is_not_there_cannot_be_shown(models):
         AlignmentStepper.from_models({"none": models["dot"]}, SOURCE, TARGET, VOCABULARY)
     with pytest.raises(ValueError, match=r"not in the vocabulary: \['four'\]"):
         AlignmentStepper.from_models(one, ["four", "two"], TARGET, VOCABULARY)
+
+
+@pytest.mark.browser
+def test_what_is_read_may_be_letters(show):
+    page = show(
+        AlignmentStepper(
+            words=["a", "b", "a"], target=["a", "b", "a"], kinds=["dot"],
+            outputs=[["a", "b", "b"]], weights=[[[0, 0, 1], [0, 1, 0], [1, 0, 0]]],
+            states=[[[1.0], [0.0], [-1.0]]], attention="dot", step=0, unit="letter",
+        )
+    )  # fmt: skip
+    assert "Which source letter is being read now?" in page.locator(".lf-title").inner_text()
+    assert status(page) == "The encoder has read 3 letters; the decoder has written nothing yet."
+    page.get_by_role("slider", name="letters written").press("End")
+    assert status(page).replace("\u00a0", " ") == (
+        "Writing step 3, b, which should be a: 100 % of the context comes from a (letter 1). "
+        "It is wrong in 1 place."
+    )

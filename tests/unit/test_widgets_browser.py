@@ -175,6 +175,16 @@ def test_other_addresses_do_no_harm(show):
         assert "7.99" in status(page)
 
 
+def test_the_name_of_a_key_at_the_edge_stays_beside_its_plane(show):
+    far = {"words": ["pineapple", "watermelon"], "key_vectors": [[3, 1.5], [-3, -1]]}
+    page = show(SoftLookup(**far, values=[30, 20]))
+    plane = page.locator(".sl-plane").bounding_box()
+    for word in far["words"]:
+        name = page.get_by_role("slider", name=f"key {word}").locator("text").bounding_box()
+        assert plane["x"] - 4 < name["x"]
+        assert name["x"] + name["width"] < plane["x"] + plane["width"] + 4
+
+
 def test_words_are_text(show):
     word = "<img src=x onerror=alert(1)>"
     page = show(SoftLookup(words=[word, "b", "c"], query_word=word), MixingMatrix())

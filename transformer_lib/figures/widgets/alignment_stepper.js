@@ -22,13 +22,13 @@ const rgb = (x) => { const [r, g, b, a] = diverging(x); return `rgb(${r} ${g} ${
 
 function build({ get, change }) {
   const [words, target, kinds, outputs] = ["words", "target", "kinds", "outputs"].map(get);
-  const [weights, states] = [get("weights"), get("states")];
+  const [weights, states, unit] = ["weights", "states", "unit"].map(get);
   const [S, K, T] = [words.length, states[0][0].length, Math.max(...outputs.map((output) => output.length))];
   const [weightY, mapY] = [WORDS + K * CELL + 18, WORDS + K * CELL + 34];
   const right = (t) => target[t] ?? END;
 
   const kind = choice({ label: "attention", options: kinds.map((name) => [name, name]), onInput: (attention) => change({ attention }) });
-  const time = stepper({ label: "words written", last: T, onInput: (step) => change({ step }),
+  const time = stepper({ label: `${unit}s written`, last: T, onInput: (step) => change({ step }),
     show: (n) => `${n} of ${shown().output.length}` });
   function shown() {
     const i = Math.max(0, kinds.indexOf(get("attention"))); // an address may ask for what is not there
@@ -113,17 +113,17 @@ function build({ get, change }) {
     return sentence(state, row, wrong);
   }
 
-  const place = (j) => (words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (word ${j + 1})`);
+  const place = (j) => (words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (${unit} ${j + 1})`);
   const [word] = longest([...words, ...target, ...outputs.flat(), END]);
   function sentence({ output, step, name }, row, wrong, should = right(step - 1)) {
-    if (step === 0) return `The encoder has read ${S} words; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
+    if (step === 0) return `The encoder has read ${S} ${unit}s; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
     const said = wrong.has(step - 1) ? `, which should be ${should}` : "";
     let from = "the decoder has no weights, only the last state, the same at every step";
     if (row) {
       const [first, second] = byWeight(row);
       from = `${percent(row[first])} of the context comes from ${place(first)}${row[second] >= 0.1 ? `, ${percent(row[second])} from ${place(second)}` : ""}`;
     }
-    const done = step < output.length ? "" : wrong.size ? ` The translation is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.` : " The translation is right.";
+    const done = step < output.length ? "" : wrong.size ? ` It is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.` : " All of it is right.";
     return `Writing step ${step}, ${output[step - 1]}${said}: ${from}.${done}`;
   }
 
@@ -134,7 +134,7 @@ function build({ get, change }) {
 
 export default live({
   name: "AlignmentStepper",
-  title: () => "Which source word is being read now?",
+  title: (get) => `Which source ${get("unit")} is being read now?`,
   state: { attention: ["none", "additive", "dot", "general"], step: [0, 16] },
   build,
 });

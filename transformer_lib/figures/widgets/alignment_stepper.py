@@ -95,6 +95,7 @@ class AlignmentStepper(LiveFigure):
         states: for each kind ``(S, K)``, the encoder's states in a few components, from -1 to 1.
         attention: the kind that is shown.
         step: so many words are written; if a model wrote fewer, all of its.
+        unit: what one of the words is called: ``"letter"``, if they are letters.
 
     Raises:
         ValueError: lists that do not fit together, weights that do not sum to 1.
@@ -115,6 +116,7 @@ class AlignmentStepper(LiveFigure):
     states = Numbers([], depth=3, low=-1, high=1)
     attention = OneOf("additive", "dot", "general", "none")
     step = Number(5, low=0, high=16, whole=True)
+    unit = traitlets.Unicode("word").tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
         data = ("words", "target", "kinds", "outputs", "weights", "states")

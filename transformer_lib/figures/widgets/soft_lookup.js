@@ -115,7 +115,9 @@ function build({ get, change }) {
       set(arrows[i], { x1: x(from[0]), y1: y(from[1]), x2: x(a), y2: y(b), "stroke-width": fixed(1.5 + 6 * weights[i]),
         "stroke-opacity": fixed(0.35 + 0.6 * weights[i]) });
       place(keys[i], state.keys[i]);
-      set(keys[i].lastChild, { y: b < 0 ? 22 : -13 }); // away from the arrow, which comes from the middle
+      const edge = Math.abs(a) > 2.2 ? Math.sign(a) : 0; // no room for half a word beside the plane
+      set(keys[i].lastChild, { x: 8 * edge, y: b < 0 ? 22 : -13, // away from the arrow, which comes from the middle
+        "text-anchor": edge > 0 ? "end" : edge < 0 ? "start" : "middle" });
       set(score[i], { text: fixed(scores[i]) });
       set(weight[i], { text: fixed(weights[i]) });
       set(bar[i], { "--size": `${100 * weights[i]}%` });

@@ -135,7 +135,8 @@ class SoftLookup(LiveFigure):
             plane.plot((start[0], key[0]), (start[1], key[1]), **line)
             plane.plot(*key, "o", color=colour, ms=9, mec=style.CARD, mew=1.5)
             below = {"xytext": (0, -9), "va": "top"} if key[1] < 0 else {"xytext": (0, 8)}
-            plane.annotate(word, key, textcoords="offset points", ha="center", fontsize=9, **below)
+            side = "right" if key[0] > 2.2 else "left" if key[0] < -2.2 else "center"
+            plane.annotate(word, key, textcoords="offset points", ha=side, fontsize=9, **below)
         if self.likeness != "distance":
             plane.plot((0, self.query[0]), (0, self.query[1]), "--", color=style.INK, lw=1.5)
         plane.plot(*self.query, "D", color=style.INK, ms=8, mec=style.CARD, mew=1.5)
