@@ -80,7 +80,8 @@ function build({ get, change }) {
     set(mixWord, { x: end + 20 });
     set(now, { width: end + 2 });
     set(nothing, { x: (LEFT + end) / 2 });
-    set(caption, { visibility: flat ? "visible" : "hidden" }); // words that stand upright take its place
+    // words that stand upright take its place, and a phone has no room for its line
+    set(caption, { visibility: flat && size.width > 520 ? "visible" : "hidden" });
   }
 
   let laid = 0;
