@@ -1,5 +1,7 @@
 """AlignmentStepper: its numbers are the models', its page's arithmetic is the library's."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -173,15 +175,17 @@ def test_a_kind_that_is_not_there_cannot_be_shown(models):
         AlignmentStepper.from_models(one, ["four", "two"], TARGET, VOCABULARY)
 
 
+def letters():
+    return AlignmentStepper(
+        words=["a", "b", "a"], target=["a", "b", "a"], kinds=["dot"],
+        outputs=[["a", "b", "b"]], weights=[[[0, 0, 1], [0, 1, 0], [1, 0, 0]]],
+        states=[[[1.0], [0.0], [-1.0]]], attention="dot", step=0, unit="letter",
+    )  # fmt: skip
+
+
 @pytest.mark.browser
 def test_what_is_read_may_be_letters(show):
-    page = show(
-        AlignmentStepper(
-            words=["a", "b", "a"], target=["a", "b", "a"], kinds=["dot"],
-            outputs=[["a", "b", "b"]], weights=[[[0, 0, 1], [0, 1, 0], [1, 0, 0]]],
-            states=[[[1.0], [0.0], [-1.0]]], attention="dot", step=0, unit="letter",
-        )
-    )  # fmt: skip
+    page = show(letters())
     assert "Which source letter is being read now?" in page.locator(".lf-title").inner_text()
     assert status(page) == "The encoder has read 3 letters; the decoder has written nothing yet."
     page.get_by_role("slider", name="letters written").press("End")
@@ -189,3 +193,16 @@ def test_what_is_read_may_be_letters(show):
         "Writing step 3, b, which should be a: 100 % of the context comes from a (letter 1). "
         "It is wrong in 1 place."
     )
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "lines"), [(760, 1), (390, 2), (320, 2)])
+def test_the_line_above_the_states_has_room(show, width, lines):
+    page = show(letters(), viewport={"width": width, "height": 800})
+    picture = page.locator(".as-picture").bounding_box()
+    line = page.get_by_text("the encoder’s states, each lit by its weight").bounding_box()
+    letter = page.locator(".as-picture > text").filter(has_text=re.compile("^b$")).bounding_box()
+    assert round(line["height"] / 15) == lines
+    assert line["x"] + line["width"] <= picture["x"] + picture["width"]
+    assert line["y"] >= picture["y"]
+    assert line["y"] + line["height"] <= letter["y"]

@@ -51,7 +51,8 @@ function build({ get, change }) {
     hint: svg("text", { y: mapY + t * ROW + 17, class: "as-wrong" }) }));
   const lines = rows.map(({ word, cells, hint }) => svg("g", {}, word, ...cells, hint));
   const now = svg("rect", { x: 1, height: ROW, rx: 4, class: "as-now" });
-  const caption = svg("text", { y: 14, x: 1, class: "lf-tick", text: "the encoder’s states, each lit by its weight, add up to the context" });
+  const secondHalf = svg("tspan", { text: "its weight, add up to the context" });
+  const caption = svg("text", { y: 14, x: 1, class: "lf-tick" }, svg("tspan", { text: "the encoder’s states, each lit by " }), secondHalf);
   const nothing = svg("text", { y: mapY + ROW * 1.5 + 5, class: "lf-halo lf-tick", "text-anchor": "middle", text: "no weights, no map" });
   const height = mapY + T * ROW + 4;
   const picture = canvas(640, height, { class: "lf-svg as-picture", role: "img", "aria-label": "states of the encoder, their weights and the alignment map" },
@@ -80,8 +81,8 @@ function build({ get, change }) {
     set(mixWord, { x: end + 20 });
     set(now, { width: end + 2 });
     set(nothing, { x: (LEFT + end) / 2 });
-    // words that stand upright take its place, and a phone has no room for its line
-    set(caption, { visibility: flat && size.width > 520 ? "visible" : "hidden" });
+    set(caption, { visibility: flat ? "visible" : "hidden" }); // words that stand upright take its place
+    set(secondHalf, size.width > 520 ? { x: null, dy: null } : { x: 1, dy: 16 }); // a phone has no room for one line
   }
 
   let laid = 0;
