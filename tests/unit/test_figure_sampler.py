@@ -86,7 +86,7 @@ def test_the_settings_cut_and_the_sentence_says_so(show):
     page = show(Sampler())
     assert "10 of 10 are left" in status(page)
     page.get_by_role("slider", name="top-k").press("Home")
-    assert "1 of 10 are left" in status(page)
+    assert "1 of 10 is left" in status(page)
     assert "It alone has" in status(page)
     page.get_by_role("button", name="Reset").click()
     page.get_by_role("slider", name="temperature").press("End")

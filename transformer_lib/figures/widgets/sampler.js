@@ -93,7 +93,7 @@ function build({ get, all, change }) {
   function sentence(prompt, kept, best) {
     const left = kept.filter((p) => p > 0).length;
     const [nats, ninety] = [entropy(kept), sharing(kept, 0.9)];
-    return `After “${seen(prompt)}”, ${left} of ${n} are left. The most probable, ${NAMES[best] ?? best}, has ${percent(Math.max(...kept))}. ${
+    return `After “${seen(prompt)}”, ${left} of ${n} ${left === 1 ? "is" : "are"} left. The most probable, ${NAMES[best] ?? best}, has ${percent(Math.max(...kept))}. ${
       ninety === 1 ? "It alone has" : `${ninety} together have`} 90\u00a0%. Entropy: ${fixed(nats)} nats, as of an even choice among ${Math.exp(nats).toFixed(1)}.`;
   }
 
