@@ -455,6 +455,18 @@ def test_a_finger_can_hit_it(in_hand):
     assert small == {}
 
 
+def test_the_room_kept_for_its_sentence_is_set_as_the_sentence(in_hand):
+    """The longest sentences lie unseen below the one shown, in the same lines, or it jumps."""
+    looks = in_hand.root.evaluate(
+        """(figure) => [...figure.querySelector("[aria-live]").parentElement.children].map((e) => {
+          const { fontFamily, fontSize, lineHeight } = getComputedStyle(e);
+          return [fontFamily, fontSize, lineHeight].join(" ");
+        })"""
+    )
+    assert len(looks) > 1
+    assert len(set(looks)) == 1, looks
+
+
 @pytest.mark.parametrize("page", sorted({page for page, _ in FIGURES}))
 def test_without_scripts_pictures_stand_in(browser, bases, page):
     context = browser.new_context(java_script_enabled=False)
