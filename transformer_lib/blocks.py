@@ -202,7 +202,8 @@ class DecoderLayer(nn.Module):
         attend: Any = self.cross_attention
         if cache is None:
             return attend(x, memory, mask=memory_mask, mask_name="memory_mask")
-        (b, t, d), sentences = x.shape, len(memory)
+        (b, t, d), rows = x.shape, getattr(memory, "shape", ())[:1]
+        sentences = rows[0] if rows else 0  # a memory of no shape is refused where it is read
         if sentences and b % sentences == 0:
             x = x.reshape(sentences, b // sentences * t, d)
         read = attend(

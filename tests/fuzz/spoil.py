@@ -87,7 +87,9 @@ def spoiled_tensor(x: Tensor, draw: random.Random) -> Any:
         return reshaped(x, draw)
     if kind == "value":
         return revalued(x, draw)
-    return draw.choice((lambda: x.to("meta"), x.tolist, x.numpy, lambda: [x, x], x.double))()
+    return draw.choice(
+        (lambda: x.to("meta"), x.tolist, x.detach().numpy, lambda: [x, x], x.double)
+    )()
 
 
 def reshaped(x: Tensor, draw: random.Random) -> Tensor:
@@ -135,7 +137,7 @@ def spoiled_sequence(value: Any, draw: random.Random) -> Any:
         lambda: [],
         lambda: part,
         lambda: part,
-        lambda: type(value)(part),
+        lambda: getattr(type(value), "_make", type(value))(part),
         lambda: [*value, *value],
         lambda: [*value, None],
         lambda: value[:1],

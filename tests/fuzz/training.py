@@ -81,6 +81,20 @@ def _(draw: random.Random) -> Call:
     return Call(given, extra={"pad_id": HUGE})
 
 
+@call(training.orthogonalized)
+def _(draw: random.Random) -> Call:
+    def check(result: Tensor, given: dict[str, Any]) -> None:
+        assert result.shape == given["matrices"].shape
+
+    return Call({"matrices": torch.randn(draw.choice(((3, 5), (2, 5, 3))))}, check=check)
+
+
+@call(training.Muon)
+def _(draw: random.Random) -> Call:
+    matrices = [nn.Parameter(torch.randn(3, 4)) for _ in range(draw.randint(1, 3))]
+    return Call({"matrices": matrices, "lr": 0.1})
+
+
 @call(training.inverse_sqrt_schedule)
 def _(draw: random.Random) -> Call:
     def check(result: float, given: dict[str, Any]) -> None:

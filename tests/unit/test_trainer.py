@@ -773,8 +773,11 @@ def test_what_is_orthogonalized_reaches_as_far_in_all_directions() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Muon([torch.ones(3)]), ValueError, r"matrices must be parameters \(M, N\), got"),
-        (lambda: Muon(["w"]), ValueError, r"matrices must be parameters \(M, N\), got"),
+        (lambda: Muon([torch.ones(3)]), ValueError, "matrices must be"),
+        (lambda: Muon(["w"]), TypeError, "matrices must be a floating point tensor, got"),
+        (lambda: Muon([torch.ones(1, 2, 3)]), ValueError, r"parameters \(M, N\), got"),
+        (lambda: Muon([]), ValueError, "matrices must hold at least one parameter"),
+        (lambda: Muon(None), TypeError, "matrices must be a list of parameters, got None"),
         (lambda: Muon([torch.ones(2, 3)], lr=-1), ValueError, "lr must be a finite number of at"),
         (lambda: orthogonalized([[1.0]]), TypeError, "matrices must be a floating point tensor"),
         (lambda: orthogonalized(torch.ones(3)), ValueError, "matrices must be"),

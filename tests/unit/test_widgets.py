@@ -71,7 +71,9 @@ def test_the_same_state_gives_the_same_bytes():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_picture_follows_the_state(name):
-    pictures = {make(name, **state)._png() for state in EXAMPLES[name].states}
+    states = EXAMPLES[name].states
+    some = states[:: -(-len(states) // 6)]  # a figure may have many, and take a second for each
+    pictures = {make(name, **state)._png() for state in some}
     assert len(pictures | {first_picture(getattr(widgets, name))}) > 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +72,8 @@ class Muon(torch.optim.Optimizer):
         lr: :math:`\eta`.
 
     Raises:
-        ValueError: a parameter that is no matrix; ``lr`` below 0.
+        TypeError: ``matrices`` is no list of tensors of floating point; ``lr`` is no number.
+        ValueError: there are none, or one is no matrix; ``lr`` below 0.
 
     Source:
         Jordan et al. (2024), as above; Liu et al. (2025), *Muon is Scalable for LLM Training*,
@@ -82,14 +82,19 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(self, matrices: Iterable[nn.Parameter], lr: float = 0.0) -> None:
         check_number("lr", lr, 0)
+        if not isinstance(matrices, Iterable):
+            raise TypeError(f"matrices must be a list of parameters, got {shown(matrices)}")
         found = list(matrices)
+        if not found:
+            raise ValueError("matrices must hold at least one parameter, got none")
         for matrix in found:
-            if not isinstance(matrix, Tensor) or matrix.dim() != 2:
+            check_floats(matrices=matrix)
+            if matrix.dim() != 2 or not matrix.is_leaf:
                 raise ValueError(f"matrices must be parameters (M, N), got {shown(matrix)}")
         super().__init__(found, {"lr": lr})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def step(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for group in self.param_groups:
             alike: dict[torch.Size, list[Tensor]] = {}
             for matrix in group["params"]:
