@@ -32,7 +32,8 @@ RUNS = {name: {"FONT": name} for name in FAMILIES}
 RUNS["DejaVu Sans, letters apart"] = {"FONT": "DejaVu Sans", "LETTER_SPACING": ".08em"}
 MARK = "@pytest.mark.fonts"
 COMMAND = ("-m", "pytest", "--quiet", "-m", "fonts")
-AT_ONCE = 2  # runs are alike, and one needs no processes that share its tests and load all again
+# Runs are alike, with one process each. There are more than processors: a browser often waits.
+AT_ONCE = 4
 
 CONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">

@@ -31,6 +31,8 @@ CHAPTERS = notebooks()
 LIBRARY = "transformer-lib"
 LINKED = ("torch", "ipykernel")  # the build at hand; and what runs a notebook at all
 JOBS = 2
+# A minute or two of training: first in, so that nothing waits for them.
+LONGEST = ("03_bottleneck", "07_the_block")
 # Wheels of the lowest versions exist for these Pythons; building them from source is not the point.
 # On later ones the chapters run in this environment.
 LOWEST_HAVE_WHEELS = sys.version_info < (3, 13)
@@ -185,8 +187,7 @@ def compare(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def failures(compare):
-    # The last chapters train and take longest: first in, so that nothing waits for them.
-    paths = CHAPTERS[::-1]
+    paths = sorted(CHAPTERS[::-1], key=lambda path: path.stem not in LONGEST)
     with ThreadPoolExecutor(JOBS) as pool:
         return dict(zip(paths, pool.map(compare, paths), strict=True))
 

@@ -80,6 +80,7 @@ SIGNS = {
     "[role=tooltip]": r'<[a-z][^>]*\brole="tooltip"',
     "a[aria-describedby^=tip-term-]": r'<a\b[^>]*\baria-describedby="tip-term-',
     "article details.admonition": r'<details\b[^>]*\bclass="(?:[^"]* )?admonition[ "]',
+    ".eqno": r'<[a-z][^>]*\bclass="(?:[^"]* )?eqno[ "]',
     ".predict": r'<[a-z][^>]*\bclass="(?:[^"]* )?predict[ "]',
 }
 
@@ -240,6 +241,20 @@ def wake(page, figures: str = "[data-model]") -> None:
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=120_000)
     page.evaluate("window.scrollTo(0, 0)")
+
+
+def scroll_through(page, watch) -> None:
+    """Down the page a screen at a time, so that whatever waits to be seen is loaded."""
+    page.evaluate(
+        """async () => {
+          for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+            window.scrollTo(0, y);
+            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+          }
+          window.scrollTo(0, 0);
+        }"""
+    )
+    watch.until_quiet(page)
 
 
 # What there is to see of a live figure, in words that do not depend on how one got here: labels for

@@ -11,10 +11,11 @@ kind by mouse and fingers as well.
 from __future__ import annotations
 
 import pytest
-from pages import PICTURE, live_figures, wake
+from pages import PICTURE, live_figures, open_page, wake
 from playwright.sync_api import Error, Locator
 
 FIGURES = live_figures() or [("index.html", "")]
+PAGES = sorted({page for page, _ in FIGURES})
 
 
 # One of each kind, from the gallery if it is there.
@@ -71,12 +72,6 @@ class Figure:
     def start_again(self) -> None:
         """As `reset`, but without looking whether a mouse can hit the button."""
         self.root.get_by_role("button", name="Reset").dispatch_event("click")
-
-    @property
-    def address(self) -> str:
-        """The page's address, once the figure has written its state there; it waits a little."""
-        self.page.evaluate("new Promise((r) => setTimeout(r, 400))")
-        return self.page.url
 
     def changed_since(self, before: tuple[str, str]) -> set[str]:
         """Which of status and picture changed."""
@@ -294,7 +289,6 @@ def test_it_says_what_it_is(at_desk, place, open_once):
     assert figure.status.endswith("."), "its status line is a sentence"
     assert len(figure.controls()) >= 2
     assert figure.page.locator("[data-state=failed]").count() == 0
-    watch.until_quiet(figure.page)
     assert watch.complaints == {}
 
 
@@ -404,18 +398,8 @@ def test_tab_reaches_every_control(at_desk):
     assert missed == []
 
 
-@pytest.fixture
-def as_first_seen(place, open_once, visit) -> Figure:
-    """What the translator has loaded stays after Reset: it gets a page that is new."""
-    page, model = place
-    if model.startswith("LiveTranslator"):
-        return figure_on(visit(page, figures=mount(model))[0], model)
-    return figure_on(open_once(page)[0], model)
-
-
-def test_reset_and_the_address(as_first_seen):
-    """An address holds the state: whoever opens it sees the same; Reset brings the first back."""
-    figure = as_first_seen
+def move_something(figure: Figure) -> tuple[str, str]:
+    """Operate controls until the sentence is another one; returns what the figure shows then."""
     first = figure.shows
     # A choice comes last: where a published model is chosen, nothing else can be moved.
     for control in sorted(figure.controls(), key=lambda control: kind(control) == "radio"):
@@ -427,17 +411,28 @@ def test_reset_and_the_address(as_first_seen):
                 break
     now = figure.shows
     assert now[0] != first[0]
-    assert "=" in figure.address
-    address = figure.address
-    other = figure.page.context.new_page()
-    other.goto(address)
-    there = Figure(other, figure.model)
-    assert differences(now, there.shows) == {}
+    return now
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_address_holds_all_states_and_reset_the_first(visit, page):
+    """Whoever opens an address sees the same figures; Reset brings back what there was."""
+    shown, _ = visit(page)
+    figures = [Figure(shown, model) for there, model in FIGURES if there == page]
+    first = {figure.model: figure.shows for figure in figures}
+    now = {figure.model: move_something(figure) for figure in figures}
+    shown.wait_for_timeout(400)  # figures write their states there a moment later
+    assert shown.url.count("=") == len(figures)
+    other = open_page(shown.context, shown.url)
+    for figure in figures:
+        there = Figure(other, figure.model)
+        assert differences(now[figure.model], there.shows) == {}, figure.model
     other.close()
 
-    figure.reset()
-    assert differences(first, figure.shows) == {}
-    assert "=" not in figure.address
+    for figure in figures:
+        figure.reset()
+        assert differences(first[figure.model], figure.shows) == {}, figure.model
+    shown.wait_for_url(lambda address: "=" not in address)
 
 
 def test_a_finger_can_hit_it(in_hand):
@@ -467,7 +462,7 @@ def test_the_room_kept_for_its_sentence_is_set_as_the_sentence(in_hand):
     assert len(set(looks)) == 1, looks
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in FIGURES}))
+@pytest.mark.parametrize("page", PAGES)
 def test_without_scripts_pictures_stand_in(browser, bases, page):
     context = browser.new_context(java_script_enabled=False)
     try:

@@ -47,37 +47,6 @@ def test_an_equation_has_the_number_of_its_tag(book, page):
     assert soup.select("article .katex .tag") == []  # not KaTeX's, which nothing can link to
 
 
-@pytest.mark.browser
-@pytest.mark.fonts
-@every_chapter
-def test_the_number_stands_beside_the_equation(visit, page):
-    """However far an equation that is too wide is scrolled, no part of it lies under its number."""
-    shown, _ = visit(page, figures="none")
-    for width in (1280, 390, 320):
-        shown.set_viewport_size({"width": width, "height": 900})
-        blocks = shown.eval_on_selector_all(
-            "div.math:has(> .eqno)",
-            """all => all.map(block => {
-                const box = element => element.getBoundingClientRect();
-                const sight = block.querySelector(".equation");
-                const number = block.querySelector(".eqno");
-                const parts = [...block.querySelectorAll(".katex-base")];
-                const start = box(parts[0]).left - box(sight).left;
-                const gap = box(number).left - box(sight).right; // what scrolls, is seen in here
-                sight.scrollLeft = sight.scrollWidth;
-                const end = box(sight).right - Math.max(...parts.map(part => box(part).right));
-                sight.scrollLeft = 0;
-                const clipped = getComputedStyle(sight).overflowX === "auto";
-                return [start, end, gap, clipped, block.scrollWidth - block.clientWidth];
-            })""",
-        )
-        for start, end, gap, clipped, out in blocks:
-            assert start >= -1, "the beginning of the equation cannot be seen"
-            assert end >= -1, "the end of the equation cannot be seen"
-            assert clipped and gap >= -1, "the equation lies under its number"
-            assert out <= 0, "the number is out of sight"
-
-
 GOOD = r"""# One
 
 $$

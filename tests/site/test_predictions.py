@@ -29,14 +29,6 @@ ANSWER_ALL = """
   }
 }
 """
-# Where everything is, to the pixel: choices, buttons, and what follows each question.
-PLACES = """
-() => [...document.querySelectorAll(
-    ".predict, .predict *:not(.katex, .katex *), .predict ~ *, article h2")].map((element) => {
-  const { x, y, width, height } = element.getBoundingClientRect();
-  return [element.className || element.tagName, x, y + scrollY, width, height].join(" ");
-})
-"""
 
 
 def question(page, name: str):
@@ -161,31 +153,6 @@ def test_nothing_is_told_to_whom_has_not_answered(visit):
         assert form.get_attribute("data-told") == "not"
         assert form.locator(".predict-told").is_hidden()
     assert kept(page) == {}
-
-
-@pytest.mark.browser
-@pytest.mark.fonts
-@pytest.mark.parametrize("page", PAGES)
-def test_nothing_moves(visit, page):
-    """Not when the reader commits, and not when the page opens with what was answered before."""
-    opened, _ = visit(page, figures=".nothing")
-
-    def places() -> dict[int, list[str]]:
-        found = {}
-        for width in (1280, 390, 320):
-            opened.set_viewport_size({"width": width, "height": 900})
-            found[width] = opened.evaluate(PLACES)
-            assert opened.evaluate("document.documentElement.scrollWidth") <= width
-        return found
-
-    before = places()
-    opened.evaluate(ANSWER_ALL)
-    assert len(kept(opened)) == len(parsed(page).select(".predict"))
-    assert places() == before
-    opened.reload()
-    opened.evaluate("document.fonts.ready.then(() => true)")
-    assert opened.locator(".predict-live[data-told=not]").count() == 0
-    assert places() == before
 
 
 @pytest.mark.browser
