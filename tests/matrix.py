@@ -30,7 +30,7 @@ FAMILIES = {
 # What each run sets in the environment of its tests. A browser of another kind would be one more.
 RUNS = {name: {"FONT": name} for name in FAMILIES}
 RUNS["DejaVu Sans, letters apart"] = {"FONT": "DejaVu Sans", "LETTER_SPACING": ".08em"}
-MARK = "@pytest.mark.fonts"
+MARK = "pytest.mark.fonts"
 COMMAND = ("-m", "pytest", "--quiet", "-m", "fonts")
 # Runs are alike, with one process each. There are more than processors: a browser often waits.
 AT_ONCE = 4

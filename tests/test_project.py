@@ -440,6 +440,14 @@ def test_the_matrix_makes_one_family_the_only_one(tmp_path):
         matrix.only("Roboto", tmp_path / "made", [folder])
 
 
+def test_the_matrix_has_what_is_marked_alone_and_what_a_whole_file_is():
+    files = [
+        path for files in load(ROOT / "tests" / "matrix.py").marked().values() for path in files
+    ]
+    for name in ("unit/test_widgets_browser.py", "site/test_fonts.py"):
+        assert str(ROOT / "tests" / name) in files
+
+
 @pytest.mark.parametrize(
     "changed, wanted, spared",
     [
