@@ -253,7 +253,8 @@ def _penalty(args: argparse.Namespace) -> float:
 def _say_interrupted(args: argparse.Namespace) -> None:
     if _speaks():
         goes_on = "; the same command goes on from here" if args.command == "train" else ""
-        print(f"\nInterrupted{goes_on}.", file=sys.stderr)
+        anew = ", without --restart" if getattr(args, "restart", False) else ""
+        print(f"\nInterrupted{goes_on}{anew}.", file=sys.stderr)
 
 
 def _speaks() -> bool:

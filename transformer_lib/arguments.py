@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 __all__ = [
+    "as_device",
+    "as_path",
     "check_count",
-    "check_device",
     "check_id",
     "check_ids",
     "check_index",
@@ -102,8 +103,8 @@ def check_number(
     raise (ValueError if number else TypeError)(f"{name} must be {wanted}, got {value!r}")
 
 
-def check_path(name: str, path: Any, kind: str | None = None) -> Path:
-    """``path`` as a ``Path``, where a ``kind`` of ``"file"`` or ``"folder"`` is or may be.
+def check_path(name: str, path: Any, kind: str | None = None) -> None:
+    """Raise unless ``path`` may name a file or a folder; with a ``kind``, only that.
 
     Raises:
         TypeError: it is no path; a number would be a file already open.
@@ -121,10 +122,15 @@ def check_path(name: str, path: Any, kind: str | None = None) -> Path:
     there = {"folder": "file", "file": "folder"}.get(kind or "")
     if there and (Path(path).is_file() if there == "file" else Path(path).is_dir()):
         raise ValueError(f"{name} must be a {kind}, {path} is a {there}")
+
+
+def as_path(name: str, path: Any) -> Path:
+    """``path`` as a ``Path``, or an error as in :func:`check_path`."""
+    check_path(name, path)
     return Path(path)
 
 
-def check_device(name: str, device: Any) -> torch.device:
+def as_device(name: str, device: Any) -> torch.device:
     """The device that is meant by ``"cpu"``, ``"cuda:1"`` and the like.
 
     Raises:
@@ -150,7 +156,7 @@ def check_lengths(t: Any, s: Any, device: Any = None) -> None:
     if s < t:
         raise ValueError(f"s ({s}) must be at least t ({t}): the queries are the last keys")
     if device is not None and not isinstance(device, torch.device):
-        check_device("device", device)
+        as_device("device", device)
 
 
 # --- one tensor ----------------------------------------------------------------------------------
@@ -203,7 +209,7 @@ def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None 
 
     Raises:
         TypeError: no tensor of integers.
-        ValueError: another shape, or a row that there is not (seen on a CPU only); another device
+        ValueError: another shape, or a row that does not exist (seen on a CPU only); another device
             than that of the tensor that it is ``like``.
     """
     if not isinstance(index, Tensor) or index.dtype not in _INTEGERS:

@@ -206,8 +206,8 @@ def fused(
         return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
     empty = None
     if mask is not None:
-        # What a kernel does with a row that has no key differs between devices and
-        # versions. Show it every key, then throw the result away, gradient included.
+        # What a kernel returns for a query that may see no key differs between devices and
+        # versions. Show it every key, then set the result to 0, gradient included.
         mask = _rows(mask)
         empty = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1)
         mask = mask | empty

@@ -18,7 +18,8 @@ __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 class AttentionCache:
     """The keys and values one attention layer has seen so far, ``(B, H, length, d_head)``.
 
-    The buffer has room for as many keys again as were put in first, and doubles when it is full.
+    The buffer has room for as many keys again as were put in first, and for 16 at least. It doubles
+    when it is full.
     So appending a token copies that token alone, not everything before it. Tensors that were read
     earlier do not change when keys are appended or reordered later.
 
@@ -82,7 +83,8 @@ class AttentionCache:
             index: rows, integers, ``(B',)``.
 
         Raises:
-            TypeError, ValueError: an index that is no tensor of integers, or of rows there are not.
+            TypeError: an index that is no tensor of integers.
+            ValueError: a row that does not exist.
         """
         check_index("index", index, self.rows, like=self._key)
         self._reorder(index)
@@ -194,13 +196,14 @@ class KVCache:
 
         Raises:
             TypeError: an index that is no tensor of integers.
-            ValueError: an index of another shape, or a row that there is not (seen on a CPU only).
+            ValueError: an index of another shape, or a row that does not exist; that is seen on a
+                CPU only.
         """
         check_index("index", index, self.rows)
         memory_index = index if memory_index is None else memory_index
-        read = self.layers[0].cross_attention.rows
-        check_index("memory_index", memory_index, read)
-        stays = read is not None and is_every_row(memory_index, read)
+        memory_rows = self.layers[0].cross_attention.rows
+        check_index("memory_index", memory_index, memory_rows)
+        stays = memory_rows is not None and is_every_row(memory_index, memory_rows)
         if self.positions is not None:
             self.positions = self.positions.index_select(0, index)
         for layer in self.layers:

@@ -186,7 +186,7 @@ def _add_train(first: Add, add: Add) -> None:
     add("--cooldown", type=_count, help="steps at the end in which the rate falls on to 0")
     add("--dropout", type=float, help="the preset's or the task's if not given")
     add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
-    add("--r-drop", type=float, metavar="ALPHA", help="learn from two passes that must agree (5)")
+    add("--r-drop", type=float, metavar="ALPHA", help="two passes that must agree; often 5")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
     add("--distill", type=Path, metavar="FILE", help="learn this translation of each text, too")
     add("--bpe-dropout", type=float, metavar="P", help="leave out each merge with probability P")

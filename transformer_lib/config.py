@@ -149,10 +149,11 @@ class ModelConfig:
 
     @classmethod
     def base(cls, **changes: Any) -> ModelConfig:
-        """Sizes and dropout of the base model of Vaswani et al. (2017), Table 3.
+        """Sizes and rate of dropout of the base model of Vaswani et al. (2017), Table 3.
 
-        The norms come first, as in the paper's released code; ``pre_norm=False`` puts them where
-        the paper's text has them.
+        The norms come first, as in later versions of the paper's released code; ``pre_norm=False``
+        puts them where the paper's text has them. The text drops in fewer places: for that, set
+        ``attention_dropout`` and ``activation_dropout`` to 0.
         """
         return cls(**changes)
 

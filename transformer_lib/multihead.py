@@ -135,7 +135,7 @@ class MultiHeadAttention(nn.Module):
             query, key, value, output: modules like ``nn.Linear``; a bias of None counts as 0.
 
         Raises:
-            ValueError: a weight of another shape than ours; a bias where ours has none.
+            TypeError, ValueError: no such module; another shape; a bias where ours has none.
         """
         weights, shift = self._parts(self.in_proj.weight), self.in_proj.bias
         biases = (None, None, None) if shift is None else self._parts(shift)

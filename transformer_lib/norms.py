@@ -30,7 +30,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         ``(..., d_model)``.
 
     Raises:
-        TypeError: an ``x`` that is not floating point.
+        TypeError: an ``x`` that is not floating point, or of another dtype than ``weight``.
         ValueError: an ``x`` of another width than ``weight``; ``eps`` not above 0.
 
     Source:

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from transformer_lib.arguments import check_path, check_type
+from transformer_lib.arguments import as_path, check_type
 from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
@@ -118,7 +118,7 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     Greedy decoding with the best checkpoint stands under the name of the split. Others, the
     task's other metrics and differences to another run have a line of their own.
     """
-    path = check_path("folder", folder) / "scores.json"
+    path = as_path("folder", folder) / "scores.json"
     check_text("split", split)
     check_type("score", score, dict)
     scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

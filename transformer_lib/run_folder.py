@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from transformer_lib.arguments import check_path
+from transformer_lib.arguments import as_path
 from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
 from transformer_lib.recipes import Task
@@ -52,7 +52,7 @@ def distilled_pairs(
     task: Task, path: Any, pairs: list[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], str]:
     """Each source with the translation that a file has for it, one on a line; the file's hash."""
-    content = check_path("distilled", path).read_bytes()
+    content = as_path("distilled", path).read_bytes()
     if task.language_model:
         raise ValueError("distilled must be left out: this task translates nothing")
     lines = content.decode("utf-8").removesuffix("\n").split("\n")

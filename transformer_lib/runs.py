@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_count, check_path, check_type, naming
+from transformer_lib.arguments import as_path, check_count, check_path, check_type, naming
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.data.checking import texts as strings
@@ -66,7 +66,7 @@ class Run:
             FileNotFoundError: there is no run, or it has no such checkpoint yet.
             ValueError: a file is damaged.
         """
-        folder = check_path("folder", folder)
+        folder = as_path("folder", folder)
         settings = read_settings(folder)
         model = _model(_task(settings["task"]), ModelConfig(**settings["model"]))
         try:
@@ -91,7 +91,7 @@ class Run:
             checkpoint, device: as of :meth:`load`.
 
         Raises:
-            FileNotFoundError, ValueError: as :meth:`load`; no folder; another task or vocabulary.
+            TypeError, FileNotFoundError, ValueError: as :meth:`load`; another task or vocabulary.
         """
         check_type("folders", folders, list)
         if not folders:
@@ -204,7 +204,7 @@ def train(
     Source:
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
-    folder, recipe = check_path("folder", folder), _task(task)
+    folder, recipe = as_path("folder", folder), _task(task)
     one_of("preset", preset, ("tiny", "base", "big"))
     check_count("max_tokens", max_tokens, optional=True)
     check_count("score_every", score_every, optional=True)

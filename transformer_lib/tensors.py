@@ -94,7 +94,7 @@ def check_positions(
 
     Raises:
         TypeError: no tensor of integers.
-        ValueError: another shape, or a position that there is not; another device than that of
+        ValueError: another shape, or a position that does not exist; another device than that of
             the tensor that they are ``like``.
     """
     if not isinstance(positions, Tensor) or positions.dtype not in _INTEGERS:

@@ -419,6 +419,9 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(runs, "fit", interrupted)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
     assert capsys.readouterr().err == "\nInterrupted; the same command goes on from here.\n"
+    assert main([*TRAIN, "--steps", "12", "--output", str(folder), "--restart"]) == 130
+    said = "Interrupted; the same command goes on from here, without --restart."
+    assert capsys.readouterr().err == f"\n{said}\n"
     monkeypatch.setenv("RANK", "1")
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
     assert capsys.readouterr().err == ""

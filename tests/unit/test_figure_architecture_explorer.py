@@ -243,11 +243,10 @@ SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")
 
 
 @pytest.mark.browser
+@pytest.mark.fonts
 @pytest.mark.parametrize("width", [320, 390, 600, 800])
 def test_the_names_fit_their_boxes(show, width):
     page = show(ArchitectureExplorer(), viewport={"width": width, "height": 844})
-    wide = "* { font-family: DejaVu Sans, Verdana, sans-serif !important }"
-    page.add_style_tag(content=wide)
     models = [{"model": model} for model in MODELS]
     for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}, *models):
         page.evaluate("(sizes) => Object.entries(sizes).map((s) => models[0].set(...s))", sizes)

@@ -233,6 +233,7 @@ def test_an_encoder_alone_has_no_probabilities(show):
 
 
 @pytest.mark.browser
+@pytest.mark.fonts
 def test_long_words_below_the_bars_do_not_overlap(show):
     data = stand_in()
     page = show(HeadsExplorer(**data | {"writes": ["hundert"] * len(data["writes"])}))

@@ -219,6 +219,20 @@ def test_passes_that_agree_cost_what_one_does() -> None:
     assert half.total.dtype is torch.float32
 
 
+def test_r_drop_of_a_forbidden_token_is_that_of_the_others() -> None:
+    """A logit of -inf in both passes adds nothing; in one pass alone, they are infinitely apart."""
+    one, two = torch.randn(2, 3, 5)
+    labels = torch.tensor([1, 2, 3])
+    wanted = r_drop(one, two, labels)
+    forbidden = torch.full((3, 1), float("-inf"))
+    one, two = (torch.cat([x, forbidden], dim=-1).requires_grad_() for x in (one, two))
+    loss = r_drop(one, two, labels)
+    torch.testing.assert_close(loss.total, wanted.total)
+    loss.total.backward()
+    assert one.grad.isfinite().all() and two.grad.isfinite().all()
+    assert r_drop(one, torch.randn(3, 6), labels).total == float("inf")
+
+
 def test_r_drop_errors_name_the_argument() -> None:
     logits, labels = torch.zeros(B, T, V), torch.ones(B, T, dtype=torch.int64)
     for others in (logits[:, :2], torch.zeros(B, T, V + 1)):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_device
+from transformer_lib.arguments import as_device
 from transformer_lib.data.checking import id_list, items, pair
 from transformer_lib.data.sampler import Order
 from transformer_lib.data.tokenizer import BOS, EOS, PAD
@@ -258,7 +258,7 @@ def _text_batch(texts: list[list[int]]) -> TextBatch:
 
 
 def _moved(batch: AnyBatch, device: torch.device | str) -> AnyBatch:
-    device = device if isinstance(device, torch.device) else check_device("device", device)
+    device = device if isinstance(device, torch.device) else as_device("device", device)
     if device.type == "cuda" and not batch.labels.is_cuda:
         # Only from pinned memory can a GPU copy by itself.
         return type(batch)(*(t.pin_memory().to(device, non_blocking=True) for t in batch))

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from transformer_lib.arguments import check_path, check_type
+from transformer_lib.arguments import as_path, check_type
 from transformer_lib.data.files import replacing
 
 _CHUNK = 1 << 16
@@ -52,7 +52,7 @@ def fetch(
     if not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise ValueError(f"timeout must be above 0 and below 1e6 seconds; got {timeout!r}")
     check_type("progress", progress, bool)
-    path = check_path("path", path)
+    path = as_path("path", path)
     if path.exists() and has_hash(path, sha256):
         return path
     try:

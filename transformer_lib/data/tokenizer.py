@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable
 
-from transformer_lib.arguments import check_count, check_path, check_type
+from transformer_lib.arguments import as_path, check_count, check_type
 from transformer_lib.data.checking import check_text, id_list
 from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
@@ -185,7 +185,7 @@ class Tokenizer:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
-        with replacing(check_path("path", path)) as file:
+        with replacing(as_path("path", path)) as file:
             file.write(self._tokenizer.to_str(pretty=True).encode())
 
     @classmethod
@@ -198,7 +198,7 @@ class Tokenizer:
         """
         from tokenizers import Tokenizer as HFTokenizer
 
-        content = check_path("path", path).read_bytes()
+        content = as_path("path", path).read_bytes()
         try:
             # json first: its message says at which character the file breaks off.
             json.loads(content)

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_path
+from transformer_lib.arguments import as_path
 from transformer_lib.config import ModelConfig
 from transformer_lib.data.files import replacing
 from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
@@ -59,7 +59,7 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
     if type(model) not in _CLASSES.values():
         wanted = ", ".join(_CLASSES)
         raise TypeError(f"model must be one of {wanted}; got {type(model).__name__}")
-    folder = check_path("folder", folder)
+    folder = as_path("folder", folder)
     config: Any = model.config
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     weights = save(tensors, metadata={"format": "pt"})  # other tools ask for that entry
@@ -95,7 +95,7 @@ def from_pretrained(folder: str | os.PathLike) -> nn.Module:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    folder = check_path("folder", folder)
+    folder = as_path("folder", folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"folder {folder}: no such folder")
     settings = _read_settings(folder / _CONFIG)

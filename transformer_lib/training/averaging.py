@@ -1,4 +1,4 @@
-"""The mean of several checkpoints, which translates better than any one of them."""
+"""The mean of several checkpoints of one run."""
 
 from __future__ import annotations
 

@@ -130,8 +130,9 @@ def r_drop(
         )
     second = cross_entropy(others, labels, **options)
     log_p, log_q = (x.log_softmax(-1, dtype=_exact(x)) for x in (logits, others))
-    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q)
-    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (...)
+    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). What both forbid, -inf, adds nothing.
+    ratio = (log_p - log_q).masked_fill(log_p == log_q, 0.0)
+    apart = ((log_p.exp() - log_q.exp()) * ratio).sum(-1)  # (...)
     apart = apart.masked_fill(labels == pad_id, 0.0).sum()
     return Loss((first.total + second.total + alpha / 2 * apart) / 2, first.count)
 

@@ -32,8 +32,8 @@ def orthogonalized(matrices: Tensor) -> Tensor:
         ``(..., M, N)``, in bfloat16.
 
     Raises:
-        TypeError: ``matrices`` is no tensor.
-        ValueError: it has fewer than two dimensions, or another dtype.
+        TypeError: ``matrices`` is no tensor, or not of floating point.
+        ValueError: it has fewer than two dimensions.
 
     Source:
         Jordan et al. (2024), *Muon: An optimizer for hidden layers in neural networks*.
