@@ -9,8 +9,9 @@ the dataset's lowercased and tokenized text, what share of the reference's words
 the length make, each learned from the training pairs: mean, median and mode at each English length.
 Beside them stand the shares that greedy decoding and beams had in the runs that are recorded here.
 
-Writes counts to `results/multi30k-lengths/measured.json`, no text; a few seconds. The splits are
-`train` and `val`; the test set is not touched.
+Writes counts to `results/multi30k-lengths/measured.json`, no text; a few seconds. What is learned
+and guessed is of `train` and `val`; of the test set there are the words of its references, and how
+many these are for an English word.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from transformer_lib.data import multi30k
 from transformer_lib.results import measured, recorded
 
 FILE = Path(__file__).resolve().parents[2] / "results" / "multi30k-lengths" / "measured.json"
+TEST = "test_2016_flickr"
 LONGEST = 30  # English captions of more words are too few, and are taken together
 GUESSES: dict[str, Callable[[list[int]], float]] = {
     "mean": fmean,
@@ -85,14 +87,16 @@ def brevity(share: float, bleu: float) -> dict[str, float]:
 
 def main() -> None:
     train, val = lengths_of("train"), lengths_of("val")
+    test = lengths_of(TEST)
     found: dict[str, Any] = {
         "command": "python tests/bench/lengths.py",
-        "what": "words of Multi30k's lowercased, tokenized captions, train and val; no text",
+        "what": "words of Multi30k's lowercased, tokenized captions; no text",
         "versions": {"python": platform.python_version()},
         "german_per_english": {
             split: sum(german for _, german in pairs) / sum(english for english, _ in pairs)
-            for split, pairs in (("train", train), ("val", val))
+            for split, pairs in (("train", train), ("val", val), (TEST, test))
         },
+        "german_words_of_test": sum(german for _, german in test),
         "guesses_on_train": guessed(train, train),
         "guesses_on_val": guessed(train, val),
         "searches_on_val": searched(),
