@@ -147,7 +147,8 @@ def edition(app, docname: str, notebook: dict) -> dict:
         for cell in as_written(block, follows, places)
     ]
     page = f"[The page of this chapter]({places.page(docname)})"
-    about = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
+    yours = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
+    about = f"{yours}\n\n{needed(app)}"
     made = {**notebook, "cells": [title, markdown("about-this-notebook", about), *written]}
     stored = notebook["metadata"].get("widgets", {}).get(STATE)
     if stored is not None:
@@ -157,6 +158,15 @@ def edition(app, docname: str, notebook: dict) -> dict:
         widgets = {STATE: {**stored, "state": state}}
         made["metadata"] = {**notebook["metadata"], "widgets": widgets}
     return made
+
+
+def needed(app) -> str:
+    """How a notebook that stands by itself gets the library."""
+    options = app.config.html_theme_options
+    if repository := options.get("repository_url"):
+        library = requirement(repository, options.get("repository_branch") or "main")
+        return f'In Colab the next cell installs the library. Elsewhere: `pip install "{library}"`.'
+    return "It needs the book's library. In the book's repository, `make lab` has what it needs."
 
 
 def readme(app) -> str:
@@ -176,9 +186,14 @@ def readme(app) -> str:
     )
 
 
+def requirement(repository: str, branch: str) -> str:
+    """The library, from the branch that the chapters are of."""
+    return f"transformer-lib @ git+{repository}@{branch}"
+
+
 def requirements(repository: str, branch: str) -> str:
-    """What Binder installs: the library, from the branch that the chapters are of."""
-    return f"transformer-lib @ git+{repository}@{branch}\nnotebook\njupyterlab\n"
+    """What Binder installs."""
+    return f"{requirement(repository, branch)}\nnotebook\njupyterlab\n"
 
 
 def publish(app, exception):
