@@ -1,8 +1,9 @@
 # Two commands do everything: `make book` builds the site, `make test` checks all there is to check.
-# Either makes its own environment in .venv when there is none. `make help` lists the rest.
+# Readers run the chapters with `make lab`. Each makes its own environment in .venv when there is none.
+# `make help` lists the rest.
 #
 # On Linux, pip takes torch's build for GPUs with CUDA's libraries, several gigabytes. A machine without a GPU
-# does with the small build for CPUs: before the first `make test`, let pip's own settings (`pip config`)
+# does with the small build for CPUs: before the first `make lab` or `make test`, let pip's own settings (`pip config`)
 # name an index that has it.
 
 PYTHON ?= python3
@@ -26,7 +27,7 @@ test check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf student assignment serve check test matrix lint coverage notebooks bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test matrix lint coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -36,6 +37,13 @@ book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, 
 	@$(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet > /dev/null
 	@echo "The book: file://$(CURDIR)/$(SITE)/index.html"
 	@echo "      or: make serve, then http://localhost:$(PORT)"
+
+lab: book $(WITH_ALL)  ## Open the notebooks in JupyterLab: copies for you to change, in lab/
+	@mkdir -p lab
+	@for path in $(SITE)/student/*.ipynb; do copy="lab/$${path##*/}"; \
+		[ -e "$$copy" ] || sed 's#](\.\./#](http://localhost:$(PORT)/#g' "$$path" > "$$copy"; done
+	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT) > /dev/null 2>&1 & \
+		trap "kill $$! 2> /dev/null" EXIT INT; $(VENV)/bin/jupyter lab lab  # their links lead to the site
 
 pdf: $(WITH_SITE) $(ASSETS)  ## Print the book with Chromium or Chrome: _build/pdf/*.pdf
 	@$(PY) _ext/pdf_print.py
@@ -70,12 +78,14 @@ test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, n
 
 DOCTESTS = $(PY) -m pytest --quiet tests/test_project.py transformer_lib
 FIRST = $(MAKE) --no-print-directory lint && $(BUILD_ALL)
-LIBRARY = echo "== unit tests, and the lines of the library they run" && $(MAKE) --no-print-directory coverage
+LIBRARY = echo "== unit tests" && $(PY) $(UNITS)
+UNITS = -m pytest --quiet $(TWO) $(FEWER) tests/unit
 # A browser often waits. What fills that time must not slow down the pages, whose speed is tested.
 LOOK = echo "== the site" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
 TWO = -n 2 --dist worksteal
-# In .ci/run the tests that depend on the reader's font come next, with each of several.
-FEWER = $(if $(filter later,$(FONTS)),-m "not fonts")
+# Another browser's tests are `make matrix`'s. In .ci/run that comes next, and has also those that depend on
+# the reader's font.
+FEWER = -m "not firefox$(if $(filter later,$(FONTS)), and not fonts)"
 # Without a browser there is no print, and its tests are skipped.
 BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
 
@@ -87,9 +97,9 @@ lint: $(WITH_ALL)  ## Check style and types
 	@$(PY) -m ruff format --quiet --check transformer_lib tests
 	@$(PY) -m pyright --pythonpath $(PY)
 
-coverage: $(WITH_ALL)  ## Run the unit tests, and say which lines of the library they leave out
+coverage: $(WITH_ALL)  ## Run the unit tests, half as long again, and say which lines of the library they leave out
 	@rm -rf .cache/coverage
-	@$(PY) -m coverage run -m pytest --quiet $(TWO) $(FEWER) tests/unit
+	@$(PY) -m coverage run $(UNITS)
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 

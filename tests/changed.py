@@ -5,7 +5,8 @@
 
 A test file counts when it was changed itself, or names something of a module that was: imports it,
 or takes from the library's front door what is defined there. With a live figure's script or style
-goes its own test. Compared is with the commit where this branch left main, uncommitted work
+goes its own test; with the kit that all share, those of all figures; with the checks of arguments,
+the core too. Compared is with the commit where this branch left main, uncommitted work
 included. When nothing of the library changed, a core of quick tests is named.
 """
 
@@ -21,6 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = "transformer_lib"
 ENGINE = "transformer_lib/figures/engine"
+KIT = {f"{LIBRARY}/figures/widgets/kit.{kind}" for kind in ("js", "css")}
+FIGURES = "transformer_lib/figures/widgets/base.py"  # the tests of all figures name it
+EVERYWHERE = {f"{LIBRARY}/{name}.py" for name in ("arguments", "tensors")}
 CORE = ("attention", "masks", "multihead", "blocks", "models", "losses", "decoding")
 
 
@@ -91,6 +95,8 @@ def touched(changed: set[str], root: Path = ROOT) -> list[str]:
     """
     if any(path.startswith(f"{ENGINE}/") for path in changed):  # its scripts have tests in common
         changed = changed | {f"{ENGINE}/__init__.py"}
+    if changed & KIT:
+        changed = changed | {FIGURES}
     tests = {path: used(path, root) for path in sorted((root / "tests/unit").glob("test_*.py"))}
     uses = {
         path.relative_to(root).as_posix(): used(path, root)
@@ -111,7 +117,10 @@ def touched(changed: set[str], root: Path = ROOT) -> list[str]:
         or path.stem.removeprefix("test_figure_") in stems
         or named & meant
     ]
-    return found or [f"tests/unit/test_{name}.py" for name in CORE]
+    if any(path.startswith("tests/fuzz/") for path in changed):
+        found.append("tests/unit/test_fuzz.py")
+    core = [f"tests/unit/test_{name}.py" for name in CORE]
+    return sorted({*found, *core}) if not found or changed & EVERYWHERE else found
 
 
 def main() -> int:

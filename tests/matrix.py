@@ -1,12 +1,17 @@
-"""Run the tests that depend on the reader's font once with each of several: `make matrix`.
+"""Run tests with each of several fonts, and in another browser: `make matrix`.
 
-    python tests/matrix.py                      # every font
-    python tests/matrix.py "Liberation Sans"    # one
+    python tests/matrix.py                               # all of them
+    python tests/matrix.py pages "Liberation Sans"       # the site, and figures in one font
 
-These tests carry the marker `fonts`. A page's own fonts come with it; live figures, menus and
-tables are set in the system's, and are as wide as it makes them. So each family here is made the
-only one that the browser finds, by a fontconfig file; the last run spaces letters wider than any
-system does.
+What depends on the reader's font carries the marker `fonts`. A page's own fonts come with it; live
+figures, menus and tables are set in the system's, and are as wide as it makes them.
+
+A figure that stands alone reserves its height once, as it opens. So each family is made the only
+one that its browser finds, by a fontconfig file, in a run of its own; one more spaces letters wider
+than any system does. The site's pages are long and take seconds to open: a visit shows all fonts,
+one after another, by the page's own names for them.
+
+The marker `firefox` is that of the site's tests in another browser.
 """
 
 from __future__ import annotations
@@ -27,13 +32,14 @@ FAMILIES = {
     "Liberation Sans": "LiberationSans",  # as wide as Arial and Helvetica
     "Roboto": "Roboto",  # Android
 }
-# What each run sets in the environment of its tests. A browser of another kind would be one more.
+# What each run of single figures sets in the environment of its tests.
 RUNS = {name: {"FONT": name} for name in FAMILIES}
 RUNS["DejaVu Sans, letters apart"] = {"FONT": "DejaVu Sans", "LETTER_SPACING": ".08em"}
-MARK = "pytest.mark.fonts"
-COMMAND = ("-m", "pytest", "--quiet", "-m", "fonts")
-# Runs are alike, with one process each. There are more than processors: a browser often waits.
-AT_ONCE = 4
+PAGES, FIREFOX = "pages", "Firefox"  # the runs of the site's tests
+MARK = "pytest.mark.{}"
+COMMAND = ("-m", "pytest", "--quiet", "-m")
+# One process each. There are more than processors: a browser often waits.
+AT_ONCE = 3
 
 CONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -48,14 +54,15 @@ def files_of(family: str, folders=FOLDERS) -> list[Path]:
     """The files of a family among the system's fonts."""
     start = FAMILIES[family]
     paths = [path for folder in folders for path in Path(folder).expanduser().rglob("*.ttf")]
-    return sorted(path for path in paths if path.stem.partition("-")[0] == start)
+    found = sorted(path for path in paths if path.stem.partition("-")[0] == start)
+    if not found:
+        raise FileNotFoundError(f"no file of {family} below {', '.join(map(str, folders))}")
+    return found
 
 
 def only(family: str, made: Path = MADE, folders=FOLDERS) -> Path:
     """A fontconfig file that knows this family and no other."""
     files = files_of(family, folders)
-    if not files:
-        raise FileNotFoundError(f"no file of {family} below {', '.join(map(str, folders))}")
     folder = made / FAMILIES[family]
     fonts = folder / "fonts"
     fonts.mkdir(parents=True, exist_ok=True)
@@ -68,44 +75,47 @@ def only(family: str, made: Path = MADE, folders=FOLDERS) -> Path:
     return config
 
 
-def marked() -> dict[Path, list[str]]:
-    """The files that hold such tests, by folder: collecting all the others takes a minute.
+def style(name: str) -> str:
+    """The style sheet that sets a page of the site in a run's font."""
+    family, apart = RUNS[name]["FONT"], RUNS[name].get("LETTER_SPACING", "normal")
+    return f':root {{ --book-sans: "{family}"; --book-mono: "{family}"; letter-spacing: {apart} }}'
 
-    Each folder has a fixture that starts a browser, and a process may start only one.
-    """
-    folders: dict[Path, list[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if MARK in path.read_text(encoding="utf-8"):
-            folders.setdefault(path.parent, []).append(str(path))
-    return folders
+
+def marked(kind: str, mark: str = "fonts") -> list[str]:
+    """The files in tests/unit or tests/site that hold such tests: collecting all takes a minute."""
+    paths = sorted((ROOT / "tests" / kind).rglob("test_*.py"))
+    return [str(path) for path in paths if MARK.format(mark) in path.read_text(encoding="utf-8")]
 
 
 def run(name: str, made: Path = MADE) -> tuple[bool, str]:
     """Whether the tests pass in this run, and what they say."""
-    start = time.monotonic()
-    settings = RUNS[name]
+    start, mark = time.monotonic(), "fonts"
     try:
-        config = only(settings["FONT"], made / name)
+        if name == FIREFOX:
+            kind, mark, settings = "site", "firefox", {}
+        elif name == PAGES:
+            kind, settings = "site", {"EVERY_FONT": "true"}
+            for family in FAMILIES:
+                files_of(family)
+        else:
+            config = only(RUNS[name]["FONT"], made / name)
+            kind, settings = "unit", RUNS[name] | {"FONTCONFIG_FILE": str(config)}
     except FileNotFoundError as error:
         return os.environ.get("CI") != "true", f"{error}\n"
-    environment = {**os.environ, **settings, "FONTCONFIG_FILE": str(config)}
-    passed, said = True, ""
-    for files in marked().values():
-        command = [sys.executable, *COMMAND, *files]
-        ran = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True)  # fmt: skip
-        passed, said = passed and ran.returncode == 0, said + ran.stdout
-    return passed, f"{said}   {time.monotonic() - start:.0f} s\n"
+    command = [sys.executable, *COMMAND, mark, *marked(kind, mark)]
+    ran = subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    return ran.returncode == 0, f"{ran.stdout}   {time.monotonic() - start:.0f} s\n"
 
 
 def main(arguments: list[str]) -> int:
-    names = arguments or [*RUNS]
+    names = arguments or [PAGES, FIREFOX, *RUNS]  # the longest first
     failed = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for name, (passed, said) in zip(names, pool.map(run, names), strict=True):
             print(f"== {name}\n{said}", end="", flush=True)
             failed += [] if passed else [name]
-    print("failed with " + "; ".join(failed) if failed else "passed with every font")
+    print("failed with " + "; ".join(failed) if failed else "passed everywhere")
     return len(failed)
 
 

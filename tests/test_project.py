@@ -403,9 +403,11 @@ def test_ci_calls_the_command_of_the_readme():
     assert {"make book", "make test"} <= set(commands)
 
 
-@pytest.mark.parametrize("fonts, said", [("later", "-m not fonts"), ("", "")])
+@pytest.mark.parametrize(
+    "fonts, said", [("later", "-m not firefox and not fonts"), ("", "-m not firefox")]
+)
 def test_only_before_the_matrix_are_its_tests_left_out(fonts, said):
-    """`make test` has those that depend on fonts, but where .ci/run says that they come next."""
+    """`make test` has one browser, and in .ci/run, where `make matrix` comes next, no fonts."""
     command = ["make", "--no-print-directory", "--eval", "say: ; @echo $(FEWER)", "say"]
     environment = {**os.environ, "FONTS": fonts}
     answer = subprocess.run(
@@ -441,11 +443,36 @@ def test_the_matrix_makes_one_family_the_only_one(tmp_path):
 
 
 def test_the_matrix_has_what_is_marked_alone_and_what_a_whole_file_is():
-    files = [
-        path for files in load(ROOT / "tests" / "matrix.py").marked().values() for path in files
-    ]
-    for name in ("unit/test_widgets_browser.py", "site/test_fonts.py"):
-        assert str(ROOT / "tests" / name) in files
+    matrix = load(ROOT / "tests" / "matrix.py")
+    for kind, name in (("unit", "test_widgets_browser.py"), ("site", "test_fonts.py")):
+        assert str(ROOT / "tests" / kind / name) in matrix.marked(kind)
+
+
+def test_the_matrix_has_the_site_and_figures_in_each_font(capsys, monkeypatch):
+    """Each run is told which font; what fails in one is said at the end."""
+    matrix = load(ROOT / "tests" / "matrix.py")
+    asked = set()
+
+    def ran(command, env, **options):
+        told = (env.get(name) for name in ("EVERY_FONT", "FONT", "LETTER_SPACING"))
+        asked.add((command[-1], command[5], *told))
+        return subprocess.CompletedProcess(command, env.get("FONT") == "Roboto", "said")
+
+    monkeypatch.setattr(matrix.subprocess, "run", ran)
+    monkeypatch.setattr(matrix, "files_of", lambda family: [])
+    monkeypatch.setattr(matrix, "only", lambda family, made: made)
+    assert matrix.main([]) == 1
+    assert capsys.readouterr().out.endswith("failed with Roboto\n")
+    unit, site = matrix.marked("unit")[-1], matrix.marked("site")[-1]
+    firefox = str(ROOT / "tests/site/test_firefox.py")
+    assert asked == {
+        (site, "fonts", "true", None, None),
+        (firefox, "firefox", None, None, None),
+        (unit, "fonts", None, "DejaVu Sans", None),
+        (unit, "fonts", None, "DejaVu Sans", ".08em"),
+        (unit, "fonts", None, "Liberation Sans", None),
+        (unit, "fonts", None, "Roboto", None),
+    }
 
 
 @pytest.mark.parametrize(
@@ -455,6 +482,9 @@ def test_the_matrix_has_what_is_marked_alone_and_what_a_whole_file_is():
         ("transformer_lib/embedding.py", "models", "cli"),  # no test names it: what uses it counts
         ("transformer_lib/figures/widgets/mask_painter.js", "figure_mask_painter", "models"),
         ("transformer_lib/figures/engine/norm.js", "engine", "models"),
+        ("transformer_lib/figures/widgets/kit.css", "widgets", "models"),
+        ("transformer_lib/arguments.py", "attention", "cli"),
+        ("tests/fuzz/data.py", "fuzz", "models"),
         ("tests/unit/test_texts.py", "texts", "cli"),
         ("README.md", "attention", "cli"),  # nothing of the library: the core
     ],
@@ -476,6 +506,39 @@ def test_every_command_spoken_of_exists(name):
     assert set(re.findall(r"\bmake ([a-z]+)\b", code)) - targets == set()
     for script in re.findall(r"\bpython ([\w/.]+\.py)\b", code):
         assert (ROOT / script).is_file(), script
+
+
+def test_make_lab_keeps_what_a_reader_has_written(tmp_path):
+    """It copies the notebooks that are not there yet, and opens the folder in JupyterLab.
+
+    The copies' links lead to the site, which it serves meanwhile: beside them are no pages.
+    """
+    student, lab = tmp_path / "_build/html/student", tmp_path / "lab"
+    jupyter = tmp_path / ".venv/bin/jupyter"
+    for folder in (student, lab, jupyter.parent):
+        folder.mkdir(parents=True)
+    wait = "for i in $(seq 100); do [ -s served ] && break; sleep 0.1; done"
+    jupyter.write_text(f"#!/bin/sh\necho opens $*; {wait}\n")
+    jupyter.chmod(0o755)
+    python = tmp_path / ".venv/bin/python"
+    python.write_text("#!/bin/sh\necho serves $* > served\nexec sleep 60\n")
+    python.chmod(0o755)
+    for name in ("one.ipynb", "two.ipynb"):
+        (student / name).write_text("the book's [answer](../chapters/one.html#a)")
+    (lab / "two.ipynb").write_text("a reader's")
+    made = ("book", ".venv/.with-all")  # what is not to be made here
+    command = ["make", "--file", ROOT / "Makefile", *(f"--old-file={name}" for name in made), "lab"]
+    mine = ("MAKE", "PORT", "PY", "VENV")  # what make would take from `make test` or from a shell
+    by_hand = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
+    options = dict(cwd=tmp_path, env=by_hand, capture_output=True, text=True, check=True)
+    ran = subprocess.run(command, **options)  # the same when `make test` runs this test
+    assert ran.stdout == "opens lab lab\n"
+    assert {path.name: path.read_text() for path in lab.iterdir()} == {
+        "one.ipynb": "the book's [answer](http://localhost:8000/chapters/one.html#a)",
+        "two.ipynb": "a reader's",
+    }
+    served = (tmp_path / "served").read_text()
+    assert served == "serves -m http.server --directory _build/html --bind 127.0.0.1 8000\n"
 
 
 def test_one_version():

@@ -20,7 +20,9 @@ from execute import ROOT, notebooks
 # Never --nbval-lax: it compares marked cells only, and lets altered outputs pass.
 OPTIONS = [
     "--nbval",
-    "--nbval-cell-timeout=900",  # seconds; only for what hangs: a machine may be busy
+    # Seconds; only for what hangs: a machine may be busy.
+    "--nbval-kernel-startup-timeout=900",
+    "--nbval-cell-timeout=900",
     f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
     "--quiet",
     # A notebook is one module: its cells stay in order, in one worker.

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 
+import matrix
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
 
@@ -157,12 +159,26 @@ def browsing(executable: str):
             browser.close()
 
 
-# Wider than any system's font: a run of tests/matrix.py.
-SPACED = """
+SET = """
+(css) => {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(":root { letter-spacing: WIDTH }");
+  sheet.replaceSync(css);
   document.adoptedStyleSheets = [sheet];
+}
 """
+
+
+def in_every_font(page):
+    """Set a page in one font after another, and give their names.
+
+    That is the machine's own, or with EVERY_FONT those of tests/matrix.py.
+    """
+    if os.environ.get("EVERY_FONT") != "true":
+        yield "the machine's"
+        return
+    for name in matrix.RUNS:
+        page.evaluate(SET, matrix.style(name))
+        yield name
 
 
 class Watch:
@@ -175,8 +191,6 @@ class Watch:
         self.foreign: list[str] = []
         self.failed: list[str] = []
         self.errors: list[str] = []
-        if width := os.environ.get("LETTER_SPACING"):
-            context.add_init_script(SPACED.replace("WIDTH", width))
         context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), self._refuse)
         self._waiting: set = set()
         context.on("request", lambda r: self._note(r, base))

@@ -21,7 +21,17 @@ REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
 KEPT = ROOT / ".cache" / "published"
-NOT_NEEDED = (".*", "_build", "node_modules", "tests", "build", "runs", "__pycache__", "*.egg-info")
+NOT_NEEDED = (
+    ".*",
+    "_build",
+    "node_modules",
+    "tests",
+    "build",
+    "lab",
+    "runs",
+    "__pycache__",
+    "*.egg-info",
+)
 
 
 def extension(name: str):

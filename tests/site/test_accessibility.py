@@ -65,7 +65,8 @@ REACHED = """
 () => [...document.querySelectorAll("pre, .cell_output > .output, .pst-scrollable-table-container")]
   .every((e) => (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight) === !e.tabIndex)
 """
-# Keeps on each element, under a name, how it looks as far as contrast goes; nothing if hidden.
+# Keeps on each element, under a name, how it looks as far as contrast goes; nothing if hidden. On a
+# picture axe gives no verdict: so it is where lines of code are wide, and fade at an edge.
 LOOK = """
 (name) => {
   for (const element of document.body.querySelectorAll("*")) {
@@ -73,17 +74,19 @@ LOOK = """
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
     const { color, backgroundColor, backgroundImage, opacity, fill } = style;
-    (element.looks ??= {})[name] = element.checkVisibility({ visibilityProperty: true })
-      ? [color, backgroundColor, backgroundImage, opacity, fill, large].join("|") : "";
+    (element.looks ??= {})[name] = !element.checkVisibility({ visibilityProperty: true }) ? ""
+      : backgroundImage !== "none" ? "a picture"
+      : [color, backgroundColor, opacity, fill, large].join("|");
   }
 }
 """
-# Marks what looks unlike before, or what was hidden before; true if there is any.
+# Marks what looks unlike before and is on no picture, or what was hidden; true if there is any.
 MARK = """
 ([now, before, hidden]) => {
   for (const marked of document.querySelectorAll("[data-other]")) delete marked.dataset.other;
   const marked = [...document.body.querySelectorAll("*")].filter(({ looks }) =>
-    looks?.[now] && (hidden ? looks[before] === "" : looks[before] !== looks[now]));
+    looks?.[now] && (hidden ? looks[before] === ""
+      : looks[before] !== looks[now] && looks[now] !== "a picture"));
   for (const element of marked) {
     if (!element.parentElement.closest("[data-other]")) element.dataset.other = "";
   }

@@ -115,7 +115,7 @@ def changes(page, do) -> tuple[str, str]:
     before = page.evaluate(f"window.ask.evaluate({json.dumps(STATES)})")
     do()
     after = before
-    for _ in range(50):
+    for _ in range(600):  # only for what hangs
         after = page.evaluate(f"window.ask.evaluate({json.dumps(STATES)})")
         if after != before:
             break

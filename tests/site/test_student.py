@@ -184,7 +184,9 @@ def test_once_published_its_links_are_whole_addresses(published, path):
     page = f"{ADDRESS}chapters/{path.stem}.html"
     assert any(link.startswith(f"{page}#sol-") for link in links) == exercises
     (install,) = [c for c in student["cells"] if "google.colab" in cells.text(c)]
-    assert f"git+{REPOSITORY}@main" in cells.text(install)
+    library = f'"transformer-lib @ git+{REPOSITORY}@main"'
+    assert library in cells.text(install)
+    assert f"`pip install {library}`" in cells.text(student["cells"][1])
 
 
 def test_the_folder_holds_what_the_branch_will(book, published):
