@@ -79,7 +79,7 @@ const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 200, 34, 334, 24, 160];
 const [REACH, BINS] = [120, 120]; // the score axis shows -120…120 always, so that a wider bell looks wider
 
 function build({ get, change }) {
-  const width = slider({ label: "d_k, the length of the vectors", last: 9, read: (p) => 2 ** (p + 1), find: (d) => Math.log2(d) - 1,
+  const width = slider({ label: "d_k, the width of queries and keys", last: 9, read: (p) => 2 ** (p + 1), find: (d) => Math.log2(d) - 1,
     show: String, onInput: (value) => change({ d_k: value }) });
   const scaled = toggle({ label: "divide by √d_k", onInput: (value) => change({ scaled: value }) });
   const again = button("New draw", () => change({ seed: (get("seed") % 9999) + 1 }));
