@@ -5,9 +5,10 @@
 
 A test file counts when it was changed itself, or names something of a module that was: imports it,
 or takes from the library's front door what is defined there. With a live figure's script or style
-goes its own test; with the kit that all share, those of all figures; with the checks of arguments,
-the core too. Compared is with the commit where this branch left main, uncommitted work
-included. When nothing of the library changed, a core of quick tests is named.
+goes its own test; with the kit that all share, those of all figures; with a page the test of its
+name, and with any chapter that of the page about the paper, which quotes them; with the checks of
+arguments, the core too. Compared is with the commit where this branch left main, uncommitted work
+included. When nothing else is named, it is a core of quick tests.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def defined_in(module: str, name: str, root: Path) -> set[str]:
     return {path}
 
 
+@cache
 def used(test: Path, root: Path) -> set[str]:
     """The library's files that a test file names."""
     found: set[str] = set()
@@ -119,6 +121,9 @@ def touched(changed: set[str], root: Path = ROOT) -> list[str]:
     ]
     if any(path.startswith("tests/fuzz/") for path in changed):
         found.append("tests/unit/test_fuzz.py")
+    if pages := {Path(path).stem for path in changed if path.startswith("chapters/")}:
+        named_so = (f"tests/unit/test_{page}.py" for page in pages | {"the_paper"})
+        found += (name for name in named_so if (root / name).is_file())
     core = [f"tests/unit/test_{name}.py" for name in CORE]
     return sorted({*found, *core}) if not found or changed & EVERYWHERE else found
 

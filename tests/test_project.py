@@ -486,6 +486,8 @@ def test_the_matrix_has_the_site_and_figures_in_each_font(capsys, monkeypatch):
         ("transformer_lib/arguments.py", "attention", "cli"),
         ("tests/fuzz/data.py", "fuzz", "models"),
         ("tests/unit/test_texts.py", "texts", "cli"),
+        ("chapters/teach.md", "teach", "models"),
+        ("chapters/13_training.ipynb", "the_paper", "models"),  # the page quotes the chapters
         ("README.md", "attention", "cli"),  # nothing of the library: the core
     ],
 )
