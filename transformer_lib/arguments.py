@@ -237,7 +237,8 @@ def check_vectors(
     ``what`` says what ``like`` is.
 
     Raises:
-        TypeError: no tensor, or of another dtype; under autocast any floating dtype will do.
+        TypeError: no tensor, or of another dtype; under autocast any floating dtype but float64
+            will do.
         ValueError: another shape, or another device.
     """
     if not isinstance(x, Tensor):
@@ -247,7 +248,9 @@ def check_vectors(
         wanted = f"({before}{width}) to fit {what}"
         raise ValueError(f"{name} must have shape {wanted}, got {tuple(x.shape)}")
     if x.dtype is not like.dtype and not (
-        x.is_floating_point() and torch.is_autocast_enabled(x.device.type)
+        x.is_floating_point()
+        and torch.float64 not in (x.dtype, like.dtype)
+        and torch.is_autocast_enabled(x.device.type)
     ):
         raise TypeError(f"{name} must be {like.dtype} like {what}, got {x.dtype}")
     if x.device != like.device:

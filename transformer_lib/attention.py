@@ -51,7 +51,8 @@ def attention(
         mask: bool, broadcastable to ``(..., T, S)``. True = this query may attend
             to this key. A query that may attend to no key gets zeros. In ``nn.Transformer`` True
             means the opposite: pass ``~mask`` for a mask that was made for it.
-        bias: float, finite, broadcastable to ``(..., T, S)``; added to the scores.
+        bias: float, finite in the dtype of the query, broadcastable to ``(..., T, S)``; added to
+            the scores.
         scale: what the dot products are multiplied by; ``d_k ** -0.5`` if None.
         dropout: probability of dropping a weight. The returned weights are those
             before dropout.
@@ -179,6 +180,7 @@ def fused_attention(
             f"key must be at least as long as query ({query.size(-2)}) if causal, "
             f"got {key.size(-2)}"
         )
+    query = query.expand(*_scores_shape(query, key, value)[:-1], -1)  # the value may have more rows
     return fused(query, key, value, mask, bias, causal=causal, scale=scale, dropout=dropout)
 
 
@@ -204,6 +206,8 @@ def fused(
         if grouped:
             key, value = for_each_head(key, query.size(1)), for_each_head(value, query.size(1))
         return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
+    if scale is not None and scale <= 0:  # a kernel hides a key by -inf, and then multiplies it
+        query, scale = query * scale, 1.0
     empty = None
     if mask is not None:
         # What a kernel returns for a query that may see no key differs between devices and

@@ -112,6 +112,9 @@ class AttentionCache:
                 f"got key {tuple(key.shape)} and value {tuple(value.shape)}"
             )
         if self._key is None:
+            if key.dtype is not value.dtype:
+                dtypes = f"{key.dtype} and {value.dtype}"
+                raise TypeError(f"key and value must have the same dtype, got {dtypes}")
             return
         if key.dtype is not self._key.dtype or value.dtype is not self._key.dtype:
             raise TypeError(

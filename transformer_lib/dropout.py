@@ -18,7 +18,8 @@ def drop(x: Tensor, p: float) -> Tensor:
 
     ``F.dropout`` on a CPU draws its numbers one by one, which takes a fifth of a small
     model's training step. Here one draw of 64 bits decides over four numbers; ``p``
-    is thereby rounded down to a multiple of :math:`2^{-16}`.
+    is thereby rounded down to a multiple of :math:`2^{-16}`. That is felt only where ``1 - p`` is
+    hardly larger than this.
 
     Args:
         x: any shape, floating point.

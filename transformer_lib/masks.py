@@ -49,7 +49,7 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
     check_count("pad_id", pad_id, least=0)
     if pad_id > 2**63 - 1:
         raise ValueError(f"pad_id must be an id, below 2**63, got {pad_id}")
-    return (ids != pad_id)[:, None, None, :]
+    return (ids.long() != pad_id)[:, None, None, :]  # a narrow dtype would wrap pad_id
 
 
 def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = None) -> Tensor:

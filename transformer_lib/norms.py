@@ -18,7 +18,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     .. math:: \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
 
     with the biased variance, and epsilon under the root. :class:`LayerNorm` runs the
-    fused kernel; this is what that kernel computes.
+    fused kernel; this is what that kernel computes. The kernel takes the sums of half
+    precision in float32; here squares must fit the dtype of ``x``.
 
     Args:
         x: ``(..., d_model)``.

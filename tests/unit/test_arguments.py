@@ -1,8 +1,9 @@
 """Checks of single values: what they let through and what they say."""
 
 import pytest
+import torch
 
-from transformer_lib.arguments import check_number
+from transformer_lib.arguments import check_number, check_vectors
 
 
 @pytest.mark.parametrize("ends", ["[]", "[)", "(]", "()"])
@@ -27,3 +28,12 @@ def test_a_range_without_an_end(ends: str, words: str) -> None:
             check_number("eps", value, 0, ends=ends)
     with pytest.raises(TypeError, match=r"eps must be a finite number.*True"):
         check_number("eps", True, 0, ends=ends)
+
+
+def test_under_autocast_vectors_are_of_any_floating_dtype_but_float64():
+    like = torch.zeros(3)
+    with torch.autocast("cpu", torch.bfloat16):
+        check_vectors("x", like.bfloat16(), 3, like, dims=1)
+        for x, other in ((like.double(), like), (like, like.double())):
+            with pytest.raises(TypeError, match=f"x must be {other.dtype} like"):
+                check_vectors("x", x, 3, other, dims=1)

@@ -112,6 +112,19 @@ def test_causal_is_the_causal_mask(mask: str, bias: str, t: int) -> None:
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [-1.0, 0.0])
+def test_causal_with_a_scale_that_is_not_positive(scale: float) -> None:
+    """One of torch's kernels, for values as wide as the keys, hides a key before it multiplies."""
+    given = inputs()
+    for name in ("query", "value"):
+        given[name] = torch.randn(B, H, S, D, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(B, H, S, D, dtype=torch.float64)
+    found = results("fused", given, weight, causal=True, scale=scale)
+    wanted = results("explicit", given, weight, mask=causal_mask(S), scale=scale)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
 def test_causal_attention_over_one_text_makes_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key = torch.randn(B, H, S, D), torch.randn(B, H, S, D)
     seen = kernel_calls(monkeypatch)
@@ -229,6 +242,9 @@ def test_batch_dimensions_may_be_many_or_none_and_broadcast(path: str) -> None:
     assert output.shape == (B, H, T, DV)
     one = attention(query, key[1, 2], value[2], random_mask(B, 1, T, S)[1, 0]).output
     torch.testing.assert_close(output[1, 2], one)
+    result = function(query, key[0, 0], value, random_mask(H, T, S))  # the value alone has heads
+    output = result if isinstance(result, Tensor) else result.output
+    assert output.shape == (H, T, DV)
 
 
 @pytest.mark.parametrize("path", ["explicit", "fused"])

@@ -63,6 +63,7 @@ def test_layers_do_not_share() -> None:
         (lambda c, x: own(c).append(x[0], x[0]), ValueError, r"key \(3, 4, 5\)"),
         (lambda c, x: own(c).append(x, x[:, :, 1:]), ValueError, r"value \(2, 3, 3, 5\)"),
         (lambda c, x: own(c).append(x.double(), x.double()), TypeError, "must be torch.float32"),
+        (lambda c, x: AttentionCache().append(x, x.double()), TypeError, "float32 and .*float64"),
         (lambda c, x: own(c).append(x[:1], x[:1]), ValueError, r"\(2, 3, T, 5\) as those before"),
     ],
 )

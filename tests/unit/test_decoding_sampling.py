@@ -74,6 +74,7 @@ def test_top_p_is_the_smallest_set_that_reaches_p() -> None:
         check(drawn(top_p=reached[n - 1].item() - 0.01), only(tokens))
         check(drawn(top_p=reached[n - 1].item() + 0.01), only([*tokens, int(best.indices[n])]))
     check(drawn(top_p=1e-9), only([3]))  # never none
+    check(drawn(top_p=1e-50), only([3]))  # 0 in float32
     check(drawn(top_p=1.0), LOGITS.softmax(-1))
 
 

@@ -20,6 +20,7 @@ from transformer_lib import (
     record_attention,
 )
 from transformer_lib.blocks import LayerNorm
+from transformer_lib.models import DecoderState
 
 B, T, S, H, D, V = 2, 5, 7, 3, 18, 23
 CONFIG = ModelConfig(
@@ -191,6 +192,16 @@ def test_reordered_rows_go_on_as_their_parents() -> None:
     for t in (3, 4):
         logits, state = model.step(target[:, t], state)
         torch.testing.assert_close(logits, whole[:, t], rtol=1e-10, atol=1e-10)
+
+
+def test_a_memory_without_a_mask_is_reordered_too() -> None:
+    model, source = transformer(), sentences(3, S)
+    index, tokens = torch.tensor([2, 0, 1]), torch.ones(3, dtype=torch.int64)
+    state = DecoderState(KVCache(model.config.decoder_layers), model.encode(source))
+    state.reorder(index)
+    logits, _ = model.step(tokens, state)
+    wanted, _ = model.step(tokens, model.start(source[index]))
+    torch.testing.assert_close(logits, wanted, rtol=1e-10, atol=1e-10)
 
 
 # --- embeddings, saving, starting ----------------------------------------------------------------

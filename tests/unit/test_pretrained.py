@@ -119,8 +119,22 @@ def test_errors() -> None:
     for activation in (torch.tanh, nn.GELU(approximate="tanh"), nn.SiLU()):
         with pytest.raises(ValueError, match="activation must be ReLU or GELU"):
             from_torch(torch_transformer(activation=activation))
-    with pytest.raises(ValueError, match="one activation in all layers"):
+    with pytest.raises(ValueError, match=r"one activation everywhere, got .'gelu', 'relu'"):
         from_torch(torch_transformer(activation=nn.GELU()))  # torch's decoder makes it ReLU
+    with pytest.raises(ValueError, match="must have layers, got none"):
+        from_torch(nn.Transformer(12, 4, 0, 0, 20))
+    peer = torch_transformer()
+    peer.decoder.layers[1].norm_first = not peer.decoder.layers[0].norm_first
+    with pytest.raises(ValueError, match=r"one norm_first everywhere, got .False, True"):
+        from_torch(peer)
+    peer = torch_transformer()
+    peer.encoder.norm.eps = 0.5
+    with pytest.raises(ValueError, match=r"one layer_norm_eps everywhere, got .1e-05, 0.5"):
+        from_torch(peer)
+    peer = torch_transformer()
+    peer.decoder.layers[0].multihead_attn.num_heads = 1
+    with pytest.raises(ValueError, match=r"one nhead everywhere, got .1, "):
+        from_torch(peer)
     peer = torch_transformer()
     peer.decoder.norm = None
     with pytest.raises(ValueError, match="norm or neither"):

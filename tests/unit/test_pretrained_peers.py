@@ -145,6 +145,7 @@ def test_gpt2_ids() -> None:
     assert from_gpt2(gpt2(eos_token_id=0)).config.pad_id == 1
     assert from_gpt2(gpt2(pad_token_id=7)).config.pad_id == 0
     assert from_gpt2(gpt2(pad_token_id=9)).config.pad_id == 9
+    assert from_gpt2(gpt2(pad_token_id=-1)).config.pad_id == 0  # no token
 
 
 # --- BERT ----------------------------------------------------------------------------------------

@@ -50,11 +50,11 @@ def beam_search(
     improbable, as with texts spelled in characters, it is often wrong.
 
     Args:
-        model: any :class:`StepModel`; it is in evaluation mode during the search.
+        model: any :class:`StepModel`; a ``Module`` is in evaluation mode during the search.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
         beam_size: how many beginnings to follow. One, with ``early_stopping`` or without a length
-            penalty, is :func:`greedy`.
+            penalty, is :func:`greedy`, unless two tokens are equally probable.
         length_penalty: the exponent, from 0, no penalty, to 10; the paper's is 0.6.
         n_best: how many texts to return per row; ``beam_size`` if None. Fewer end the search
             sooner.

@@ -23,7 +23,8 @@ def greedy(
 ) -> Generation:
     """Take the most probable token, again and again, until every row has ended.
 
-    The model is in evaluation mode during the decoding: dropout would change the text.
+    Dropout would change the text: a model that is a ``Module`` is in evaluation mode during the
+    decoding.
 
     Args:
         model: any :class:`StepModel`.

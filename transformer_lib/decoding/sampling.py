@@ -36,7 +36,7 @@ def sample(
     model itself, before any of this, so that they compare with those of :func:`greedy`.
 
     Args:
-        model: any :class:`StepModel`; it is in evaluation mode during the decoding.
+        model: any :class:`StepModel`; a ``Module`` is in evaluation mode during the decoding.
         source: ids ``(B, S)``.
         max_len: most tokens to generate per row.
         temperature: above 0; below 1, probable tokens become more probable; above 1, less. The
@@ -103,8 +103,8 @@ def distribution(
     values, ids = log_probs.topk(min(top_k or vocab_size, vocab_size))  # (B, k) each
     probs = _tempered(values, temperature)  # (B, k)
     if top_p is not None and top_p < 1:
-        before = probs.cumsum(-1) - probs  # so the first one stays, whatever top_p is
-        probs = probs.masked_fill(before >= top_p, 0.0)
+        before = probs.cumsum(-1) - probs  # 0 for the first one, which stays, whatever top_p is
+        probs = probs.masked_fill((before >= top_p) & (before > 0), 0.0)
     return probs / probs.sum(-1, keepdim=True), ids
 
 

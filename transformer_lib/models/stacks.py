@@ -96,7 +96,8 @@ class Decoder(nn.Module):
             positions: integers ``(B, T)``, where each token stands, if rows differ: for example
                 because they are padded on the left or hold several texts. The mask hides what does
                 not belong to the text. With a cache, in every call or in none.
-            cache: keys and values of the positions before; grows by ``T``.
+            cache: keys and values of the positions before; grows by ``T``. After an error, begin
+                with a new one.
 
         Returns:
             ``(B, T, d_model)``.

@@ -53,7 +53,7 @@ class DecoderState:
         if self.mask is not None and self.lengths is not None:
             self.mask = self.mask.index_select(0, index)
             self.lengths = self.lengths.index_select(0, index)
-        if self.memory is None or self.memory_mask is None:
+        if self.memory is None:
             return self.cache.reorder(index)
         # Beams swap parents within their sentence, and all of them read from it: it may stay.
         read = index // self.share
@@ -64,7 +64,8 @@ class DecoderState:
         if is_every_row(kept, len(self.memory)):
             return
         self.memory = self.memory.index_select(0, kept)
-        self.memory_mask = self.memory_mask.index_select(0, kept)
+        if self.memory_mask is not None:
+            self.memory_mask = self.memory_mask.index_select(0, kept)
 
 
 class Transformer(EncoderDecoder):

@@ -71,7 +71,7 @@ def token_id(config: Any, name: str) -> int:
 def filler_id(config: Any, eos_id: int) -> int:
     """A number to fill short rows with: the peer's padding, if it has one, else 0 (1 after 0)."""
     pad_id = config.pad_token_id
-    if pad_id is None or pad_id == eos_id:
+    if pad_id is None or pad_id == eos_id or not 0 <= pad_id < config.vocab_size:
         return 1 if eos_id == 0 else 0
     return pad_id
 

@@ -29,7 +29,8 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
 
     Raises:
         TypeError: a peer that is not an ``nn.Transformer``.
-        ValueError: a peer of a kind ours cannot be (no bias, another activation).
+        ValueError: a peer of a kind ours cannot be: without biases, with another activation, or
+            with layers that differ in more than their weights.
 
     Example:
         >>> import torch
@@ -44,13 +45,22 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     for name, kind in (("encoder", nn.TransformerEncoder), ("decoder", nn.TransformerDecoder)):
         if not isinstance(getattr(peer, name), kind):
             raise ValueError(f"peer must have torch's own {name}, got {getattr(peer, name)!r}")
-    layer = _layers(peer)[0]
+    layers: list[Any] = [*peer.encoder.layers, *peer.decoder.layers]
+    if not layers:
+        raise ValueError("peer must have layers, got none")
+    layer = layers[0]
     if layer.linear1.bias is None:
         raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")
-    # A decoder of torch forgets an activation given as a module, and uses ReLU (2.13).
-    activations = {_activation(each.activation) for each in _layers(peer)}
-    if len(activations) > 1:
-        raise ValueError(f"peer must have one activation in all layers, got {activations}")
+    heads = {each.num_heads for each in _parts(peer, nn.MultiheadAttention)}
+    for name, found in {
+        "nhead": {peer.nhead, *heads},
+        "norm_first": {each.norm_first for each in layers},
+        "layer_norm_eps": {each.eps for each in _parts(peer, nn.LayerNorm)},
+        # A decoder of torch forgets an activation given as a module, and uses ReLU (2.13).
+        "activation": {_activation(each.activation) for each in layers},
+    }.items():
+        if len(found) > 1:
+            raise ValueError(f"peer must have one {name} everywhere, got {sorted(found)}")
     if (peer.encoder.norm is None) != (peer.decoder.norm is None):
         raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
     config = ModelConfig(
@@ -64,7 +74,7 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         pre_norm=layer.norm_first,
         final_norm=peer.encoder.norm is not None,
         norm_eps=layer.norm1.eps,
-        activation=activations.pop(),
+        activation=_activation(layer.activation),
     )
     ours = EncoderDecoder(config).to(layer.linear1.weight)
     for mine, theirs in zip(ours.encoder.layers, peer.encoder.layers, strict=True):
@@ -77,8 +87,8 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     return ours.train(peer.training)
 
 
-def _layers(peer: Any) -> list[Any]:
-    return [*peer.encoder.layers, *peer.decoder.layers]
+def _parts(peer: nn.Transformer, kind: type[nn.Module]) -> list[Any]:
+    return [part for part in peer.modules() if isinstance(part, kind)]
 
 
 def _encoder_layer(mine: Any, theirs: Any) -> None:
