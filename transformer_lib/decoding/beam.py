@@ -101,14 +101,9 @@ def beam_search(
             log_probs = log_probabilities(logits, newest)  # (N * M, V)
 
             # The C best extensions of each row. Each beginning has one that ends, so 2 * beam_size
-            # are enough for beam_size to go on. To look for the best of each beginning first is
-            # quicker than to sort M * V sums.
-            gains, extensions = log_probs.topk(min(2 * beam_size, log_probs.size(1)))  # (N * M, K)
-            (n, m), k = totals.shape, gains.size(1)
-            sums = (totals.view(n * m, 1) + gains).view(n, m * k)  # (N, M * K)
-            sums, places = sums.topk(min(2 * beam_size, m * k))  # (N, C), the best first
-            parents = places // k  # (N, C), which beginning was extended
-            tokens = extensions.view(n, m * k).gather(1, places)  # (N, C), by which token
+            # are enough for beam_size to go on.
+            n, m = totals.shape
+            sums, parents, tokens = _best_extensions(totals, log_probs, 2 * beam_size)  # (N, C)
             ended = (tokens == eos_id) | sums.isnan() | (length == max_len)  # (N, C)
 
             # Of the beam_size best, those that end are ranked with the ends that there are.
@@ -143,6 +138,27 @@ def beam_search(
     ids = ends.ids.masked_fill(missing[..., None], pad_id)
     scores = ends.scores.masked_fill(missing, -torch.inf)
     return Beams(ids[:, :n_best], scores[:, :n_best], ends.ranks[:, :n_best].clone())
+
+
+def _best_extensions(
+    totals: Tensor, log_probs: Tensor, count: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The ``count`` best of ``totals[..., None] + log_probs`` in each row, the best first.
+
+    Args:
+        totals: of M beginnings in each of N rows, ``(N, M)``.
+        log_probs: of each token behind each beginning, ``(N * M, V)``.
+        count: how many to return, or all M * V, if that is fewer.
+
+    Returns:
+        the sums, which beginning was extended, and by which token, ``(N, count)`` each.
+    """
+    # To look for the best of each beginning first is quicker than to sort M * V sums.
+    gains, extensions = log_probs.topk(min(count, log_probs.size(1)))  # (N * M, K)
+    (n, m), k = totals.shape, gains.size(1)
+    sums = (totals.view(n * m, 1) + gains).view(n, m * k)  # (N, M * K)
+    sums, places = sums.topk(min(count, m * k))  # (N, C)
+    return sums, places // k, extensions.view(n, m * k).gather(1, places)
 
 
 def _check_options(
