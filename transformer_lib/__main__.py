@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,8 +18,9 @@ import torch
 
 from transformer_lib.cli import MODEL_SETTINGS, TRAIN_SETTINGS, parse
 from transformer_lib.continuation import InTurn
+from transformer_lib.data.files import replacing
 from transformer_lib.decoding import beam_search, greedy, sample
-from transformer_lib.metrics import Score, paired_bootstrap
+from transformer_lib.metrics import Score, exact_match, paired_bootstrap
 from transformer_lib.recipes import TASKS, Task
 from transformer_lib.results import record_score
 from transformer_lib.run_folder import one_of
@@ -92,7 +94,8 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
     if not _speaks():
         return
     steps, losses = history.column("val_loss")
-    print(f"{steps[-1]:,} steps, validation loss {losses[-1]:.3f}, lowest {min(losses):.3f}")
+    if losses:  # there are none if the log of a finished run was deleted
+        print(f"{steps[-1]:,} steps, validation loss {losses[-1]:.3f}, lowest {min(losses):.3f}")
     split = TASKS[args.task].splits[0]
     score, _ = Run.load(folder, device=args.device).score(split, progress=_shows_progress(args))
     _print_score(split, score)
@@ -104,25 +107,31 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     if task.score is None and (args.beam or args.write or args.against):
         refused = "no --beam, no --against and nothing to --write"
         raise ValueError(f"{run.task} is scored by perplexity: {refused}")
+    if task.score is exact_match and args.against:
+        raise ValueError(f"--against compares BLEU, but {run.task} is scored by exact_match")
+    other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
+    if other and other.task != run.task:
+        raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
     how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
-    score, texts = run.score(split, args.limit, **how)
-    if args.write is not None:
-        args.write.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    references = [target for _, target in task.load(split)[: args.limit]] if texts else []
-    for each in (score, *_other_scores(task, texts, references)):
+    # Decoding may take hours: what can fail comes before it, or after the scores are printed.
+    with replacing(args.write.resolve()) if args.write else nullcontext() as file:
+        score, texts = run.score(split, args.limit, **how)
+        references = [target for _, target in task.load(split)[: args.limit]] if texts else []
+        scores = [score, *_other_scores(task, texts, references)]
+        for each in scores:
+            _print_score(split, each)
+        if file is not None:
+            file.write("".join(f"{text}\n" for text in texts).encode())
+    for each in scores:
         _record(args, each._asdict(), None if task.score is None else _decoding(args))
-        _print_score(split, each)
-    if args.against and task.score:
-        other = Run.together(args.against, args.checkpoint, args.device)
-        if other.task != run.task:
-            raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
+    if other and task.score:
         others = other.score(split, args.limit, **how)[1]
         found = paired_bootstrap(task.score, texts, others, references)
         against = " and ".join(folder.name for folder in args.against)
-        record = found._asdict() | {"sentences": len(references), "against": against}
-        _record(args, record, _decoding(args))
         difference = f"{found.metric} {found.value:+.2f}, p = {found.p_value:.4f}"
         print(f"{split}, against {against}: {difference} ({found.signature})")
+        record = found._asdict() | {"sentences": len(references), "against": against}
+        _record(args, record, _decoding(args))
 
 
 def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterator[Score]:
@@ -200,7 +209,8 @@ def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
     if run.words is None and strict:
         raise ValueError("--strict needs a run that keeps words.txt: train again, or leave it out")
     if unseen := run.unseen(texts):
-        said = f"never seen in training: {', '.join(unseen)}"
+        shown = (word if word.isprintable() else ascii(word) for word in unseen)
+        said = f"never seen in training: {', '.join(shown)}"
         if strict:
             raise ValueError(said)
         print(said, file=sys.stderr)
@@ -219,7 +229,8 @@ def _inputs(texts: list[str]) -> Iterator[list[str]]:
     if texts:
         yield texts
         return
-    lines = (line.rstrip("\n") for line in sys.stdin)
+    # Some editors begin a file with a byte order mark.
+    lines = (line.removeprefix("\ufeff").rstrip("\n") for line in sys.stdin)
     while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
         yield some
 

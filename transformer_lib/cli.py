@@ -220,7 +220,10 @@ def _count(text: str) -> int:
 
 
 def _seed(text: str) -> int:
-    return _least(0, text)
+    seed = _least(0, text)
+    if seed >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be below 2^63, got {seed}")
+    return seed
 
 
 def _least(least: int, text: str) -> int:

@@ -60,7 +60,7 @@ character, and perplexity, for shakespeare; exact match in percent for the other
 whole split is kept in the run's scores.json, with how it was decoded.
 
 With --against, another run answers the same split in the same way, and a paired bootstrap says
-how likely chance alone makes such a difference:
+how likely chance alone makes such a difference in BLEU:
 
   python -m transformer_lib evaluate --run runs/new --against runs/old --beam 5
 

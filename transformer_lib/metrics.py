@@ -165,19 +165,23 @@ def _score(name: str, translations: Any, references: Any) -> Score:
     return Score(name, found.score, signature, len(references))
 
 
-def _bleu() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+# SacreBLEU's metric, what is done to a text before, and what the signature must say of that.
+_Way = tuple[Any, Callable[[str], str], dict[str, str]]
+
+
+def _bleu() -> _Way:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(), str, {}
 
 
-def _bleu_tokenized() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+def _bleu_tokenized() -> _Way:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(tokenize="none", force=True), str, {"case:mixed": "case:lc"}
 
 
-def _bleu_lowercased() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+def _bleu_lowercased() -> _Way:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalizer, tokenizer = MosesPunctNormalizer("de"), MosesTokenizer("de")
@@ -189,15 +193,13 @@ def _bleu_lowercased() -> tuple[Any, Callable[[str], str], dict[str, str]]:
     return metric, tokenized, counted | {"tok:none": f"tok:sacremoses-{version('sacremoses')}"}
 
 
-def _chrf() -> tuple[Any, Callable[[str], str], dict[str, str]]:
+def _chrf() -> _Way:
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(), str, {}
 
 
-# For each score: sacreBLEU's metric, what is done to a text before, and what the signature must
-# say of that.
-_WAYS: dict[str, Callable[[], tuple[Any, Callable[[str], str], dict[str, str]]]] = {
+_WAYS: dict[str, Callable[[], _Way]] = {
     "bleu": _bleu,
     "bleu_lowercased": _bleu_lowercased,
     "bleu_tokenized": _bleu_tokenized,

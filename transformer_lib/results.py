@@ -117,11 +117,19 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
 
     Greedy decoding with the best checkpoint stands under the name of the split. Others, the
     task's other metrics and differences to another run have a line of their own.
+
+    Raises:
+        ValueError: ``scores.json`` is damaged.
+        TypeError: an argument of the wrong type; a score that JSON cannot hold.
     """
     path = as_path("folder", folder) / "scores.json"
     check_text("split", split)
     check_type("score", score, dict)
-    scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        check_type("what it holds", scores, dict)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
     usual = {"checkpoint": "best", "decoding": "greedy"}
     apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
     if score.get("metric") in _APART:

@@ -75,6 +75,12 @@ def candidates(
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     sentences = texts("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
+    for i, row in enumerate(ids):
+        if len(row) > longest:
+            raise ValueError(
+                f"sentences must have at most {longest} tokens; number {i} has {len(row)}, and "
+                f"begins with {sentences[i].strip()[:40]!r}"
+            )
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):

@@ -229,12 +229,23 @@ def test_no_odd_answer_passes_or_ends_in_a_traceback(module, exercise):
     assert before == (torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate())
 
 
+ONE = Exercise(
+    name="one", reference=lambda: 1, cases=[Case("the only")], mistakes={}, section="One"
+)
+
+
+def test_an_answer_whose_name_is_no_text_is_named_by_its_kind():
+    class Odd:
+        def __init__(self):
+            self.__name__ = []
+
+        def __call__(self):
+            return 1
+
+    assert "no exercise for an Odd" in Checker(ONE)(Odd()).report
+
+
 def test_an_interrupt_is_the_readers():
-    check = Checker(
-        Exercise(
-            name="one", reference=lambda: 1, cases=[Case("the only")], mistakes={}, section="One"
-        )
-    )
     one = raised(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        check(one)
+        Checker(ONE)(one)

@@ -29,6 +29,10 @@ def test_a_right_answer_passes_whatever_its_own_name():
 def test_an_answer_with_nothing_in_it_is_open():
     def idle(t, s): ...
 
+    def explained(t, s):
+        """Which keys each query may see."""
+        ...  # your lines
+
     class Idle(nn.Module):
         def __init__(self, d_model, eps=1e-5):
             super().__init__()
@@ -39,6 +43,7 @@ def test_an_answer_with_nothing_in_it_is_open():
     class Empty(nn.Module): ...  # your lines
 
     assert said(check, "causal", idle) == "open"
+    assert said(check, "causal", explained) == "open"
     assert said(check, "causal", None) == "open"
     assert said(check_modules, "LayerNorm", Idle) == "open"
     assert said(check_modules, "LayerNorm", Empty) == "open"

@@ -95,6 +95,27 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
     assert not (folder / "scores.json").exists()  # of a part
 
 
+def test_evaluate_refuses_before_it_decodes(folder: Path, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(runs.Run, "score", lambda *_, **__: pytest.fail("it decoded"))
+    evaluate = ["evaluate", "--run", str(folder)]
+    assert main([*evaluate, "--write", str(tmp_path)]) == 1
+    assert f"{tmp_path} is there already, and is no file" in capsys.readouterr().err
+    assert main([*evaluate, "--against", str(folder)]) == 1
+    said = "--against compares BLEU, but number-words is scored by exact_match"
+    assert said in capsys.readouterr().err
+
+
+def test_a_score_that_cannot_be_recorded_is_printed(folder: Path, tmp_path, capsys) -> None:
+    run, written = tmp_path / "run", tmp_path / "written"
+    shutil.copytree(folder, run)
+    (run / "scores.json").write_text("{")
+    assert main(["evaluate", "--run", str(run), "--write", str(written)]) == 1
+    out, err = capsys.readouterr()
+    assert out == "val, 20 texts: exact_match 0.00 (percent)\n"
+    assert err.startswith(f"error: {run / 'scores.json'} is damaged: ")
+    assert len(written.read_text().splitlines()) == 20
+
+
 def test_evaluate_keeps_the_score_of_a_whole_split(folder: Path) -> None:
     assert main(["evaluate", "--run", str(folder)]) == 0
     assert main(["evaluate", "--run", str(folder), "--checkpoint", "last"]) == 0
@@ -116,6 +137,15 @@ def test_translate_arguments_and_lines(
     assert main(["translate", "--run", str(folder), "--checkpoint", "last"]) == 0
     first, blank, second = capsys.readouterr().out.splitlines()
     assert (f"{first}\n{second}\n", blank) == (by_argument, "")
+
+
+def test_a_byte_order_mark_is_no_text(folder: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffforty-two\n"))
+    assert main(["translate", "--run", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert main(["translate", "--run", str(folder), "forty-two"]) == 0
+    assert capsys.readouterr().out == out
 
 
 def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> None:
@@ -265,6 +295,8 @@ def test_words_that_the_model_never_saw_are_named(folder: Path, lines: Path, tmp
         assert capsys.readouterr() == ("", "error: never seen in training: banana, Seven\n")
         assert main([command, "--run", str(run), "--strict", known]) == 0
         assert capsys.readouterr().err == ""
+    assert main(["translate", "--run", str(folder), "one \u200b"]) == 0
+    assert capsys.readouterr().err == "never seen in training: '\\u200b'\n"
     for path in folder.iterdir():  # a run of an older version
         if path.name != "words.txt":
             shutil.copy(path, tmp_path)
@@ -404,6 +436,13 @@ def test_another_run_is_refused_and_the_first_one_kept(
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_a_finished_run_whose_log_is_gone_is_scored(folder: Path, tmp_path, capsys) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "log.jsonl").unlink()
+    assert main([*TRAIN, "--steps", "12", "--output", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.endswith("val, 20 texts: exact_match 0.00 (percent)\n")
+
+
 def test_restart_begins_anew(small_numbers, tmp_path: Path) -> None:
     arguments = [*TRAIN, "--steps", "2", "--output", str(tmp_path)]
     assert main(arguments) == 0
@@ -507,6 +546,7 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
         ["evaluate", "--run", "x", "--early-stopping"],
         ["generate", "--run", "x", "--samples", "2"],
         ["generate", "--run", "x", "--seed", "2"],
+        ["generate", "--run", "x", "--top-k", "5", "--seed", str(2**63)],
         ["generate", "--run", "x", "--stop", ""],
     ],
 )

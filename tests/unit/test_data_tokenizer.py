@@ -198,6 +198,7 @@ def test_words_are_pieces_after_saving(tmp_path):
         ("two", TypeError, "words must be several strings"),
         ([2], TypeError, "number 0 of words must be a str; got int"),
         (["two", ""], ValueError, "words must not be empty"),
+        (["two", "<eos>"], ValueError, "words must not be special pieces; got '<eos>'"),
     ],
 )
 def test_words_that_are_none(words, error, message):

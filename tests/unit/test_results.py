@@ -114,6 +114,13 @@ def test_a_new_score_joins_the_others(tmp_path):
     assert {split: score["value"] for split, score in scores.items()} == {"val": 3.0, "test": 2.0}
 
 
+def test_scores_that_cannot_be_read_are_named(tmp_path):
+    for content in ("{", "[]"):
+        (tmp_path / "scores.json").write_text(content)
+        with pytest.raises(ValueError, match=r"scores\.json is damaged"):
+            record_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
+
+
 def test_a_wheel_finds_its_records_inside_the_package(tmp_path, monkeypatch):
     inside = tmp_path / "site" / "recorded" / "a-run"
     inside.mkdir(parents=True)

@@ -31,7 +31,7 @@ NAN = float("nan")
         (lambda: translate(MODEL, TOKENIZER, ["a", 3]), "number 1 of sentences must be a str"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], batch_size=0), "batch_size must be an integer"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], decode=4), "decode must be a function"),
-        (lambda: translate(MODEL, TOKENIZER, ["a" * 6]), "source .* max_len"),
+        (lambda: translate(MODEL, TOKENIZER, ["a" * 6]), "sentences must have at most 5 tokens"),
         (lambda: complete(MODEL, TOKENIZER, None), "prompts must be several strings"),
         (lambda: complete(MODEL, TOKENIZER, ["a"], max_tokens=NAN), "max_tokens must be an int"),
         (lambda: RUN.score("dev"), "split must be one of val; got 'dev'"),

@@ -50,6 +50,14 @@ SENTENCES = ["abc", "g", "", "fedcba", "ab", " ga "]
 SAID = ["abc", "g", "", "fedcba", "ab", "ga"]
 
 
+def test_a_sentence_that_is_too_long_is_named_before_any_is_translated() -> None:
+    model = Echo()
+    message = "sentences must have at most 30 tokens; number 1 has 31, and begins with 'gabgab"
+    with pytest.raises(ValueError, match=message):
+        translate(model, TOKENIZER, ["abc", "gab" * 10 + "c"], batch_size=1)
+    assert model.asked == []
+
+
 def test_translations_come_in_the_order_of_the_sentences() -> None:
     model = Echo()
     assert translate(model, TOKENIZER, SENTENCES, batch_size=2) == SAID

@@ -97,7 +97,7 @@ class Checker:
     def summary(self, exercises: Mapping[str, str], answers: Mapping[str, Any]) -> str:
         """Text to hand in: for each exercise whether its answer passes, and if not, why.
 
-        Where a function holds `...` only, or there is none, the exercise is open.
+        Where a function holds nothing but `...` and a docstring, or there is none, it is open.
 
         Args:
             exercises: number -> name of the exercise, as the report is to list them.
@@ -171,6 +171,7 @@ class Checker:
                 f"itself, without parentheses or arguments: check({first})."
             )
         name = getattr(answer, "__name__", None)
+        name = name if isinstance(name, str) else None
         caller = frame.f_back if frame else None
         if name not in self.exercises and caller is not None:
             known = {**caller.f_globals, **caller.f_locals}
@@ -184,7 +185,7 @@ class Checker:
                 )
         if name in self.exercises:
             return self.exercises[name]
-        what = f"`{name}`" if isinstance(name, str) else kind(answer)
+        what = kind(answer) if name is None else f"`{name}`"
         what = "a lambda without a name" if name == "<lambda>" else what
         return (
             f"check knows no exercise for {what}.\n  This chapter's exercises are {names}. Give "

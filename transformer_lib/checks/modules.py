@@ -121,9 +121,9 @@ def arguments(kind: Any, reference: Any, init: Mapping[str, Any]) -> tuple[tuple
         call, yours = (f"{reference.__name__.strip('_')}({', '.join(names)})"
                        for names in (init, theirs))  # fmt: skip
         raise Flaw("order", f"The exercise calls {call}; yours is defined as {yours}.")
-    return ((), dict(init)) if _fits(kind, init) and not _fits(kind, rest, *first) else (
-        tuple(first), rest
-    )  # fmt: skip
+    if _fits(kind, init) and not _fits(kind, rest, *first):
+        return (), dict(init)
+    return tuple(first), rest
 
 
 def _fits(kind: Any, kwargs: Mapping[str, Any], *args: Any) -> bool:

@@ -20,7 +20,7 @@ def diagnosis(report: str) -> str:
 
 
 def is_open(answer: Any) -> bool:
-    """Whether there is no answer, or one with nothing written into it: its functions hold `...`."""
+    """Whether there is no answer, or one whose functions hold `...` and a docstring at most."""
     if not isinstance(answer, type):
         return answer is None or (inspect.isfunction(answer) and _does_nothing(answer))
     return all(_does_nothing(each) for each in vars(answer).values() if inspect.isfunction(each))
@@ -31,7 +31,11 @@ def _does_nothing(function: Callable[..., Any]) -> bool:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     except (OSError, SyntaxError, TypeError, ValueError):  # no source to be seen
         return False
-    idle = ("...", "pass", "super().__init__()")
-    return isinstance(definition, ast.FunctionDef) and all(
-        ast.unparse(line) in idle for line in definition.body
-    )
+    return isinstance(definition, ast.FunctionDef) and all(map(_is_idle, definition.body))
+
+
+def _is_idle(line: ast.stmt) -> bool:
+    """Whether it does nothing: `...`, a docstring, `pass`, or the call that a class begins with."""
+    if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
+        return True
+    return ast.unparse(line) in ("pass", "super().__init__()")

@@ -77,7 +77,9 @@ def pad(rows: Sequence[Ids]) -> Tensor:
         tensor([[5, 6, 7],
                 [8, 0, 0]])
     """
-    return _padded([id_list(f"row {i} of rows", row) for i, row in enumerate(_rows(rows))])
+    return _padded(
+        [id_list(f"row {i} of rows", row) for i, row in enumerate(items("rows", rows, "id list"))]
+    )
 
 
 def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
@@ -223,10 +225,6 @@ class TextBatches:
         return (_text_batch([self.texts[i] for i in batch]) for batch in order)
 
 
-def _rows(rows: Any, name: str = "rows") -> list[Any]:
-    return items(name, rows, "id list")
-
-
 def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:
     checked = []
     for i, example in enumerate(items("pairs", pairs, "pair")):
@@ -239,7 +237,10 @@ def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:
 
 
 def _checked_texts(texts: Any) -> list[list[int]]:
-    return [id_list(f"text {i} of texts", text) for i, text in enumerate(_rows(texts, "texts"))]
+    return [
+        id_list(f"text {i} of texts", text)
+        for i, text in enumerate(items("texts", texts, "id list"))
+    ]
 
 
 def _padded(rows: list[list[int]]) -> Tensor:

@@ -22,7 +22,8 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
         The temporary file, open for writing bytes.
 
     Raises:
-        OSError: the file cannot be written, for one because the disk is full.
+        OSError: the file cannot be written, for one because the disk is full, or because `path`
+            is a folder.
 
     Example:
         >>> import tempfile
@@ -33,6 +34,8 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
         'whole'
     """
     path = Path(path)
+    if path.exists() and not path.is_file():  # a device would become a file, too
+        raise FileExistsError(f"{path} is there already, and is no file")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The same folder, because a rename is atomic only within one file system; a name of its own,
     # because two processes may write the same file at once.

@@ -116,7 +116,7 @@ class Tokenizer:
                 longer word they are characters like the rest.
 
         Raises:
-            ValueError: `texts` is empty, or a word is.
+            ValueError: `texts` is empty, or a word is; a word is a special piece.
             TypeError: `texts` or `words` is one string, or holds something that is not a string.
 
         Example:
@@ -137,6 +137,8 @@ class Tokenizer:
         whole = checked("words", words)
         if "" in whole:
             raise ValueError("words must not be empty; got ''")
+        for word in set(whole).intersection(SPECIAL_PIECES):
+            raise ValueError(f"words must not be special pieces; got {word!r}")
         tokenizer.add_tokens(
             [AddedToken(word, single_word=True, normalized=False) for word in sorted(set(whole))]
         )

@@ -18,8 +18,8 @@ class WindowBatches:
 
     In training, each epoch begins at another place before `length`, so every token is met with much
     and with little text before it. The text left over at both ends is not read in that epoch. With
-    `shuffle=False` an epoch is the whole text in its order, and the last window may be
-    short: that is what a loss is measured on.
+    `shuffle=False` each epoch is the whole text, and the last window may be short: that is what a
+    loss is measured on. With `batch_size` the windows then come in their order.
 
     Args:
         ids: of the text, without `<bos>` and `<eos>`.

@@ -207,9 +207,13 @@ class RelativePositionBias(nn.Module):
             TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
         """
         check_lengths(t, s)
-        if positions is not None:
-            bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
-            return _wide(self.table)[bucket].permute(0, 3, 1, 2)
+        if positions is None:
+            return self._windows(t, s)
+        bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
+        return _wide(self.table)[bucket].permute(0, 3, 1, 2)
+
+    def _windows(self, t: int, s: int) -> Tensor:
+        """The same without positions: each distance is looked up once, not up to ``t`` times."""
         every = torch.arange(1 - s, max(s, 1), device=self.table.device)  # -(s - 1) to s - 1
         bias = _wide(self.table)[self.bucket(every)].T  # (n_heads, 2s - 1)
         # Row i of the matrix is the window of s distances that ends with that of the last key.

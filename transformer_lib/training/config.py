@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from transformer_lib.arguments import check_count, check_number
@@ -89,14 +89,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
-        optional = {field.name for field in fields(self) if field.default is None}
-        for name in ("peak_lr", "clip_norm", "r_drop", "eps"):
-            if name != "eps" and getattr(self, name) is None:
-                continue
-            check_number(name, getattr(self, name), 0, ends="()")
-        for name in _COUNTS:
-            if name not in optional or getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
+        check_number("eps", self.eps, 0, ends="()")
+        for name in ("peak_lr", "clip_norm", "r_drop"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0, ends="()")
+        for name in ("warmup", "accumulate", "log_every"):
+            check_count(name, getattr(self, name))
+        for name in _OPTIONAL_COUNTS:
+            check_count(name, getattr(self, name), optional=True)
         check_count("seed", self.seed, 0)
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2^63, got {self.seed}")
@@ -128,8 +128,8 @@ class TrainConfig:
         return {name: value for name, value in asdict(self).items() if name not in _FREE}
 
 
-_COUNTS = ("max_steps", "epochs", "patience", "warmup", "cooldown", "accumulate")
-_COUNTS += ("log_every", "validate_every", "checkpoint_every", "keep_last")
+_OPTIONAL_COUNTS = ("max_steps", "epochs", "patience", "cooldown")
+_OPTIONAL_COUNTS += ("validate_every", "checkpoint_every", "keep_last")
 _CHOICES: dict[str, tuple[bool | str, ...]] = {
     "amp": (True, False, "auto"),
     "compile": (True, False),
@@ -137,4 +137,5 @@ _CHOICES: dict[str, tuple[bool | str, ...]] = {
     "parallel": ("ddp", "fsdp"),
     "tensorboard": (True, False),
 }
-_FREE = {*_COUNTS, *_CHOICES} - {"warmup", "accumulate", "amp", "optimizer"}
+_FREE = {"max_steps", "epochs", "patience", "cooldown", "parallel", "compile"}
+_FREE |= {"log_every", "validate_every", "checkpoint_every", "keep_last", "tensorboard"}

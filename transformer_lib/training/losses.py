@@ -172,7 +172,7 @@ class _SmoothedLoss(torch.autograd.Function):
         vocab_size = logits.size(-1)
         found = torch.empty_like(logits, memory_format=torch.contiguous_format)
         rows, targets = _few_rows(logits, labels)  # (R, V) and (R,), several times
-        factors, results = _few_rows(found, gradient)[::-1]
+        results, factors = _few_rows(found, gradient)
         for some, true, factor, result in zip(rows, targets, factors, results, strict=True):
             difference = some.softmax(-1, dtype=_exact(some)).sub_(ctx.smoothing / vocab_size)
             target = difference.new_full((len(true), 1), ctx.smoothing - 1)
