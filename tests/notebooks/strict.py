@@ -21,8 +21,8 @@ from execute import ROOT, notebooks
 OPTIONS = [
     "--nbval",
     # Seconds; only for what hangs: a machine may be busy.
-    "--nbval-kernel-startup-timeout=900",
-    "--nbval-cell-timeout=900",
+    "--nbval-kernel-startup-timeout=1800",
+    "--nbval-cell-timeout=1800",
     f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
     "--quiet",
     # A notebook is one module: its cells stay in order, in one worker.
