@@ -226,6 +226,52 @@ def test_ctrl_c_in_validation_stops_at_once_and_validates_again(
     assert_same_run(tmp_path, unbroken)
 
 
+@pytest.mark.parametrize("epoch", [2, 4])  # the last one, too
+def test_ctrl_c_in_validation_loses_no_kept_model_and_no_validation(
+    epoch: int, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, checkpoint_every=None, keep_last=3)
+
+    def interrupted(model: nn.Module, now: int) -> dict[str, float]:
+        if now == epoch:
+            signal.raise_signal(signal.SIGINT)
+        return evaluate(model, data(seed=3, n=7))
+
+    run(tmp_path / "whole", config=config)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", config=config, validate=interrupted)
+    run(tmp_path / "cut", config=config)
+    run(tmp_path / "cut", config=config, validate=lambda *_: pytest.fail("it validates again"))
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+    assert kept(tmp_path / "cut") == kept(tmp_path / "whole") == [16, 24, 32]
+
+
+def test_ctrl_c_in_the_step_before_a_checkpoint_loses_no_kept_model(tmp_path: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 15:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step), KEEPING)
+    run(tmp_path, config=replace(KEEPING, epochs=None, max_steps=20))
+    assert kept(tmp_path) == [10, 15, 20]
+
+
+def test_a_record_without_a_step_has_the_rate_and_the_gradient_of_the_last(tmp_path: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 10:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step))
+    stop = replace(CONFIG, epochs=None, max_steps=10)
+    _, resumed = run(tmp_path, config=stop)
+    _, whole = run(None, config=stop)
+    (ours,), (theirs,) = ([r for r in h if r["step"] == 10 and "lr" in r] for h in (resumed, whole))
+    for name in ("lr", "gradient_norm", "loss"):
+        assert ours[name] == theirs[name] > 0
+
+
 def test_a_second_ctrl_c_is_not_held_back(tmp_path: Path) -> None:
     def at_step(now: int) -> None:
         signal.raise_signal(signal.SIGINT)

@@ -57,7 +57,8 @@ class Session:
         self.updater = Updater(model, config, self.ranks)
         self.progress = Progress()
         self.group_size = config.accumulate * self.ranks.size
-        self.saved_at = -1
+        self.saved_at = -1  # step of the checkpoint
+        self.settled_at = -1  # step at which this process saved one that was due
         seed = config.seed + 1_000_003 * self.ranks.rank  # else all would drop the same numbers
         torch.manual_seed(seed)
         random.seed(seed)
@@ -95,9 +96,12 @@ class Session:
             set_random_state(state["random"][self.ranks.rank], self.updater.device)
         self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
+        self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
+        if (norm := state.get("norm")) is not None:
+            self.updater.norm = torch.tensor(norm)
 
     def save(self, keep: bool = False) -> None:
-        """Save a checkpoint; ``keep`` its model if such are kept."""
+        """Save a checkpoint; ``keep``, for one that is due, its model if such are kept."""
         if self.folder.path is None:
             return
         self.read_loss()
@@ -105,11 +109,14 @@ class Session:
             "model": whole(self.model.state_dict()),
             "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
+            "norm": None if self.updater.norm is None else self.updater.norm.item(),
             "random": self.ranks.gather(random_state(self.updater.device)),
             "settings": self.settings,
         }
         self.folder.save(state, self.config.keep_last if keep else None)
         self.saved_at = self.progress.step
+        if keep:
+            self.settled_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
         """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
@@ -239,8 +246,9 @@ class Session:
         )
 
     def checkpoint_is_due(self) -> bool:
-        # Before the first step as well: a folder that cannot be written is known at once.
-        return self.saved_at != self.progress.step and self._due(self.config.checkpoint_every)
+        # Before the first step as well: a folder that cannot be written is known at once. And where
+        # a run goes on: Ctrl-C may have saved before the validation, and without keeping the model.
+        return self.settled_at != self.progress.step and self._due(self.config.checkpoint_every)
 
     def _due(self, every: int | None) -> bool:
         now = self.progress
