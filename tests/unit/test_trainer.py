@@ -885,6 +885,26 @@ def test_validation_sees_an_evaluating_model_without_gradients() -> None:
     assert not model.training  # as it came
 
 
+def test_a_number_of_numpy_is_as_good_as_one_of_python(tmp_path: Path) -> None:
+    _, history = run(tmp_path, validate=lambda model, epoch: {"loss": np.float32(0.5)})
+    assert history.column("val_loss") == ([8, 16, 24, 32], [0.5] * 4)
+
+
+@pytest.mark.parametrize("value", [object(), np.ones(2), torch.ones(2)])
+def test_what_cannot_be_recorded_is_named_and_the_epoch_saved(value, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"validate must return numbers .* its 'bad' is of type"):
+        run(tmp_path, validate=lambda model, epoch: {"bad": value})
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
+
+
+def test_an_epoch_is_saved_before_its_validation_fails(tmp_path: Path, unbroken: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, validate=lambda model, epoch: {"loss": 1 / 0})
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
+
+
 def test_what_is_frozen_in_evaluation_mode_stays_so() -> None:
     model, seen = toy(), []
     model.dropout.eval()

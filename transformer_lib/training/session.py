@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import time
@@ -11,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import parts, whole, whole_model
@@ -199,7 +200,7 @@ class Session:
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
         if self.config.patience is not None and "loss" not in metrics:
             raise ValueError("validate must return a 'loss' for patience to wait for, got none")
-        metrics = {k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()}
+        metrics = {name: _plain(name, value) for name, value in metrics.items()}
         return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
@@ -253,3 +254,16 @@ class Session:
     def _due(self, every: int | None) -> bool:
         now = self.progress
         return self.is_over() or (now.step % every == 0 if every else now.index == 0)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A measured value as a log can hold it: a number of torch or NumPy becomes one of Python."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        json.dumps(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"validate must return numbers or what else JSON can hold; its {name!r} is of type "
+            f"{type(value).__name__}: {error}"
+        ) from error
+    return value

@@ -58,7 +58,8 @@ def fit(
         config: the numbers of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
             of epochs completed; returns what to record, such as ``{"loss": 1.2}``. Its
-            ``"loss"`` decides which model is the best.
+            ``"loss"`` decides which model is the best. When it raises an error, a run of one
+            process saves a checkpoint first.
         directory: where the run is kept; None keeps nothing.
         resume: True goes on from the checkpoint, which must exist; ``"auto"`` goes on if there is
             one; False starts anew, over what was there.
@@ -70,8 +71,8 @@ def fit(
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: a checkpoint of a run with other settings, other data or another model; an
-            epoch without batches.
+        ValueError: a checkpoint of a run with other settings, another model or other data, as far
+            as the number of batches and the first one show it; an epoch without batches.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
@@ -126,8 +127,9 @@ def _loop(
             try:
                 with interrupts.let_through():
                     metrics = run.measure(validate)
-            except (KeyboardInterrupt, SystemExit):
-                run.save()  # resumes with this validation
+            except BaseException:
+                if run.ranks.size == 1:  # the others may not have failed, and would not save
+                    run.save()  # resumes with this validation
                 raise
             run.record_validation(metrics)
         if run.checkpoint_is_due():
