@@ -43,6 +43,7 @@ class Session:
         model, batches, config: as :func:`~transformer_lib.training.trainer.fit` takes them.
         folder: of the run. Nobody else writes there.
         resume: go on from the folder's checkpoint, or begin anew, as ``fit`` does.
+        prepare: as of :func:`~transformer_lib.training.trainer.prepared_fit`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Session:
         config: TrainConfig,
         folder: Folder,
         resume: bool | str,
+        prepare: Callable[[bool], None] = lambda over: None,
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
         self.folder, self.ranks = folder, folder.ranks
@@ -77,6 +79,8 @@ class Session:
         to_file = {"writes": self.ranks.first, "tensorboard": config.tensorboard}
         self.log = RunLog(folder.path, until, **to_file)
         try:
+            if self.ranks.first:
+                prepare(self.is_over())
             folder.clear(until)
             self.ranks.wait()  # nobody writes before all have read
         except BaseException:

@@ -21,7 +21,7 @@ from transformer_lib.training.records import History
 from transformer_lib.training.session import Session, Validate
 from transformer_lib.training.state import Batches
 
-__all__ = ["fit"]
+__all__ = ["fit", "prepared_fit"]
 
 
 def fit(
@@ -97,6 +97,37 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
+    return prepared_fit(
+        lambda over: None,
+        model,
+        batches,
+        config,
+        validate=validate,
+        directory=directory,
+        resume=resume,
+        progress=progress,
+        forecast=forecast,
+    )
+
+
+def prepared_fit(
+    prepare: Callable[[bool], None],
+    model: nn.Module,
+    batches: Batches,
+    config: TrainConfig,
+    *,
+    validate: Validate | None,
+    directory: str | Path | None,
+    resume: bool | Literal["auto"],
+    progress: bool,
+    forecast: Callable[[str], None] | None,
+) -> History:
+    """:func:`fit` for those who write files of their own into the directory.
+
+    ``prepare`` writes them. It is called in the first process alone, once, when nothing refuses
+    the run any more and nobody else writes there. It is told whether the run is over, so that no
+    step is left to do.
+    """
     _check(model, batches, config, validate, directory, resume)
     check_type("progress", progress, bool)
     if forecast is not None and not callable(forecast):
@@ -106,7 +137,7 @@ def fit(
     with alone_in(directory if ranks.first else None), modes_kept(model):
         if not any(module.training for module in model.modules()):
             model.train()
-        run = Session(model, batches, config, Folder(directory, ranks), resume)
+        run = Session(model, batches, config, Folder(directory, ranks), resume, prepare)
         interrupts = Interrupts(together=ranks.size > 1)
         with closing(run.log), interrupts, _bar(run, progress) as bar:
             steps = _Steps(run, forecast if ranks.first else None)
