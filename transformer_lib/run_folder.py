@@ -42,8 +42,8 @@ def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
         path = folder / CHECKPOINTS[checkpoint]
         if checkpoint == "best" and not path.exists():
             raise FileNotFoundError(
-                f"there is no {path}, for no validation was finished: train on, or try the "
-                f"checkpoint 'last' (--checkpoint last)"
+                f"there is no {path}: no validation was finished. Train on, or take the latest "
+                f"model with --checkpoint last"
             )
         return load_checkpoint(path)["model"]
     kept = sorted(folder.glob("step-*.pt"))

@@ -205,6 +205,7 @@ def train(
 
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
+        RuntimeError: another run is writing to the folder.
 
     Source:
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.

@@ -897,6 +897,11 @@ def test_what_cannot_be_recorded_is_named_and_the_epoch_saved(value, tmp_path: P
     assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
 
 
+def test_a_loss_is_a_number() -> None:
+    with pytest.raises(TypeError, match="validate must return a number as 'loss', got None"):
+        run(None, validate=lambda model, epoch: {"loss": None})
+
+
 def test_an_epoch_is_saved_before_its_validation_fails(tmp_path: Path, unbroken: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         run(tmp_path, validate=lambda model, epoch: {"loss": 1 / 0})

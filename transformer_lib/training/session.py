@@ -205,6 +205,8 @@ class Session:
         if self.config.patience is not None and "loss" not in metrics:
             raise ValueError("validate must return a 'loss' for patience to wait for, got none")
         metrics = {name: _plain(name, value) for name, value in metrics.items()}
+        if not isinstance(loss := metrics.get("loss", math.inf), int | float):
+            raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
         return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
