@@ -132,11 +132,13 @@ def make_batches(
         tokenizer: of both sides.
         pairs: as ``load`` gives them.
         bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding.
-        max_len: the model's; the length of windows, where a text is read in such.
+        max_len: the model's, which no text may exceed, 0 for any length; the length of windows,
+            where a text is read in such.
         options: of :class:`~transformer_lib.data.Batches`.
 
     Raises:
-        ValueError: ``bpe_dropout`` where there are no pairs, or no merges to leave out.
+        ValueError: ``bpe_dropout`` where there are no pairs, or no merges to leave out; a text
+            that is longer than ``max_len``.
     """
     if task.language_model:
         if bpe_dropout is not None:
@@ -145,8 +147,10 @@ def make_batches(
             ids = tokenizer.encode("".join(_texts(pairs)))
             return WindowBatches(ids, length=max_len, **options)
         texts = [tokenizer.encode(prompt + rest) for prompt, rest in pairs]
+        _check_lengths(pairs, [len(ids) + 1 for ids in texts], max_len)
         return TextBatches(texts, **options)
     both = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
+    _check_lengths(pairs, [max(len(ids), len(said) + 1) for ids, said in both], max_len)
     if bpe_dropout is None:
         return Batches(both, **options)
     with naming("bpe_dropout"):
@@ -157,6 +161,16 @@ def make_batches(
         return spelling.encode(source, draw), spelling.encode(target, draw)
 
     return Batches(both, redraw=redraw, **options)
+
+
+def _check_lengths(pairs: Pairs, lengths: list[int], max_len: int) -> None:
+    for number, length in enumerate(lengths):
+        if length > max_len > 0:
+            source, target = pairs[number]
+            raise ValueError(
+                f"max_len must be at least {length}, the tokens of text {number}, which begins "
+                f"{(source or target)[:40]!r}; got {max_len}"
+            )
 
 
 def perplexity(task: Task, tokenizer: Tokenizer, model: Any, pairs: Pairs) -> Score:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from transformer_lib.arguments import as_path
 from transformer_lib.config import ModelConfig
+from transformer_lib.data import Tokenizer
 from transformer_lib.data.files import replacing
-from transformer_lib.recipes import Task
-from transformer_lib.training import TrainConfig, average_checkpoints, load_checkpoint
+from transformer_lib.recipes import TASKS, Task
+from transformer_lib.training import History, TrainConfig, average_checkpoints, load_checkpoint
+from transformer_lib.training.state import check_same_run
 
 __all__: list[str] = []  # for runs.py alone
 
@@ -26,10 +31,21 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
+def task_named(name: str) -> Task:
+    one_of("task", name, TASKS)
+    return TASKS[name]
+
+
 def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
     one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
     if checkpoint in CHECKPOINTS:
-        return load_checkpoint(folder / CHECKPOINTS[checkpoint])["model"]
+        path = folder / CHECKPOINTS[checkpoint]
+        if checkpoint == "best" and not path.exists():
+            raise FileNotFoundError(
+                f"there is no {path}: no validation was finished. Train on, or take the latest "
+                f"model with --checkpoint last"
+            )
+        return load_checkpoint(path)["model"]
     kept = sorted(folder.glob("step-*.pt"))
     if not kept:
         raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
@@ -48,6 +64,33 @@ def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
 
 
+def former_settings(folder: Path, settings: dict[str, Any], processes: int) -> dict[str, Any]:
+    """The settings of the run that is there, if a run of these settings may go on with it."""
+    former = read_settings(folder)
+    with _undamaged(folder):
+        there = identity(former, former["sessions"][-1].get("processes", 1))
+    check_same_run(folder, there, identity(settings, processes))
+    return former
+
+
+def config_of(folder: Path, settings: dict[str, Any]) -> ModelConfig:
+    with _undamaged(folder):
+        return ModelConfig(**settings["model"])
+
+
+def slow_amp(config: TrainConfig, device: torch.device) -> bool:
+    """Was bfloat16 asked for, on a processor that does not multiply it itself?"""
+    without = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
+    return config.amp is True and device.type == "cpu" and without
+
+
+def score_is_due(folder: Path, epoch: int, every: int) -> bool:
+    """Was a multiple of ``every`` epochs completed since the last validation?"""
+    records = History.read(folder / "log.jsonl")
+    before = [record["epoch"] for record in records if "val_loss" in record]
+    return epoch // every > (before[-1] if before else 0) // every
+
+
 def distilled_pairs(
     task: Task, path: Any, pairs: list[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], str]:
@@ -55,12 +98,18 @@ def distilled_pairs(
     content = as_path("distilled", path).read_bytes()
     if task.language_model:
         raise ValueError("distilled must be left out: this task translates nothing")
-    lines = content.decode("utf-8").removesuffix("\n").split("\n")
+    try:
+        text = content.decode("utf-8-sig")  # a mark at its beginning is no text
+    except UnicodeDecodeError as error:
+        raise ValueError(f"distilled must be text in UTF-8, {path} is not: {error}") from error
+    lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if len(lines) != len(pairs):
         raise ValueError(
             f"distilled must have a line for each of the {len(pairs):,} training texts; "
             f"{path} has {len(lines):,}"
         )
+    if not any(lines):
+        raise ValueError(f"distilled must hold translations; all lines of {path} are empty")
     both = [(source, line) for (source, _), line in zip(pairs, lines, strict=True)]
     return both, sha256(content).hexdigest()
 
@@ -68,6 +117,13 @@ def distilled_pairs(
 def words_of(texts: Iterable[str], pattern: str) -> dict[str, None]:
     """The different words of texts, as a pattern finds them, in their order."""
     return {word: None for text in texts for word in re.findall(pattern, text)}
+
+
+def begin(folder: Path, tokenizer: Tokenizer, texts: Iterable[str], pattern: str) -> None:
+    """Write what a new run is to keep; the scores of an older one go."""
+    (folder / "scores.json").unlink(missing_ok=True)
+    tokenizer.save(folder / "tokenizer.json")
+    write_words(folder, texts, pattern)
 
 
 def write_words(folder: Path, texts: Iterable[str], pattern: str) -> None:
@@ -85,13 +141,23 @@ def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.exists():
         raise FileNotFoundError(f"{folder} holds no run: there is no {path.name} in it")
-    try:
+    with _undamaged(folder):
         settings = json.loads(path.read_text(encoding="utf-8"))
         return {"task": settings["task"], "model": settings["model"]} | settings
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     with replacing(folder / "config.json") as file:
         file.write(json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+@contextmanager
+def _undamaged(folder: Path) -> Iterator[None]:
+    """Say of an error in the block that it comes from what ``config.json`` holds."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{folder / 'config.json'} is damaged, or of another version of this library: {reason}"
+        ) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,24 @@ from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.recipes import TASKS, Task, make_batches, perplexity
 from transformer_lib.results import circumstances
 from transformer_lib.run_folder import (
+    begin,
+    config_of,
     distilled_pairs,
-    identity,
+    former_settings,
     one_of,
     read_settings,
     read_words,
+    score_is_due,
+    slow_amp,
+    task_named,
     weights,
     words_of,
     write_settings,
-    write_words,
 )
 from transformer_lib.texts import Decode, complete, translate
-from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
+from transformer_lib.training import History, TrainConfig, evaluate, local_device
 from transformer_lib.training.distributed import join
-from transformer_lib.training.state import check_same_run
+from transformer_lib.training.trainer import prepared_fit
 
 __all__ = ["Run", "train", "translate"]
 
@@ -68,7 +73,7 @@ class Run:
         """
         folder = as_path("folder", folder)
         settings = read_settings(folder)
-        model = _model(_task(settings["task"]), ModelConfig(**settings["model"]))
+        model = _model(task_named(settings["task"]), config_of(folder, settings))
         try:
             model.load_state_dict(weights(folder, checkpoint))
         except RuntimeError as error:  # every name that is missing or too many, in many lines
@@ -200,14 +205,17 @@ def train(
 
     Raises:
         ValueError: an unfit setting, or a folder that holds a run of other settings.
+        RuntimeError: another run is writing to the folder.
 
     Source:
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
-    folder, recipe = as_path("folder", folder), _task(task)
+    folder, recipe = as_path("folder", folder), task_named(task)
     one_of("preset", preset, ("tiny", "base", "big"))
     check_count("max_tokens", max_tokens, optional=True)
     check_count("score_every", score_every, optional=True)
+    if score_every and recipe.score is None:
+        raise ValueError("score_every must be left out: this task has no score but its loss")
     for name, value in (("model", model), ("training", training), ("command", command)):
         check_type(name, value, str if name == "command" else dict, optional=True)
     check_type("restart", restart, bool)
@@ -216,17 +224,16 @@ def train(
     ranks = join(place)
     going_on = not restart and (folder / "checkpoint.pt").exists()
     training = dict(training or {})
-    if "max_steps" in training:
+    if training.get("max_steps") is not None:
         training.setdefault("epochs", None)  # steps were asked for, and the task's are epochs
     with naming("training"):
         config = TrainConfig(**recipe.train | training)
-    if not ranks.first:
-        ranks.wait()  # for the data to be there, and the tokenizer
+    made = [] if ranks.first else ranks.gather(None)  # a tokenizer, and when the data is there
     train_pairs, val_pairs = recipe.load("train"), recipe.load(recipe.splits[0])
-    if going_on or not ranks.first:
-        tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    else:
-        tokenizer = recipe.tokenizer(train_pairs, vocab_size)
+    if ranks.first:
+        kept = Tokenizer.load(folder / "tokenizer.json") if going_on else None
+        made = ranks.gather(kept or recipe.tokenizer(train_pairs, vocab_size))
+    tokenizer = made[0]
     with naming("model"):
         model_config = getattr(ModelConfig, preset)(
             vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
@@ -241,45 +248,43 @@ def train(
         added, settings["distilled"] = distilled_pairs(recipe, distilled, train_pairs)
         train_pairs = train_pairs + added
     settings |= {"model": asdict(model_config), "train": asdict(config)}
-    former = read_settings(folder) if going_on else {}
-    if going_on:
-        processes = former["sessions"][-1].get("processes", 1)
-        check_same_run(folder, identity(former, processes), identity(settings, ranks.size))
-
-    sizes["max_len"] = model_config.max_len
-    train_batches = make_batches(
-        recipe, tokenizer, train_pairs, bpe_dropout, seed=config.seed, **sizes
-    )
-    val_batches = make_batches(recipe, tokenizer, val_pairs, shuffle=False, **sizes)
+    former = former_settings(folder, settings, ranks.size) if going_on else {"sessions": []}
+    batches = partial(make_batches, recipe, tokenizer, max_len=model_config.max_len, **sizes)
+    train_batches = batches(train_pairs, bpe_dropout, seed=config.seed)
+    val_batches = batches(val_pairs, shuffle=False)
     torch.manual_seed(config.seed)
     net = _model(recipe, model_config).to(place)
-    if ranks.first:
+
+    def prepare(over: bool) -> None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         session = {"command": command, "started": now, "processes": ranks.size}
         session |= circumstances(place)
-        folder.mkdir(parents=True, exist_ok=True)
-        if not going_on:
-            tokenizer.save(folder / "tokenizer.json")
-            read = [a + b if recipe.language_model else a for a, b in train_pairs]
-            write_words(folder, read, recipe.word)
-        write_settings(folder, settings | {"sessions": [*former.get("sessions", []), session]})
         say(
             f"{task}, {preset}: {sum(p.numel() for p in net.parameters()):,} parameters, "
             f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} texts in "
             f"{len(train_batches):,} batches, on {session['hardware']}."
         )
+        if slow_amp(config, place):
+            say("This processor does not multiply bfloat16 itself: amp=True slows the run down.")
+        if over:
+            say(f"Nothing is left to train: the run in {folder} has done all that is asked for.")
+            return
         if going_on:
             say(f"Going on with the run in {folder}.")
-        ranks.wait()
+        else:
+            read = [a + b if recipe.language_model else a for a, b in train_pairs]
+            begin(folder, tokenizer, read, recipe.word)
+        write_settings(folder, settings | {"sessions": [*former["sessions"], session]})
 
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)
-        if recipe.score and score_every and epoch % score_every == 0:
+        if score_every and score_is_due(folder, epoch, score_every):
             score, _ = Run(task, tokenizer, net).score(recipe.splits[0])
             metrics[score.metric] = score.value
         return metrics
 
-    return fit(
+    return prepared_fit(
+        prepare,
         net,
         train_batches,
         config,
@@ -289,11 +294,6 @@ def train(
         progress=progress,
         forecast=forecast,
     )
-
-
-def _task(name: str) -> Task:
-    one_of("task", name, TASKS)
-    return TASKS[name]
 
 
 def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:

@@ -28,6 +28,7 @@ from transformer_lib.continuation import InTurn
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.recipes import TASKS
 from transformer_lib.training import History, load_checkpoint
+from transformer_lib.training.folder import alone_in
 
 TRAIN = ["train", "--task", "number-words", "--max-tokens", "600", "--threads", "1", "--quiet"]
 LINES = ["train", "--task", "number-lines", "--max-tokens", "600", "--threads", "1", "--quiet"]
@@ -451,11 +452,91 @@ def test_restart_begins_anew(small_numbers, tmp_path: Path) -> None:
     assert config["train"]["seed"] == 1 and len(config["sessions"]) == 1
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such lock")
+def test_restart_beside_a_run_that_trains_changes_nothing(folder: Path, capsys) -> None:
+    before = contents(folder)
+    restart = [*TRAIN, "--steps", "2", "--set", "n_layers=1", "--restart", "--output", str(folder)]
+    with alone_in(folder):
+        assert main(restart) == 1
+    assert "another run is writing to" in capsys.readouterr().err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"), [("--compile", "compiler"), ("--tensorboard", "pip")]
+)
+def test_restart_that_is_refused_changes_nothing(
+    option: str, reason: str, folder: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    before = contents(folder)
+    restart = [*TRAIN, "--steps", "2", "--set", "n_layers=1", "--restart", "--output", str(folder)]
+    assert main([*restart, option]) == 1
+    assert reason in capsys.readouterr().err
+    assert contents(folder) == before
+
+
+def test_restart_leaves_no_score_of_the_old_model(small_numbers, tmp_path: Path) -> None:
+    arguments = [*TRAIN, "--steps", "2", "--output", str(tmp_path)]
+    assert main(arguments) == 0 and main(["evaluate", "--run", str(tmp_path)]) == 0
+    assert (tmp_path / "scores.json").exists()
+    assert main([*arguments, "--steps", "3"]) == 0
+    assert (tmp_path / "scores.json").exists()
+    assert main([*arguments, "--restart"]) == 0
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_who_asks_for_less_than_is_done_gets_nothing(folder: Path, capsys) -> None:
+    before = (folder / "config.json").read_bytes()
+    assert main([*TRAIN, "--steps", "4", "--output", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "Nothing is left to train" in said and "Going on" not in said
+    assert (folder / "config.json").read_bytes() == before
+
+
+def scored(folder: Path) -> list[tuple[int, int]]:
+    log = History.read(folder / "log.jsonl")
+    return [(record["step"], record["epoch"]) for record in log if "val_exact_match" in record]
+
+
+def test_scores_come_once_in_so_many_epochs(small_numbers, tmp_path: Path) -> None:
+    often = ["--max-tokens", "2000", "--score-every", "2", "--validate-every", "2"]
+    run = [*TRAIN, *often, "--output", str(tmp_path)]  # an epoch is of 4 batches
+    assert main([*run, "--steps", "9"]) == 0
+    assert scored(tmp_path) == [(8, 2)]
+    assert main([*run, "--steps", "17"]) == 0
+    assert scored(tmp_path) == [(8, 2), (16, 4)]
+
+
+def test_the_default_of_steps_may_be_set(small_numbers, tmp_path: Path) -> None:
+    task = TASKS["number-words"]
+    assert main([*TRAIN, "--set", "max_steps=None", "--output", str(tmp_path)]) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["train"]["epochs"] == task.train["epochs"]
+
+
+@pytest.mark.parametrize(("capability", "slow"), [("AVX2", True), ("AVX512", False)])
+def test_bfloat16_that_slows_a_run_down_is_said(
+    capability: str, slow: bool, small_numbers, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    arguments = [*TRAIN, "--steps", "1", "--device", "cpu", "--output", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "amp" not in capsys.readouterr().out
+    assert main([*arguments, "--set", "amp=True", "--restart"]) == 0
+    assert capsys.readouterr().out.count("amp=True slows the run down") == slow
+
+
 def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "fit", interrupted)
+    monkeypatch.setattr(runs, "prepared_fit", interrupted)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
     assert capsys.readouterr().err == "\nInterrupted; the same command goes on from here.\n"
     assert main([*TRAIN, "--steps", "12", "--output", str(folder), "--restart"]) == 130
@@ -488,6 +569,8 @@ def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, 
         ([*TRAIN, "--device", "abacus"], "abacus"),
         ([*TRAIN, "--set", "positions=here"], "positions must be"),
         ([*TRAIN, "--set", "n_heads=many"], "n_heads must be"),
+        ([*TRAIN, "--set", "max_len=9"], "max_len must be at least 1"),
+        (["train", "--task", "shakespeare", "--score-every", "1"], "score_every must be left out"),
         (["translate", "--run", "LINES", "one"], "continues texts, with generate"),
         (["generate", "--run", "FOLDER", "one"], "translates texts, with translate"),
         (["generate", "--run", "LINES", "--temperature", "-1", "one"], "temperature must be"),
@@ -670,7 +753,8 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     (session,) = json.loads((tmp_path / "two" / "config.json").read_text())["sessions"]
     assert session["processes"] == 2
     assert main([*train, "--output", str(tmp_path / "two")]) == 1  # half as much in an update
-    assert main([*train, "--accumulate", "2", "--output", str(tmp_path / "two")]) == 0
+    longer = [*train, "--accumulate", "2", "--steps", "4"]
+    assert main([*longer, "--output", str(tmp_path / "two")]) == 0
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     assert config["sessions"][0] == session and len(config["sessions"]) == 2
 
@@ -839,19 +923,31 @@ def test_an_ensembles_translations_are_learned_beside_the_references(
 @pytest.mark.parametrize(
     ("task", "content", "message"),
     [
-        ("number-words", "eins\nzwei\n", "a line for each of the [0-9,]+ training texts; .* has 2"),
-        ("number-lines", "1\n", "distilled must be left out: this task translates nothing"),
+        ("number-words", b"eins\nzwei\n", "a line for each of the [0-9,]+ training .* has 2"),
+        ("number-lines", b"1\n", "distilled must be left out: this task translates nothing"),
+        ("number-words", "eins\n".encode("utf-16"), r"must be text in UTF-8, .*said\.txt is not"),
         ("number-words", None, "No such file"),
     ],
 )
 def test_what_cannot_be_learned_besides(task, content, message, tmp_path: Path, capsys) -> None:
     file = tmp_path / "said.txt"
     if content is not None:
-        file.write_text(content)
+        file.write_bytes(content)
     run = ["train", "--task", task, "--steps", "1", "--output", str(tmp_path / "run"), "--quiet"]
     assert main([*run, "--distill", str(file)]) == 1
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_file_of_windows_is_read_as_any_other(tmp_path: Path) -> None:
+    pairs = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
+    file = tmp_path / "said.txt"
+    file.write_bytes("\ufeffEins\r\n\r\n drei \r\n".encode())
+    found, _ = run_folder.distilled_pairs(TASKS["number-words"], file, pairs)
+    assert found == [("one", "Eins"), ("two", ""), ("three", "drei")]
+    file.write_text("\n \n\n")
+    with pytest.raises(ValueError, match=r"all lines of .*said\.txt are empty"):
+        run_folder.distilled_pairs(TASKS["number-words"], file, pairs)
 
 
 def test_translate_takes_sentences_or_a_split(tmp_path: Path, capsys) -> None:

@@ -30,6 +30,12 @@ def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) 
             History.read(path)
 
 
+def test_a_text_may_hold_any_sign(tmp_path: Path) -> None:
+    said = {"step": 1, "val_said": "a\u2028b\x85c\rd"}
+    RunLog(tmp_path).add(said)
+    assert History.read(tmp_path / "log.jsonl") == [said]
+
+
 def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 3}\n{"step": 6}\n{"step": 8}\n{"st')

@@ -86,6 +86,13 @@ def test_a_run_of_files(folder: Path) -> None:
         Run.load(folder, checkpoint="average")
 
 
+def test_a_run_without_a_validation_says_so(folder: Path) -> None:
+    (folder / "best.pt").rename(folder / "checkpoint.pt")
+    with pytest.raises(FileNotFoundError, match=r"no validation was finished.*--checkpoint last"):
+        Run.load(folder, device="cpu")
+    assert Run.load(folder, "last", "cpu").task == "copy"
+
+
 def test_weights_of_another_version(folder: Path) -> None:
     state = MODEL.state_dict()
     state["embeddings"] = state.pop(next(iter(state)))
@@ -95,11 +102,20 @@ def test_weights_of_another_version(folder: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["[]", '{"task": "copy"}', "{"])
+UNKNOWN = '{"task": "copy", "model": {"vocab_size": 9, "legs": 4}}'
+
+
+@pytest.mark.parametrize("content", ["[]", '{"task": "copy"}', "{", UNKNOWN])
 def test_settings_that_are_none(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
     with pytest.raises(ValueError, match=r"config\.json is damaged"):
         Run.load(folder, device="cpu")
+
+
+def test_a_run_without_sessions_cannot_go_on(folder: Path) -> None:
+    (folder / "best.pt").rename(folder / "checkpoint.pt")
+    with pytest.raises(ValueError, match=r"config\.json is damaged.* it has no 'sessions'"):
+        train(folder, task="copy", device="cpu", progress=False)
 
 
 def test_a_task_of_another_version(folder: Path) -> None:

@@ -226,6 +226,52 @@ def test_ctrl_c_in_validation_stops_at_once_and_validates_again(
     assert_same_run(tmp_path, unbroken)
 
 
+@pytest.mark.parametrize("epoch", [2, 4])  # the last one, too
+def test_ctrl_c_in_validation_loses_no_kept_model_and_no_validation(
+    epoch: int, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, checkpoint_every=None, keep_last=3)
+
+    def interrupted(model: nn.Module, now: int) -> dict[str, float]:
+        if now == epoch:
+            signal.raise_signal(signal.SIGINT)
+        return evaluate(model, data(seed=3, n=7))
+
+    run(tmp_path / "whole", config=config)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", config=config, validate=interrupted)
+    run(tmp_path / "cut", config=config)
+    run(tmp_path / "cut", config=config, validate=lambda *_: pytest.fail("it validates again"))
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+    assert kept(tmp_path / "cut") == kept(tmp_path / "whole") == [16, 24, 32]
+
+
+def test_ctrl_c_in_the_step_before_a_checkpoint_loses_no_kept_model(tmp_path: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 15:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step), KEEPING)
+    run(tmp_path, config=replace(KEEPING, epochs=None, max_steps=20))
+    assert kept(tmp_path) == [10, 15, 20]
+
+
+def test_a_record_without_a_step_has_the_rate_and_the_gradient_of_the_last(tmp_path: Path) -> None:
+    def at_step(now: int) -> None:
+        if now == 10:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, toy(at_step=at_step))
+    stop = replace(CONFIG, epochs=None, max_steps=10)
+    _, resumed = run(tmp_path, config=stop)
+    _, whole = run(None, config=stop)
+    (ours,), (theirs,) = ([r for r in h if r["step"] == 10 and "lr" in r] for h in (resumed, whole))
+    for name in ("lr", "gradient_norm", "loss"):
+        assert ours[name] == theirs[name] > 0
+
+
 def test_a_second_ctrl_c_is_not_held_back(tmp_path: Path) -> None:
     def at_step(now: int) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -837,6 +883,31 @@ def test_validation_sees_an_evaluating_model_without_gradients() -> None:
     assert seen == [(0, False, False), (1, False, False), (1, False, False)]
     assert history.column("val_score") == ([4, 8, 10], [0.5, 0.5, 0.5])
     assert not model.training  # as it came
+
+
+def test_a_number_of_numpy_is_as_good_as_one_of_python(tmp_path: Path) -> None:
+    _, history = run(tmp_path, validate=lambda model, epoch: {"loss": np.float32(0.5)})
+    assert history.column("val_loss") == ([8, 16, 24, 32], [0.5] * 4)
+
+
+@pytest.mark.parametrize("value", [object(), np.ones(2), torch.ones(2)])
+def test_what_cannot_be_recorded_is_named_and_the_epoch_saved(value, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"validate must return numbers .* its 'bad' is of type"):
+        run(tmp_path, validate=lambda model, epoch: {"bad": value})
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
+
+
+def test_a_loss_is_a_number() -> None:
+    with pytest.raises(TypeError, match="validate must return a number as 'loss', got None"):
+        run(None, validate=lambda model, epoch: {"loss": None})
+
+
+def test_an_epoch_is_saved_before_its_validation_fails(tmp_path: Path, unbroken: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, validate=lambda model, epoch: {"loss": 1 / 0})
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
+    run(tmp_path)
+    assert_same_run(tmp_path, unbroken)
 
 
 def test_what_is_frozen_in_evaluation_mode_stays_so() -> None:

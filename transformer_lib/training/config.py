@@ -36,7 +36,9 @@ class TrainConfig:
             leaves them.
         accumulate: batches per update, in each of the processes if there are several.
         seed: of dropout and all else that is drawn in training.
-        amp: compute in bfloat16 where that is safe; ``"auto"``: on a GPU.
+        amp: compute in bfloat16 where that is safe; ``"auto"``: on a GPU. On a CPU it saves time
+            only where the processor multiplies bfloat16 itself (AVX-512 with BF16, AMX). With AVX2
+            alone, an update took several times as long as in float32.
         pad_id: label that is not learned.
         compile: let ``torch.compile`` translate the model for training. Takes a minute first.
         parallel: what several processes do with the model: ``"ddp"`` gives each a copy,

@@ -46,15 +46,16 @@ class History(list[Record]):
         check_path("path", path, "file")
         history = cls()
         text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a letter
-        lines = text.splitlines(keepends=True)
-        for number, line in enumerate(lines, start=1):
+        # Not str.splitlines: it breaks at characters that may stand inside a record.
+        *whole, rest = text.split("\n")
+        for number, line in enumerate([*whole, rest] if rest else whole, start=1):
             try:
                 record = json.loads(line)
                 if not isinstance(record, dict) or "step" not in record:
                     raise ValueError("not a record with a step")
                 history.append(record)
             except ValueError as error:
-                if number == len(lines) and not line.endswith("\n"):
+                if number > len(whole):
                     break
                 raise ValueError(f"{path}, line {number}: {error}") from error
         return history

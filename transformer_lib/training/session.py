@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import time
@@ -11,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import parts, whole, whole_model
@@ -42,6 +43,7 @@ class Session:
         model, batches, config: as :func:`~transformer_lib.training.trainer.fit` takes them.
         folder: of the run. Nobody else writes there.
         resume: go on from the folder's checkpoint, or begin anew, as ``fit`` does.
+        prepare: as of :func:`~transformer_lib.training.trainer.prepared_fit`.
     """
 
     def __init__(
@@ -51,13 +53,15 @@ class Session:
         config: TrainConfig,
         folder: Folder,
         resume: bool | str,
+        prepare: Callable[[bool], None] = lambda over: None,
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
         self.folder, self.ranks = folder, folder.ranks
         self.updater = Updater(model, config, self.ranks)
         self.progress = Progress()
         self.group_size = config.accumulate * self.ranks.size
-        self.saved_at = -1
+        self.saved_at = -1  # step of the checkpoint
+        self.settled_at = -1  # step at which this process saved one that was due
         seed = config.seed + 1_000_003 * self.ranks.rank  # else all would drop the same numbers
         torch.manual_seed(seed)
         random.seed(seed)
@@ -75,6 +79,8 @@ class Session:
         to_file = {"writes": self.ranks.first, "tensorboard": config.tensorboard}
         self.log = RunLog(folder.path, until, **to_file)
         try:
+            if self.ranks.first:
+                prepare(self.is_over())
             folder.clear(until)
             self.ranks.wait()  # nobody writes before all have read
         except BaseException:
@@ -95,9 +101,12 @@ class Session:
             set_random_state(state["random"][self.ranks.rank], self.updater.device)
         self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
+        self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
+        if (norm := state.get("norm")) is not None:
+            self.updater.norm = torch.tensor(norm)
 
     def save(self, keep: bool = False) -> None:
-        """Save a checkpoint; ``keep`` its model if such are kept."""
+        """Save a checkpoint; ``keep``, for one that is due, its model if such are kept."""
         if self.folder.path is None:
             return
         self.read_loss()
@@ -105,11 +114,14 @@ class Session:
             "model": whole(self.model.state_dict()),
             "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
+            "norm": None if self.updater.norm is None else self.updater.norm.item(),
             "random": self.ranks.gather(random_state(self.updater.device)),
             "settings": self.settings,
         }
         self.folder.save(state, self.config.keep_last if keep else None)
         self.saved_at = self.progress.step
+        if keep:
+            self.settled_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
         """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
@@ -192,7 +204,9 @@ class Session:
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
         if self.config.patience is not None and "loss" not in metrics:
             raise ValueError("validate must return a 'loss' for patience to wait for, got none")
-        metrics = {k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()}
+        metrics = {name: _plain(name, value) for name, value in metrics.items()}
+        if not isinstance(loss := metrics.get("loss", math.inf), int | float):
+            raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
         return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
@@ -239,9 +253,23 @@ class Session:
         )
 
     def checkpoint_is_due(self) -> bool:
-        # Before the first step as well: a folder that cannot be written is known at once.
-        return self.saved_at != self.progress.step and self._due(self.config.checkpoint_every)
+        # Before the first step as well: a folder that cannot be written is known at once. And where
+        # a run goes on: Ctrl-C may have saved before the validation, and without keeping the model.
+        return self.settled_at != self.progress.step and self._due(self.config.checkpoint_every)
 
     def _due(self, every: int | None) -> bool:
         now = self.progress
         return self.is_over() or (now.step % every == 0 if every else now.index == 0)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A measured value as a log can hold it: a number of torch or NumPy becomes one of Python."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        json.dumps(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"validate must return numbers or what else JSON can hold; its {name!r} is of type "
+            f"{type(value).__name__}: {error}"
+        ) from error
+    return value

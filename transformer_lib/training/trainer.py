@@ -21,7 +21,7 @@ from transformer_lib.training.records import History
 from transformer_lib.training.session import Session, Validate
 from transformer_lib.training.state import Batches
 
-__all__ = ["fit"]
+__all__ = ["fit", "prepared_fit"]
 
 
 def fit(
@@ -58,7 +58,8 @@ def fit(
         config: the numbers of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
             of epochs completed; returns what to record, such as ``{"loss": 1.2}``. Its
-            ``"loss"`` decides which model is the best.
+            ``"loss"`` decides which model is the best. When it raises an error, a run of one
+            process saves a checkpoint first.
         directory: where the run is kept; None keeps nothing.
         resume: True goes on from the checkpoint, which must exist; ``"auto"`` goes on if there is
             one; False starts anew, over what was there.
@@ -70,8 +71,8 @@ def fit(
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: a checkpoint of a run with other settings, other data or another model; an
-            epoch without batches.
+        ValueError: a checkpoint of a run with other settings, another model or other data, as far
+            as the number of batches and the first one show it; an epoch without batches.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
@@ -96,6 +97,37 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
+    return prepared_fit(
+        lambda over: None,
+        model,
+        batches,
+        config,
+        validate=validate,
+        directory=directory,
+        resume=resume,
+        progress=progress,
+        forecast=forecast,
+    )
+
+
+def prepared_fit(
+    prepare: Callable[[bool], None],
+    model: nn.Module,
+    batches: Batches,
+    config: TrainConfig,
+    *,
+    validate: Validate | None,
+    directory: str | Path | None,
+    resume: bool | Literal["auto"],
+    progress: bool,
+    forecast: Callable[[str], None] | None,
+) -> History:
+    """:func:`fit` for those who write files of their own into the directory.
+
+    ``prepare`` writes them. It is called in the first process alone, once, when nothing refuses
+    the run any more and nobody else writes there. It is told whether the run is over, so that no
+    step is left to do.
+    """
     _check(model, batches, config, validate, directory, resume)
     check_type("progress", progress, bool)
     if forecast is not None and not callable(forecast):
@@ -105,7 +137,7 @@ def fit(
     with alone_in(directory if ranks.first else None), modes_kept(model):
         if not any(module.training for module in model.modules()):
             model.train()
-        run = Session(model, batches, config, Folder(directory, ranks), resume)
+        run = Session(model, batches, config, Folder(directory, ranks), resume, prepare)
         interrupts = Interrupts(together=ranks.size > 1)
         with closing(run.log), interrupts, _bar(run, progress) as bar:
             steps = _Steps(run, forecast if ranks.first else None)
@@ -126,8 +158,9 @@ def _loop(
             try:
                 with interrupts.let_through():
                     metrics = run.measure(validate)
-            except (KeyboardInterrupt, SystemExit):
-                run.save()  # resumes with this validation
+            except BaseException:
+                if run.ranks.size == 1:  # the others may not have failed, and would not save
+                    run.save()  # resumes with this validation
                 raise
             run.record_validation(metrics)
         if run.checkpoint_is_due():
