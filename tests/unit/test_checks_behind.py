@@ -199,6 +199,17 @@ def test_what_reaches_a_result_and_must_not_is_said(function, sign):
     assert f"but this shows in them: {sign}" in told(function, reference=masked, cases=PAIRS)
 
 
+def test_a_softmax_that_is_divided_along_the_other_axis_is_felt():
+    def divided(x):
+        powers = (x - x.amax(-1, keepdim=True)).exp()
+        return powers / powers.sum(0, keepdim=True)
+
+    rows = Case("two rows of one difference", torch.tensor([[8.0, 7.0], [-7.0, -8.0]]))
+    said = told(divided, reference=lambda x: x.softmax(-1), cases=[rows])
+    assert said.startswith("✗")
+    assert "can be another one" not in said
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -10,8 +10,21 @@ import torch.nn.functional as F
 from transformer_lib.checks.chapter01 import check as chapter01
 from transformer_lib.checks.chapter03 import check as chapter03
 from transformer_lib.checks.chapter04 import check as chapter04
+from transformer_lib.checks.chapter05 import check as chapter05
 from transformer_lib.checks.chapter14 import check as chapter14
 from transformer_lib.checks.chapter16 import check as chapter16
+
+
+def largest_of_rows_and_sum_of_columns(scores):
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    return powers / powers.sum(dim=0, keepdim=True)
+
+
+def without_a_least_sum(query, key, value, mask):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp().masked_fill(~mask, 0.0)
+    return powers @ value / powers.sum(dim=-1, keepdim=True)
 
 
 def one_score(mix):
@@ -82,6 +95,7 @@ def closest(n, found):
 NOT_ALL = "asked for in percent, and that is not all"
 
 ANSWERS = [
+    (chapter01, "my_softmax", largest_of_rows_and_sum_of_columns, "runs along the wrong axis"),
     (chapter01, "distance_lookup", one_score(lambda w, v: w * v), "over the keys as well"),
     (chapter01, "distance_lookup", one_score(lambda w, v: (w * v).sum(0)), "over the keys as well"),
     (chapter03, "look_back", all_states, "looks at the states of all lines"),
@@ -90,6 +104,7 @@ ANSWERS = [
     (chapter03, "look_back", zeros_for_padding(lambda s, real: s.masked_fill(~real, 0)),
      "the padding is zeroed after the softmax"),
     (chapter04, "is_equivariant", first_two, "only the first two words change places"),
+    (chapter05, "masked_attention", without_a_least_sum, "all its powers are 0, and so is their"),
     (chapter14, "corpus_bleu", in_shares(), "from 0 to 1: it is asked for in percent"),
     (chapter14, "corpus_bleu", in_shares(sum), NOT_ALL),
     (chapter14, "corpus_bleu", in_shares(length=lambda n, found: min(found)), NOT_ALL),

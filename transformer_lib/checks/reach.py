@@ -95,8 +95,9 @@ def _changed(value: Any) -> Any:
     if isinstance(value, Tensor) and value.dtype is torch.bool:
         return ~value
     noise = 0.7
-    if isinstance(value, Tensor):  # not the same for all: a softmax would not see that
-        noise = torch.linspace(0.7, 1.4, value.numel()).reshape(value.shape).to(value)
+    if isinstance(value, Tensor):  # neither one for all nor in equal steps: a softmax of each row,
+        # or of each column, would not see that
+        noise = torch.linspace(0.7, 1.4, value.numel()).square().reshape(value.shape).to(value)
     return value + noise
 
 

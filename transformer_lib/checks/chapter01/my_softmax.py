@@ -117,6 +117,7 @@ MY_SOFTMAX = Exercise(
             lambda s: s.softmax(0),
             lambda s: s.exp() / s.exp().sum(0, keepdim=True),
             lambda s: (s - s.max()).exp() / (s - s.max()).exp().sum(0, keepdim=True),
+            lambda s: _shifted(s) / _shifted(s).sum(0, keepdim=True),
         ],
         "the sum has lost its axis: without keepdim=True the wrong rows are divided, where the "
         "shapes fit at all": [

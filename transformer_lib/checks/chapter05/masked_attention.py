@@ -217,8 +217,8 @@ MASKED_ATTENTION = Exercise(
             for fill in (-1e4, -1e3, -100.0)
             for way in (_filled, partial(_filled, then=True), _added, _promoted)
         ],
-        "the fill is minus infinity, and a query with nothing to attend to divides 0 by 0; times 0 "
-        "that is still NaN" + _FILL: [
+        "a query with nothing to attend to divides 0 by 0: all its powers are 0, and so is their "
+        "sum; times 0 that is still NaN" + _FILL: [
             _ways(_filled(-_INF)),
             _ways(lambda s, m: _filled(-_INF)(s, m) * m),
         ],
