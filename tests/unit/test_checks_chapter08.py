@@ -385,9 +385,30 @@ def test_wrong_layers_are_named(capsys, answer, diagnosis):
     assert diagnosis in verdict(capsys, answer, "EitherOrder").report
 
 
-@pytest.mark.parametrize("answer", [ordered(not_normalized, post), ordered(pre, same_norm_twice)])
-def test_mistakes_in_one_order_only_are_found(capsys, answer):
-    assert not verdict(capsys, answer, "EitherOrder")
+def pre_same_norm(self, x, mask):
+    y = self.norms[0](x)
+    x = x + self.attention(y, y, mask)
+    return x + self.feed_forward(self.norms[0](x))
+
+
+def post_second_not_added(self, x, mask):
+    x = self.norms[0](x + self.attention(x, x, mask))
+    return self.norms[1](self.feed_forward(x))
+
+
+@pytest.mark.parametrize(
+    ("answer", "diagnosis"),
+    [
+        (ordered(no_mask, post), "the mask is not handed on"),
+        (ordered(pre, lambda self, x, mask: post(self, x, None)), "the mask is not handed on"),
+        (ordered(not_normalized, post), "the attention gets x as it came in"),
+        (ordered(pre_same_norm, post), "one norm serves both sublayers"),
+        (ordered(pre, same_norm_twice), "one norm serves both sublayers"),
+        (ordered(pre, post_second_not_added), "the residual connection is missing"),
+    ],
+)
+def test_a_mistake_made_in_one_order_alone_is_named(capsys, answer, diagnosis):
+    assert diagnosis in verdict(capsys, answer, "EitherOrder").report
 
 
 # ------------------------------------------------------------------------------- same_in_company
