@@ -389,6 +389,10 @@ def close_enough(a, b):
             "only the output right before",
         ),
         (
+            written(lambda n: range(1, n), part=lambda place: slice(0, place - 1)),
+            "a look ahead by one place",
+        ),
+        (
             written(part=lambda p: slice(0, 1), places=lambda n: range(1, n)),
             "only the first output",
         ),

@@ -165,6 +165,14 @@ def first_heads_weights(x, W_q, W_k, W_v, W_o, n_heads):
             ),
             "was counted from the front",
         ),
+        (multi(lambda x, h: x.view(*x.shape[:-1], h, -1).transpose(1, 2)), "with one axis for"),
+        (
+            multi(
+                lambda x, h: x.view(*x.shape[:-1], h, -1).transpose(1, 2),
+                lambda x: x.transpose(1, 2).flatten(-2),
+            ),
+            "with one axis for",
+        ),
         (sliced_by_d_model, "taken to be d_model / n_heads columns wide"),
         (multi(divisor=lambda x, q, v, h: 1), "the scores are not divided by anything"),
         (multi(weigh=lambda s: F.softmax(s, dim=-2)), "over the queries and not over the keys"),
@@ -242,6 +250,18 @@ def test_right_bills_pass(capsys, function):
         (
             lambda n, d, h, k, v: 4 * n * d * h * (k + v) + 2 * n * n * (k + v),
             "scores and mixing are counted for one head",
+        ),
+        (
+            lambda n, d, h, k, v: bill_factored(n, d, h, k, v) - 2 * n * n * (h - 1) * k,
+            "the scores are counted for one head",
+        ),
+        (
+            lambda n, d, h, k, v: bill_factored(n, d, h, k, v) - 2 * n * n * (h - 1) * v,
+            "mixing is counted for one head",
+        ),
+        (
+            lambda n, d, h, k, v: bill_factored(n, d, h, k, v) - 2 * n * d * h * k,
+            "only two of the three projections",
         ),
         (
             lambda n, d, h, k, v: (

@@ -223,6 +223,8 @@ LEAKS = Exercise(
         "the last token is never changed: the range ends one too early": [
             _but(places=lambda length: range(1, length - 1)),
         ],
+        "the output right before the changed token is not compared: a look ahead by one place "
+        "goes unseen": _but(looked_at=lambda place: slice(0, place - 1)),
         "only the output right before the changed token is compared: a look may reach further": [
             _but(looked_at=lambda place: slice(place - 1, place)),
         ],

@@ -104,6 +104,12 @@ ATTENTION_FLOPS = Exercise(
             _but(scores=lambda s: _scores(s) / s.h, mix=lambda s: _mix(s) / s.h),
             _but(scores=lambda s: _scores(s) // s.h, mix=lambda s: _mix(s) // s.h),
         ],
+        "the scores are counted for one head: every head makes its own": [
+            _but(scores=lambda s: _scores(s) // s.h),
+        ],
+        "mixing is counted for one head: every head mixes its own": [
+            _but(mix=lambda s: _mix(s) // s.h),
+        ],
         "the projections are counted for one head: every head has its own": [
             _but(
                 query=lambda s: _query(s) // s.h,
@@ -125,6 +131,10 @@ ATTENTION_FLOPS = Exercise(
         "scores": [
             _but(key=_none, value=_none),
             _but(query=_none, key=_none),
+        ],
+        "only two of the three projections before the scores are counted": [
+            _but(query=_none),
+            _but(value=_none),
         ],
         "the width of a head is taken for d_model / n_heads: d_k and d_v are given": [
             _of(lambda s: _flops(s._replace(k=s.d / s.h, v=s.d / s.h))),

@@ -62,6 +62,14 @@ def _merge_without_transpose(x: Tensor) -> Tensor:
     return x.reshape(*x.shape[:-3], x.shape[-2], -1)
 
 
+def _split_second(x: Tensor, n_heads: int) -> Tensor:
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def _merge_second(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).flatten(-2)
+
+
 def _split_into_tokens(x: Tensor, n_heads: int) -> Tensor:
     return x.unflatten(-1, (n_heads, -1))  # (..., T, H, d): the heads of a token meet each other
 
@@ -215,6 +223,12 @@ MULTI_HEAD = Exercise(
             _but(
                 split=lambda x, h: x.unflatten(-1, (h, -1)).transpose(0, 1),
             ),
+        ],
+        "the heads' axis was counted from the front, as it may be with one axis for the batch: "
+        "without a batch, or with two axes, that is another one. Take -3 and -2": [
+            _but(split=_split_second),
+            _but(split=_split_second, merge=_merge_second),
+            _but(merge=_merge_second),
         ],
         "a head is taken to be d_model / n_heads columns wide: W_q and W_k have n_heads * d_k, "
         "W_v has n_heads * d_v": [_sliced_by_d_model],
