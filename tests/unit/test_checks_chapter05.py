@@ -195,6 +195,17 @@ def test_wrong_masked_attentions_are_named(capsys, function, diagnosis):
     assert diagnosis in " ".join(result.report.split())
 
 
+def test_a_floor_too_small_for_the_gradient_in_half_precision_is_told_so(capsys):
+    def with_a_tiny_floor(q, k, v, mask):
+        scores = q @ k.mT / k.size(-1) ** 0.5
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        e = (scores - scores.amax(-1, keepdim=True)).exp() * mask
+        return e @ v / e.sum(-1, keepdim=True).clamp(min=1e-6)
+
+    report = verdict(capsys, with_a_tiny_floor, "masked_attention").report
+    assert "the gradient that reaches `value` is not finite" in report
+
+
 def test_a_masked_attention_in_single_precision_only_is_told_so(capsys):
     def answer(q, k, v, mask):
         return by_einsum(q.float(), k.float(), v.float(), mask)

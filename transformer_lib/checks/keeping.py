@@ -148,6 +148,11 @@ def _gradient(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str
                 f"The numbers are right, but no gradient reaches `{name}`: the way back from your "
                 "result is cut, as by .detach(), .data, .item(), .numpy() or torch.tensor()."
             )
+        if gradient.isfinite().all() and not found[name].isfinite().all():
+            return (
+                f"The numbers are right, but the gradient that reaches `{name}` is not finite. "
+                "Most likely something is divided by 0, or by a number too small for this dtype."
+            )
         if difference(found[name], gradient, atol=max(exercise.atol, 1e-4)):
             return (
                 f"The numbers are right, but the gradient that reaches `{name}` is not: part of "
