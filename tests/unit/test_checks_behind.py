@@ -199,6 +199,31 @@ def test_what_reaches_a_result_and_must_not_is_said(function, sign):
     assert f"but this shows in them: {sign}" in told(function, reference=masked, cases=PAIRS)
 
 
+@pytest.mark.parametrize(
+    ("function", "reference"),
+    [
+        # The reference moves by 0.000007 of the result: its input does reach it.
+        (lambda x: x[:, :1] + x[:, 1:], lambda x: x[:, :1] + 1e-5 * x[:, 1:]),
+        (lambda x: x[:, :1] + 1e-5 * x[:, 1:], lambda x: x[:, :1] + x[:, 1:]),
+    ],
+)
+def test_a_small_move_decides_nothing(function, reference):
+    case = Case("two numbers", torch.tensor([[1.0, 2.0]]))
+    said = told(function, reference=reference, cases=[case])
+    assert said.startswith("✗")
+    assert "this shows in them" not in said
+
+
+def test_one_change_that_leaves_the_largest_where_it_is_decides_nothing():
+    said = told(
+        lambda x: (x == x.amax()).float(),
+        reference=lambda x: x.softmax(-1),
+        cases=[Case("two numbers", torch.tensor([[1.0, 2.0]]))],
+    )
+    assert said.startswith("✗")
+    assert "can be another one" not in said
+
+
 def test_a_softmax_that_is_divided_along_the_other_axis_is_felt():
     def divided(x):
         powers = (x - x.amax(-1, keepdim=True)).exp()

@@ -1,7 +1,7 @@
 """Which inputs reach a wrong result, where no known mistake gives it: one too many, or one too few.
 
-An input is changed at one place, and the answer and the reference run again. What moves in one
-result and not in the other says what the answer looks at.
+An input is changed at one place, and the answer and the reference run again. What moves clearly in
+one result, and not by the last bit in the other, says what the answer looks at.
 """
 
 from __future__ import annotations
@@ -43,29 +43,27 @@ def _reach(exercise: Exercise, answer: Callable[..., Any], case: Case, result: A
     if before[0].shape != before[1].shape or not before[0].isfinite().all():
         return None
 
-    def moved(name: str, value: Any) -> list[Tensor]:
+    def moved(name: str, value: Any) -> tuple[_Moves, _Moves]:
         after = both(_with(exercise, case, name, value))
-        return [
-            ~torch.isclose(now, then, 1e-5, 1e-7, equal_nan=True)
-            for now, then in zip(after, before, strict=True)
-        ]
+        yours, right = (_Moves(*pair) for pair in zip(after, before, strict=True))
+        return yours, right
 
     inputs = exercise.inputs(case)
     for name, value in inputs.items():
         if _can_change(value):
-            yours, right = moved(name, _changed(value))
-            if right.any() and not yours.any():
+            tried = [moved(name, other) for other in _others(value)]
+            if all(right.clearly.any() and not yours.at_all.any() for yours, right in tried):
                 return f"`{name}` can be another one, and your result stays the same"
     for name, value in inputs.items():
         if not (isinstance(value, Tensor) and _can_change(value)):
             continue
         for place in _places(value):
             other = value.clone()
-            other[place] = _changed(value[place])
+            other[place] = _others(value[place])[0]
             yours, right = moved(name, other)
             for flags, what in (
-                (yours & ~right, "changes with `{}`{}, which must not reach it"),
-                (right & ~yours, "does not change with `{}`{}, and it must"),
+                (yours.clearly & ~right.at_all, "changes with `{}`{}, which must not reach it"),
+                (right.clearly & ~yours.at_all, "does not change with `{}`{}, and it must"),
             ):
                 if flags.any():
                     where = _at(flags.nonzero()[0].tolist())
@@ -74,8 +72,19 @@ def _reach(exercise: Exercise, answer: Callable[..., Any], case: Case, result: A
     return None
 
 
+class _Moves:
+    """Which entries of a result have moved: clearly, and at all. A small move decides nothing."""
+
+    def __init__(self, now: Tensor, then: Tensor) -> None:
+        self.clearly = ~torch.isclose(now, then, 1e-3, 1e-5, equal_nan=True)
+        self.at_all = ~torch.isclose(now, then, 0, 0, equal_nan=True)
+
+
 def _numbers(value: Any) -> Tensor:
-    return torch.as_tensor(value).detach().double()
+    numbers = torch.as_tensor(value).detach()
+    if numbers.is_complex():
+        raise TypeError("complex numbers are not compared")
+    return numbers.double()
 
 
 def _with(exercise: Exercise, case: Case, name: str, value: Any) -> Case:
@@ -91,14 +100,16 @@ def _can_change(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def _changed(value: Any) -> Any:
+def _others(value: Any) -> list[Any]:
+    """Other values: two, unless it is boolean. One alone may leave a right result as it is."""
     if isinstance(value, Tensor) and value.dtype is torch.bool:
-        return ~value
-    noise = 0.7
-    if isinstance(value, Tensor):  # neither one for all nor in equal steps: a softmax of each row,
-        # or of each column, would not see that
-        noise = torch.linspace(0.7, 1.4, value.numel()).square().reshape(value.shape).to(value)
-    return value + noise
+        return [~value]
+    if not isinstance(value, Tensor):
+        return [value + 0.7, value / 2]
+    # Neither one for all nor in equal steps: a softmax of each row, or of each column, would not
+    # see that.
+    noise = torch.linspace(0.7, 1.4, value.numel()).square().reshape(value.shape).to(value)
+    return [value + noise, value - 2 * noise]
 
 
 def _places(value: Tensor) -> Iterator[tuple[int, ...]]:
