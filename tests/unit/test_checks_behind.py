@@ -214,6 +214,19 @@ def test_a_small_move_decides_nothing(function, reference):
     assert "this shows in them" not in said
 
 
+def test_a_place_that_does_not_reach_a_result_by_chance_is_not_blamed():
+    """One change of the largest leaves a choice as it is; two flags cancel in one number."""
+    largest = Case("three numbers", torch.tensor([[3.0, 1.0, 2.0]]))
+    said = told(lambda x: x, reference=lambda x: (x == x.amax()) * 1.0, cases=[largest])
+    assert "at [0, 0], which must not reach" not in said
+    flags = Case("two flags", torch.tensor([True, True]))
+    said = told(
+        lambda x: 2.0 + x.sum(), reference=lambda x: (x.sum() - 1) * (2 - x.sum()), cases=[flags]
+    )
+    assert said.startswith("✗")
+    assert "must not reach" not in said
+
+
 def test_one_change_that_leaves_the_largest_where_it_is_decides_nothing():
     said = told(
         lambda x: (x == x.amax()).float(),

@@ -58,12 +58,20 @@ def _reach(exercise: Exercise, answer: Callable[..., Any], case: Case, result: A
         if not (isinstance(value, Tensor) and _can_change(value)):
             continue
         for place in _places(value):
-            other = value.clone()
-            other[place] = _others(value[place])[0]
-            yours, right = moved(name, other)
+            changes = needs = torch.ones_like(before[0], dtype=torch.bool)
+            for instead in _others(value[place]):
+                other = value.clone()
+                other[place] = instead
+                yours, right = moved(name, other)
+                changes = changes & yours.clearly & ~right.at_all
+                needs = needs & right.clearly & ~yours.at_all
+                if not (changes.any() or needs.any()):
+                    break
+            if value.dtype is torch.bool and before[1].numel() == 1:
+                changes = changes & False  # what a flag adds and takes may cancel in one number
             for flags, what in (
-                (yours.clearly & ~right.at_all, "changes with `{}`{}, which must not reach it"),
-                (right.clearly & ~yours.at_all, "does not change with `{}`{}, and it must"),
+                (changes, "changes with `{}`{}, which must not reach it"),
+                (needs, "does not change with `{}`{}, and it must"),
             ):
                 if flags.any():
                     where = _at(flags.nonzero()[0].tolist())
