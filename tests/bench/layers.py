@@ -30,6 +30,7 @@ from transformer_lib.data import shakespeare
 
 FILE = Path(__file__).resolve().parents[2] / "results" / "since-2017" / "measured.json"
 PAPER: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 3, "d_ff": 256, "dropout": 0.1,
+                         "attention_dropout": 0.0, "activation_dropout": 0.0,
                          "max_len": 64, "positions": "sinusoidal", "pre_norm": False,
                          "norm": "layer", "activation": "relu"}  # fmt: skip
 CHANGES: list[tuple[str, dict[str, Any]]] = [
