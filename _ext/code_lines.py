@@ -1,7 +1,7 @@
 """Each line of code is an element of its own, which knows its indent.
 
 On a narrow screen the style sheet breaks long lines. What goes on stands four letters to the right
-of where the line began.
+of where the line began. An indent of more than 16 letters has a part that can be taken out there.
 """
 
 import re
@@ -9,6 +9,8 @@ from html import unescape
 
 from pygments.formatters import HtmlFormatter
 from sphinx.highlighting import PygmentsBridge
+
+FAR = re.compile(r"^((?:<span[^>]*>)? {12})( {5,})")
 
 
 class Lines(HtmlFormatter):
@@ -23,6 +25,7 @@ def own_element(piece):
     text = unescape(re.sub(r"<[^>]*>", "", html))
     indent = len(text) - len(text.lstrip(" "))
     style = f' style="--indent:{indent}"' if indent else ""
+    html = FAR.sub(r'\1<span class="far">\2</span>', html)
     return is_code, f'<span class="line"{style}>{html}</span>'
 
 

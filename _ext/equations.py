@@ -72,7 +72,10 @@ def set_equation(translator: HTML5Translator, node: nodes.Element, *, display: b
 
 def visit_inline(translator, node):
     body = set_equation(translator, node, display=False)
-    translator.body.append(translator.starttag(node, "span", "", CLASS="math") + body + "</span>")
+    body = translator.starttag(node, "span", "", CLASS="math") + body + "</span>"
+    if mark := node.get("mark"):  # see unbroken.py
+        body = f'<span class="unbroken">{body}{html.escape(mark)}</span>'
+    translator.body.append(body)
     raise nodes.SkipNode
 
 

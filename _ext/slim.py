@@ -31,7 +31,7 @@ ICON = re.compile(r'<(i|span) (?=class="[^"]*\bfa-)')
 IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(?:loading|width)=)')
 # Several panels side by side: on a phone they scroll rather than shrink. The theme's script makes
 # what bears its class a stop of the keyboard where it does scroll.
-WIDE = re.compile(r'<img loading="lazy" width="(?:1[1-9]|[2-9]\d)\d\d"[^>]*>')
+WIDE = re.compile(r'<img loading="lazy" width="(?:1\d|[2-9]\d)\d\d"[^>]*>')
 SCROLLING = r'<div class="pst-scrollable-table-container wide-figure">\g<0></div>'
 VERSION = re.compile(r'(_static/(site\.css|site\.js|fonts\.js|katex/fonts\.js))(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
