@@ -171,6 +171,11 @@ def shorter_with_begin(labels):
     return torch.where(reads == EOS, PAD, reads)
 
 
+def all_but_the_end_wiped(labels):
+    reads = huggingface_style(labels)
+    return torch.where(reads == EOS, reads, PAD)
+
+
 def test_a_shift_without_return_is_asked_for_it(capsys):
     report = verdict(capsys, lambda labels: None, "shift_right").report
     assert "Your function returned None: is a `return` missing?" in report
@@ -183,6 +188,7 @@ def test_a_shift_without_return_is_asked_for_it(capsys):
         (huggingface_style, "<eos> is still read"),
         (pad_starts, "the first place is <pad>"),
         (marian_style, "the first place is <eos>"),
+        (all_but_the_end_wiped, "the wrong way round"),
         (labels_ahead, "moved to the left"),
         (rolled, "the row is rolled"),
         (rolled_down, "moved down"),
@@ -458,9 +464,93 @@ def endless(word, vocabulary):
     return found
 
 
+def with_mark(mark, behind=""):
+    def wordpiece(word, vocabulary):
+        found, start = [], 0
+        while start < len(word):
+            before, after = (mark, behind) if start else ("", "")
+            for end in range(len(word), start, -1):
+                if before + word[start:end] + after in vocabulary:
+                    break
+            else:
+                return ["[UNK]"]
+            found.append(before + word[start:end] + after)
+            start = end
+        return found
+
+    return wordpiece
+
+
+def never_further(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            if "##" * bool(start) + word[start:end] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        found.append("##" * bool(start) + word[start:end])
+    return found
+
+
+def added_to_the_start(word, vocabulary):
+    found, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            if "##" * bool(start) + word[start:end] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        found.append("##" * bool(start) + word[start:end])
+        start += end
+    return found
+
+
+def mark_counted(word, vocabulary):
+    found, rest = [], word
+    while rest:
+        mark = "##" if found else ""
+        ends = [end for end in range(1, len(rest) + 1) if mark + rest[:end] in vocabulary]
+        if not ends:
+            return ["[UNK]"]
+        found.append(mark + rest[: max(ends)])
+        rest = rest[len(found[-1]) :]
+    return found
+
+
+def last_letter_lost(word, vocabulary):
+    found, start = [], 0
+    while start < len(word) - 1:
+        end = len(word)
+        while end > start and "##" * (start > 0) + word[start:end] not in vocabulary:
+            end -= 1
+        if end == start:
+            return ["[UNK]"]
+        found.append("##" * (start > 0) + word[start:end])
+        start = end
+    return found
+
+
+def marked_on_the_way_back(word, vocabulary):
+    if not word:
+        return []
+    for end in range(len(word), 0, -1):
+        if word[:end] in vocabulary:
+            rest = marked_on_the_way_back(word[end:], vocabulary)
+            return [word[:end], *("##" + piece for piece in rest)]
+    return ["[UNK]"]
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        (with_mark("#"), "another mark than ##"),
+        (with_mark("", "##"), "another mark than ##"),
+        (never_further, "the same piece is found for ever"),
+        (added_to_the_start, "added to the start of the next one"),
+        (mark_counted, "counted like letters of the word"),
+        (last_letter_lost, "a last letter that stands alone"),
+        (marked_on_the_way_back, "are looked up without their ##"),
         (letter_fallback, "one letter always fits"),
         (with_or_without, "with its ## or without"),
         (space_in_front, "every word comes out as [UNK]"),
@@ -603,9 +693,23 @@ def added_up_and_one_empty(lengths, max_tokens):
     return batches
 
 
+def cleared(lengths, max_tokens):
+    found, current = [], []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if (len(current) + 1) * lengths[i] > max_tokens:
+            found.append(current)
+            current.clear()
+        current.append(i)
+    if current:
+        found.append(current)
+    return found
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        (cleared, "one and the same list"),
+        (made(lambda b, n, i, m: (len(b) + 1) * (n[i] + 1) > m), "one place longer"),
         (made(lambda b, n, i, m: sum(n[j] for j in b) + n[i] > m), "padding is not counted"),
         (made(lambda b, n, i, m: b and (len(b) + 1) * n[b[-1]] > m), "newcomer's own length"),
         (made(lambda b, n, i, m: len(b) * n[i] > m), "newcomer's own row"),
@@ -695,9 +799,44 @@ def over_the_items(cuts):
     return max(found, key=found.get)
 
 
+def over_the_words_alone(cuts):
+    found = Counter()
+    for pieces, times in cuts:
+        for pair in pairwise(pieces):
+            found[pair] += times
+    return min(found, key=lambda pair: (-found[pair], pair))
+
+
+def replaced(found, pieces, times):
+    for pair in pairwise(pieces):
+        found[pair] = times
+
+
+def longer_counts_more(found, pieces, times):
+    for pair in pairwise(pieces):
+        found[pair] += times * len(pieces)
+
+
+def last_one_alone(found, pieces, times):
+    for i in range(len(pieces)):
+        found[pieces[i : i + 2]] += times
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        (over_the_words_alone, "`cuts.items()` gives both"),
+        (counted(replaced), "the count of one word alone"),
+        (counted(longer_counts_more), "times the length of that word"),
+        (counted(last_one_alone), "the last piece of a word is counted alone"),
+        (
+            counted(honestly, lambda f: min(f, key=lambda p: (-f[p], p[0]))),
+            "only the first pieces are compared",
+        ),
+        (
+            counted(honestly, lambda f: min(f, key=lambda p: (-f[p], p[::-1]))),
+            "the second pieces are compared first",
+        ),
         (counted(lambda f, p, n: f.update(pairwise(p))), "each word counts once"),
         (counted(lambda f, p, n: f.update(list(set(pairwise(p))) * n)), "is counted once"),
         (

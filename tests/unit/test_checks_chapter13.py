@@ -229,6 +229,23 @@ def loss_by_torch_each(logits, labels, epsilon):
     )
 
 
+def without_its_share(logits, labels, epsilon):
+    v = logits.size(-1)
+    goal = torch.full_like(logits, epsilon / v).scatter_(-1, labels[..., None], 1 - epsilon)
+    return -(goal * logits.log_softmax(-1)).sum(-1)[labels != 0].mean()
+
+
+def without_one(logits, labels, epsilon):
+    log_p, surprise, _ = parts(logits, labels)
+    return ((1 - epsilon) * surprise - epsilon * log_p.mean(-1))[labels > 1].mean()
+
+
+def over_the_batch(logits, labels, epsilon):
+    log_p = F.log_softmax(logits, dim=0)
+    surprise = -log_p.gather(-1, labels[..., None])[..., 0]
+    return ((1 - epsilon) * surprise - epsilon * log_p.mean(-1))[labels != 0].mean()
+
+
 def cut_off(logits, labels, epsilon):
     return loss_by_torch(logits, labels, epsilon).item()
 
@@ -238,6 +255,9 @@ def cut_off(logits, labels, epsilon):
     [
         (divergence, "the KL divergence is taken"),
         (divergence_by_sentences, "the KL divergence is taken"),
+        (without_its_share, "without its share, epsilon / V"),
+        (without_one, "the label 1 is left out"),
+        (over_the_batch, "softmax runs over the batch"),
         (shifted_once_more, "labels are shifted once more"),
         (per_place, "the number of places in a row"),
         (perplexity, "you return the perplexity"),
@@ -319,6 +339,9 @@ def test_right_rates_pass(capsys, function):
         (lambda s, d, w: d**-0.5 * min(1 / s, s * w**-1.5), "in proportion to the step"),
         (lambda s, d, w: min((d * s) ** -0.5, s * w**-1.5), "in one of the two terms only"),
         (lambda s, d, w: d**-0.5 * min(s**-1 / 2, s * w**-1.5), "a power binds before"),
+        (lambda s, d, w: d**-1 / 2 * min(s**-1 / 2, s * w**-1.5), "a power binds before"),
+        (lambda s, d, w: d**-0.5 * min(s**-1 / 2, s * w**-3 / 2), "a power binds before"),
+        (lambda s, d, w: d**-0.5 * min(s**-0.5, w * s**-1.5), "have changed places in the second"),
         (lambda s, d, w: d**-0.5 * min(s**+0.5, s * w**-1.5), "the first term has lost its minus"),
         (lambda s, d, w: d**-0.5 * min(s**-0.5, w**-1.5), "the second term lacks the step"),
         (
@@ -333,6 +356,14 @@ def test_wrong_rates_are_told_apart(capsys, function, diagnosis):
     result = verdict(capsys, function, "learning_rate")
     assert not result
     assert diagnosis in " ".join(result.report.split())
+
+
+@pytest.mark.parametrize(
+    "function", [lambda s, d, w: 2 * rate_in_two_pieces(s, d, w), lambda s, d, w: 1 // d**0.5 * s]
+)
+def test_a_rate_that_is_wrong_in_another_way_is_not_taken_for_a_known_one(capsys, function):
+    result = verdict(capsys, function, "learning_rate")
+    assert not result and "No mistake that this checker knows" in result.report
 
 
 # --------------------------------------------------------------------------------- three_tensors
@@ -447,6 +478,34 @@ def in_tables_of_zeros(sources, targets):
     return table(sources), table([*map(begun, targets)]), table([*map(ended, targets)])
 
 
+def as_they_are(sources, targets):
+    return [
+        torch.tensor(rows) for rows in (sources, [*map(begun, targets)], [*map(ended, targets)])
+    ]
+
+
+def up_to_the_first(sources, targets):
+    def table(rows):
+        width = len(rows[0])
+        return torch.tensor([row + [0] * (width - len(row)) for row in rows])
+
+    reads, says = table([[1, *row] for row in targets]), table([[*row, 2] for row in targets])
+    return table(sources), reads, says
+
+
+def in_columns(sources, targets):
+    def table(rows):
+        return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows])
+
+    return table(sources), table([*map(begun, targets)]), table([*map(ended, targets)])
+
+
+def inserted(sources, targets):
+    for row in targets:
+        row.insert(0, 1)
+    return filled(sources), filled(targets), filled([[*row, 2] for row in targets])
+
+
 def swapped(sources, targets):
     return tensors_by_collate(targets, sources)
 
@@ -464,6 +523,13 @@ def swapped(sources, targets):
         (rolled, "rolled and not shifted"),
         (ended_behind_padding, "<eos> stands behind the padding"),
         (made(same, ended, begun), "the shift goes the wrong way"),
+        (made(same, lambda r: [1, *r[:-1]], ended), "lacks the last id of the target"),
+        (made(same, begun, lambda r: [*r[1:], 2]), "lack the first id of the target"),
+        (made(same, lambda r: r[:-1], lambda r: r[1:]), "as if <bos> and <eos> were in it"),
+        (as_they_are, "rows are not filled up"),
+        (up_to_the_first, "the length of the first one"),
+        (in_columns, "`pad_sequence` makes rows with batch_first=True"),
+        (inserted, "It also changed its input `target_ids` in place."),
         (made(same, begun, ended, left=True), "the padding stands in front"),
         (made(same, begun, ended, value=2), "filled up with <eos>"),
         (made(same, begun, ended, value=-100), "filled up with -100"),
@@ -711,6 +777,69 @@ def shifted_by_two(model, optimizer, batches):
     return loss.item()
 
 
+def by_source_ids(model, optimizer, batches):
+    optimizer.zero_grad()
+    count = sum((part.source != 0).sum() for part in batches)
+    whole = 0.0
+    for part in batches:
+        loss = totalled(model, part) / count
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def by_parts(model, optimizer, batches):
+    optimizer.zero_grad()
+    whole = 0.0
+    for part in batches:
+        loss = totalled(model, part) / len(batches)
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def counted_as_they_come(model, optimizer, batches):
+    optimizer.zero_grad()
+    whole, count = 0.0, 0
+    for part in batches:
+        count += counted(part)
+        loss = totalled(model, part) / count
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def means_by_all(model, optimizer, batches):
+    optimizer.zero_grad()
+    whole, count = 0.0, sum(map(counted, batches))
+    for part in batches:
+        logits = model(part.source, part.target_input)
+        loss = F.cross_entropy(logits.mT, part.labels, ignore_index=0) / count
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def softmax_in_front(model, optimizer, batches):
+    optimizer.zero_grad()
+    whole, count = 0.0, sum(map(counted, batches))
+    for part in batches:
+        p = model(part.source, part.target_input).softmax(-1)
+        loss = F.cross_entropy(p.mT, part.labels, ignore_index=0, reduction="sum") / count
+        loss.backward()
+        whole += loss.item()
+    optimizer.step()
+    return whole
+
+
+def divided_by_the_parts_at_the_end(model, optimizer, batches):
+    return update_in_parts(model, optimizer, batches) / len(batches)
+
+
 def only_the_last(model, optimizer, batches):
     return update_in_parts(model, optimizer, batches[-1:])
 
@@ -730,6 +859,12 @@ def only_the_last(model, optimizer, batches):
         (padding_counted, "padding is counted as if it were a label"),
         (padding_in_the_divisor, "the number it is divided by does not"),
         (by_sentences, "divided by the number of sentences"),
+        (by_source_ids, "the number of ids in the sources"),
+        (by_parts, "the number of parts and not of labels"),
+        (counted_as_they_come, "counted as the parts come"),
+        (means_by_all, 'it needs reduction="sum"'),
+        (softmax_in_front, "softmax twice"),
+        (divided_by_the_parts_at_the_end, "the number of parts once more"),
         (undivided, "the surprises go backward undivided"),
         (not_stepped, "nothing reaches the parameters"),
         (stepped_too_early, "the step comes before backward"),

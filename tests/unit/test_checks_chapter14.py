@@ -72,6 +72,36 @@ def greedy(
     return greedy_batch
 
 
+def greedy_of_floats(next_logits, n_rows, max_len):
+    ids = torch.ones(n_rows, 1)
+    for _ in range(max_len):
+        ids = torch.cat([ids, next_logits(ids).argmax(-1, keepdim=True)], dim=1)
+    return ids[:, 1:].tolist()
+
+
+def greedy_into_one_list(next_logits, n_rows, max_len):
+    ids, ended, written = torch.ones(n_rows, 1).long(), [False] * n_rows, [[]] * n_rows
+    for _ in range(max_len):
+        tokens = next_logits(ids).argmax(-1)
+        ids = torch.cat([ids, tokens[:, None]], dim=1)
+        for i, token in enumerate(tokens.tolist()):
+            ended[i] = ended[i] or token == 2
+            if not ended[i]:
+                written[i].append(token)
+        if all(ended):
+            break
+    return written
+
+
+def without_zeros(next_logits, n_rows, max_len):
+    return [[i for i in row if i != 0] for row in greedy_in_loops(next_logits, n_rows, max_len)]
+
+
+def ended_by_a_zero(next_logits, n_rows, max_len):
+    rows = greedy_in_loops(next_logits, n_rows, max_len)
+    return [row[: row.index(0)] if 0 in row else row for row in rows]
+
+
 def test_greedy_of_one_row_at_a_time_is_told_that_all_go_together(capsys):
     def greedy_batch(next_logits, n_rows, max_len):
         return [greedy_in_loops(next_logits, 1, max_len)[0] for _ in range(n_rows)]
@@ -91,6 +121,10 @@ def test_greedy_of_one_row_at_a_time_is_told_that_all_go_together(capsys):
             "stop when the first one ends",
         ),
         (greedy(stop=lambda tokens, ended: tokens[0] == 2), "stop when the first one ends"),
+        (greedy_of_floats, "without a dtype"),
+        (greedy_into_one_list, "one list in several places"),
+        (without_zeros, "an id 0 is thrown away, or ends a text"),
+        (ended_by_a_zero, "an id 0 is thrown away, or ends a text"),
         (greedy(first=0), "is not <bos>"),
         (greedy(first=2), "is not <bos>"),
         (greedy(clean=lambda row: [i for i in row[1:] if i > 2]), "after its <eos> is kept"),
@@ -194,6 +228,25 @@ def the_first_beam(totals, log_probs):
     return best, tokens * 0, tokens
 
 
+def each_parents_children(totals, log_probs):
+    b, k, v = log_probs.shape
+    best, place = (totals[..., None] + log_probs).reshape(b * k, v).topk(k)
+    return best, place // v, place % v
+
+
+def place_for_id(totals, log_probs):
+    k = totals.size(1)
+    best, tokens = (totals[..., None] + log_probs).topk(min(k, log_probs.size(-1)))
+    best, place = best.flatten(1).topk(k)
+    return best, place // tokens.size(-1), place % tokens.size(-1)
+
+
+def totals_as_they_stand(totals, log_probs):
+    b, k, v = log_probs.shape
+    place = (totals[..., None] + log_probs).view(b, k * v).topk(k).indices
+    return totals + log_probs.flatten(1).gather(1, place), place // v, place % v
+
+
 def one_beam_for_all(totals, log_probs):
     b, k, v = log_probs.shape
     best, place = (totals[..., None] + log_probs).reshape(-1).topk(b * k)
@@ -204,6 +257,9 @@ def one_beam_for_all(totals, log_probs):
     "function, diagnosis",
     [
         (each_parent_its_best, "every beginning keeps a place"),
+        (each_parents_children, "each beginning gets K results"),
+        (place_for_id, "a token is then its place among them"),
+        (totals_as_they_stand, "each to that of its parent"),
         (step(lambda t, lp: lp), "the newest token is judged alone"),
         (step(lambda t, lp: t[..., None] * lp), "log-probabilities are multiplied"),
         (step(lambda t, lp: t[..., None] + lp.exp()), "probabilities are added to log"),
@@ -286,9 +342,37 @@ def more(
     return attend_more
 
 
+def more_of_new(query, key, value, cache):
+    keys, values = torch.cat([cache[0], key]), torch.cat([cache[1], value])
+    hidden = torch.ones(len(key), len(keys)).triu(len(key) + 1).bool()
+    scores = query @ keys.T / keys.size(-1) ** 0.5
+    return scores.masked_fill(hidden, -torch.inf).softmax(-1) @ values, (keys, values)
+
+
+def more_by_product(query, key, value, cache):
+    keys, values = torch.cat([cache[0], key]), torch.cat([cache[1], value])
+    hidden = torch.ones(len(key), len(keys)).triu(len(cache[0]) + 1)
+    scores = query @ keys.T / keys.size(-1) ** 0.5 + hidden * -torch.inf
+    return scores.softmax(-1) @ values, (keys, values)
+
+
+def keys_for_values(query, key, value, cache):
+    return more_by_torch(query, key, key, cache)
+
+
+def one_half_for_both(query, key, value, cache):
+    return more_by_torch(query, key, value, (cache[0], cache[0]))
+
+
 @pytest.mark.parametrize(
     "function, diagnosis",
     [
+        (more_of_new, "begins at the number of new tokens"),
+        (more_by_product, "0 times infinity is NaN"),
+        (keys_for_values, "keys and values are mixed in one cache"),
+        (one_half_for_both, "keys and values are mixed in one cache"),
+        (more(fill=0.0), "a hidden score is set to 0"),
+        (more(scale=lambda query: query.size(1) ** -1 / 2), "not by its root"),
         (more(diagonal=lambda t: 10**6), "nothing is hidden"),
         (more(diagonal=lambda t: 1), "that of a text without a cache"),
         (more(diagonal=lambda t: t), "does not see itself"),
@@ -405,9 +489,32 @@ def with_all_ties(logits, p):
     return kept / kept.sum(-1, keepdim=True)
 
 
+def mask_gathered(logits, p):
+    probs, order = logits.softmax(-1).sort(descending=True)
+    drop = probs.cumsum(-1) - probs >= p
+    return logits.masked_fill(drop.gather(1, order), -math.inf).softmax(-1)
+
+
+def one_sum_for_all_rows(logits, p):
+    probs, total = logits.softmax(-1), 0.0
+    kept = torch.zeros_like(probs)
+    for b, row in enumerate(probs):
+        for i in row.argsort(descending=True).tolist():
+            kept[b, i] = row[i]
+            total += row[i].item()
+            if total >= p:
+                break
+    return kept / kept.sum(-1, keepdim=True)
+
+
 @pytest.mark.parametrize(
     "function, diagnosis",
     [
+        (nucleus(lambda probs, p: probs.cumsum(-1) - probs <= p), "where the sum is exactly p"),
+        (nucleus(lambda probs, p: probs.cumsum(-1) - probs >= p), "the rest is kept"),
+        (nucleus(lambda probs, p: probs.cumsum(0) - probs < p), "along the batch"),
+        (mask_gathered, "the way back is taken in the wrong direction"),
+        (one_sum_for_all_rows, "from one row to the next"),
         (
             nucleus(end=lambda kept, order: torch.zeros_like(kept).scatter(1, order, kept)),
             "not made to sum to 1",
@@ -498,6 +605,8 @@ def bleu(
     hit=lambda ours, theirs: sum((ours & theirs).values()),
     length=lambda c, found: min(found, key=lambda r: (abs(r - c), r)),
     brevity=lambda c, r: min(1, math.exp(1 - r / c)),
+    measure=None,
+    add=lambda before, new: before + new,
     ns=(1, 2, 3, 4),
     root=None,
     scale=100,
@@ -506,8 +615,9 @@ def bleu(
         c = r = 0
         right, every = Counter(), Counter()
         for text, others in zip(translations, references, strict=True):
-            words, others = cut(text), [cut(other) for other in others]
-            c, r = c + len(words), r + length(len(words), [len(o) for o in others])
+            words, lengths = cut(text), [len((measure or cut)(other)) for other in others]
+            others = [cut(other) for other in others]
+            c, r = c + len(words), add(r, length(len(words), lengths))
             for n in ns:
                 ours = counts(words, n)
                 right[n] += hit(ours, union([counts(o, n) for o in others]))
@@ -519,6 +629,13 @@ def bleu(
         return scale * brevity(c, r) * mean
 
     return answer
+
+
+def zero_for_one_sentence(translations, references):
+    for text, others in zip(translations, references, strict=True):
+        if bleu()([text], [others]) == 0:
+            return 0.0
+    return bleu()(translations, references)
 
 
 def of_sentences(translations, references):
@@ -539,6 +656,12 @@ def of_sentences(translations, references):
         (bleu(union=lambda found: found[0], length=lambda c, found: found[0]), "only the first"),
         (bleu(brevity=lambda c, r: 1), "brevity penalty is missing"),
         (bleu(brevity=lambda c, r: math.exp(1 - r / c)), "long translations as well"),
+        (bleu(brevity=lambda c, r: max(1, math.exp(1 - r / c))), "long translations get a reward"),
+        (bleu(brevity=lambda c, r: min(1, math.exp(r / c - 1))), "the wrong sign"),
+        (bleu(measure=list), "counted in characters"),
+        (bleu(add=lambda before, new: new), "the lengths are not added up"),
+        (zero_for_one_sentence, "as soon as one sentence has no run of four"),
+        (bleu(union=lambda found: Counter()), "the score is always 0"),
         (bleu(brevity=lambda c, r: min(1, c / r)), "the ratio of the lengths"),
         (bleu(length=lambda c, found: min(found)), "the one closest"),
         (bleu(length=lambda c, found: max(found)), "the one closest"),

@@ -130,6 +130,38 @@ def a_count(differences):
     return sum(one >= mean(differences) for one in all_means(differences))
 
 
+def one_at_a_time_alone(differences):
+    found = [sum(differences) - 2 * difference for difference in differences]
+    return sum(one >= sum(differences) for one in found) / len(found)
+
+
+def with_itself(differences):
+    found = []
+    for signs in product((1, -1), repeat=len(differences)):
+        flipped = [s * d for s, d in zip(signs, differences, strict=True)]
+        found.append(sum(flipped) >= sum(flipped))
+    return sum(found) / len(found)
+
+
+def mean_and_sum(differences):
+    found = all_means(differences)
+    return sum(one >= sum(differences) for one in found) / len(found)
+
+
+def with_nothing(differences):
+    found = all_means(differences)
+    return sum(one >= 0 for one in found) / len(found)
+
+
+def by_the_number_of_pairs(differences):
+    return sum(one >= mean(differences) for one in all_means(differences)) / len(differences)
+
+
+def without_fraction(differences):
+    found = all_means(differences)
+    return sum(one >= mean(differences) for one in found) // len(found)
+
+
 def percent(differences):
     return 100 * by_product(differences)
 
@@ -147,6 +179,12 @@ def the_rest(differences):
         (two_sided, "the sign of the mean is dropped"),
         (from_the_other_side, "smaller means are counted"),
         (one_at_a_time, "one sign is flipped at a time"),
+        (one_at_a_time_alone, "one sign is flipped at a time"),
+        (without_fraction, "drops the fraction"),
+        (with_itself, "a mean is compared with itself"),
+        (mean_and_sum, "a mean is compared with a sum"),
+        (with_nothing, "compared with 0"),
+        (by_the_number_of_pairs, "divided by that of the differences"),
         (all_or_none, "all signs are flipped together"),
         (with_zero, "may also become 0"),
         (of_signs, "only the number of pairs ahead"),

@@ -141,10 +141,11 @@ def _finding(
         return _Finding(f"{yours} returned None: is a `return` missing?")
     if outcome.error is not None:
         return _Finding(explain_error(exercise, answer, case, outcome))
+    changed = f" It also changed its input `{outcome.changed}` in place." if outcome.changed else ""
     evidence = mismatch(outcome.value, right.value)
     if evidence:
         alone = _right_item(exercise, outcome.value, right.value)
-        return _Finding(alone or evidence, speaks_for_itself=alone is not None)
+        return _Finding((alone or evidence) + changed, speaks_for_itself=alone is not None)
     evidence = difference(outcome.value, right.value, atol=exercise.atol)
     if evidence:
         inputs = exercise.inputs(case)
@@ -160,10 +161,8 @@ def _finding(
                 f"{yours} gives another result when it runs again on the same input{mode}: it "
                 "draws random numbers, or remembers something."
             )
-        if evidence and outcome.changed:
-            evidence += f" It also changed its input `{outcome.changed}` in place."
         if evidence:
-            return _Finding(evidence, speaks_for_itself=False)
+            return _Finding(evidence + changed, speaks_for_itself=False)
         if outcome.changed:
             return _Finding(
                 f"The result is right, but {inside(yours)} changed its input "

@@ -16,16 +16,16 @@ Cuts = dict[Pieces, int]
 def _pick(
     *,
     pairs: Callable[[Pieces], Iterable[Any]] = pairwise,
-    weight: Callable[[int], int] = lambda times: times,
-    best: Callable[[Counter], Any] = lambda found: min(found, key=lambda p: (-found[p], p)),
+    add: Callable[[int, int], int] = lambda before, times: before + times,
+    best: Callable[[Counter], Any] = lambda found: _first_in_the_alphabet(found),
 ) -> Callable[[Cuts], Any]:
-    """`pairs`: which of a word are counted, `weight`: each how often, `best`: which is chosen."""
+    """`pairs`: which of a word are counted, `add`: each how often, `best`: which is chosen."""
 
     def best_pair(cuts: Cuts) -> Any:
         found: Counter = Counter()
         for pieces, times in cuts.items():
             for pair in pairs(pieces):
-                found[pair] += weight(times)
+                found[pair] = add(found[pair], times)
         return best(found)
 
     return best_pair
@@ -53,6 +53,24 @@ def _letters(pieces: Pieces) -> Iterable[Any]:
     return pairwise("".join(pieces))
 
 
+def _to_the_last(pieces: Pieces) -> Iterable[Any]:
+    """Slices of two, and the last of them holds one piece."""
+    return [pieces[i : i + 2] for i in range(len(pieces))]
+
+
+def _without_items(best: Callable[[Counter], Any]) -> Callable[[Cuts], Any]:
+    """`for pieces, times in cuts`: the two pieces of a word, where it has just two."""
+
+    def best_pair(cuts: Cuts) -> Any:
+        found: Counter = Counter()
+        for pieces, times in cuts:
+            for pair in pairwise(pieces):
+                found[pair] += times  # type: ignore
+        return best(found)
+
+    return best_pair
+
+
 def _across_words(cuts: Cuts) -> Any:
     return _pick()({tuple(piece for pieces in cuts for piece in pieces): 1})
 
@@ -73,6 +91,10 @@ def _of_the_items(cuts: Cuts) -> Any:
     return Counter(pair for item in cuts.items() for pair in pairwise(item)).most_common(1)[0][0]
 
 
+def _first_in_the_alphabet(found: Counter) -> Any:
+    return min(found, key=lambda p: (-found[p], p))
+
+
 def _last_of_equals(found: Counter) -> Any:
     return max(found, key=lambda p: (found[p], p))
 
@@ -84,9 +106,12 @@ BEST_PAIR = Exercise(
         Case("one word of two letters", {("a", "b"): 1}),
         Case("a pair that occurs twice in a word", {tuple("zyzyab"): 1}),
         Case("the frequent word decides", {tuple("xyxy"): 1, tuple("ab"): 5}),
-        Case("equally frequent: the first in the alphabet", {tuple("zy"): 2, tuple("ba"): 2}),
+        Case(
+            "equally frequent: the first in the alphabet",
+            {tuple(word): 2 for word in ("zy", "ba", "ac", "ab")},
+        ),
         Case("equally frequent, pieces of any length", {("ab", "c"): 2, ("a", "zz"): 2}),
-        Case("pieces of several letters", {("un", "d"): 3, ("d", "un"): 4, ("u", "n"): 1}),
+        Case("pieces of several letters", {("un", "d", "x"): 3, ("d", "un"): 4, ("u", "n"): 1}),
         Case("only neighbors count", {tuple("axb"): 2, tuple("ayb"): 2, tuple("yb"): 1}),
         Case("two words side by side", {tuple("pq"): 2, tuple("rp"): 1, tuple("qr"): 1}),
         Case("a pair that overlaps itself", {tuple("eee"): 2, tuple("fg"): 3}),
@@ -96,7 +121,13 @@ BEST_PAIR = Exercise(
         ),
     ],
     mistakes={
-        "each word counts once, however often it was met": _pick(weight=lambda times: 1),
+        "each word counts once, however often it was met": [
+            _pick(add=lambda before, times: before + 1)
+        ],
+        "a pair has the count of one word alone: the counts of all words that have it are added "
+        "up": [_pick(add=lambda before, times: times)],
+        "each pair counts as often as its word was met, times the length of that word: a long "
+        "word then counts for more": [_pick(pairs=lambda p: [*pairwise(p)] * len(p))],
         "a pair that occurs twice in a word is counted once": _pick(pairs=_once_each),
         "a pair that overlaps itself is counted without the overlap; the exercise counts all "
         "neighbors": _pick(pairs=_apart),
@@ -106,6 +137,9 @@ BEST_PAIR = Exercise(
         "the first or the last pair of a word is never counted: n pieces have n - 1 pairs": [
             _pick(pairs=lambda pieces: list(pairwise(pieces))[:-1]),
             _pick(pairs=lambda pieces: list(pairwise(pieces))[1:]),
+        ],
+        "the last piece of a word is counted alone: n pieces have n - 1 pairs": [
+            _pick(pairs=_to_the_last)
         ],
         "letters are counted, and not pieces: what has been merged is one": _pick(pairs=_letters),
         "all pairs of pieces in a word are counted, not only neighbors": [
@@ -121,10 +155,24 @@ BEST_PAIR = Exercise(
             _pick(best=lambda found: found.most_common(1)[0][0]),
         ],
         "of equally frequent pairs it takes the last in the alphabet": _pick(best=_last_of_equals),
+        "of equally frequent pairs only the first pieces are compared: where they are the same, "
+        "the second ones decide": [
+            _pick(best=lambda found: min(found, key=lambda p: (-found[p], p[0])))
+        ],
+        "of equally frequent pairs the second pieces are compared first: Python begins with the "
+        "first": [
+            _pick(best=lambda found: min(found, key=lambda p: (-found[p], p[::-1]))),
+            _pick(best=lambda found: min(found, key=lambda p: (-found[p], p[-1]))),
+        ],
         "equally frequent pairs are compared as one string: a pair is compared piece by piece, "
         'and "a" comes before "ab" whatever follows': _pick(best=_glued),
         "the loop runs over the numbers of the dictionary: its keys are the words, its values how "
         "often each was met": [_of_the_counts, _of_the_items],
+        "the loop runs over the words alone, and takes a word of two pieces for a word and its "
+        "number: `cuts.items()` gives both": [
+            _without_items(_first_in_the_alphabet),
+            _without_items(lambda found: max(found, key=found.__getitem__)),
+        ],
         "the rarest pair is returned": [
             _pick(best=lambda found: min(found, key=lambda p: (found[p], p))),
             _pick(best=lambda found: min(found, key=found.__getitem__)),

@@ -110,6 +110,9 @@ SHIFT_RIGHT = Exercise(
             _moved,
             _last_column_wiped,
         ],
+        "the mask is the wrong way round: all but <eos> becomes <pad>": [
+            lambda labels: _moved(labels).masked_fill(_moved(labels) != EOS, PAD),
+        ],
         "the row moved to the left: what is read must be behind what must be said, not ahead": [
             *_both(_left),
             lambda labels: _left(labels, EOS),

@@ -60,6 +60,12 @@ def _by_value(lengths: list[int], max_tokens: int) -> Batches:
     return [[lengths.index(lengths[i]) for i in batch] for batch in _RIGHT(lengths, max_tokens)]
 
 
+def _one_list(lengths: list[int], max_tokens: int) -> Batches:
+    """Appended again and again, and cleared each time: all batches hold what the last one does."""
+    batches = _RIGHT(lengths, max_tokens)
+    return [batches[-1]] * len(batches)
+
+
 def _longest_first(lengths: list[int]) -> list[int]:
     return sorted(range(len(lengths)), key=lambda i: -lengths[i])
 
@@ -107,6 +113,9 @@ _MISTAKES: dict[str, list[Answer]] = {
     "a batch that fills its budget exactly is counted as too large": [
         _maker(full=lambda batch, new, most: (len(batch) + 1) * new >= most)
     ],
+    "each text is counted as one place longer, as if for <eos>: take `lengths` as they are": [
+        _maker(full=lambda batch, new, most: (len(batch) + 1) * (new + 1) > most)
+    ],
     "max_tokens is taken for a number of texts": [
         _maker(full=lambda batch, new, most: len(batch) + 1 > most)
     ],
@@ -139,6 +148,9 @@ _MISTAKES: dict[str, list[Answer]] = {
     "the indices are those of the sorted list, not of `lengths`": [_of_places],
     "an index occurs twice: `lengths.index` always finds the first of several equals": [_by_value],
     "the first batch is empty": [_empty_first],
+    "all batches are one and the same list, which `clear()` empties each time: begin a new list": [
+        _one_list
+    ],
 }
 
 TOKEN_BATCHES = Exercise(

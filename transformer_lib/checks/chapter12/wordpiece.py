@@ -32,19 +32,22 @@ def _cutter(
     sizes: Callable[[int], Iterable[int]] = lambda left: range(left, 0, -1),
     hole: Callable[[list[str], str], list[str] | None] = lambda pieces, rest: [UNKNOWN],
     written: Callable[[str, str], str] = lambda mark, piece: mark + piece,
+    onward: Callable[[int, int], int] = lambda start, size: start + size,
+    left: int = 0,
 ) -> Cut:
     """A cut from the left; `mark` before a piece by where it starts, `sizes` in which order they
     are tried, `hole` what becomes of the pieces so far and the rest where nothing fits (None goes
-    on one letter later), `written` how a piece is reported."""
+    on one letter later), `written` how a piece is reported, `onward` where the next
+    one starts, `left` at how many letters it stops."""
 
     def wordpiece(word: str, vocabulary: set[str]) -> list[str]:
         pieces: list[str] = []
         start = 0
-        while start < len(word):
+        while start < len(word) - left:
             for size in sizes(len(word) - start):
                 if mark(start) + word[start : start + size] in vocabulary:
                     pieces.append(written(mark(start), word[start : start + size]))
-                    start += size
+                    start = onward(start, size)
                     break
             else:
                 found = hole(pieces, word[start:])
@@ -68,6 +71,12 @@ def _marked_afterwards(word: str, vocabulary: set[str]) -> list[str]:
     """Looked up without the ##, and handed back with it."""
     first, *rest = _cutter(mark=lambda start: "")(word, vocabulary)
     return [first, *("##" + piece for piece in rest)]
+
+
+def _marked_at_each_return(word: str, vocabulary: set[str]) -> list[str]:
+    """A recursion that marks all it gets back: once more for each piece in front."""
+    found = _cutter(mark=lambda start: "", hole=lambda pieces, rest: [*pieces, UNKNOWN])
+    return ["##" * i + piece for i, piece in enumerate(found(word, vocabulary))]
 
 
 def _from_the_right(word: str, vocabulary: set[str]) -> list[str]:
@@ -183,7 +192,10 @@ WORDPIECE = Exercise(
         "the pieces inside the word are looked up without their ##": [
             _cutter(mark=lambda start: ""),
             _marked_afterwards,
+            _marked_at_each_return,
         ],
+        "no piece inside a word is ever found: perhaps it is looked up with another mark than ## "
+        "in front": [_cutter(mark=lambda start: "#" if start else "")],
         "the first piece is looked up with ##, too: only what does not begin the word has it": [
             _cutter(mark=lambda start: "##"),
         ],
@@ -208,6 +220,18 @@ WORDPIECE = Exercise(
         ],
         "nothing fits, and the loop tries the same place for ever: the answer is [UNK] there": [
             _endless
+        ],
+        "the same piece is found for ever: after a piece, the next one starts where it ends": [
+            _cutter(onward=lambda start, size: start)
+        ],
+        "the end of a piece is added to the start of the next one: that leaves letters out": [
+            _cutter(onward=lambda start, size: start + start + size)
+        ],
+        "the ## of a piece is counted like letters of the word: that leaves letters out": [
+            _cutter(onward=lambda start, size: start + size + (2 if start else 0))
+        ],
+        "the loop ends one letter too soon: a last letter that stands alone is lost": [
+            _cutter(left=1)
         ],
         "nothing fits, and the longest of no pieces is asked for: the answer is [UNK] there": [
             _max_of_nothing

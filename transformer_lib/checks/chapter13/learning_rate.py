@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
 from transformer_lib.checks.core import Case, Exercise
 
 
@@ -9,16 +12,26 @@ def _learning_rate(step: int, d_model: int, warmup: int) -> float:
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
+def _powers(width: bool, first: bool, second: bool) -> Callable[[int, int, int], float]:
+    """Which of the three powers are written as x**-1/2."""
+
+    def learning_rate(step: int, d: int, w: int) -> float:
+        scale, climb = d**-1 / 2 if width else d**-0.5, w**-3 / 2 if second else w**-1.5
+        return scale * min(step**-1 / 2 if first else step**-0.5, step * climb)
+
+    return learning_rate
+
+
 LEARNING_RATE = Exercise(
     name="learning_rate",
     reference=_learning_rate,
     cases=[
         # Small widths and short warm-ups make large rates, in which a small mistake shows.
-        Case("the first step", 1, 4, 10),
-        Case("halfway up", 5, 4, 10),
-        Case("the peak", 10, 4, 10),
-        Case("the first step after the peak", 11, 4, 10),
-        Case("far down", 1000, 4, 10),
+        Case("the first step", 1, 6, 10),
+        Case("halfway up", 5, 6, 10),
+        Case("the peak", 10, 6, 10),
+        Case("the first step after the peak", 11, 6, 10),
+        Case("far down", 1000, 6, 10),
         Case("a warm-up of one step", 2, 16, 1),
         Case("the peak of the paper's base model", 4000, 512, 4000),
     ],
@@ -63,10 +76,7 @@ LEARNING_RATE = Exercise(
             lambda step, d, w: min(step**-0.5, d**-0.5 * step * w**-1.5),
         ],
         "a power binds before a division: x**-1/2 is (1/x)/2, and the root is x**-0.5": [
-            lambda step, d, w: d**-1 / 2 * min(step**-0.5, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(step**-1 / 2, step * w**-1.5),
-            lambda step, d, w: d**-0.5 * min(step**-0.5, step * w**-3 / 2),
-            lambda step, d, w: d**-1 / 2 * min(step**-1 / 2, step * w**-3 / 2),
+            _powers(*halved) for halved in product((False, True), repeat=3) if any(halved)
         ],
         "numbers of the paper's base model stand where the arguments should": [
             lambda step, d, w: 512**-0.5 * min(step**-0.5, step * w**-1.5),
@@ -75,6 +85,9 @@ LEARNING_RATE = Exercise(
         ],
         "the first term has lost its minus sign, step^0.5: it grows, where it should fall": [
             lambda step, d, w: d**-0.5 * min(step**0.5, step * w**-1.5),
+        ],
+        "step and warmup have changed places in the second term: it is step * warmup^-1.5": [
+            lambda step, d, w: d**-0.5 * min(step**-0.5, w * step**-1.5),
         ],
         "the second term lacks the step: it does not climb": [
             lambda step, d, w: d**-0.5 * min(step**-0.5, w**-1.5),
@@ -92,5 +105,6 @@ LEARNING_RATE = Exercise(
             lambda step, d, w: d**-0.5 * min(w**0.5 / step, step * w**-1.5),
         ],
     },
+    atol=1e-9,
     section="How large a step?",
 )

@@ -70,7 +70,7 @@ SMOOTHED_LOSS = Exercise(
         ),
         Case(
             "two rows, the second one padded",
-            torch.tensor([[[1.0, 0, 2], [0, 3, 1]], [[2, 1, 0], [1, 1, 0]]]),
+            torch.tensor([[[1.0, 0, 2], [0, 3, 1]], [[2, 1, -1], [1, 1, 0]]]),
             torch.tensor([[2, 1], [2, 0]]),
             0.1,
         ),
@@ -149,6 +149,18 @@ SMOOTHED_LOSS = Exercise(
                 reduce=lambda loss, real: _per_label(loss, labels > 2),
             ),
         ],
+        "the label 1 is left out like padding: only 0 is padding": [
+            lambda logits, labels, epsilon: _smoothed_loss(
+                logits,
+                labels,
+                epsilon,
+                reduce=lambda loss, real: _per_label(loss, labels > 1),
+            ),
+        ],
+        "the right id gets 1 - epsilon without its share, epsilon / V: what the ids get is less "
+        "than 1 together": [
+            _wrong(mix=lambda s, log_p, e: (1 - e) * s - e * (log_p.sum(-1) + s) / log_p.size(-1)),
+        ],
         "the second sum is not divided by the size of the vocabulary": [
             _wrong(mix=lambda s, log_p, e: (1 - e) * s - e * log_p.sum(-1)),
         ],
@@ -189,6 +201,9 @@ SMOOTHED_LOSS = Exercise(
             _wrong(log_p=lambda x: x.log_softmax(1)),
             _wrong(log_p=lambda x: x.log_softmax(1).log_softmax(-1)),
             _wrong(log_p=lambda x: x.softmax(1).log_softmax(-1)),
+        ],
+        "softmax runs over the batch and not over the vocabulary: its `dim` is -1": [
+            _wrong(log_p=lambda x: x.log_softmax(0)),
         ],
         "the logarithm has base 2: the loss is in bits, not in nats": [
             _wrong(log_p=lambda x: x.log_softmax(-1) / torch.tensor(2.0).log()),

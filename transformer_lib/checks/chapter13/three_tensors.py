@@ -91,6 +91,30 @@ def _nothing_filled_up(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]
     return tuple(torch.tensor(_cut_to_the_shortest(rows)) for rows in (source, reads, says))
 
 
+def _as_they_are(rows: Rows) -> Tensor:
+    return torch.tensor(rows)
+
+
+def _up_to_the_first(rows: Rows) -> Tensor:
+    return torch.tensor([row + [PAD] * (len(rows[0]) - len(row)) for row in rows])
+
+
+def _made(fill: Callable[[Rows], Tensor], *, target_first: bool = False) -> Callable[..., Any]:
+    """`fill` fails where rows differ in length, in the first tensor that is made."""
+
+    def three_tensors(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
+        if target_first:
+            fill([[BOS, *row] for row in target_ids])
+        source, reads = fill(source_ids), fill([[BOS, *row] for row in target_ids])
+        return source, reads, fill([[*row, EOS] for row in target_ids])
+
+    return three_tensors
+
+
+def _columns(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
+    return tuple(tensor.T for tensor in _three_tensors(source_ids, target_ids))
+
+
 def _floats(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
     return tuple(tensor.float() for tensor in _three_tensors(source_ids, target_ids))
 
@@ -132,6 +156,15 @@ THREE_TENSORS = Exercise(
             _wrong(says=lambda row: row),
             _wrong(says=lambda row: [*row, PAD]),
         ],
+        "what the decoder reads lacks the last id of the target: only <eos> is left out there": [
+            _wrong(reads=lambda row: [BOS, *row[:-1]]),
+        ],
+        "the labels lack the first id of the target: it is the first thing to say": [
+            _wrong(says=lambda row: [*row[1:], EOS]),
+        ],
+        "the target is cut as if <bos> and <eos> were in it: you have to put them in": [
+            _wrong(reads=lambda row: row[:-1], says=lambda row: row[1:]),
+        ],
         "the decoder reads <eos>: after it there is nothing more to say, and nothing to read": [
             _wrong(reads=lambda row: [BOS, *row, EOS]),
             _wrong(reads=lambda row: [BOS, *row, EOS], says=lambda row: [*row, EOS, PAD]),
@@ -165,6 +198,18 @@ THREE_TENSORS = Exercise(
         "rows are filled up with <bos>, and <pad> is 0": _wrong(value=BOS),
         "rows are filled up with -100, which only PyTorch's own default ignores: <pad> is 0": [
             _wrong(value=-100),
+        ],
+        "rows are not filled up: those of one tensor must be equally long": [
+            _made(_as_they_are),
+            _made(_as_they_are, target_first=True),
+        ],
+        "rows are filled up to the length of the first one, and others are longer": [
+            _made(_up_to_the_first),
+            _made(_up_to_the_first, target_first=True),
+        ],
+        "each pair is a column, and must be a row: `pad_sequence` makes rows with "
+        "batch_first=True": [
+            _columns,
         ],
         "rows are cut to the shortest: they are filled up to the longest": [_nothing_filled_up],
         "the tensors are made without a dtype, as by torch.zeros, and that makes floats": [_floats],

@@ -81,6 +81,10 @@ def _new_only(query: Tensor, key: Tensor, value: Tensor, cache: Cache) -> Result
     return out, (torch.cat([cache[0], key]), torch.cat([cache[1], value]))
 
 
+def _nan(out: Tensor, keys: Tensor, values: Tensor, *given: Any) -> Result:
+    return out * torch.nan, (keys, values)
+
+
 def _behind(old: Tensor, new: Tensor) -> Tensor:
     return torch.cat([new, old])
 
@@ -109,6 +113,13 @@ ATTEND_MORE = Exercise(
         "the mask is that of a text without a cache: new token i may see all t old ones, and the "
         "new ones up to itself": _from(lambda t: 1),
         "a new token does not see itself": _from(lambda t: t),
+        "the mask begins at the number of new tokens: it begins behind the t old ones": _hiding(
+            lambda query, t: torch.ones(len(query), t + len(query)).triu(len(query) + 1).bool()
+        )
+        + _hiding(lambda query, t: torch.ones(len(query), t + len(query)).triu(len(query)).bool()),
+        "a hidden score is set to 0, which is no small score: e to the 0 is 1": [_wrong(fill=0.0)],
+        "the mask is multiplied by infinity, and 0 times infinity is NaN: `masked_fill` sets the "
+        "hidden scores alone": [_wrong(result=_nan)],
         "the mask is the wrong way round: a new token sees only what comes after it": _hiding(
             lambda query, t: ~_hidden(query, t)
         ),
@@ -142,6 +153,13 @@ ATTEND_MORE = Exercise(
                 )
             ),
         ],
+        "keys and values are mixed in one cache: `key` joins cache[0], and `value` joins "
+        "cache[1]": [
+            lambda query, key, value, cache: _attend(query, key, key, cache),
+            lambda query, key, value, cache: _attend(query, value, value, cache),
+            lambda query, key, value, cache: _attend(query, key, value, (cache[0], cache[0])),
+            lambda query, key, value, cache: _attend(query, key, value, (cache[1], cache[1])),
+        ],
         "the cache is joined along the features: tokens are rows": [
             _wrong(join=lambda old, new: torch.cat([old, new], dim=-1)),
         ],
@@ -152,6 +170,7 @@ ATTEND_MORE = Exercise(
         "the scores are not divided by the root of d": [_wrong(scale=lambda keys: 1.0)],
         "the scores are divided by d, not by its root (`** 1/2` is a half, not a root)": [
             _wrong(scale=lambda keys: 1 / keys.size(-1)),
+            _wrong(scale=lambda keys: 1 / (2 * keys.size(-1))),
             _wrong(scale=lambda keys: 2 / keys.size(-1)),
             _wrong(scale=lambda keys: keys.size(-1) / 2),
         ],

@@ -92,6 +92,25 @@ def _in_probabilities(totals: Tensor, log_probs: Tensor, p: Tensor, t: Tensor) -
     return (totals.gather(-1, p) + _newest(totals, log_probs, p, t)).exp()
 
 
+def _of_other_beginnings(totals: Tensor, log_probs: Tensor, p: Tensor, t: Tensor) -> Tensor:
+    return totals + _newest(totals, log_probs, p, t)
+
+
+def _each_parent_its_best(totals: Tensor, log_probs: Tensor) -> Step:
+    """K results for each beginning."""
+    k, v = log_probs.shape[1:]
+    best, place = _sum(totals, log_probs).flatten(0, 1).topk(k)
+    return best, place // v, place % v
+
+
+def _place_among_the_best(totals: Tensor, log_probs: Tensor) -> Step:
+    """The best of each parent first: a place in the flat list leads to them, not to ids."""
+    k, v = log_probs.shape[1:]
+    n = min(k, v)
+    best, place = (totals[..., None] + log_probs.topk(n).values).flatten(1).topk(k)
+    return best, place // n, place % n
+
+
 def _in_the_order_of_parents(totals: Tensor, log_probs: Tensor) -> Step:
     v = log_probs.size(-1)
     best, parents, tokens = _step(totals, log_probs)
@@ -217,6 +236,12 @@ BEAM_STEP = Exercise(
             _of_the_first,
             _k_of_the_first,
         ],
+        "each beginning gets K results: in each sentence the K * V candidates of all its "
+        "beginnings compete for K places": [_each_parent_its_best],
+        "the best of each parent are found first, and a token is then its place among them: its id "
+        "is what that first `topk` has found": [_place_among_the_best],
+        "the choice is right, but the newest log-probabilities are added to `totals` as they "
+        "stand, and not each to that of its parent": [_wrong(result=_of_other_beginnings)],
         "parents are counted through the whole batch: within its sentence, a parent is a number "
         "below K": [_through_the_batch],
         "the choice is right, but the totals are those before this step": [_wrong(result=_before)],

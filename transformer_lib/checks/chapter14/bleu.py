@@ -52,6 +52,7 @@ def bleu(
     references: Sequence[Texts],
     *,
     split: Callable[[str], Sequence[str]] = str.split,
+    measured: Callable[[str], Sequence[str]] | None = None,
     allowed: Callable[[list[Counts]], Counts] = most,
     clip: Callable[[Counts, Counts], int] = lambda ours, theirs: (ours & theirs).total(),
     total: Callable[[Counts, Counts], int] = lambda ours, theirs: ours.total(),
@@ -67,7 +68,7 @@ def bleu(
     for text, others in zip(translations, references, strict=True):
         words, their_words = split(text), [split(other) for other in others]
         ours += len(words)
-        theirs += length(len(words), [len(other) for other in their_words])
+        theirs += length(len(words), [len((measured or split)(other)) for other in others])
         for n in orders:
             said = grams(words, n)
             in_theirs = allowed([grams(other, n) for other in their_words])
@@ -131,6 +132,28 @@ def penalty_of_each(translations: Texts, references: Sequence[Texts]) -> float:
     return bleu(translations, references, penalty=lambda *_: sum(found) / len(found))
 
 
+def last_length(*, ours: bool, theirs: bool) -> Callable[..., float]:
+    """`c = ...` or `r = ...` in the loop, where `+=` is meant."""
+
+    def corpus_bleu(translations: Texts, references: Sequence[Texts]) -> float:
+        c = len(translations[-1].split())
+        r = closest(c, [len(other.split()) for other in references[-1]])
+
+        def of_the_last(all_ours: float, all_theirs: float) -> float:
+            return penalty(c if ours else all_ours, r if theirs else all_theirs)
+
+        return bleu(translations, references, penalty=of_the_last)
+
+    return corpus_bleu
+
+
+def zero_for_one(translations: Texts, references: Sequence[Texts]) -> float:
+    pairs = zip(translations, references, strict=True)
+    if any(bleu([text], [others]) == 0 for text, others in pairs):
+        return 0.0
+    return bleu(translations, references)
+
+
 def first_only(translations: Texts, references: Sequence[Texts]) -> float:
     return bleu(translations, [others[:1] for others in references])
 
@@ -169,6 +192,15 @@ def always(ours: float, theirs: float) -> float:
 
 def ratio(ours: float, theirs: float) -> float:
     return min(1.0, ours / theirs)
+
+
+def at_least_one(ours: float, theirs: float) -> float:
+    return max(1.0, always(ours, theirs))
+
+
+def turned(ours: float, theirs: float) -> float:
+    """The exponent without its sign."""
+    return min(1.0, math.exp(theirs / ours - 1))
 
 
 def upside_down(ours: float, theirs: float) -> float:

@@ -8,6 +8,7 @@ from functools import partial
 from transformer_lib.checks.chapter14.bleu import (
     add,
     always,
+    at_least_one,
     best_reference,
     clipped_together,
     corpus_bleu,
@@ -15,15 +16,18 @@ from transformer_lib.checks.chapter14.bleu import (
     first_only,
     floor,
     joined,
+    last_length,
     least,
     mean_of_precisions,
     mean_of_sentences,
     penalty_of_each,
     ratio,
     swapped,
+    turned,
     unclipped,
     upside_down,
     wrong,
+    zero_for_one,
 )
 from transformer_lib.checks.core import Case, Exercise
 
@@ -105,6 +109,12 @@ CORPUS_BLEU = Exercise(
         "the brevity penalty is applied to long translations as well, as a reward": [
             wrong(penalty=always)
         ],
+        "long translations get a reward, and short ones no penalty: the factor is 1 at most": [
+            wrong(penalty=at_least_one),
+        ],
+        "the exponent of the brevity penalty has the wrong sign: it is 1 − r/c": [
+            wrong(penalty=turned),
+        ],
         "the brevity penalty punishes the long ones and spares the short": [
             wrong(penalty=upside_down),
         ],
@@ -120,6 +130,18 @@ CORPUS_BLEU = Exercise(
             wrong(length=lambda n, found: max(found, key=lambda r: abs(r - n))),
             wrong(length=lambda n, found: sum(found)),
         ],
+        "the references' lengths are counted in characters: split them first": [
+            wrong(measured=list),
+        ],
+        "the lengths are not added up, and that of the last sentence alone is left": [
+            last_length(ours=True, theirs=True),
+            last_length(ours=True, theirs=False),
+            last_length(ours=False, theirs=True),
+        ],
+        "the score is 0 as soon as one sentence has no run of four: that is asked of the whole "
+        "corpus": [zero_for_one],
+        "the score is always 0: perhaps the references are not split into words, or n-grams of "
+        "two lengths are compared": [lambda translations, references: 0.0],
         "of two references as far from the translation's length, the longer one is taken": [
             wrong(length=lambda n, found: min(found, key=lambda r: (abs(r - n), -r))),
             wrong(length=lambda n, found: max(found, key=lambda r: (-abs(r - n), r))),

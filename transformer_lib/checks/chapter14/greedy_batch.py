@@ -34,6 +34,9 @@ class Writer:
                 f"next_logits takes ids of shape (B, t) with all {len(self.texts)} rows at once, "
                 f"got {tuple(ids.shape)}"
             )
+        if ids.is_floating_point():
+            dtype = str(ids.dtype).removeprefix("torch.")
+            raise TypeError(f"next_logits takes ids, which are whole numbers; got {dtype}")
         logits = []
         for row, text in zip(ids.tolist(), self.texts, strict=True):
             n = len(row)
@@ -61,8 +64,9 @@ def _greedy(
     n_rows: int,
     max_len: int,
     *,
-    first: int = BOS,
+    first: float = BOS,
     reads: Callable[[Tensor], Tensor] = lambda ids: ids,
+    ends: Callable[[Tensor], Tensor] = lambda tokens: tokens == EOS,
     choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
     over: Callable[[Tensor], bool] = lambda ended: bool(ended.all()),
     at_once: bool = False,
@@ -77,7 +81,7 @@ def _greedy(
         if fill:
             tokens = tokens.masked_fill(ended, PAD)
         ids = torch.cat([ids, tokens[:, None]], 1)
-        ended = tokens == EOS if at_once else ended | (tokens == EOS)
+        ended = ends(tokens) if at_once else ended | ends(tokens)
         if over(ended):
             break
     return [result(row) for row in ids.tolist()]
@@ -104,6 +108,12 @@ def _rows_fall_out(next_logits: Next, n_rows: int, max_len: int) -> Texts:
     return sorted(texts, key=len)
 
 
+def _one_list(next_logits: Next, n_rows: int, max_len: int) -> Texts:
+    """All rows are written into one list, token after token."""
+    texts = _greedy_batch(next_logits, n_rows, max_len)
+    return [[text[t] for t in range(max_len) for text in texts if t < len(text)]] * n_rows
+
+
 def _first_for_all(logits: Tensor) -> Tensor:
     return logits[0].argmax(-1).expand(len(logits))
 
@@ -112,7 +122,7 @@ GREEDY_BATCH = Exercise(
     name="greedy_batch",
     reference=_greedy_batch,
     cases=[
-        Case("one row", Writer([[5, 3, 7]]), 1, 9),
+        Case("one row, with the id 0 in it", Writer([[5, 0, 7]]), 1, 9),
         Case("two rows of one length", Writer([[5, 3, 7], [4, 4, 9]]), 2, 9),
         Case("the second row ends sooner", Writer([[5, 3, 7, 8], [6]]), 2, 9),
         Case("the first row ends sooner", Writer([[6, 3], [5, 3, 7, 8, 4], [9, 9, 9]]), 3, 9),
@@ -128,6 +138,24 @@ GREEDY_BATCH = Exercise(
             _wrong(over=lambda ended: bool(ended[0])),
             _wrong(over=lambda ended: bool(ended[0]), result=lambda row: row[1:]),
             _wrong(over=lambda ended: bool(ended[-1])),
+        ],
+        "an id 0 is thrown away, or ends a text: only <eos>, 2, ends it, and all before it was "
+        "written": [
+            _wrong(result=lambda row: [i for i in _until(row[1:]) if i != PAD]),
+            _wrong(fill=True, result=lambda row: _without(row, EOS, PAD)),
+            _wrong(fill=True, result=lambda row: _without(row, EOS, BOS, PAD)),
+            _wrong(ends=lambda tokens: (tokens == EOS) | (tokens == PAD)),
+            _wrong(
+                ends=lambda tokens: (tokens == EOS) | (tokens == PAD),
+                fill=True,
+                result=lambda row: _without(row, EOS, PAD),
+            ),
+        ],
+        "the ids are made without a dtype, as by torch.ones, and that makes floats": [
+            _wrong(first=1.0),
+        ],
+        "`[[]] * n_rows` is one list in several places: what one row writes, all have": [
+            _one_list,
         ],
         "the first token read is not <bos>, id 1: in training every text began with it": [
             _wrong(first=first, result=result)

@@ -100,6 +100,21 @@ def _sum_of_logits(logits: Tensor, p: float) -> Tensor:
     return logits.masked_fill(dropped.gather(-1, order.argsort(-1)), -torch.inf).softmax(-1)
 
 
+def _mask_gathered(logits: Tensor, p: float) -> Tensor:
+    probs, order = logits.softmax(-1).sort(dim=-1, descending=True)
+    dropped = ~_within(probs, p)
+    return logits.masked_fill(dropped.gather(-1, order), -torch.inf).softmax(-1)
+
+
+def _best_alone(logits: Tensor) -> Tensor:
+    return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+
+
+def _goes_on(later: Callable[[Tensor], Tensor]) -> Callable[[Tensor, float], Tensor]:
+    """The sum is at p already when the second row begins."""
+    return lambda logits, p: torch.cat([_cut(logits[:1], p), later(logits[1:])])
+
+
 def _one_more(probs: Tensor, p: float) -> Tensor:
     inside = _within(probs, p)
     return torch.cat([torch.ones_like(inside[..., :1]), inside[..., :-1]], -1) | inside
@@ -144,7 +159,10 @@ NUCLEUS = Exercise(
         ),
         Case("five rows, eleven tokens", 2 * random_tensor(5, 11), 0.9),
         Case(
-            "ids that are equally probable", torch.tensor([[1.0, 2, 1, 1, 0], [3, 3, 3, 3, 3]]), 0.5
+            # The second row's best two have exactly p together, and are enough.
+            "ids that are equally probable",
+            torch.tensor([[1.0, 1.5, 1, 0], [3, 3, 3, 3]]),
+            0.5,
         ),
         Case("p = 1 keeps all", random_tensor(3, 7, seed=1), 1.0),
         in_float64(Case("three rows", random_tensor(3, 7, seed=2), 0.6)),
@@ -172,6 +190,7 @@ NUCLEUS = Exercise(
         "the way back is taken in the wrong direction: `order` says where each came from, so it "
         "scatters; to gather takes its inverse": [
             _wrong(back=lambda kept, order: kept.gather(-1, order)),
+            _mask_gathered,
         ],
         "the mask of the sorted probabilities is laid on the unsorted ones": [_mask_of_the_sorted],
         "the probabilities are added up in the order of the vocabulary: sort them first": [
@@ -199,6 +218,21 @@ NUCLEUS = Exercise(
         "all ids as probable as the last one needed are kept: the fewest are asked for": [
             _at_least_the_last,
         ],
+        "one id too many is kept where the sum is exactly p: `p` or more is reached there": [
+            _wrong(within=lambda probs, p: probs.cumsum(-1) - probs <= p),
+        ],
+        "what should be kept is dropped, and the rest is kept": [
+            _wrong(within=lambda probs, p: ~_within(probs, p)),
+        ],
+        "the probabilities are added up along the batch: the sum belongs to one row": [
+            _wrong(within=lambda probs, p: probs.cumsum(0) - probs < p),
+            _wrong(within=lambda probs, p: probs.cumsum(0) < p),
+            _wrong(within=lambda probs, p: probs.cumsum(0) <= p),
+        ],
+        "the sum goes on from one row to the next: each row begins at 0": [
+            _goes_on(_best_alone),
+            _goes_on(lambda logits: logits * torch.nan),
+        ],
         "one token too many is kept": [
             _wrong(within=_one_more),
         ],
@@ -224,9 +258,7 @@ NUCLEUS = Exercise(
             lambda logits, p: (logits / p).softmax(-1),
         ],
         "only the most probable token is kept": [
-            lambda logits, p: torch.zeros_like(logits).scatter(
-                -1, logits.argmax(-1, keepdim=True), 1.0
-            ),
+            lambda logits, p: _best_alone(logits),
         ],
     },
     use=_by_probability,

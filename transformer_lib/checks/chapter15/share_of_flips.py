@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations, product
-from statistics import median
+from itertools import islice, permutations, product
+from statistics import mean, median
 from typing import Any
 
 from transformer_lib.checks.core import Case, Exercise
@@ -45,13 +45,14 @@ def _share(
     *,
     ways: Callable[[_Differences], Iterator[list[float]]] = _flips,
     size: Callable[[_Differences], float] = sum,
+    against: Callable[[_Differences], float] | None = None,
     counts: Callable[[float, float], bool] = lambda one, actual: one >= actual,
     share: Callable[[int, int], float] = lambda found, number: found / number,
 ) -> Callable[[_Differences], Any]:
-    """The right way, of which a mistake replaces some part."""
+    """The right way, of which a mistake replaces some part; `against`: instead of `size`."""
 
     def share_of_flips(differences: _Differences) -> float:
-        actual = size(differences)
+        actual = (against or size)(differences)
         found = [counts(size(way), actual) for way in ways(differences)]
         return share(sum(found), len(found))
 
@@ -99,6 +100,7 @@ SHARE_OF_FLIPS = Exercise(
         ],
         "one sign is flipped at a time: any number of them may be": [
             _share(ways=_one_flipped),
+            _share(ways=lambda differences: islice(_one_flipped(differences), 1, None)),
         ],
         "all signs are flipped together: each pair is flipped by itself": [
             _share(ways=_all_flipped),
@@ -109,8 +111,17 @@ SHARE_OF_FLIPS = Exercise(
         "a difference may also become 0: a pair has two sides, and no third": [
             _share(ways=lambda differences: _flips(differences, (1, 0, -1))),
         ],
-        "the differences are put in another order: that leaves their mean as it is": [
+        "every way counts: perhaps a mean is compared with itself, or the differences are put in "
+        "another order, which leaves their mean as it is": [
             _share(ways=_reordered),
+        ],
+        "a mean is compared with a sum: both sides must be means, or both sums": [
+            _share(against=mean),
+            _share(size=mean, against=sum),
+        ],
+        "the mean of each way is compared with 0: compare it with the mean without any flip": [
+            _share(against=lambda differences: 0.0),
+            _share(against=lambda differences: 0.0, counts=lambda one, actual: one > actual),
         ],
         "only the number of pairs ahead is compared, and not by how much": [
             _share(size=_ahead),
@@ -118,6 +129,12 @@ SHARE_OF_FLIPS = Exercise(
         "medians are compared, not means": [_share(size=median)],
         "the ways are counted and not divided by their number: the share lies between 0 and 1": [
             _share(share=lambda found, number: found),
+        ],
+        "the number of ways found is divided by that of the differences, and not of all ways": [
+            _share(share=lambda found, number: found / (number.bit_length() - 1)),
+        ],
+        "the share is divided by //, which drops the fraction": [
+            _share(share=lambda found, number: found // number),
         ],
         "the share is given in percent": [_share(share=lambda found, number: 100 * found / number)],
     },
