@@ -1,7 +1,7 @@
 """Each line of code is an element of its own, which knows its indent.
 
 On a narrow screen the style sheet breaks long lines. What goes on stands four letters to the right
-of where the line began. An indent of more than 16 letters has a part that can be taken out there.
+of where the line began. What an indent has beyond 12 letters can be taken out there.
 """
 
 import re
@@ -10,7 +10,7 @@ from html import unescape
 from pygments.formatters import HtmlFormatter
 from sphinx.highlighting import PygmentsBridge
 
-FAR = re.compile(r"^((?:<span[^>]*>)? {12})( {5,})")
+FAR = re.compile(r"^((?:<span[^>]*>)? {12})( +)")
 
 
 class Lines(HtmlFormatter):
