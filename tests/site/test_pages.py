@@ -216,8 +216,9 @@ def test_long_lines_of_code_go_on_below_on_a_phone(visit, stem):
     assert found["scrolling"] == 0
     assert found["hangs"] and min(found["hangs"]) >= 3  # four letters, as wide as the font has them
     # However far a line is indented, there is room for its words.
-    widths = page.evaluate("""() => [...document.querySelectorAll("article div.highlight:not(.cell_output *) .far")]
+    widths = page.evaluate("""() => [...document.querySelectorAll("article .far")]
         .map((far) => far.closest(".line"))
+        .filter((line) => !line.closest(".cell_output"))
         .filter((line) => line.checkVisibility())
         .map((line) => line.clientWidth - parseFloat(getComputedStyle(line).paddingLeft))""")
     assert all(width > 140 for width in widths)
