@@ -225,6 +225,83 @@ def no_way_around(self, x, memory, mask=None, memory_mask=None):
     return self.feed_forward_residual(x, self.feed_forward)
 
 
+def looks_across_itself(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = self.cross_attention(x, memory, memory_mask)
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def looks_back_itself(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_attention(x, x, mask)
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def looks_itself(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_attention(x, x, mask)
+    x = self.cross_attention(x, memory, memory_mask)
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def everything_itself(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_attention(x, x, mask)
+    x = self.cross_attention(x, memory, memory_mask)
+    return self.feed_forward(x)
+
+
+def found_and_forgotten(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    y = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))  # noqa: F841
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def adds_the_look_back(self, x, memory, mask=None, memory_mask=None):
+    x = x + self.self_attention(x, x, mask)
+    x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def adds_the_look_across(self, x, memory, mask=None, memory_mask=None):
+    x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+    x = x + self.cross_attention(x, memory, memory_mask)
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def adds_both_looks(self, x, memory, mask=None, memory_mask=None):
+    x = x + self.self_attention(x, x, mask)
+    x = x + self.cross_attention(x, memory, memory_mask)
+    return self.feed_forward_residual(x, self.feed_forward)
+
+
+def memory_mask_first(self, x, memory, memory_mask=None, mask=None):
+    return with_named_functions(self, x, memory, mask, memory_mask)
+
+
+class WithDropout(Parts):
+    def __init__(self, *sizes, **named):
+        super().__init__(*sizes, **named)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return self.dropout(with_named_functions(self, x, memory, mask, memory_mask))
+
+
+class OtherNames(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff, pre_norm):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, n_heads)
+        self.source_attention = MultiHeadAttention(d_model, n_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.self_residual = Residual(d_model, pre_norm)
+        self.cross_residual = Residual(d_model, pre_norm)
+        self.feed_forward_residual = Residual(d_model, pre_norm)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        x = self.self_residual(x, lambda y: self.attention(y, y, mask))
+        x = self.cross_residual(x, lambda y: self.source_attention(y, memory, memory_mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
 def thinks_without_way_around(self, x, memory, mask=None, memory_mask=None):
     x = self.self_residual(x, lambda y: self.self_attention(y, y, mask))
     x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
@@ -349,6 +426,17 @@ class NoCrossAttention(nn.Module):
         (wired(order="ba"), "the feed-forward network is missing"),
         (layer(all_at_once), "side by side"),
         (layer(no_way_around), "no way around cross-attention"),
+        (layer(looks_across_itself), "no way around cross-attention"),
+        (layer(looks_back_itself), "no way around self-attention"),
+        (layer(looks_itself), "no way around the two attentions"),
+        (layer(everything_itself), "no way around any of the parts"),
+        (layer(found_and_forgotten), "cross-attention is missing, or what it finds is not used"),
+        (layer(adds_the_look_back), "the norm of the look back is never applied"),
+        (layer(adds_the_look_across), "the norm of the look across is never applied"),
+        (layer(adds_both_looks), "two of the norms are never applied"),
+        (layer(memory_mask_first), "the parameters of `forward` stand in another order"),
+        (WithDropout, "Your `dropout` is dropout: the exercise asks for none"),
+        (OtherNames, "your `attention.in_proj.weight` is its `self_attention.in_proj.weight`"),
         (layer(thinks_without_way_around), "no way around the feed-forward network"),
         (layer(around_the_look_back), "the look across finds is added to the layer's input"),
         (layer(looks_at_once), "the two looks work side by side"),
@@ -562,6 +650,65 @@ def floats(model, source, max_len, bos_id, eos_id, pad_id):
     return result
 
 
+def from_the_source(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)  # noqa: F841
+    target = torch.full((len(source), 1), bos_id)
+    ended = torch.zeros(len(source)).bool()
+    while not ended.all() and target.size(1) <= max_len:
+        word = model.decode(target, source)[:, -1].argmax(-1).masked_fill(ended, pad_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+        ended |= word == eos_id
+    return target[:, 1:]
+
+
+def looks_for_the_end_in_all(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.full((len(source), 1), bos_id)
+    ended = torch.zeros(len(source)).bool()
+    while not ended.all() and target.size(1) <= max_len:
+        word = model.decode(target, memory)[:, -1].argmax(-1).masked_fill(ended, pad_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+        ended = (target == eos_id).any(dim=1)
+    return target[:, 1:]
+
+
+def looks_at_the_newest(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.full((len(source), 1), bos_id)
+    for _ in range(max_len):
+        ended = (target[:, -1] == eos_id) | (target[:, -1] == pad_id)
+        if ended.all():
+            break
+        word = model.decode(target, memory)[:, -1].argmax(-1).masked_fill(ended, pad_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+    return target[:, 1:]
+
+
+def begins_with_floats(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.ones(len(source), 1) * bos_id
+    for _ in range(max_len):
+        word = model.decode(target, memory)[:, -1].argmax(-1)
+        target = torch.cat([target, word[:, None]], dim=1)
+    return target[:, 1:]
+
+
+def memory_first(model, source, max_len, bos_id, eos_id, pad_id):
+    memory = model.encode(source)
+    target = torch.full((len(source), 1), bos_id)
+    for _ in range(max_len):
+        word = model.decode(memory, target)[:, -1].argmax(-1)
+        target = torch.cat([target, word[:, None]], dim=1)
+        if (word == eos_id).all():
+            break
+    return target[:, 1:]
+
+
+def drops_padded_columns(model, source, max_len, bos_id, eos_id, pad_id):
+    ids = by_lists(model, source, max_len, bos_id, eos_id, pad_id)
+    return ids[:, (ids != pad_id).any(dim=0)]
+
+
 def test_a_writer_without_return_is_asked_for_it(capsys):
     report = verdict(capsys, lambda *given: None if by_lists(*given).dim() else 0, "greedy").report
     assert "Your function returned None: is a `return` missing?" in report
@@ -588,7 +735,20 @@ def test_a_writer_can_be_tried_on_what_the_report_shows(capsys):
             loop(memory=lambda model, source, target, kept: model.encode(target)),
             "the encoder is given what was written",
         ),
-        (no_encoder, "the encoder is never called"),
+        (no_encoder, "the decoder is given the source, or other ids, as its memory"),
+        (from_the_source, "the decoder is given the source, or other ids, as its memory"),
+        (looks_for_the_end_in_all, "the beginning is taken for the end"),
+        (looks_at_the_newest, "the newest column alone says who has ended"),
+        (begins_with_floats, "without a dtype"),
+        (memory_first, "target and memory have changed places"),
+        (drops_padded_columns, "the columns in which all sentences have `pad_id` are gone"),
+        (loop(hold=lambda word, ended, eos, pad: word.masked_fill(ended, 0)), "are fixed"),
+        (loop(ends=lambda ended, word, eos: ended | (word == 2)), "are fixed"),
+        (loop(first=lambda bos, eos, pad: 1), "are fixed"),
+        (
+            loop(ends=lambda ended, word, eos: ended | (word == eos) | (word == 0)),
+            "padding is taken for the end",
+        ),
         (one_row, "the text begins with one row"),
         (row_by_row, "the beginning is taken for the end"),
         (ended_before_filled, "the end tokens are gone"),

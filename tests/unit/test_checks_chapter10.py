@@ -90,6 +90,34 @@ def tokens_in_turn(n, d):
     return torch.tensor(rows)
 
 
+def columns_of_a_count(n, d):
+    table = torch.zeros(n, d)
+    for pos in range(n):
+        for i in range(d // 2):
+            angle = pos / 10_000 ** (2 * i / d)
+            table[pos, i] = math.sin(angle)
+            table[pos, i + 1] = math.cos(angle)
+    return table
+
+
+def places_in_a_row(n, d):
+    angle = torch.arange(n) * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
+
+
+def places_in_a_row_filled(n, d):
+    pe = torch.zeros(n, d)
+    div = torch.exp(torch.arange(0, d, 2) * (-math.log(10_000.0) / d))
+    pe[:, 0::2] = torch.sin(torch.arange(n) * div)
+    pe[:, 1::2] = torch.cos(torch.arange(n) * div)
+    return pe
+
+
+def sine_of_a_number(n, d):
+    angle = places(n) / 10_000 ** (two_i(d) / d)
+    return torch.stack([math.sin(angle), math.cos(angle)], -1).flatten(-2)
+
+
 def with_an_axis_in_front(n, d):
     return table_by_slices(n, d).unsqueeze(0)
 
@@ -132,6 +160,30 @@ def with_an_axis_in_front(n, d):
                 [table_by_slices(n, d)[:, 0::2], table_by_slices(n, d)[:, 1::2]], 0
             ).reshape(n, d),
             "stacking in a new *last* axis",
+        ),
+        (
+            lambda n, d: filled(places(n) / 10_000 ** (torch.arange(d) / d), 2 * d),
+            "two columns for each dimension",
+        ),
+        (
+            lambda n, d: filled(places(n) / 10_000 ** (2 * torch.arange(d) / d), 2 * d),
+            "two columns for each dimension",
+        ),
+        (places_in_a_row, "the places stand in a row"),
+        (places_in_a_row_filled, "the places stand in a row"),
+        (sine_of_a_number, "`math.sin` is given a tensor"),
+        (columns_of_a_count, "into the columns i and i + 1"),
+        (
+            lambda n, d: filled(places(n) * torch.exp(two_i(d) * math.log(10_000.0) / d), d),
+            "and not divided",
+        ),
+        (
+            lambda n, d: filled(places(n) * torch.exp(two_i(d) * (math.log(10_000.0) / d)), d),
+            "and not divided",
+        ),
+        (
+            lambda n, d: filled(places(n) * torch.exp(math.log(10_000.0) * two_i(d) / d), d),
+            "and not divided",
         ),
         (each_dimension(lambda j, d: 2 * j / d), "a wave of its own"),
         (each_dimension(lambda j, d: j / d), "a wave of its own"),
@@ -353,6 +405,33 @@ def rows_of_the_second_axis(x, start=0):
     return right_lines(lambda x, start: place / 10_000 ** (torch.arange(0, d, 2) / d))(x)
 
 
+def left_complex(x, start=0):
+    a, b, at = x[..., 0::2], x[..., 1::2], angles(x, start)
+    return torch.complex(a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos())
+
+
+def multiplied_as_complex(x, start=0):
+    numbers = torch.view_as_complex(x.contiguous().unflatten(-1, (-1, 2)))
+    at = angles(x, start)
+    return numbers * torch.polar(torch.ones_like(at), at)
+
+
+def places_of_the_first_axis(x, start=0):
+    T, d = len(x), x.shape[-1]
+    at = (start + torch.arange(T)[:, None]) * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+def turned_in_a_row(x, start=0):
+    T, d = x.shape[-2:]
+    at = (start + torch.arange(T)) * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
 def pages_rates(x, start):
     T, d = x.shape[-2:]
     return (start + torch.arange(T))[:, None] * torch.tensor([1, 0.01]).repeat(d)[: d // 2]
@@ -400,6 +479,11 @@ def pages_rates(x, start):
         ),
         (right_lines(lambda x, start: angles(x, start).deg2rad()), "taken for degrees"),
         (right_lines(lambda x, start: angles(x, start) * 2 * math.pi), "a 2π too many"),
+        (right_lines(lambda x, start: angles(x, start, math.e)), "the base is e"),
+        (left_complex, "the result is still complex"),
+        (multiplied_as_complex, "the result is still complex"),
+        (places_of_the_first_axis, "along the first axis"),
+        (turned_in_a_row, "the places stand in a row"),
         (right_lines(pages_rates), "the rates 1 and 1/100"),
         (laid_out_for_halves, "laid out for halves"),
         (

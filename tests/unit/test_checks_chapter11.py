@@ -187,6 +187,48 @@ class WithMore(Mine):
         self.add(vocab_size, d_model)
 
 
+def drawn_by(draw):
+    class MyTransformer(Mine):
+        def __init__(self, vocab_size, d_model, *others, **more):
+            super().__init__(vocab_size, d_model, *others, **more)
+            draw(self.embedding.weight, d_model)
+
+    return MyTransformer
+
+
+def written_with(masks):
+    """The decoder is given two masks by position."""
+
+    def write(self, target, memory, source):
+        x = self.embed(target)
+        for layer in self.decoder.layers:
+            x = layer(x, memory, *masks(self, target, source))
+        return self.decoder.norm(x) if self.pre_norm else x
+
+    return but(write=write)
+
+
+def target_as_it_is(self, target, memory, source):
+    x = self.embedding(target)
+    for layer in self.decoder.layers:
+        x = layer(x, memory, mask=self.future(target), memory_mask=self.pads(source))
+    return self.decoder.norm(x) if self.pre_norm else x
+
+
+def source_as_it_is(self, source):
+    x = self.embedding(source)
+    for layer in self.encoder.layers:
+        x = layer(x, self.pads(source))
+    return self.encoder.norm(x) if self.pre_norm else x
+
+
+def learned(n):
+    def places(self, vocab_size, d_model):
+        self.places = nn.Parameter(torch.zeros(n, d_model))
+
+    return more(places)
+
+
 def more(add):
     return type("MyTransformer", (WithMore,), {"add": add})
 
@@ -276,6 +318,45 @@ def biased(self, vocab_size, d_model):
             "the decoder is made of encoder layers",
         ),
         (but(deviation=lambda s, d: 1.0), "the table is drawn as PyTorch draws it"),
+        (drawn_by(lambda w, d: nn.init.normal_(w, d**-0.5)), "gets 1/√d_model as its mean"),
+        (
+            drawn_by(lambda w, d: nn.init.normal_(w, d**-0.5, d**-0.5)),
+            "gets 1/√d_model as its mean",
+        ),
+        (written_with(lambda s, y, x: (s.future(x), s.pads(x))), "as long as the source"),
+        (
+            written_with(lambda s, y, x: (s.future(x) & s.pads(y), s.pads(x))),
+            "as long as the source",
+        ),
+        (written_with(lambda s, y, x: (causal_mask(len(y)), s.pads(x))), "as long as the batch"),
+        (
+            written_with(lambda s, y, x: (causal_mask(y.size(0)) & s.pads(y), s.pads(x))),
+            "as long as the batch",
+        ),
+        (written_with(lambda s, y, x: (s.pads(x), s.future(y))), "masks of the decoder are"),
+        (
+            but(future=lambda s, y: torch.ones(y.size(1), y.size(1)).tril()),
+            "a mask holds numbers",
+        ),
+        (
+            but(future=lambda s, y: torch.full((y.size(1), y.size(1)), -torch.inf).triu(1)),
+            "a mask holds numbers",
+        ),
+        (but(future=lambda s, y: causal_mask(y.size(1)).int()), "a mask holds numbers"),
+        (but(pads=lambda s, i: (i != s.pad_id)[:, None, None].float()), "a mask holds numbers"),
+        (
+            written_with(
+                lambda s, y, x: (
+                    torch.ones(y.size(1), y.size(1)).tril() & s.pads(y),
+                    s.pads(x),
+                )
+            ),
+            "a mask holds numbers",
+        ),
+        (learned(64), "positions are learned"),
+        (learned(5000), "positions are learned"),
+        (but(write=target_as_it_is), "the target goes in as it is looked up"),
+        (but(read=source_as_it_is), "the source goes in as it is looked up"),
         (but(deviation=lambda s, d: d**-0.25), "that is for the deviation"),
         (but(deviation=lambda s, d: 1 / d), "with deviation 1/d_model"),
         (but(deviation=lambda s, d: 0.02), "as GPT's is"),
@@ -437,6 +518,26 @@ def test_the_reference_is_what_the_library_counts(pre):
             "counted without their biases",
         ),
         (lambda *s: factored(*s) - (s[3] + s[4]) * (s[1] + s[2]), "is counted without its biases"),
+        (lambda *s: factored(*s) - (s[3] + s[4]) * s[1], "the second bias of the feed-forward"),
+        (lambda *s: factored(*s) - (s[3] + s[4]) * s[2], "the first bias of the feed-forward"),
+        (
+            lambda V, d, f, m, n, h, k, v, p: (
+                (m + 2 * n) * ((d + 1) * (k + k + v) + h * v * d + d)
+                + (m + n) * (2 * d * f + f + d)
+                + 2 * d * (2 * m + 3 * n + 2 * p)
+                + V * d
+            ),
+            "only the output of attention is counted for all heads",
+        ),
+        (
+            lambda V, d, f, m, n, h, k, v, p: (
+                (m + 2 * n) * (d * h * (k + k + v) + k + k + v + h * v * d + d)
+                + (m + n) * (2 * d * f + f + d)
+                + 2 * d * (2 * m + 3 * n + 2 * p)
+                + V * d
+            ),
+            "keys and values are counted for one head",
+        ),
         (lambda *s: factored(*s) - s[4] * 2 * s[1], "a decoder layer has two norms"),
         (
             lambda *s: (

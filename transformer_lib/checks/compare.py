@@ -211,6 +211,8 @@ def other_dtype(result: Any, expected: Any) -> str | None:
 
 
 def _wrong(result: Tensor, expected: Tensor, atol: float) -> Tensor:
+    if expected.is_complex():
+        result, expected = (torch.view_as_real(t.to(torch.complex128)) for t in (result, expected))
     if not expected.is_floating_point() and not result.is_floating_point():
         return result != expected  # a count is right or wrong, however large it is
     # Coarse numbers, such as bfloat16, are as close as they can be told apart.

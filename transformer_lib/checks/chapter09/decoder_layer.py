@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from transformer_lib.checks.chapter09.looks import LOOKS
 from transformer_lib.checks.chapter09.steps import (
     IN_FLOAT32,
     Layer,
@@ -15,6 +18,7 @@ from transformer_lib.checks.chapter09.steps import (
     both,
     but,
     cross_step,
+    exchanged_parameters,
     ffn_step,
     first_input_asks,
     from_the_input,
@@ -30,8 +34,8 @@ from transformer_lib.checks.chapter09.steps import (
 )
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.modules import Flaw
 
-_ACROSS = ' (see the section "What may each attention see?")'
 _NORMED = ' (see the section "What happens in one layer?")'
 
 _X, _M = random_tensor(2, 5, 12), random_tensor(2, 7, 12, seed=1)
@@ -46,6 +50,33 @@ def _case(label: str, *args: Tensor, pre_norm: bool = True, **masks: Tensor) -> 
     return Case(label, *args, init=init, **masks)
 
 
+def _without_dropout(answer: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+    for name, part in answer.named_modules():
+        if isinstance(part, nn.Dropout) and part.p:
+            raise Flaw("dropout", f"Your `{name}` is dropout: the exercise asks for none.")
+    return answer(*args, **kwargs)
+
+
+_WITHOUT_NORM = {
+    "back": without_norm(self_step),
+    "across": without_norm(cross_step),
+    "think": without_norm(ffn_step),
+}
+
+
+def _norms_missing() -> Mapping[str, list[type[nn.Module]]]:
+    parts = ("the look back", "the look across", "the feed-forward network")
+    found = {
+        f"the norm of {part} is never applied: `x + …` only adds, and the residual of this part "
+        "also norms": [but(**{step: _WITHOUT_NORM[step]})]
+        for step, part in zip(_WITHOUT_NORM, parts, strict=True)
+    }
+    found["two of the norms are never applied: `x + …` only adds, and a residual also norms"] = [
+        but(**{step: _WITHOUT_NORM[step] for step in two}) for two in combinations(_WITHOUT_NORM, 2)
+    ]
+    return found
+
+
 _FULL = _case("norm before, both masks", _X, _M, mask=_CAUSAL, memory_mask=_READS)
 
 DECODER_LAYER = Exercise(
@@ -58,95 +89,12 @@ DECODER_LAYER = Exercise(
         _case("norm before, padding in the source", _X, _M, memory_mask=_READS),
         _FULL,
         _case("norm after, both masks", _X, _M, pre_norm=False, mask=_CAUSAL, memory_mask=_READS),
-        _case("as many written as read", _X, _SAME, mask=_CAUSAL, memory_mask=_READS_5),
+        _case("as many written as read, masks by position", _X, _SAME, _CAUSAL, _READS_5),
         _case("a mask for each sentence", _X, _M, mask=_CAUSAL & _READS_5, memory_mask=_READS),
         in_float64(_FULL),
     ],
     mistakes={
-        "cross-attention has no mask: `memory_mask` is for it, since its keys are source tokens"
-        + _ACROSS: [but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m)))],
-        "self-attention has no mask: `mask` is for it, and without it the future is seen"
-        + _ACROSS: [but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y)))],
-        "neither attention has a mask: `mask` is for the look back, `memory_mask` for the look "
-        "across" + _ACROSS: [
-            but(
-                back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y)),
-                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m)),
-            ),
-        ],
-        "the two masks have changed places: the keys of self-attention are target tokens, those "
-        "of cross-attention source tokens" + _ACROSS: [
-            but(
-                back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, b)),
-                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, a)),
-            ),
-        ],
-        "the causal mask went to both attentions: across, there is no future, and `memory_mask` "
-        "is the mask" + _ACROSS: [
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, a))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, m, both(a, b)))),
-        ],
-        "the source's mask went to both attentions: the keys of the look back are target tokens"
-        + _ACROSS: [
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, b))),
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, y, both(a, b)))),
-        ],
-        "cross-attention takes its keys and values from the target: it never sees the memory": [
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, a))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(y, y, b))),
-            *(
-                but(
-                    across=look_across(
-                        lambda s, y, x, m, *masks, i=i: s.cross_attention(y, x, masks[i])
-                    )
-                )
-                for i in (0, 1)
-            ),
-        ],
-        "queries and keys of cross-attention have changed places: what is written asks, the "
-        "memory is asked" + _ACROSS: [
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y, b))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, y, a))),
-        ],
-        "cross-attention asks with the memory itself: its queries are what is written" + _ACROSS: [
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(m, m, b))),
-        ],
-        "the look back takes its keys from the memory: in self-attention all three come from what "
-        "is written" + _ACROSS: [
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m, b))),
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m, a))),
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, m))),
-        ],
-        "the queries of self-attention are normed and its keys are not: in the sublayer, both must "
-        "be its own argument" + _NORMED: [
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(y, x, a))),
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, y, a))),
-        ],
-        "a sublayer does not use what the residual hands to it: with the norm before, that is the "
-        "normed x, and yours takes x as it was" + _NORMED: [
-            but(back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, x, a))),
-            but(across=look_across(lambda s, y, x, m, a, b: s.cross_attention(x, m, b))),
-            but(
-                back=look_back(lambda s, y, x, m, a, b: s.self_attention(x, x, a)),
-                across=look_across(lambda s, y, x, m, a, b: s.cross_attention(x, m, b)),
-            ),
-        ],
-        "the memory is normed once more in the decoder: it enters as it is" + _NORMED: [
-            but(
-                across=look_across(
-                    lambda s, y, x, m, a, b: s.cross_attention(y, s.cross_residual.norm(m), b)
-                )
-            ),
-            but(
-                across=look_across(
-                    lambda s, y, x, m, a, b: s.cross_attention(
-                        y, s.cross_residual.norm(m) if s.cross_residual.pre_norm else m, b
-                    )
-                )
-            ),
-        ],
+        **LOOKS,
         "the look across comes first: the layer looks back, then across": [
             but(order=("across", "back", "think")),
         ],
@@ -159,7 +107,8 @@ DECODER_LAYER = Exercise(
         "there is a feed-forward network after each of the attentions: there is one, at the end": [
             but(order=("back", "think", "across", "think")),
         ],
-        "cross-attention is missing: this layer never sees what was read": [
+        "cross-attention is missing, or what it finds is not used: this layer never sees what was "
+        "read": [
             but(order=("back", "think")),
         ],
         "self-attention is missing, or what it finds is not used: this layer never sees what was "
@@ -178,13 +127,15 @@ DECODER_LAYER = Exercise(
         "look back has made": [but(forward=around_from_the_start)],
         "there is no way around cross-attention: its result is added to what comes in": [
             but(across=skip("cross_residual", cross_step)),
+            but(across=cross_step),
         ],
         "there is no way around self-attention: its result is added to what comes in": [
             but(back=skip("self_residual", self_step)),
+            but(back=self_step),
         ],
         "there is no way around the feed-forward network: its result is added to what comes in": [
             but(think=skip("feed_forward_residual", ffn_step)),
-            but(think=lambda s, x, *rest: s.feed_forward(x)),
+            but(think=ffn_step),
         ],
         "the two looks work side by side, both on the layer's input: the look across must get what "
         "the look back has made": [
@@ -196,6 +147,10 @@ DECODER_LAYER = Exercise(
                 across=skip("cross_residual", cross_step),
                 think=skip("feed_forward_residual", ffn_step),
             ),
+            but(back=self_step, across=cross_step, think=ffn_step),
+        ],
+        "there is no way around the two attentions: what each finds is added to what comes in": [
+            but(back=self_step, across=cross_step),
         ],
         "with the norm before, what flows by is normed as well: `x = norm(x)` and then adding to "
         "that x has lost the stream. It is x + sublayer(norm(x))": [
@@ -205,13 +160,8 @@ DECODER_LAYER = Exercise(
                 think=lost_stream("feed_forward_residual", ffn_step),
             ),
         ],
-        "the norms are never applied": [
-            but(
-                back=without_norm(self_step),
-                across=without_norm(cross_step),
-                think=without_norm(ffn_step),
-            ),
-        ],
+        "the norms are never applied": [but(**_WITHOUT_NORM)],
+        **_norms_missing(),
         "`pre_norm` is not used: the norm always comes before": [
             but(norm_comes_first=lambda self, pre_norm: True),
         ],
@@ -221,6 +171,8 @@ DECODER_LAYER = Exercise(
         "`pre_norm` is the wrong way round: True means that the norm comes before": [
             but(norm_comes_first=lambda self, pre_norm: not pre_norm),
         ],
+        "the parameters of `forward` stand in another order: it is (x, memory, mask=None, "
+        "memory_mask=None)": [but(forward=exchanged_parameters)],
         "a triangle of its own hides the future, whatever `mask` says: `mask` holds causality "
         "already": [
             but(
@@ -293,6 +245,7 @@ DECODER_LAYER = Exercise(
         ],
         "everything is made float32, whatever dtype comes in": IN_FLOAT32,
     },
+    use=_without_dropout,
     section="What happens in one layer?",
-    keeps=["dtype", "gradient"],
+    keeps=["dtype", "names", "gradient"],
 )

@@ -80,8 +80,17 @@ def _never(ended: Tensor, at_end: Tensor) -> bool:
     return False
 
 
-def _just_ended(ended: Tensor, word: Tensor, eos_id: int) -> Tensor:
-    return word == eos_id
+def _just_ended(ended: Tensor, target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    return target[:, -1] == eos_id
+
+
+def _end_or_padding(ended: Tensor, target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    return (target[:, -1] == eos_id) | (target[:, -1] == pad_id)
+
+
+def _without_padded_columns(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    ids = target[:, 1:]
+    return ids[:, (ids != pad_id).any(dim=0)]
 
 
 def _first_and_last(model: Any, source: Tensor, target: Tensor, memory: Tensor) -> Tensor:
@@ -106,13 +115,18 @@ GREEDY = Exercise(
         _case("one sentence of one word", [[5]], 4),
         _case("one sentence of three words", [[3, 4, 5]], 9),
         _case("one sentence that is cut off at 2", [[3, 4, 5]], 2),
+        _case("one sentence that says pad_id before its end", [[3, 13, 4]], 9),
         _case("two sentences that end together", [[3, 4], [5, 6]], 9),
         _case("three sentences that end at different times", _ENDS, 9),
         _case("three sentences, max_len where the longest ends", _ENDS, 5),
         _case("three sentences, cut off at 3", _ENDS, 3),
         _case("a sentence that never ends, beside one that does", [[3, 10], [4, 0]], 6),
         _case("other ids: bos 6, eos 4, pad 2", [[3, 5, 7], [8, 2, 2]], 9, (6, 4, 2)),
-        _case("a sentence that says pad_id before its end", [[3, 13, 4], [5, 0, 0]], 9),
+        _case(
+            "a sentence that says pad_id before its end, beside a short one",
+            [[3, 13, 4], [5, 0, 0]],
+            9,
+        ),
         _case("bos and eos are the same id", [[3, 5, 7], [8, 0, 0]], 9, (2, 2, 0)),
     ],
     mistakes={
@@ -134,7 +148,8 @@ GREEDY = Exercise(
         "target and memory have changed places: it is `model.decode(target, memory)`": [
             swapped,
         ],
-        "the encoder is never called: `model.encode(source)` makes the memory": [
+        "the decoder is given the source, or other ids, as its memory: the memory is what "
+        "`model.encode(source)` returns": [
             _but(encode=lambda model, source: source),
         ],
         "the first token that the decoder reads is not `bos_id` (but the padding id, say)": [
@@ -143,7 +158,12 @@ GREEDY = Exercise(
         "the first token that the decoder reads is the end token: it must be `bos_id`": [
             _but(first=lambda bos_id, eos_id, pad_id: eos_id),
         ],
-        "the ids of begin, end and padding are fixed: they are arguments": [_fixed_ids],
+        "the ids of begin, end and padding, or one of them, are fixed: they are arguments": [
+            _fixed_ids,
+            _but(fill=lambda word, ended, pad_id, eos_id: word.masked_fill(ended, 0)),
+            _but(end=lambda ended, target, *ids: ended | (target[:, -1] == 2)),
+            _but(first=lambda *ids: 1),
+        ],
         "everybody stops when the first sentence ends: each has its own end": [
             _but(done=lambda ended, at_end: bool(at_end.any())),
             _but(done=lambda ended, at_end: bool(ended.any())),
@@ -155,7 +175,10 @@ GREEDY = Exercise(
             one_row,
             one_row_to_the_end,
         ],
-        "the ids are made without a dtype, as by torch.zeros, and that makes floats": [_floats],
+        "the ids are made without a dtype, as by torch.zeros, and that makes floats": [
+            _floats,
+            _but(read=lambda target: target.float()),
+        ],
         "the end is asked for as if there were one sentence: `word == eos_id` has an answer for "
         "each of them": [
             partial(one_end, number=lambda word: word),
@@ -189,6 +212,9 @@ GREEDY = Exercise(
         "the end tokens are gone: they were written, and are asked for": [
             _but(finish=_without_ends),
         ],
+        "the columns in which all sentences have `pad_id` are gone: a model may say it as a word": [
+            _but(finish=_without_padded_columns),
+        ],
         "the last column is gone": [_but(finish=_up_to_the_first_end)],
         "the loop runs once too often, or once too little, where `max_len` cuts it off": [
             _but(steps=lambda max_len: max_len - 1),
@@ -206,9 +232,14 @@ GREEDY = Exercise(
         "the token of the beginning is taken for the end where both have the same id: look for the "
         "end in what was written": [
             _but(begun=lambda bos_id, eos_id: bos_id == eos_id),
+            _but(end=lambda ended, target, eos_id, pad_id: (target == eos_id).any(dim=1)),
         ],
         "padding is taken for the end: `eos_id` alone ends a sentence": [
-            _but(end=lambda ended, word, eos_id: ended | (word == eos_id) | (word == 0)),
+            _but(end=_end_or_padding),
+        ],
+        "the newest column alone says who has ended: a model may say `pad_id` as a word, and "
+        "`bos_id` may be the end's id; remember who has ended": [
+            _but(end=_end_or_padding, begun=lambda bos_id, eos_id: bos_id == eos_id),
         ],
         "the least probable word is taken: argmax, not argmin": [
             _but(newest=lambda logits: -logits[:, -1]),

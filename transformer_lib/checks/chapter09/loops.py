@@ -27,7 +27,9 @@ def write(
     fill: Callable[..., Tensor] = lambda word, ended, pad_id, eos_id: word.masked_fill(
         ended, pad_id
     ),
-    end: Callable[..., Tensor] = lambda ended, word, eos_id: ended | (word == eos_id),
+    end: Callable[..., Tensor] = lambda ended, target, eos_id, pad_id: (
+        ended | (target[:, -1] == eos_id)
+    ),
     begun: Callable[..., bool] = lambda bos_id, eos_id: False,
     done: Callable[[Tensor, Tensor], bool] = lambda ended, at_end: bool(ended.all()),
     steps: Callable[[int], int] = lambda max_len: max_len,
@@ -42,7 +44,7 @@ def write(
         word = newest(model.decode(read(target), memory)).argmax(-1)
         word = fill(word, ended, pad_id, eos_id)
         target = torch.cat([target, word[:, None]], dim=1)
-        ended = end(ended, word, eos_id)
+        ended = end(ended, target, eos_id, pad_id)
         if done(ended, word == eos_id):
             break
     return finish(target, eos_id, pad_id)

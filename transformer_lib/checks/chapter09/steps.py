@@ -168,6 +168,12 @@ def from_the_input(
     return self.think(self.across(x, memory, mask, memory_mask), memory, mask, memory_mask)
 
 
+def exchanged_parameters(
+    self: Any, x: Tensor, memory: Tensor, memory_mask: Mask = None, mask: Mask = None
+) -> Tensor:
+    return Layer.forward(self, x, memory, mask, memory_mask)
+
+
 IN_FLOAT32 = [
     but(
         forward=lambda layer, x, memory, mask=None, memory_mask=None: Layer.forward(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = ["Writer"]
@@ -26,11 +27,16 @@ class Writer:
 
     def encode(self, source: Tensor) -> Tensor:
         self.encoded += 1
-        return source.clone()
+        return F.one_hot(source, _VOCAB).float()  # (B, S, 14): no ids any more
 
     def decode(self, target: Tensor, memory: Tensor) -> Tensor:
-        if target.is_floating_point() or target.size(1) == 0 or target is memory:
-            raise TypeError("target must be ids (B, T), a tensor of integers, T at least 1")
+        if target.dim() != 2 or target.size(1) == 0:
+            shape = tuple(target.shape)
+            raise TypeError(f"target must be ids (B, T), T at least 1; it has shape {shape}")
+        if target.is_floating_point():
+            raise TypeError("target must be ids, a tensor of integers; it holds floats")
+        if not memory.is_floating_point():
+            raise TypeError("memory must be what `encode` has made; these are ids")
         if len(target) != len(memory):
             raise ValueError(
                 f"target has as many rows as there are sentences, {len(memory)}; got {len(target)}"
@@ -39,7 +45,7 @@ class Writer:
         if self.decoded > _PATIENCE:
             raise RuntimeError(f"decode was called {_PATIENCE} times, and nothing ends the loop")
         logits = torch.zeros(*target.shape, _VOCAB)
-        rows = zip(target.tolist(), memory.tolist(), strict=True)
+        rows = zip(target.tolist(), memory.argmax(-1).tolist(), strict=True)
         for b, (read, source) in enumerate(rows):
             for t in range(len(read)):
                 logits[b, t, self._next(read[: t + 1], source)] = 5.0

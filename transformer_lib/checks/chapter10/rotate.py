@@ -99,6 +99,11 @@ def _overwritten(a: Tensor, b: Tensor, sin: Tensor, cos: Tensor) -> tuple[Tensor
     return a, a * sin + b * cos
 
 
+def _of_complex(x: Tensor, start: int = 0) -> Tensor:
+    angle = _places(x, start) * _rates(x.shape[-1])
+    return torch.complex(*_neighbors(x)) * torch.polar(torch.ones_like(angle), angle)
+
+
 def _along(axis: int) -> Callable[[Tensor, int], Tensor]:
     """Places counted along an axis that may not be the one of the tokens."""
 
@@ -169,8 +174,13 @@ ROTATE = Exercise(
         "the beginning": _start_in_the_angle,
         "`start` is multiplied and not added": _but(places=lambda x, start: _places(x, 0) * start),
         "`start` is taken away and not added": _but(places=lambda x, start: _places(x, -start)),
-        "places are counted along the first axis: rows are the last axis but one": _but(
-            places=_along(0)
+        "places are counted along the first axis: rows are the last axis but one": [
+            _but(places=_along(0)),
+            _but(places=lambda x, start: start + torch.arange(len(x))[:, None]),
+        ],
+        "the places stand in a row, as the rates do: they must be a column, as `[:, None]` makes "
+        "it, so that each place meets each rate": _but(
+            places=lambda x, start: start + torch.arange(x.shape[-2])
         ),
         "places are counted along the second axis: rows are the last axis but one": [
             lambda x, start=0: _by_steps(x, start, places=_along(1 if x.dim() > 2 else -2)),
@@ -200,6 +210,11 @@ ROTATE = Exercise(
         ],
         "the two of a pair are still an axis of their own: a `flatten(-2)` is missing": _but(
             join=lambda a, b: torch.stack((a, b), dim=-1)
+        ),
+        "the result is still complex: `torch.view_as_real(…).flatten(-2)` makes two entries of "
+        "each number": [_but(join=torch.complex), _of_complex],
+        "the base is e: what `torch.exp` raises needs the factor log(10000) in its exponent": _but(
+            rates=lambda d: torch.exp(-torch.arange(0, d, 2) / d)
         ),
         "all pairs turn at the rate 1": _but(rates=lambda d: torch.ones(d // 2)),
         "the rates 1 and 1/100 of the page are used in every width": [

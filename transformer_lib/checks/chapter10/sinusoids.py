@@ -78,6 +78,27 @@ def _divided_outside(length: int, d_model: int) -> Tensor:
     return _side_by_side(place.sin() * rate, place.cos() * rate).float()
 
 
+def _in_a_row(length: int, d_model: int) -> Tensor:
+    """The places lie in a row as the rates do, and meet them one by one."""
+    angle = torch.arange(length) * _rates(d_model)
+    return _side_by_side(angle.sin(), angle.cos()).float()
+
+
+def _in_a_row_filled(length: int, d_model: int) -> Tensor:
+    angle, table = torch.arange(length) * _rates(d_model), torch.zeros(length, d_model)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table
+
+
+def _one_number(length: int, d_model: int) -> float:
+    return math.sin(_places(length) * _rates(d_model))
+
+
+def _columns_of_a_count(sin: Tensor, cos: Tensor) -> Tensor:
+    """Pair i fills the columns i and i + 1: its cosine makes room for the next sine."""
+    return torch.cat((sin, cos[:, -1:], torch.zeros_like(cos)[:, 1:]), dim=-1)
+
+
 def _power_of_the_whole(length: int, d_model: int) -> Tensor:
     angle = (_places(length) / 10_000) ** (torch.arange(0, d_model, 2) / d_model)
     return _side_by_side(angle.sin(), angle.cos()).float()
@@ -99,6 +120,21 @@ SINUSOIDS = Exercise(
         Case("one place", 1, 8),
     ],
     mistakes={
+        "the table has two columns for each dimension: a sine and its cosine share one wave, so "
+        "there are d/2 waves, as `torch.arange(0, d_model, 2)` counts them": [
+            _but(rates=lambda d, two=two: 10_000.0 ** -(two * _dimensions(d) / d), arrange=arrange)
+            for two in (1, 2)
+            for arrange in (_side_by_side, lambda sin, cos: torch.cat((sin, cos), dim=-1))
+        ],
+        "the places stand in a row, as the rates do: they must be a column, "
+        "`torch.arange(length)[:, None]`, so that each place meets each rate": [
+            _in_a_row,
+            _in_a_row_filled,
+        ],
+        "`math.sin` is given a tensor, and it takes one number: `torch.sin`, or `.sin()`, takes "
+        "them all": _one_number,
+        "pair i is written into the columns i and i + 1: these are 2i and 2i + 1, or the next pair "
+        "overwrites it": _but(arrange=_columns_of_a_count),
         "all sines stand before all cosines: in (10.1) they take turns, sine and cosine of one "
         "wave side by side": _but(arrange=lambda sin, cos: torch.cat((sin, cos), dim=-1)),
         "all cosines stand before all sines: in (10.1) they take turns, sine and cosine of one "
@@ -156,6 +192,14 @@ SINUSOIDS = Exercise(
             _but(
                 places=lambda n: torch.arange(n)[:, None],
                 rates=lambda d: 10_000.0 ** (torch.arange(0, d, 2) / d),
+            ),
+            *(
+                _but(places=lambda n: torch.arange(n)[:, None], rates=rates)
+                for rates in (
+                    lambda d: torch.exp(torch.arange(0, d, 2) * math.log(10_000) / d),
+                    lambda d: torch.exp(torch.arange(0, d, 2) * (math.log(10_000) / d)),
+                    lambda d: torch.exp(torch.arange(0, d, 2) / d * math.log(10_000)),
+                )
             ),
         ],
         "a power binds before a division: 10000 ** two_i / d is (10000 ** two_i) / d": _but(

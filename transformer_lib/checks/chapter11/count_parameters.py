@@ -36,6 +36,18 @@ def _biases(s: _Sizes) -> float:
     return s.h * (2 * s.k + s.v) + s.d
 
 
+def _one_query(s: _Sizes) -> float:
+    return s.d * s.k
+
+
+def _one_value(s: _Sizes) -> float:
+    return s.d * s.v
+
+
+def _one_head_biases(s: _Sizes) -> float:
+    return 2 * s.k + s.v + s.d
+
+
 def _up(s: _Sizes) -> float:
     return s.d * s.ff
 
@@ -118,7 +130,19 @@ COUNT_PARAMETERS = Exercise(
         "only the output of attention has a bias: queries, keys and values have one as well": [
             _but(biases=lambda s: s.d),
         ],
+        "only the output of attention is counted for all heads: each head has its own queries, "
+        "keys and values": [
+            _but(query=_one_query, key=_one_query, value=_one_value, biases=_one_head_biases),
+        ],
+        "the biases of queries, keys and values are counted for one head: they are as wide as all "
+        "heads side by side": [_but(biases=_one_head_biases)],
         "the feed-forward network is counted without its biases": [_but(forward_biases=_none)],
+        "the second bias of the feed-forward network is missing: it is d_model wide": [
+            _but(forward_biases=lambda s: s.ff),
+        ],
+        "the first bias of the feed-forward network is missing: it is d_ff wide": [
+            _but(forward_biases=lambda s: s.d),
+        ],
         "no bias is counted anywhere": [_but(biases=_none, forward_biases=_none)],
         "both biases of the feed-forward network are d_ff wide: the second one is added to what "
         "comes back, d_model wide": [_but(forward_biases=lambda s: 2 * s.ff)],

@@ -40,8 +40,20 @@ def _own_both_and_bias(self: Any, vocab_size: int, d_model: int) -> None:
     self.output = nn.Linear(d_model, vocab_size)
 
 
-def _learned_places(self: Any, vocab_size: int, d_model: int) -> None:
-    self.places = nn.Embedding(512, d_model)
+def _learned_places(length: int) -> type:
+    def more(self: Any, vocab_size: int, d_model: int) -> None:
+        self.places = nn.Embedding(length, d_model)
+
+    return but(more=more)
+
+
+def _around_a_mean(mean: float, std: float | None = None) -> type:
+    """The table is drawn around a mean, both in powers of d_model."""
+    return but(
+        more=lambda self, vocab_size, d_model: nn.init.normal_(
+            self.embedding.weight, d_model**mean, 1 if std is None else d_model**std
+        )
+    )
 
 
 def _sines_first(self: Any, x: Tensor) -> Tensor:
@@ -81,6 +93,10 @@ ENDS = {
     "the embeddings are neither multiplied by √d_model, nor are positions added to them": but(
         enter=lambda self, ids: self.look(ids)
     ),
+    "the source goes in as it is looked up: both ways in are (11.1), with √d_model and "
+    "positions": but(enter_source=lambda self, ids: self.look(ids)),
+    "the target goes in as it is looked up: both ways in are (11.1), with √d_model and "
+    "positions": but(enter_target=lambda self, ids: self.look(ids)),
     "no positions are added": but(place=lambda self, x: torch.zeros_like(x)),
     "no positions are added to the target": but(
         enter_target=lambda self, ids: self.look(ids) * self.d_model**0.5
@@ -106,6 +122,10 @@ ENDS = {
     "positions are added in every layer: once, at the entrance, is enough": but(
         decode=_places_in_every_layer
     ),
+    "`nn.init.normal_` gets 1/√d_model as its mean, which is the second argument: write `std=`": [
+        _around_a_mean(-0.5),
+        _around_a_mean(-0.5, -0.5),
+    ],
     "the table is drawn as PyTorch draws it, with deviation 1: it should be 1/√d_model (see the "
     'section "Break it: the table as PyTorch draws it")': but(
         more=lambda self, vocab_size, d_model: self.embedding.reset_parameters()
@@ -132,9 +152,10 @@ ENDS = {
         but(more=_own_both),
         but(more=_own_both_and_bias),
     ],
-    "positions are learned: here they are the waves of chapter 10, without parameters": but(
-        more=_learned_places
-    ),
+    "positions are learned: here they are the waves of chapter 10, without parameters": [
+        _learned_places(n)
+        for n in (512, 50, 64, 100, 128, 200, 256, 500, 1000, 1024, 2000, 2048, 4096, 5000, 10_000)
+    ],
     "the table is not turned on the way out: (11.2) wants E transposed": but(
         leave=lambda self, x: x @ self.embedding.weight
     ),

@@ -17,6 +17,26 @@ def _or(self: Any, target: Tensor, source: Tensor) -> Tensor:
 
 
 MASKS = {
+    "the causal mask is as long as the source: its rows and columns are the target's, "
+    "`target.size(1)`": [
+        but(target_mask=lambda self, target, source: self.causal(source.size(1))),
+        but(
+            target_mask=lambda self, target, source: self.causal(source.size(1)) & self.hide(target)
+        ),
+    ],
+    "the causal mask is as long as the batch: its rows and columns are the target's, "
+    "`target.size(1)`": [
+        but(target_mask=lambda self, target, source: self.causal(target.size(0))),
+        but(
+            target_mask=lambda self, target, source: self.causal(target.size(0)) & self.hide(target)
+        ),
+    ],
+    "a mask holds numbers: here a mask is bool, and True means may attend": [
+        *either(causal=lambda self, t: torch.ones(t, t).tril()),
+        *either(causal=lambda self, t: torch.ones(t, t, dtype=torch.int64).tril()),
+        *either(hide=lambda self, ids: (ids != self.pad_id)[:, None, None].float()),
+        *either(hide=lambda self, ids: (ids != self.pad_id)[:, None, None].int()),
+    ],
     "every place of the target sees what comes after it: the causal mask is missing, or joined "
     "to the padding's by | and not by &": [
         but(target_mask=_or),
@@ -77,7 +97,7 @@ MASKS = {
     "the target's padding hides the source's keys in cross-attention: its keys are the "
     "source's": but(cross_mask=lambda self, source, target: self.hide(target)),
     "the two masks of the decoder are exchanged: first that of its own keys, then that of the "
-    "memory's": but(
+    "memory's": either(
         decode=lambda self, x, memory, mask, memory_mask: self.decoder(x, memory, memory_mask, mask)
     ),
     "cross-attention sees the padding of the source: its mask is needed there as well": but(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -49,24 +49,38 @@ def _logits(answer: Any, source: Tensor, target: Tensor) -> Any:
     return result
 
 
+class Drawn(NamedTuple):
+    """How an answer draws its table: deviation times √d_model, mean in deviations.
+
+    Both are rounded, for they are drawn as well.
+    """
+
+    deviation: float
+    mean: float
+
+
 def _used(answer: Any, /, source: Tensor, target: Tensor) -> Any:
-    return _logits(answer, source, target) if target.any() else _deviation(answer)
+    return _logits(answer, source, target) if target.any() else _drawn(answer)
 
 
-def _deviation(answer: nn.Module) -> float:
-    """Of the table as the answer draws it, in units of 1 / √d_model."""
+def _drawn(answer: nn.Module) -> Drawn:
     new = type(answer)(997, 64, 4, 8, 1, True)
-    tables = [p for p in new.parameters() if p.shape == (997, 64)]
-    return round(tables[0].std().item() * 64**0.5, 1) if tables else 0.0
-
-
-def _too_loud(result: Any, expected: Any, /, **_: Any) -> str | None:
-    if not isinstance(expected, float):
-        return None
-    return (
-        f"Your table of words is drawn with a deviation of {result:g}/√d_model; the exercise asks "
-        "for 1/√d_model."
+    table = next((p for p in new.parameters() if p.shape == (997, 64)), torch.zeros(2))
+    deviation, mean = table.std().item(), table.mean().item()
+    return Drawn(
+        float(f"{round(deviation * 64**0.5, 1):.2g}"), round(mean / max(deviation, 1e-9), 1)
     )
+
+
+def _badly_drawn(result: Any, expected: Any, /, **_: Any) -> str | None:
+    if not isinstance(result, Drawn):
+        return None
+    if result.deviation != expected.deviation:
+        return (
+            f"Your table of words is drawn with a deviation of {result.deviation:g}/√d_model; the "
+            "exercise asks for 1/√d_model."
+        )
+    return "Your table of words is drawn around another mean than 0."
 
 
 _READ = torch.cat([_ids([1]), _many(40)], dim=1)
@@ -81,7 +95,7 @@ MY_TRANSFORMER = Exercise(
         _case("the same, post-norm", _WORDS, _ids([1, 9, 4, 4]), n_layers=1, pre_norm=False),
         _case("4 words, 3 read, two layers", _WORDS, _ids([1, 9, 4])),
         _case("a batch with padding", _SOURCE, _TARGET),
-        _case("as many words as are read", _SOURCE[:, :5], _TARGET.where(_TARGET != 10, 0)),
+        _case("as many words as are read", _SOURCE[:, :5], _ids([1, 9, 9, 4, 0], [1, 7, 5, 8, 0])),
         _case("7 words, 5 read, post-norm", _SOURCE, _TARGET, pre_norm=False),
         _case("37 words, 41 read, one layer", _many(37), _READ, n_layers=1),
         _case(
@@ -95,7 +109,7 @@ MY_TRANSFORMER = Exercise(
         _case("the table as it is drawn", _ids([5]), _ids([0]), n_layers=1),
     ],
     use=_used,
-    properties=[_too_loud],
+    properties=[_badly_drawn],
     mistakes={**ENDS, **MASKS, **STACKS},
     section="What happens to one batch?",
     keeps=["gradient"],
