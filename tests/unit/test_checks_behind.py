@@ -47,6 +47,8 @@ def nothing():
         (lambda x: x[x[0, 0, :2]], "floats stand where places are counted"),
         (lambda x: x[x[0] > 0], "chooses from another one whose first axes"),
         (lambda x: F.embedding(torch.tensor([2]), x[0, :2]), "a row that it does not have"),
+        (lambda x: x.gather(-1, x.argmax(-1)), "`[..., None]` adds the one that is missing"),
+        (lambda x: x.scatter(-1, x.argmax(-1), 0.0), "with another number of axes than its tensor"),
         (lambda x: x @ x.T, "`x` has more than two: `.mT` exchanges the last two"),
         (lambda x: x.double() @ x.mT, "numbers of two types meet"),
     ],

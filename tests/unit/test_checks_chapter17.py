@@ -81,6 +81,21 @@ FLOPS = {
     "have lost d_model": lambda n, d, f, k, v: (
         6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * k * n * n
     ),
+    "n by n is counted twice": lambda n, d, f, k, v: (
+        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 24 * k * d * n * n
+    ),
+    "the square stands at d_model": lambda n, d, f, k, v: (
+        6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 12 * k * d * d * n
+    ),
+    "the logits, and attention's n by n, are": lambda n, d, f, k, v: (
+        6 * n * k * (4 * d * d + 2 * d * f)
+    ),
+    "matrices are counted for one layer only": lambda n, d, f, k, v: (
+        6 * n * (4 * d * d + 2 * d * f + v * d) + 12 * k * d * n * n
+    ),
+    "not six or eight": lambda n, d, f, k, v: (
+        6 * n * (k * (8 * d * d + 2 * d * f) + v * d) + 24 * k * d * n * n
+    ),
     "three attentions": lambda n, d, f, k, v: (
         6 * n * (k * (4 * d * d + 2 * d * f) + v * d) + 36 * k * d * n * n
     ),
@@ -161,7 +176,51 @@ def joined_at_the_end(query, key, value, size):
     return (torch.stack(logs).softmax(0)[..., None] * torch.stack(answers)).sum(0)
 
 
-@pytest.mark.parametrize("function", [blocks_of_one, normalized_on_the_way, joined_at_the_end])
+def sum_as_one_more_column(query, key, value, size):
+    ones = torch.cat([value, torch.ones_like(value[..., :1])], -1)
+    top, acc = torch.tensor(-torch.inf), 0
+    for k, w in zip(key.split(size, -2), ones.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
+        acc, top = (top - new).exp() * acc + (scores - new).exp() @ w, new
+    return acc[..., :-1] / acc[..., -1:]
+
+
+def mixture_and_sum_in_one(query, key, value, size):
+    shape = (*query.shape[:-1], value.shape[-1] + 1)
+    top, acc = torch.tensor(-torch.inf), query.new_zeros(shape)
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
+        weights = (scores - new).exp()
+        own = torch.cat([weights @ v, weights.sum(-1, keepdim=True)], -1)
+        acc, top = (top - new).exp() * acc + own, new
+    return acc[..., :-1] / acc[..., -1:]
+
+
+def keys_from_the_front(query, key, value, size):
+    """What is left of the keys gets shorter."""
+    log_total, out = torch.tensor(-torch.inf), 0.0
+    while key.shape[-2]:
+        scores = torch.matmul(key[..., :size, :], query.mT).mT / query.shape[-1] ** 0.5
+        own = scores.logsumexp(-1, keepdim=True)
+        both = torch.logaddexp(log_total.to(own.dtype), own)
+        out = out * (log_total - both).exp() + (scores - both).exp() @ value[..., :size, :]
+        log_total, key, value = both, key[..., size:, :], value[..., size:, :]
+    return out
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        blocks_of_one,
+        normalized_on_the_way,
+        joined_at_the_end,
+        sum_as_one_more_column,
+        mixture_and_sum_in_one,
+        keys_from_the_front,
+    ],
+)
 def test_right_blocks_pass(capsys, function):
     passes(capsys, function, "attend_in_blocks")
 
@@ -321,7 +380,50 @@ def test_a_table_is_told_by_its_sizes(capsys):
     is_told(capsys, at_once, "attend_in_blocks", "all queries by all keys, 2 by 4, is written")
 
 
+def running(blocks, root=lambda query, key: query.shape[-1] ** 0.5, old=False, at_new=False):
+    """The loop of the page over the blocks that `blocks(x, size)` makes."""
+
+    def attend_in_blocks(query, key, value, size):
+        top, total, mixture = query.new_tensor(-torch.inf), 0, 0
+        for k, v in zip(blocks(key, size), blocks(value, size), strict=True):
+            scores = query @ k.mT / root(query, key)
+            new = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+            shrink = (top - new).exp()
+            weights = (scores - (top if old else new)).exp()
+            own, part = weights.sum(dim=-1, keepdim=True), weights @ v
+            total = total + shrink * own if at_new else shrink * total + own
+            mixture = mixture + shrink * part if at_new else shrink * mixture + part
+            top = new
+        return mixture / total
+
+    return attend_in_blocks
+
+
+def rows(x, size):
+    return x.split(size, dim=-2)
+
+
+def one_range_more(x, size):
+    return [x[..., i * size : (i + 1) * size, :] for i in range(x.shape[-2] // size + 1)]
+
+
+def slices_of_the_front(x, size):
+    return [x[i : i + size] for i in range(0, x.shape[-2], size)]
+
+
+def test_blocks_of_another_size_are_told(capsys):
+    answer = running(lambda x, size: x.split(3, dim=-2))
+    is_told(capsys, answer, "attend_in_blocks", "The scores of 3 keys are made at once, and `size`")
+
+
 BLOCKS = {
+    "makes `size` blocks": running(lambda x, size: x.chunk(size, dim=-2)),
+    "d is read from the axis 1": running(rows, lambda query, key: query.shape[1] ** 0.5),
+    "divided by the root of something else": running(rows, lambda query, key: key.size(-2) ** 0.5),
+    "and `key[i:j]` in any case": running(slices_of_the_front),
+    "and it is empty": running(one_range_more),
+    "relative to the old largest score": running(rows, old=True),
+    "the factor stands at the new block": running(rows, at_new=True),
     "not made smaller when a larger": attend(sum_too=False, mixture_too=False),
     "the sum is made smaller, and": attend(mixture_too=False),
     "the mixture is made smaller, and": attend(sum_too=False),
@@ -396,6 +498,12 @@ WEIGHTS = {
     "and that mean is divided": lambda c: [[1 / len(own) / len(c) for _ in own] for own in c],
     "the number of all labels is missing, and": lambda c: [[1 / n for n in own] for own in c],
     "its own rank's labels": lambda c: [[n / sum(own) for n in own] for own in c],
+    "the weight of its whole rank": lambda c: [
+        [sum(own) * len(c) / total(c) for _ in own] for own in c
+    ],
+    "share its weight evenly": lambda c: [
+        [sum(own) * len(c) / total(c) / len(own) for _ in own] for own in c
+    ],
     "not divided by the number of all labels": lambda c: [[n * len(c) for n in own] for own in c],
     "the number of parts stands": lambda c: [
         [n * sum(map(len, c)) / total(c) for n in own] for own in c

@@ -97,6 +97,17 @@ def others_at_0(logits, labels):
     return F.cross_entropy(logits.mT, labels)
 
 
+def all_words_at_all_places(logits, labels):
+    asked = labels != 0
+    log_p = logits[asked].log_softmax(dim=-1)
+    return -log_p[:, labels[asked]].mean()
+
+
+def an_axis_too_few(logits, labels):
+    asked = labels != 0
+    return -logits[asked].log_softmax(dim=-1).gather(-1, labels[asked]).mean()
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
@@ -114,6 +125,12 @@ def others_at_0(logits, labels):
         (positive, "the sign is missing"),
         (share_right, "share of right guesses"),
         (log_of_the_mean, "before the logarithm"),
+        (
+            lambda x, y: F.nll_loss(x.softmax(-1)[y != 0], y[y != 0]),
+            "the logarithm is missing",
+        ),
+        (all_words_at_all_places, "every place is asked for the words of all"),
+        (an_axis_too_few, "gets an index with another number of axes"),
         (viewed, "mixes places and words"),
         (lambda x, y: -x.log_softmax(-1).amax(-1)[y != 0].mean(), "the best word's probability"),
     ],
@@ -232,6 +249,59 @@ def among_the_blanks(guess, ids):
     return ids
 
 
+def place_among_the_blanks(guess, ids):
+    ids = ids.clone()
+    while (ids == 3).any():
+        p, words = guess(ids).softmax(dim=-1).max(dim=-1)
+        place = p[ids == 3].argmax()
+        ids[place] = words[place]
+    return ids
+
+
+def those_that_are(sure):
+    def one_at_a_time(guess, ids):
+        ids = ids.clone()
+        while (ids == 3).any():
+            p, words = guess(ids).softmax(dim=-1).max(dim=-1)
+            p = torch.where(ids == 3, p, 0.0)
+            m = sure(p)
+            m[p.argmax()] = True
+            ids[m & (ids == 3)] = words[m & (ids == 3)]
+        return ids
+
+    return one_at_a_time
+
+
+def written_everywhere(guess, ids):
+    ids = ids.clone()
+    while (ids == 3).any():
+        p, words = guess(ids).softmax(dim=-1).max(dim=-1)
+        place = p.masked_fill(ids != 3, -1).argmax()
+        ids[ids == 3] = words[place]
+    return ids
+
+
+def masked_the_wrong_way(guess, ids):
+    ids = ids.clone()
+    while (ids == 3).any():
+        p, words = guess(ids).softmax(dim=-1).max(dim=-1)
+        p[ids == 3] = 0
+        ids[p.argmax()] = words[p.argmax()]
+    return ids
+
+
+def so_many_times(count):
+    def one_at_a_time(guess, ids):
+        ids = ids.clone()
+        for _ in range(count(ids)):
+            p, words = guess(ids).softmax(dim=-1).max(dim=-1)
+            place = p.masked_fill(ids != 3, -1).argmax()
+            ids[place] = words[place]
+        return ids
+
+    return one_at_a_time
+
+
 def in_a_batch(guess, ids):
     return fill_while(lambda text: guess(text[None])[0], ids)
 
@@ -265,6 +335,18 @@ def one_only(guess, ids, always=False):
         (lambda guess, ids: one_only(guess, ids, always=True), "ends after one word"),
         (clearest, "over the second best word"),
         (among_the_blanks, "counted among the blanks"),
+        (place_among_the_blanks, "counted among the blanks"),
+        (those_that_are(lambda p: p > 0.9), "several words are written after one look"),
+        (those_that_are(lambda p: p > 0.5), "several words are written after one look"),
+        (those_that_are(lambda p: p >= 0.9 * p.max()), "several words are written after one look"),
+        (
+            those_that_are(lambda p: F.one_hot(p.topk(2).indices, len(p)).sum(0) > 0),
+            "several words are written after one look",
+        ),
+        (written_everywhere, "written to all places that are hidden"),
+        (masked_the_wrong_way, "chosen among the visible words"),
+        (so_many_times(len), "it goes on when nothing is hidden"),
+        (so_many_times(lambda ids: int((ids == 3).sum()) - 1), "one word too early"),
         (surest_of_all, "the surest of all places"),
         (place_for_word, "the number of the place is written"),
         (never_written, "the same text each time"),
@@ -308,6 +390,10 @@ def test_right_means_pass(capsys, function):
         (lambda x, ids: (x * (ids != 0).unsqueeze(2)).mean(dim=1), "by the full length"),
         (lambda x, ids: (x * (ids != 0).unsqueeze(2)).sum(dim=1), "added up"),
         (lambda x, ids: x[:, 0], "first token"),
+        (
+            lambda x, ids: (x * (ids != 0)[..., None]).sum(dim=0) / (ids != 0).sum(1, keepdim=True),
+            "over the texts, the axis 0",
+        ),
         (lambda x, ids: x.mean(dim=2), "over the features"),
         (
             lambda x, ids: (x * (ids != 0)[:, :, None]).sum(2) / (ids != 0)[:, :, None].sum(2),

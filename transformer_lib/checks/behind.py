@@ -78,6 +78,8 @@ _BEHIND = {
     "whole numbers, or True and False",
     "does not match the shape of the indexed tensor": "a tensor of True and False chooses from "
     "another one whose first axes are not as long as its own",
+    "Index tensor must have the same number of dimensions": "`gather` or `scatter` gets an index "
+    "with another number of axes than its tensor has: `[..., None]` adds the one that is missing",
     "index out of range in self": "a table of vectors is asked for a row that it does not have: an "
     "id is too large, or something else than ids is looked up",
 }

@@ -101,6 +101,14 @@ GPT_FLOPS = Exercise(
         "attention grows with n where it should grow with n²": [
             _but(attention=lambda s: 12 * s.layers * s.d * s.n),
         ],
+        "the square stands at d_model: attention's n by n grows with n² and with d_model": [
+            _but(attention=lambda s: 12 * s.layers * s.d**2 * s.n),
+        ],
+        "only the matrices in the layers are counted: the logits, and attention's n by n, are "
+        "missing": _but(logits=lambda s: 0, attention=_no_attention),
+        "the matrices are counted for one layer only": [
+            _but(extra=lambda s: (1 - s.layers) * (4 * s.d**2 + 2 * s.d * s.f)),
+        ],
         "attention's scores and mixture are counted for one layer only": [
             _but(attention=lambda s: 12 * s.d * s.n**2),
         ],
@@ -109,10 +117,15 @@ GPT_FLOPS = Exercise(
         ],
         "the n by n of three attentions is counted: a language model has one in each layer": [
             _but(attention=_attention(36)),
-            _but(attention=_attention(24)),
         ],
+        "attention's n by n is counted twice: a layer has one attention with two products, and "
+        "forward and back are three times the work of forward": _but(attention=_attention(24)),
         "cross-attention is counted: a decoder alone has four matrices of attention in a layer, "
-        "not six or eight": [_but(projections=6), _but(projections=8)],
+        "not six or eight": [
+            _but(projections=6),
+            _but(projections=8),
+            _but(projections=8, attention=_attention(24)),
+        ],
         "the whole translator is counted, (17.1) with both sides of n tokens": [
             _whole_translator,
         ],

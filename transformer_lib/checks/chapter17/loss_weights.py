@@ -70,6 +70,14 @@ LOSS_WEIGHTS = Exercise(
             _by(lambda n, own, counts: n * len(counts) / sum(own)),
             _by(lambda n, own, counts: n / sum(own) / len(counts)),
         ],
+        "each part has the weight of its whole rank: a part counts by its own labels": [
+            _by(lambda n, own, counts: sum(own) * len(counts) / _all(counts)),
+            _by(lambda n, own, counts: sum(own) / _all(counts)),
+        ],
+        "the parts of a rank share its weight evenly: a part counts by its own labels": [
+            _by(lambda n, own, counts: sum(own) / len(own) * len(counts) / _all(counts)),
+            _by(lambda n, own, counts: sum(own) / len(own) / _all(counts)),
+        ],
         "the sums are not divided by the number of all labels": [
             _by(lambda n, own, counts: float(n)),
             _by(lambda n, own, counts: float(n * len(counts))),

@@ -51,6 +51,11 @@ def _shifted(logits: Tensor, labels: Tensor) -> Tensor:
     return _hidden_loss(logits[:, :-1], labels[:, 1:])
 
 
+def _every_word(logits: Tensor, labels: Tensor) -> Tensor:
+    asked = labels != 0
+    return -logits[asked].log_softmax(-1)[:, labels[asked]].mean()
+
+
 def _reshaped(logits: Tensor, labels: Tensor) -> Tensor:
     """Numbers of other places and words, in the shape that `F.cross_entropy` asks for."""
     b, s, v = logits.shape
@@ -102,6 +107,7 @@ HIDDEN_LOSS = Exercise(
         "the logarithm is missing: this is the mean probability": [
             lambda logits, labels: (-_each(logits, labels)).exp()[labels != 0].mean(),
             lambda logits, labels: 1 - (-_each(logits, labels)).exp()[labels != 0].mean(),
+            lambda logits, labels: -(-_each(logits, labels)).exp()[labels != 0].mean(),
         ],
         "the mean comes before the logarithm: each place has its own logarithm": [
             lambda logits, labels: -(-_each(logits, labels)).exp()[labels != 0].mean().log(),
@@ -121,6 +127,8 @@ HIDDEN_LOSS = Exercise(
         "the best word's probability is taken: the label says whose counts": [
             lambda logits, labels: -logits.log_softmax(-1).amax(-1)[labels != 0].mean(),
         ],
+        "every place is asked for the words of all places, as `[:, words]` picks them: each place "
+        "has one word, and `gather` picks it": _every_word,
         "this is the share of right guesses: the loss is the mean of -log p": _right,
         "labels of small numbers are left out: only 0 means that nothing is asked": [
             _without_mask_labels,

@@ -98,6 +98,10 @@ MEAN_OF_TOKENS = Exercise(
             lambda x, ids: _mean_of_tokens(x, ids).mean(-1),
             lambda x, ids: _mean_of_tokens(x, ids).mean(-1, keepdim=True),
         ],
+        "the sum goes over the texts, the axis 0: it goes over the tokens, the axis 1": [
+            lambda x, ids: (x * _real(ids)).sum(0) / _real(ids).sum(1),
+            lambda x, ids: (x * _real(ids)).sum(0) / _real(ids).sum(0),
+        ],
         "all texts are cut to the length of the shortest: each keeps all of its own tokens": [
             lambda x, ids: x[:, : _real(ids).sum(1).min()].mean(1),
         ],

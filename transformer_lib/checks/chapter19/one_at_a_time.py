@@ -123,13 +123,52 @@ def _among_all(guess: Guess, ids: Tensor, forever: bool = False) -> Tensor:
     return ids
 
 
-def _among_the_blanks(guess: Guess, ids: Tensor) -> Tensor:
+def _among_the_blanks(guess: Guess, ids: Tensor, word_too: bool = True) -> Tensor:
     """The number of a blank among the blanks is taken for its place in the text."""
     ids = ids.clone()
     while (ids == MASK).any():
         best, words = guess(ids).softmax(-1).max(-1)
         number = best[ids == MASK].argmax()
-        ids[number] = words[ids == MASK][number]
+        ids[number] = (words if word_too else words[ids == MASK])[number]
+    return ids
+
+
+def _several(sure_enough: Callable[[Tensor], Tensor]) -> Callable[[Guess, Tensor], Tensor]:
+    """Besides the surest, all hidden words whose probability is large enough."""
+
+    def answer(guess: Guess, ids: Tensor) -> Tensor:
+        ids = ids.clone()
+        while (ids == MASK).any():
+            best, words = guess(ids).softmax(-1).max(-1)
+            best = best.masked_fill(ids != MASK, -1)
+            here = sure_enough(best) & (ids == MASK)
+            here[best.argmax()] = True
+            ids[here] = words[here]
+        return ids
+
+    return answer
+
+
+def _one_word_for_all(guess: Guess, ids: Tensor) -> Tensor:
+    best, words = guess(ids).softmax(-1).max(-1)
+    return torch.where(ids == MASK, words[best.masked_fill(ids != MASK, -1).argmax()], ids)
+
+
+def _among_the_visible(guess: Guess, ids: Tensor) -> Tensor:
+    ids = ids.clone()
+    while (ids == MASK).any():
+        best, words = guess(ids).softmax(-1).max(-1)
+        place = best.masked_fill(ids == MASK, -1).argmax()
+        ids[place] = words[place]
+    return ids
+
+
+def _once_for_each_place(guess: Guess, ids: Tensor) -> Tensor:
+    ids = ids.clone()
+    for _ in range(len(ids)):
+        best, words = guess(ids).softmax(-1).max(-1)
+        place = best.masked_fill(ids != MASK, -1).argmax()
+        ids[place] = words[place]
     return ids
 
 
@@ -179,6 +218,8 @@ ONE_AT_A_TIME = Exercise(
         Case("nothing hidden", Guesser(9, 4), _text(1, 6, 4, 2)),
         Case("everything hidden", Guesser(17, 8), _text(1, 3, 3, 3, 3, 3, 3, 2)),
         Case("a longer text", Guesser(23, 11), _text(1, 3, 9, 3, 3, 12, 3, 20, 3, 2)),
+        Case("two sure guesses, one of which changes", Guesser(9, 887), _text(1, 5, 3, 3, 3, 2)),
+        Case("the same in another text", Guesser(9, 425), _text(1, 5, 4, 3, 3, 5, 2)),
         Case("another longer text", Guesser(19, 17), _text(1, 7, 3, 3, 3, 3, 3, 3, 3, 2)),
     ],
     mistakes={
@@ -206,6 +247,26 @@ ONE_AT_A_TIME = Exercise(
         ],
         "the place is counted among the blanks: what is written needs the place in the text": [
             _among_the_blanks,
+            lambda guess, ids: _among_the_blanks(guess, ids, word_too=False),
+        ],
+        "several words are written after one look: write only the surest, then ask again, for the "
+        "others may change": [
+            _several(lambda best: best > 0.5),
+            _several(lambda best: best > 0.8),
+            _several(lambda best: best > 0.9),
+            _several(lambda best: best >= 0.9 * best.max()),
+            _several(lambda best: best >= best.topk(2).values[-1]),
+        ],
+        "the surest word is written to all places that are hidden: write it to its own place": [
+            _one_word_for_all,
+        ],
+        "the place is chosen among the visible words, so the mask is the wrong way round: choose "
+        "among the hidden ones": _among_the_visible,
+        "it goes on when nothing is hidden any more, and writes over a visible word": [
+            _once_for_each_place,
+        ],
+        "it ends one word too early: go on until nothing is hidden": [
+            lambda guess, ids: _fill(guess, ids, most=int((ids == MASK).sum()) - 1),
         ],
         "the number of the place is written, and not a word: the word is the best one there": [
             lambda guess, ids: _number_for_word(guess, ids, among_blanks=True),
