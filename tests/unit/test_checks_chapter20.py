@@ -88,9 +88,30 @@ def one_behind(ids, extract):
     return F.pad(ids, (0, 2)).scatter(1, ends + 1, extract)[:, :-1]
 
 
+def behind_the_first_2(ids, extract):
+    found, ends = F.pad(ids, (0, 1)), (ids == 2).int().argmax(dim=1) + 1
+    found[torch.arange(len(ids)), ends] = extract
+    return found
+
+
+def behind_the_last_2(ids, extract):
+    ends = (torch.arange(ids.size(1)) * (ids == 2)).amax(dim=1, keepdim=True) + 1
+    return F.pad(ids, (0, 1)).scatter(1, ends, extract)
+
+
+def before_the_index(ids, extract):
+    found = [[*row, 0] for row in ids.tolist()]
+    for row in found:
+        row[row.index(2) + 1] = extract
+    return torch.tensor(found)
+
+
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (behind_the_first_2, "the number 2 is looked for"),
+        (behind_the_last_2, "the number 2 is looked for"),
+        (before_the_index, "the number 2 is looked for"),
         (at_the_first_0, "its first token is overwritten"),
         (where_there_is_padding, "gets no token"),
         (all_ends, "at the ends of all texts"),
@@ -185,6 +206,40 @@ def rolled(label_logits, labels, word_logits, ids, share):
     return F.cross_entropy(label_logits, labels) + share * words
 
 
+def cut_alike(cut):
+    def joint_loss(label_logits, labels, word_logits, ids, share):
+        words = F.cross_entropy(word_logits[:, cut].mT, ids[:, cut], ignore_index=0)
+        return F.cross_entropy(label_logits, labels) + share * words
+
+    return joint_loss
+
+
+def texts_shifted(label_logits, labels, word_logits, ids, share):
+    words = F.cross_entropy(word_logits[:-1].mT, ids[1:], ignore_index=0)
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def by_all_words(label_logits, labels, word_logits, ids, share):
+    log_p = word_logits[:, :-1].log_softmax(-1).gather(2, ids[:, 1:, None]).squeeze(2)
+    words = -log_p[ids[:, 1:] != 0].sum() / (ids != 0).sum()
+    return F.cross_entropy(label_logits, labels) + share * words
+
+
+def with_softmax(of_labels, of_words):
+    def joint_loss(label_logits, labels, word_logits, ids, share):
+        if of_labels:
+            label_logits = label_logits.softmax(dim=-1)
+        if of_words:
+            word_logits = word_logits.softmax(dim=-1)
+        return by_torch(label_logits, labels, word_logits, ids, share)
+
+    return joint_loss
+
+
+def share_of_both(label_logits, labels, word_logits, ids, share):
+    return share * by_torch(label_logits, labels, word_logits, ids, 1)
+
+
 def labels_alone(label_logits, labels, word_logits, ids, share):
     return F.cross_entropy(label_logits, labels)
 
@@ -202,6 +257,14 @@ def labels_alone(label_logits, labels, word_logits, ids, share):
         (no_label_0, "the label 0 is left out"),
         (rolled, "the words are rolled"),
         (viewed, "mixes places and words"),
+        (cut_alike(slice(None, -1)), "at their own places"),
+        (cut_alike(slice(1, None)), "at their own places"),
+        (texts_shifted, "the texts are shifted"),
+        (by_all_words, "by the number of all words"),
+        (with_softmax(True, False), "twice to the logits of the labels"),
+        (with_softmax(False, True), "twice to the logits of the words"),
+        (with_softmax(True, True), "twice to all logits"),
+        (share_of_both, "the share is on both losses"),
     ],
 )
 def test_wrong_joint_losses_are_named(capsys, function, diagnosis):
@@ -227,7 +290,12 @@ def in_steps(x, weight, bias, a, b, alpha):
     return F.linear(x, weight, bias) + nn.functional.linear(F.linear(x, a), b) * alpha / b.size(1)
 
 
-@pytest.mark.parametrize("function", [merged, in_steps])
+def frozen(x, weight, bias, a, b, alpha):
+    kept = F.linear(x, weight.detach(), bias.detach())
+    return kept + alpha / a.shape[0] * (x @ a.T @ b.T)
+
+
+@pytest.mark.parametrize("function", [merged, in_steps, frozen])
 def test_right_layers_pass(capsys, function):
     result, said = verdict(capsys, function, "low_rank")
     assert result, said
@@ -271,3 +339,17 @@ def test_wrong_layers_are_named(capsys, function, diagnosis):
     result, said = verdict(capsys, function, "low_rank")
     assert not result
     assert diagnosis in said
+
+
+@pytest.mark.parametrize("name", ["x", "a", "b"])
+def test_a_layer_whose_own_matrices_cannot_learn_is_told(capsys, name):
+    def low_rank(x, weight, bias, a, b, alpha):
+        given = {"x": x, "a": a, "b": b}
+        given[name] = given[name].detach()
+        added = given["x"] @ given["a"].T @ given["b"].T
+        frozen = F.linear(x.detach() if name == "x" else x, weight, bias)
+        return frozen + alpha / len(a) * added
+
+    result, said = verdict(capsys, low_rank, "low_rank")
+    assert not result
+    assert f"no gradient reaches `{name}`" in said

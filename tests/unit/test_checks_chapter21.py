@@ -128,6 +128,15 @@ def norm(size=lambda x, eps: (x.pow(2).mean(-1, keepdim=True) + eps).sqrt(), end
         (norm(end=torch.add), "`weight` is added"),
         (norm(end=lambda x, w: x * (w + 1)), "1 + weight"),
         (norm(lambda x, eps: x.abs().mean(-1, keepdim=True) + eps), "absolute values"),
+        (
+            lambda x, w, eps: (
+                (x.float() - x.float().mean(-1, keepdim=True))
+                / (x.float().square().mean(-1, keepdim=True) + eps).sqrt()
+                * w.float()
+            ).type_as(x),
+            "the mean is subtracted",
+        ),
+        (norm(lambda x, eps: (x.pow(2).mean(-1, keepdim=True) + eps**2) ** 0.5), "eps is squared"),
     ],
 )
 def test_wrong_norms_are_named(capsys, function, diagnosis):
@@ -250,6 +259,10 @@ def columns_of_each_head(weight, n_heads):
                                    dim=1),
             "the columns are reordered",
         ),
+        (
+            lambda w, h: w.view(h, -1, 2, w.size(1)).transpose(0, 1).reshape(w.shape),
+            "the pairs change places with the heads",
+        ),
         (over_unread_rows, "rows are overwritten before they are read"),
         (halves_at_once, "rows are overwritten before they are read"),
         (both_ends_at_once, "rows are overwritten before they are read"),
@@ -291,6 +304,11 @@ def test_right_gates_pass(capsys, function):
     assert verdict(capsys, function, "swiglu")
 
 
+def split_at_the_width(x, gate_up, down):
+    gate, up = F.linear(x, gate_up).split(x.shape[-1], -1)
+    return F.linear(F.silu(gate) * up, down)
+
+
 def gated(inner, cut=lambda both: both.chunk(2, -1)):
     return lambda x, gate_up, down: inner(*cut(x @ gate_up.T)) @ down.T
 
@@ -321,6 +339,14 @@ def gated(inner, cut=lambda both: both.chunk(2, -1)):
             gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)),
             "the tokens are cut in halves",
         ),
+        (
+            lambda x, g, d: gated(
+                lambda a, b: F.silu(a) * b,
+                lambda both: (both[:, : d.shape[1]], both[:, d.shape[1] :]),
+            )(x, g, d),
+            "the tokens are cut in halves",
+        ),
+        (split_at_the_width, "the matrix is cut at d, the rows of `down`"),
         (lambda x, g, d: gated(lambda a, b: F.silu(a) * b)(x, g, d.T), "`down` is used as it lies"),
         (lambda x, g, d: swiglu_by_rows(x, g, d.view(d.T.shape).T), "by `view` or `reshape`"),
         (lambda x, g, d: swiglu_by_rows(x, g, torch.eye(d.size(1))), "`down` is missing"),
@@ -423,6 +449,41 @@ def sizes_swapped(query, key, value, mask):
     return (scores.softmax(-1) @ value).view(b, h, t, d)
 
 
+def in_columns(cut):
+    """As many heads below each other as there are groups."""
+
+    def answer(query, key, value, mask):
+        size = key.size(1)
+        rows = cut(query, size).flatten(2, 3)
+        mixed = groups(lambda x, _: x)(rows, key, value, mask.repeat(size, 1))
+        return mixed.unflatten(2, (size, query.size(2))).flatten(1, 2)
+
+    return answer
+
+
+def heads_in_groups(query, key, value, mask):
+    """The number of heads in a group stands where that of the groups is meant."""
+    size = query.size(1) // key.size(1)
+    rows = query.unflatten(1, (size, -1)).flatten(2, 3)
+    mixed = groups(lambda x, _: x)(rows, key, value, mask.repeat(size, 1))
+    return mixed.unflatten(2, (size, query.size(2))).flatten(1, 2)
+
+
+def looked_up(query, key, value, mask):
+    size, found = key.size(1), []
+    for h in range(query.size(1)):
+        scores = query[:, h] @ key[:, h // size].mT / query.size(-1) ** 0.5
+        found.append(scores.masked_fill(~mask, -1e9).softmax(-1) @ value[:, h // size])
+    return torch.stack(found, 1)
+
+
+def axis_in_front(query, key, value, mask):
+    rows = query.unflatten(1, (key.size(1), -1))
+    scores = rows @ key[:, None].mT / query.size(-1) ** 0.5
+    weights = scores.masked_fill(~mask, -1e9).softmax(-1)
+    return (weights @ value[:, None]).flatten(1, 2)
+
+
 def each_row_at_once(mask, times):
     return mask[:, None].expand(-1, times, -1).flatten(0, 1)
 
@@ -459,6 +520,17 @@ def test_a_column_of_queries_passes(capsys):
         (groups(end=lambda x, k: x.transpose(1, 2).flatten(2)), "joined to one vector"),
         (one_mean_query, "the queries of a group are averaged"),
         (sizes_swapped, "the heads in a group have changed places"),
+        (
+            in_columns(lambda query, size: query.unflatten(1, (-1, size))),
+            "the heads in a group have changed places",
+        ),
+        (heads_in_groups, "the heads in a group have changed places"),
+        (
+            groups(lambda x, q: x.repeat_interleave(x.size(1), 1)),
+            "the heads in a group have changed places",
+        ),
+        (looked_up, "the heads in a group have changed places"),
+        (axis_in_front, "0, 1, 0, 1"),
         (
             lambda q, k, v, m: F.scaled_dot_product_attention(
                 q, k, v, is_causal=True, enable_gqa=True

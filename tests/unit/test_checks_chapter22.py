@@ -127,6 +127,36 @@ def as_many_bytes(data, name):
     return torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).view(entry["shape"])
 
 
+def no_length(decoded):
+    def function(data, name):
+        header = data[8:].decode() if decoded else data[8:]
+        return json.loads(header)[name]
+
+    return function
+
+
+def end_from_the_start(data, name):
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    begin, end = entry["data_offsets"]
+    raw = bytearray(data[8 + length + begin : end])
+    return torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).view(entry["shape"])
+
+
+def with_offset(count):
+    def function(data, name):
+        length = int.from_bytes(data[:8], "little")
+        entry = json.loads(data[8 : 8 + length])[name]
+        begin, end = entry["data_offsets"]
+        more = {"count": end - begin} if count else {}
+        flat = torch.frombuffer(
+            bytearray(data), dtype=TYPES[entry["dtype"]], offset=8 + length + begin, **more
+        )
+        return flat.view(entry["shape"])
+
+    return function
+
+
 READERS = {
     "counted from the start of the file": read(start=lambda length: 0),
     "the eight bytes of the length are forgotten": read(start=lambda length: length),
@@ -147,6 +177,11 @@ READERS = {
     "as many bytes are read as there are numbers": as_many_bytes,
     "read with four bytes each": read(kind=(TYPES | {"I64": torch.int32}).get),
     "a type is taken for another one": read(kind=(TYPES | {"F16": torch.bfloat16}).get),
+    "its length is not used": no_length(decoded=False),
+    "the header is read up to the end of the file": no_length(decoded=True),
+    "the end is counted from the start of the file": end_from_the_start,
+    "`end - begin` is taken for how many": with_offset(count=True),
+    "the numbers are taken up to the end of the file": with_offset(count=False),
     "turned into float32": lambda data, name: by_struct(data, name).float(),
 }
 
@@ -272,6 +307,8 @@ NAMERS = {
         (lambda name: by_splitting(name.replace("c_attn.bias", "c_attn.weight")),
          "every name ends in `.weight`"),
         (by_places, "only the first digit"),
+        (lambda name: by_splitting(name) if name.startswith("transformer.") else [name],
+         "a name without the prefix is returned as it is"),
         (lambda name: by_replacing(name.partition(".")[2]), "the first twelve letters"),
         (lambda name: by_splitting("transformer." + name.split(".", 1)[1]),
          "the first twelve letters"),
@@ -386,6 +423,65 @@ NUMBERS = {
 @pytest.mark.parametrize("what", NUMBERS)
 def test_a_wrong_number_is_named(capsys, what):
     is_told(capsys, NUMBERS[what], "parity", what)
+
+
+def as_agreement(agrees, keep=True, unproved="all"):
+    def function(yours, theirs, real):
+        if unproved != "nothing" and yours.shape != theirs.shape:
+            return NOTHING
+        if unproved == "all" and not (yours - theirs)[real].isfinite().all():
+            return NOTHING
+        return agrees(yours[real], theirs[real]) if keep else agrees(yours, theirs)
+
+    return function
+
+
+def with_padding_left(pick):
+    """The same numbers are tested and measured."""
+
+    def function(yours, theirs, real):
+        if yours.shape != theirs.shape:
+            return NOTHING
+        difference = pick((yours - theirs).abs(), real)
+        return difference.max().item() if difference.isfinite().all() else NOTHING
+
+    return function
+
+
+def shapes_by(part):
+    def function(yours, theirs, real):
+        if part(yours) != part(theirs):
+            return NOTHING
+        difference = (yours - theirs)[real]
+        return largest(difference) if difference.isfinite().all() else NOTHING
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (as_agreement(torch.allclose), "it says yes or no"),
+        (as_agreement(torch.allclose, keep=False), "it says yes or no"),
+        (as_agreement(torch.equal), "it says yes or no"),
+        (as_agreement(lambda y, t: torch.allclose(y, t, atol=1e-4)), "it says yes or no"),
+        (as_agreement(torch.allclose, unproved="shapes"), "it says yes or no"),
+        (as_agreement(torch.allclose, unproved="nothing"), "it says yes or no"),
+        (as_agreement(torch.equal, keep=False, unproved="nothing"), "it says yes or no"),
+        (number(lambda d: max(abs(v) for v in d.flatten().tolist()), finite=False),
+         "a NaN is passed on or passed over"),
+        (with_padding_left(lambda d, real: d[~real]), "the real places are left out"),
+        (with_padding_left(lambda d, real: d.masked_fill(real[..., None], 0)),
+         "the real places are left out"),
+        (shapes_by(len), "only a part of the shapes"),
+        (shapes_by(lambda x: x.shape[:2]), "only a part of the shapes"),
+        (shapes_by(lambda x: x.shape[-1]), "only a part of the shapes"),
+    ],
+)  # fmt: skip
+def test_wrong_numbers_of_a_second_look_are_named(capsys, function, what):
+    is_told(capsys, lambda *given: function(*given), "parity", what)
+    _, said = verdict(capsys, lambda *given: function(*given), "parity")
+    assert "something else goes wrong" not in said
 
 
 def only_nan(yours, theirs, real):

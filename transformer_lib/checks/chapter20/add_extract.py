@@ -96,6 +96,18 @@ def _all_ends(ids: Tensor, extract: int) -> Tensor:
     return found
 
 
+def _behind_the_2(which: int) -> Callable[[Tensor, int], Tensor]:
+    """Behind the first 2 of each text (0), or behind the last one (-1)."""
+
+    def answer(ids: Tensor, extract: int) -> Tensor:
+        found = _wider(ids)
+        for row, text in zip(found, (ids == 2).tolist(), strict=True):
+            row[[i + 1 for i, is_2 in enumerate(text) if is_2][which]] = extract
+        return found
+
+    return answer
+
+
 _ROWS = torch.tensor([[1, 7, 5, 2, 0, 0], [1, 4, 9, 8, 6, 2], [1, 2, 0, 0, 0, 0]])
 
 ADD_EXTRACT = Exercise(
@@ -107,6 +119,7 @@ ADD_EXTRACT = Exercise(
         Case("three texts of different lengths", _ROWS, 11),
         Case("padding in every row", _ROWS[[0, 2, 2]], 3),
         Case("the longest text comes first", _ROWS[[1, 2, 0]], 12),
+        Case("2 is a token like others", torch.tensor([[1, 7, 2, 5, 0], [1, 2, 4, 2, 3]]), 9),
     ],
     mistakes={
         "the token stands in the last column of every row: behind the padding nobody reads it, "
@@ -130,6 +143,8 @@ ADD_EXTRACT = Exercise(
         "end, `[rows, ends]` one row for one end": _all_ends,
         "whole numbers are joined with floats, such as `torch.zeros` makes, so that all become "
         "floats": lambda ids, extract: _put(ids, extract).float(),
+        "the number 2 is looked for: a text may end with another one, or hold 2 in the middle. It "
+        "ends before its first 0": [_behind_the_2(0), _behind_the_2(-1)],
         "one padding stands between the text and the token": [
             lambda ids, extract: _put(ids, extract, 1),
             _one_behind,

@@ -70,9 +70,17 @@ JOINT_LOSS = Exercise(
     ],
     mistakes={
         "the logits of the words are compared with the words at their own places: each place "
-        "predicts the next word": lambda a, b, w, ids, share: (
-            _labels(a, b) + share * _words(w, ids, shift=False)
-        ),
+        "predicts the next word": [
+            lambda a, b, w, ids, share, cut=cut: (
+                _labels(a, b) + share * _words(w[:, cut], ids[:, cut], shift=False)
+            )
+            for cut in (slice(None), slice(None, -1), slice(1, None))
+        ],
+        "the texts are shifted: the words are, on the axis 1, as in `[:, :-1]` and `[:, 1:]`": [
+            lambda a, b, w, ids, share: (
+                _labels(a, b) + share * _words(w[:-1], ids[1:], shift=False)
+            ),
+        ],
         "padding is counted as a word to be predicted": lambda a, b, w, ids, share: (
             _labels(a, b) + share * _words(w, ids, ignore_index=-100)
         ),
@@ -120,6 +128,12 @@ JOINT_LOSS = Exercise(
         "the softmax is applied twice to the logits of the labels": lambda a, b, w, ids, share: (
             _labels(a.softmax(-1), b) + share * _words(w, ids)
         ),
+        "the softmax is applied twice to the logits of the words": lambda a, b, w, ids, share: (
+            _labels(a, b) + share * _words(w.softmax(-1), ids)
+        ),
+        "the softmax is applied twice to all logits": lambda a, b, w, ids, share: (
+            _labels(a.softmax(-1), b) + share * _words(w.softmax(-1), ids)
+        ),
         "the words are rolled, so the last place is asked for the first word: nothing comes after "
         "the last word": [
             lambda a, b, w, ids, share: (
@@ -138,6 +152,14 @@ JOINT_LOSS = Exercise(
                     (_each_word(w, ids) * (ids[:, 1:] != 0)).sum(1) / (ids[:, 1:] != 0).sum(1)
                 ).mean()
             ),
+        ],
+        "the sum is divided by the number of all words: the first of a text is not asked for": [
+            lambda a, b, w, ids, share: (
+                _labels(a, b) + share * _words(w, ids, reduction="sum") / (ids != 0).sum()
+            ),
+        ],
+        "the share is on both losses: it belongs to the old task alone": [
+            lambda a, b, w, ids, share: share * (_labels(a, b) + _words(w, ids)),
         ],
         "the sum is divided: the two losses are added": [
             lambda a, b, w, ids, share: (_labels(a, b) + share * _words(w, ids)) / (1 + share),

@@ -13,7 +13,8 @@ from transformer_lib.checks.inputs import in_float64, random_tensor
 def _low_rank(
     x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, b: Tensor, alpha: float
 ) -> Tensor:
-    return x @ weight.T + bias + alpha / a.size(0) * (x @ a.T @ b.T)
+    # The layer is frozen: whether a way leads back to `weight` and `bias` is not asked.
+    return x @ weight.detach().T + bias.detach() + alpha / a.size(0) * (x @ a.T @ b.T)
 
 
 def _scaled(scale: Callable[[Tensor, float], float]) -> Callable[..., Tensor]:

@@ -8,42 +8,22 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from transformer_lib.checks.chapter21.grouping import grouped
 from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
 
 
-def _spread(heads: Tensor, n_heads: int) -> Tensor:
-    """Each head of keys or values once for each query head that reads it."""
-    return heads.repeat_interleave(n_heads // heads.size(1), dim=1)
-
-
-def _grouped(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor,
-    *,
-    keys: Callable[[Tensor, int], Tensor] = _spread,
-    values: Callable[[Tensor, int], Tensor] = _spread,
-    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
-    hide: Callable[[Tensor, Tensor], Tensor] = lambda scores, mask: scores.masked_fill(
-        ~mask, torch.finfo(scores.dtype).min
-    ),
-    weigh: Callable[[Tensor], Tensor] = lambda scores: scores.softmax(dim=-1),
-    end: Callable[[Tensor, Tensor], Tensor] = lambda mixed, key: mixed,
-) -> Tensor:
-    """In steps, of which a mistake replaces one."""
-    key_of, value_of = keys(key, query.size(1)), values(value, query.size(1))
-    scores = query @ key_of.transpose(-2, -1) * scale(query)
-    return end(weigh(hide(scores, mask)) @ value_of, key)
-
-
 def _reference(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    return _grouped(query, key, value, mask)
+    return grouped(query, key, value, mask)
 
 
 def _but(**steps: Callable) -> Callable[..., Tensor]:
-    return partial(_grouped, **steps)
+    return partial(grouped, **steps)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """The chapter's own, which knows nothing of groups."""
+    return _but(keys=lambda heads, _: heads, values=lambda heads, _: heads)(query, key, value, mask)
 
 
 def _in_turn(heads: Tensor, n_heads: int) -> Tensor:
@@ -69,6 +49,10 @@ def _by_head(query: Tensor, group: int) -> Tensor:
 
 def _apart_by_head(mixed: Tensor, group: int) -> Tensor:
     return mixed.unflatten(2, (group, -1)).flatten(1, 2)
+
+
+def _of_heads(query: Tensor, group: int) -> Tensor:
+    return query.unflatten(1, (group, -1)).flatten(2, 3)
 
 
 def _by_place(query: Tensor, group: int) -> Tensor:
@@ -101,7 +85,7 @@ def _stacked(
 
     def answer(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         group = query.size(1) // key.size(1)
-        mixed = _reference(stack(query, group), key, value, rows(mask, group))
+        mixed = _attend(stack(query, group), key, value, rows(mask, group))
         return apart(mixed, group)
 
     return answer
@@ -130,6 +114,29 @@ def _sizes_swapped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> T
     scores = scores.masked_fill(~mask.repeat(groups, 1), torch.finfo(scores.dtype).min)
     mixed = (scores / key.size(-1) ** 0.5).softmax(dim=-1) @ value
     return mixed.reshape(query.shape)
+
+
+def _by_group(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """As the exercise proposes it, with as many heads below each other as there are groups."""
+    return _stacked(
+        lambda query, _: _by_head(query, key.size(1)),
+        lambda mask, _: _whole(mask, key.size(1)),
+        lambda mixed, _: _apart_by_head(mixed, key.size(1)),
+    )(query, key, value, mask)
+
+
+def _repeated_by_group(heads: Tensor, n_heads: int) -> Tensor:
+    return heads.repeat_interleave(heads.size(1), dim=1)
+
+
+def _looked_up_by_group(heads: Tensor, n_heads: int) -> Tensor:
+    return torch.stack([heads[:, h // heads.size(1)] for h in range(n_heads)], dim=1)
+
+
+def _axis_in_front(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """`key[:, None]` where `key[:, :, None]` makes an axis for the heads of a group."""
+    groups = query.unflatten(1, (key.size(1), -1))
+    return _reference(groups, key[:, None], value[:, None], mask).flatten(1, 2)
 
 
 def _causal(scores: Tensor, mask: Tensor) -> Tensor:
@@ -161,6 +168,7 @@ GROUPED_ATTENTION = Exercise(
             lambda query, key, value, mask: _but(keys=_in_turn, values=_in_turn)(
                 query, key, value, mask
             ),
+            _axis_in_front,
         ],
         "the keys are shared by groups that stand together and the values in turn": [
             _but(values=_in_turn),
@@ -212,7 +220,13 @@ GROUPED_ATTENTION = Exercise(
             _stacked(_mean_query, _once, lambda mixed, group: mixed),
         ],
         "the number of groups and the heads in a group have changed places: there are as many "
-        "groups as heads of keys": [_sizes_swapped],
+        "groups as heads of keys": [
+            _sizes_swapped,
+            _by_group,
+            _stacked(_of_heads, _whole, _apart_by_head),
+            _but(keys=_repeated_by_group, values=_repeated_by_group),
+            _but(keys=_looked_up_by_group, values=_looked_up_by_group),
+        ],
         "the mask is not used": _but(hide=lambda scores, mask: scores),
         "`mask` is not used, but a causal one that begins at the first key: with older keys a "
         "query may see more": _but(hide=_causal),

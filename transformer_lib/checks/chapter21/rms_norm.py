@@ -95,6 +95,7 @@ RMS_NORM = Exercise(
         ],
         "the mean is subtracted: that is layer norm. This norm divides and does not center": [
             _but(center=lambda x: x - x.mean(dim=-1, keepdim=True)),
+            _but(divide=lambda x, *rest: _divide(x - x.mean(dim=-1, keepdim=True), *rest)),
         ],
         "the deviation divides: `std` and `var` subtract the mean before they square": [
             _but(square=lambda x: x.var(dim=-1, unbiased=False, keepdim=True)),
@@ -144,6 +145,9 @@ RMS_NORM = Exercise(
         ],
         "eps stands outside the root: it belongs inside, beside the mean square": [
             _but(divide=lambda x, square, eps: x / (square.sqrt() + eps)),
+        ],
+        "eps is squared: it is added to the mean square as it is": [
+            _but(divide=lambda x, square, eps: _divide(x, square, eps**2)),
         ],
         "eps is fixed: it is an argument": [
             _but(divide=lambda x, square, eps, small=small: x / (square + small).sqrt())

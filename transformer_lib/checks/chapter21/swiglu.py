@@ -54,6 +54,17 @@ def _cut_at_d(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
     return (F.silu(x @ gate_up[:d].T) * (x @ gate_up[d:].T)) @ down.T
 
 
+def _split_at_d(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    gate, up = (x @ gate_up.T).split(x.size(-1), dim=-1)
+    return (F.silu(gate) * up) @ down.T
+
+
+def _first_places(both: Tensor) -> tuple[Tensor, Tensor]:
+    """`both[:, :n]` takes places where there are three axes, and fails where there is one."""
+    half = both.size(-1) // 2
+    return both[:, :half], both[:, half:]
+
+
 def _along(dim: int) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """An axis counted from the front: the last one for some inputs, and not for others."""
 
@@ -127,9 +138,11 @@ SWIGLU = Exercise(
             _but(cut=_along_tokens),
             _but(cut=_along(1)),
             _but(cut=_along(0)),
+            _but(cut=_first_places),
         ],
         "the matrix is cut at d, the rows of `down`: d_ff is the number of its columns": [
             _cut_at_d,
+            _split_at_d,
         ],
         "the matrix is cut along its second axis, the input's: gate and up stand one below the "
         "other": [

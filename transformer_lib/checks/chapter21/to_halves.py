@@ -146,6 +146,10 @@ def _in_place_by_pairs(weight: Tensor, n_heads: int) -> Tensor:
     return rows.flatten(0, 1)
 
 
+def _heads_and_pairs(weight: Tensor, n_heads: int) -> Tensor:
+    return weight.unflatten(0, (n_heads, -1, 2)).transpose(0, 1).flatten(0, 2)
+
+
 def _kept(weight: Tensor, n_heads: int) -> Tensor:
     return weight.unflatten(0, (n_heads, -1, 2)).flatten(0, 2)
 
@@ -188,6 +192,8 @@ TO_HALVES = Exercise(
             lambda weight, n_heads: weight,
             _kept,
         ],
+        "the pairs change places with the heads, and not with the two entries of a pair: "
+        "`transpose(0, 1)` where `transpose(1, 2)` is right": _heads_and_pairs,
         "every n-th row is taken for a head: the rows of one head stand together": [
             _heads_inside,
             _heads_stay_inside,

@@ -90,6 +90,10 @@ def _cut_and_replaced(name: str) -> list[str]:
     return [name]
 
 
+def _with_prefix_only(name: str) -> list[str]:
+    return _names(name) if name.startswith("transformer.") else [name]
+
+
 def _weights_in_layers(name: str) -> list[str]:
     return _names(name, kind=lambda kind: "weight" if "h." in name else kind)
 
@@ -126,6 +130,9 @@ OWN_NAMES = Exercise(
             _wrong(prefix=lambda name: name.split(".", 1)[1]),
             _cut_and_looked_up,
             _cut_and_replaced,
+        ],
+        "a name without the prefix is returned as it is: it is renamed like the others": [
+            _with_prefix_only,
         ],
         "only the first digit of the layer is read: layer 11 is not layer 1": [
             _wrong(layer=lambda number: number[0]),

@@ -68,8 +68,24 @@ def _best_words(yours: Tensor, theirs: Tensor, real: Tensor) -> float:
     return (yours.argmax(-1) != theirs.argmax(-1))[real].double().mean().item()
 
 
-def _close(yours: Tensor, theirs: Tensor, real: Tensor) -> bool:
-    return yours.shape == theirs.shape and torch.allclose(yours[real], theirs[real], atol=1e-4)
+def _yes_or_no(unproved: Callable[[Tensor, Tensor, Tensor], bool]) -> Callable[..., Any]:
+    """Infinity where `unproved` finds a reason, and else what `torch.allclose` says."""
+
+    def answer(yours: Tensor, theirs: Tensor, real: Tensor) -> float | bool:
+        if unproved(yours, theirs, real):
+            return _INFINITE
+        return yours.shape == theirs.shape and torch.allclose(yours[real], theirs[real], atol=1e-4)
+
+    return answer
+
+
+def _compared(axes: slice) -> Callable[..., Any]:
+    """Infinity where the shapes differ in some axes, and the others are not looked at."""
+    return lambda yours, theirs, real: (
+        _INFINITE
+        if yours.shape[axes] != theirs.shape[axes]
+        else _measured(yours, theirs, real, shapes=False)
+    )
 
 
 def _nan(logits: Tensor) -> Tensor:
@@ -103,6 +119,10 @@ def _only_nan(yours: Tensor, theirs: Tensor, real: Tensor) -> float:
 def _zeroed(difference: Tensor, real: Tensor) -> Tensor:
     """Padding is multiplied by 0: NaN times 0 is NaN, so this is right only without it."""
     return difference * real[..., None]
+
+
+def _real_zeroed(difference: Tensor, real: Tensor) -> Tensor:
+    return difference.masked_fill(real[..., None], 0)
 
 
 def _pair(label: str, *, seed: int, size: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -159,6 +179,14 @@ PARITY = Exercise(
         ],
         "the real places are left out, and padding is compared": [
             _wrong(places=lambda difference, real: difference[~real]),
+            _wrong(
+                places=lambda difference, real: difference[~real],
+                finite=lambda difference, real: _proved(difference, ~real),
+            ),
+            *(
+                _wrong(places=_real_zeroed, finite=finite)
+                for finite in (_proved, lambda difference, real: _proved(difference, ~real))
+            ),
         ],
         "the padding of one text is taken for that of all: each text has its own": [
             _wrong(
@@ -203,8 +231,16 @@ PARITY = Exercise(
         "the shapes are not compared: a smaller tensor is stretched over the larger one": [
             _wrong(shapes=False),
         ],
+        "only a part of the shapes is compared: all three axes count": [
+            _compared(slice(0, 2)),
+            _compared(slice(2, 3)),
+        ],
         "a NaN is passed on or passed over: it must not look like agreement": [
             _wrong(finite=lambda difference, real: True),
+            _wrong(  # a NaN that does not come first is no maximum to Python
+                finite=lambda difference, real: True,
+                number=lambda x: max(x.abs().flatten().tolist()),
+            ),
             _wrong(
                 finite=lambda difference, real: True,
                 number=lambda x: x.nan_to_num(0.0).abs().max().item(),
@@ -240,7 +276,11 @@ PARITY = Exercise(
             lambda yours, theirs, real, digits=digits: round(_parity(yours, theirs, real), digits)
             for digits in (2, 3, 4)
         ],
-        "it says yes or no: it is asked for the number": _close,
+        "it says yes or no: it is asked for the number": [
+            _yes_or_no(lambda *given: False),
+            _yes_or_no(lambda *given: given[0].shape != given[1].shape),
+            _yes_or_no(lambda *given: _parity(*given) == _INFINITE),
+        ],
         "only the last place of each row is compared": [
             _wrong(places=lambda difference, real: difference[:, -1]),
         ],

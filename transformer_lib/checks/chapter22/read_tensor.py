@@ -150,17 +150,27 @@ def _one_byte_each(data: bytes, name: str) -> Tensor:
     return _read(data, name, span=lambda begin, end: (begin, begin + count))
 
 
-def _as_many(flat: Tensor, shape: list[int]) -> Tensor:
-    return flat[: math.prod(shape)].view(shape)
+def _end_unmoved(data: bytes, name: str) -> Tensor:
+    start = 8 + int.from_bytes(data[:8], "little")
+    return _read(data, name, span=lambda begin, end: (begin, end - start))
 
 
-def _end_as_count(data: bytes, name: str) -> Tensor:
+def _from_the_buffer(data: bytes, name: str, count: Callable[[int, int], int]) -> Tensor:
+    """`torch.frombuffer` looks for the tensor in the whole file."""
     length = int.from_bytes(data[:8], "little")
     entry = json.loads(data[8 : 8 + length])[name]
     begin, end = entry["data_offsets"]
     kind, place = _TYPES[entry["dtype"]], 8 + length + begin
-    flat = torch.frombuffer(bytearray(data), dtype=kind, count=end, offset=place)
+    flat = torch.frombuffer(bytearray(data), dtype=kind, count=count(begin, end), offset=place)
     return flat.view(entry["shape"])
+
+
+def _counted(count: Callable[[int, int], int]) -> Callable[[bytes, str], Tensor]:
+    return lambda data, name: _from_the_buffer(data, name, count)
+
+
+def _as_many(flat: Tensor, shape: list[int]) -> Tensor:
+    return flat[: math.prod(shape)].view(shape)
 
 
 def _transposed(flat: Tensor, shape: list[int]) -> Tensor:
@@ -200,9 +210,8 @@ READ_TENSOR = Exercise(
         "the length of the header is forgotten: its end is where the numbers begin": [
             _wrong(numbers=lambda length: 8),
         ],
-        "the first eight bytes are read with the largest byte first: the smallest comes first": [
-            _big_header,
-        ],
+        "the header is read up to the end of the file: its length is not used, or it is read with "
+        "the largest byte first": [_big_header],
         "only one byte of the length is read, and a header is longer than 255 bytes": _one_byte,
         "the eight bytes of the length are read as part of the JSON": _whole_header,
         "the end is left out: up to it, or one number short, bytes are missing": [
@@ -213,7 +222,11 @@ READ_TENSOR = Exercise(
             _wrong(span=lambda begin, end: (begin, begin + end)),
         ],
         "the second number of `data_offsets` is taken for how many numbers there are: it is the "
-        "byte where the tensor ends": _end_as_count,
+        "byte where the tensor ends": _counted(lambda begin, end: end),
+        "`end - begin` is taken for how many numbers there are: it says how many bytes they "
+        "take": _counted(lambda begin, end: end - begin),
+        "the end is counted from the start of the file, and the begin from the end of the header: "
+        "both are counted from there": _end_unmoved,
         "`data_offsets` are multiplied by the size of a number: they count bytes already": [
             _sized,
         ],
@@ -225,6 +238,7 @@ READ_TENSOR = Exercise(
         "four bytes are read as the length: it has eight": [_four_of_length],
         "the numbers are taken up to the end of the file": [
             _wrong(span=lambda begin, end: (begin, 10**9)),
+            _counted(lambda begin, end: -1),
         ],
         "the tensors are taken to lie in the order of the header: `data_offsets` say where they "
         "lie": _in_header_order,
