@@ -244,7 +244,53 @@ def up_to_t(x, start=0):
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
 
 
+def halves_of(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def first_overwritten(x, start=0):
+    cos, sin = cos_and_sin(x, start)
+    first, second = x.chunk(2, dim=-1)
+    first = first * cos - second * sin
+    second = first * sin + second * cos
+    return torch.cat((first, second), dim=-1)
+
+
+def doubled(x, start=0):
+    cos, sin = (each.repeat_interleave(2, dim=-1) for each in cos_and_sin(x, start))
+    return x * cos + half_turned(x) * sin
+
+
+def neighbors_joined(x, start=0):
+    cos, sin = cos_and_sin(x, start)
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.cat([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
+
+
+def growing(kind):
+    def rotate(x, start=0):
+        pair = torch.arange(0, x.shape[-1], 2, dtype=kind) / x.shape[-1]
+        angle = torch.arange(start, start + x.shape[-2])[:, None] * 10000.0**pair
+        return halves_of(x, angle.cos().to(x), angle.sin().to(x))
+
+    return rotate
+
+
+def growing_by_division(x, start=0):
+    pair = torch.arange(0, x.shape[-1], 2).double()
+    angle = torch.arange(start, start + x.shape[-2])[:, None] / 10000 ** (-pair / x.shape[-1])
+    return halves_of(x, angle.cos().to(x), angle.sin().to(x))
+
+
 TURNS = {
+    "where no `start` is handed over": lambda x, start=1: as_published(x, start),
+    "the first half is overwritten": first_overwritten,
+    "each angle stands twice in a row": doubled,
+    "neighbors are taken as arrows: here entry i": neighbors_joined,
+    "the exponent has the wrong sign": growing(torch.float64),
+    "the exponent has the wrong sign:": growing(torch.float32),
+    "the exponent has the wrong sign: each": growing_by_division,
     "the places end at T": up_to_t,
     "counted along the heads": lambda x, start=0: (
         x * torch.cat([cos_and_sin(x.transpose(1, 2), start)[0]] * 2, -1)
@@ -318,6 +364,22 @@ NETWORKS = {
     "around the product": network(lambda gate, up: F.silu(up * gate)),
     "up is left out": network(lambda gate, up: F.silu(gate)),
 }
+
+
+def reading(forward):
+    return type("SwiGLU", (network(None),), {"forward": forward})
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda self, x: self.down(self.up(F.silu(self.gate(x)))),
+        lambda self, x: self.down(F.silu(self.gate(x)) * self.up(F.silu(self.gate(x)))),
+        lambda self, x: self.down(F.silu(self.gate(self.up(x))) * self.up(x)),
+    ],
+)
+def test_a_part_that_does_not_read_x_is_named(capsys, forward):
+    is_told(capsys, reading(forward), "SwiGLU", "gate or up reads what the other one gives")
 
 
 @pytest.mark.parametrize("what", NETWORKS)
@@ -437,12 +499,88 @@ class Fused(heads()):
         return self.output(mixed.transpose(1, 2).flatten(2)), {"k": k, "v": v}
 
 
-@pytest.mark.parametrize("answer", [heads(), Fused])
+class Joined(heads()):
+    """The pieces of the solution, of which a subclass replaces one."""
+
+    def join(self, cache, k, v):
+        return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+
+    def widen(self, k, v):
+        return (x.repeat_interleave(self.n // self.g, 1) for x in (k, v))
+
+    def order(self, k, v):
+        return k, v
+
+    def keep(self, kept, wide):
+        return kept
+
+    def forward(self, x, cache=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part(x).view(b, t, -1, self.d).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        start = 0 if cache is None else cache[0].size(2)
+        q, k = as_published(q, start), as_published(k, start)
+        if cache is not None:
+            k, v = self.join(cache, k, v)
+        kept = k, v
+        wide = k, v = tuple(self.widen(k, v))
+        mask = torch.ones(t, start + t).tril(start).bool()
+        mixed = F.scaled_dot_product_attention(q, *self.order(k, v), attn_mask=mask)
+        return self.output(mixed.transpose(1, 2).flatten(2)), self.keep(kept, wide)
+
+
+@pytest.mark.parametrize("answer", [heads(), Fused, Joined])
 def test_right_heads_pass(capsys, answer):
     passes(capsys, answer, "Heads")
 
 
+class Remembering(heads()):
+    """The cache stays in the module, and the argument is not looked at."""
+
+    kept = None
+
+    def forward(self, x, cache=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part(x).view(b, t, -1, self.d).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        start = 0 if self.kept is None else self.kept[0].size(2)
+        q, k = as_published(q, start), as_published(k, start)
+        if self.kept is not None:
+            k, v = torch.cat([self.kept[0], k], 2), torch.cat([self.kept[1], v], 2)
+        self.kept = (k, v)
+        mask = torch.ones(t, start + t).tril(start).bool()
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        return self.output(mixed.transpose(1, 2).flatten(2)), self.kept
+
+
+def joined(**parts):
+    return type("Heads", (Joined,), parts)
+
+
+def one_in_turn(which):
+    def widen(self, *pair):
+        n = self.n // self.g
+        return [
+            x.repeat(1, n, 1, 1) if i == which else x.repeat_interleave(n, 1)
+            for i, x in enumerate(pair)
+        ]
+
+    return widen
+
+
 HEADS = {
+    "the module remembers the text before": Remembering,
+    "keys and values are repeated before they go": joined(keep=lambda self, kept, wide: wide),
+    "the new values are joined to the keys": joined(
+        join=lambda self, cache, k, v: (torch.cat([cache[0], k], 2), torch.cat([cache[0], v], 2))
+    ),
+    "keys and values have changed places": joined(order=lambda self, k, v: (v, k)),
+    "the keys are repeated in the wrong order": joined(widen=one_in_turn(0)),
+    "the values are repeated in the wrong order": joined(widen=one_in_turn(1)),
     "the scores are not scaled": heads(scale=1.0),
     "it is its root": heads(scale=1 / 4),
     "the values are turned too": heads(turn_values=True),
@@ -500,11 +638,11 @@ def test_heads_that_forget_the_cache_are_told(capsys):
 RMSNorm, SwiGLU, Heads = norm(as_hugging_face), network(lambda g, u: F.silu(g) * u), heads()
 
 
-def whole(layer, end=None, embed=None, cache_of=lambda caches, i: caches[i]):
+def whole(layer, end=None, embed=None, cache_of=lambda caches, i: caches[i], kind=Heads):
     class Layer(nn.Module):
         def __init__(self, d_model, n_heads, n_kv_heads, d_ff):
             super().__init__()
-            self.heads = Heads(d_model, n_heads, n_kv_heads)
+            self.heads = kind(d_model, n_heads, n_kv_heads)
             self.feed_forward = SwiGLU(d_model, d_ff)
             self.norms = nn.ModuleList([RMSNorm(d_model), RMSNorm(d_model)])
 
@@ -612,6 +750,29 @@ def test_the_cache_of_the_last_layer_alone_is_told(capsys):
             return logits, caches[-1:]
 
     is_told(capsys, Llama, "Llama", "returns has 1: there is one for each of the 3 layers")
+
+
+class OfLists(Heads):
+    def forward(self, x, cache=None):
+        start = 0 if cache is None else cache[0].size(2)
+        return super().forward(x, None if start == 0 else cache)
+
+
+def test_the_caches_of_all_layers_for_each_are_named(capsys):
+    """The cache is then a list of pairs, and `.size` or `.shape` is asked of a pair."""
+    for kind in (Heads, OfLists):
+        answer = whole(right, cache_of=lambda caches, i: caches, kind=kind)
+        is_told(capsys, answer, "Llama", "each layer gets the caches of all: layer i gets")
+
+
+def test_a_llama_that_remembers_the_text_before_is_named(capsys):
+    class Llama(whole(right)):
+        def forward(self, ids, caches=None):
+            logits, new = super().forward(ids, getattr(self, "kept", None))
+            self.kept = new
+            return logits, new
+
+    is_told(capsys, Llama, "Llama", "the model remembers the text before")
 
 
 LLAMAS = {
@@ -844,6 +1005,27 @@ def a_method_of_a_pair(model, ids, length):
     return ids
 
 
+def returned_at_once(model, ids, length):
+    read, caches = ids, None
+    for _ in range(length):
+        logits, caches = model(read, caches)
+        read = logits[:, -1].argmax(-1, keepdim=True)
+        ids = torch.cat([ids, read], dim=1)
+        return ids
+
+
+def joined_below(join):
+    def write(model, ids, length):
+        read, caches = ids, None
+        for _ in range(length):
+            logits, caches = model(read, caches)
+            read = logits[:, -1].argmax(-1, keepdim=True)
+            ids = join([ids, read])
+        return ids
+
+    return write
+
+
 def ends_at(token):
     def write(model, ids, length):
         read, caches = ids, None
@@ -872,7 +1054,12 @@ def ends_at(token):
         (choosing(lambda logits: logits.argmax(1)[:, -1:]), "`argmax` goes over the texts"),
         (choosing(lambda logits: logits[:, -1:].argmax(1)), "`argmax` goes over the texts"),
         (choosing(lambda x: x[:, -1].argmax().repeat(len(x), 1)), "`argmax` has no `dim`"),
-        (choosing(lambda x: x[:, -1].argmax().reshape(1, 1)), "`argmax` has no `dim`"),
+        (choosing(lambda x: x[:, -1].argmax().reshape(1, 1)), "one token is chosen for all"),
+        (choosing(lambda x: x[0, -1].argmax().view(1, 1)), "one token is chosen for all"),
+        (choosing(lambda x: torch.tensor([[x[0, -1].argmax().item()]])), "one token is chosen"),
+        (returned_at_once, "the `return` stands in the loop"),
+        (joined_below(torch.cat), "joined below the texts"),
+        (joined_below(lambda parts: torch.cat(parts, dim=0)), "joined below the texts"),
         (one_late, "the token before the new one is read"),
         (put_in_front, "in front of the text"),
         (up_to, "as the length of the whole text"),

@@ -135,7 +135,7 @@ def _product(said: str) -> str | None:
     if sides[2] == sides[4]:
         why = (
             "a transpose is missing, as in `x @ weight.T`, for `nn.Linear` keeps a row for "
-            "each output, or the first is cut at the wrong place"
+            "each output, or the first is cut at the wrong place, or another matrix is meant"
         )
     return (
         f"in a product the first matrix has {sides[2]} columns and the second {sides[3]} rows: "

@@ -13,6 +13,7 @@ from transformer_lib.checks.project.small import Norm, SwiGLU
 
 __all__ = [
     "Llama",
+    "Remembers",
     "Tied",
     "forward_first",
     "from_normed",
@@ -89,14 +90,20 @@ class Llama(nn.Module):
         return self.end(x), found
 
 
-def logits_in_pieces(model: Any, /, ids: Tensor, sizes: list[int], factor: float = 1.0) -> Tensor:
+def logits_in_pieces(
+    model: Any, /, ids: Tensor, sizes: list[int], factor: float = 1.0, before: Tensor | None = None
+) -> Tensor:
     """The logits of all tokens, fed in pieces, each with the caches of those before it.
+
+    The text `before`, where there is one, goes first, and its logits are not returned.
 
     All matrices are multiplied by `factor`, and the logits divided by it.
 
     Raises:
         Flaw: not two things are returned, or the first is no tensor.
     """
+    if before is not None:
+        logits_in_pieces(model, before, sizes)
     caches, logits = None, []
     with torch.no_grad():
         for parameter in model.parameters():
@@ -234,6 +241,16 @@ class Tied(Llama):
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
         self.output.weight = self.embedding.weight
+
+
+class Remembers(Llama):
+    """The model keeps the caches, whatever is handed over."""
+
+    kept: list | None = None
+
+    def forward(self, ids: Tensor, caches: list | None = None) -> tuple[Tensor, list]:
+        logits, self.kept = Llama.forward(self, ids, self.kept)
+        return logits, self.kept
 
 
 def waves(self: Llama, ids: Tensor) -> Tensor:

@@ -19,6 +19,8 @@ __all__ = [
     "NotGrown",
     "OtherLayout",
     "OwnPiece",
+    "Remembers",
+    "SpreadAfter",
     "SpreadFirst",
     "Swapped",
     "TurnedAgain",
@@ -27,6 +29,7 @@ __all__ = [
     "behind",
     "forgets",
     "in_pieces",
+    "in_turn",
     "no_mask",
 ]
 
@@ -110,11 +113,14 @@ class Kept(NamedTuple):
 def in_pieces(heads: Any, /, x: Tensor, sizes: list[int], result: str = "output") -> Any:
     """The output for all tokens, fed in pieces, each with the cache of those before it.
 
-    Where `result` is "cache", what lies in the cache in the end.
+    Where `result` is "cache", what lies in the cache in the end. Where it is "second", another text
+    goes first, and the output is that of the second.
 
     Raises:
         Flaw: not two things are returned, or the cache is not keys and values.
     """
+    if result == "second":
+        in_pieces(heads, x.flip(1), sizes)
     cache, outputs = None, []
     for piece in x.split(sizes, dim=1):
         found = heads(piece) if cache is None else heads(piece, cache)
@@ -128,7 +134,7 @@ def in_pieces(heads: Any, /, x: Tensor, sizes: list[int], result: str = "output"
             raise Flaw("tensor", "The first thing that `forward` returns must be the output, a "
                                  "tensor.")  # fmt: skip
         outputs.append(output)
-    if result == "output":
+    if result != "cache":
         return torch.cat(outputs, dim=1)
     pair = [*cache.values()] if isinstance(cache, Mapping) else cache
     if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -169,6 +175,25 @@ class SpreadFirst(Heads):
         own = None if cache is None else (cache[0][:, ::group], cache[1][:, ::group])
         output, (key, value) = Heads.forward(self, x, own)
         return output, (self.spread(key, n_heads), self.spread(value, n_heads))
+
+
+class SpreadAfter(Heads):
+    """The same, where a new piece is joined as it comes: it has fewer heads than the cache."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        output, kept = Heads.forward(self, x, cache)
+        n_heads = self.query.out_features // self.d_head
+        return output, tuple(self.spread(part, n_heads) for part in kept)
+
+
+class Remembers(Heads):
+    """The module keeps the cache, whatever is handed over."""
+
+    kept: Cache | None = None
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Any]:
+        output, self.kept = Heads.forward(self, x, self.kept)
+        return output, self.kept
 
 
 class OtherLayout(Heads):
@@ -219,6 +244,12 @@ class Swapped(Heads):
 def behind(place: Callable[[Heads, int], int]) -> type:
     """Behind a cache, a piece begins at another place than the cache's length."""
     return but(Heads, place=lambda self, seen: place(self, seen) if seen else 0)
+
+
+def in_turn(self: Heads, x: Tensor) -> Tensor:
+    """Heads that have been repeated 0, 0, 1, 1, as 0, 1, 0, 1."""
+    group = x.shape[1] * self.d_head // self.key.out_features
+    return x[:, ::group].repeat(1, group, 1, 1)
 
 
 def no_mask(self: Heads, t: int, s: int) -> Tensor:

@@ -12,6 +12,8 @@ from transformer_lib.checks.project.grouped import (
     NotGrown,
     OtherLayout,
     OwnPiece,
+    Remembers,
+    SpreadAfter,
     SpreadFirst,
     Swapped,
     TurnedAgain,
@@ -20,6 +22,7 @@ from transformer_lib.checks.project.grouped import (
     behind,
     forgets,
     in_pieces,
+    in_turn,
     no_mask,
 )
 from transformer_lib.checks.project.rotate import neighbors, turned
@@ -52,6 +55,7 @@ HEADS = Exercise(
         _case("4 tokens, then 3 with the cache", [4, 3]),
         _case("2, then 3, then 2", [2, 3, 2], n_kv_heads=3),
         in_float64(_case("float64, 4 tokens, then 3", [4, 3])),
+        _case("a second text, without a cache", [4, 3], result="second"),
         _case("the cache itself, after 4 tokens and 3 more", [4, 3], result="cache"),
     ],
     mistakes={
@@ -115,7 +119,7 @@ HEADS = Exercise(
         "the keys lie in the cache unturned, and all are turned anew at each step: turn a key "
         "once, before it goes in": TurnedLate,
         "keys and values are repeated before they go into the cache: it holds one set for each "
-        "group, which is what makes it small": SpreadFirst,
+        "group, which is what makes it small": [SpreadFirst, SpreadAfter],
         "in the cache the tokens stand before the heads: its shape is (B, n_kv_heads, S, d_head)": [
             OtherLayout,
         ],
@@ -157,6 +161,28 @@ HEADS = Exercise(
         "keys and values are repeated in the wrong order: with two sets for six heads it is 0, 0, "
         "0, 1, 1, 1": [
             but(Heads, spread=lambda self, x, n: x.repeat(1, n // x.shape[1], 1, 1)),
+        ],
+        "the keys are repeated in the wrong order, and the values in the right one: 0, 0, 0, 1, 1, "
+        "1": [
+            but(Heads, attend=lambda self, q, k, v: Heads.attend(self, q, in_turn(self, k), v)),
+        ],
+        "the values are repeated in the wrong order, and the keys in the right one: 0, 0, 0, 1, 1, "
+        "1": [
+            but(Heads, attend=lambda self, q, k, v: Heads.attend(self, q, k, in_turn(self, v))),
+        ],
+        "keys and values have changed places in the attention: it asks for query, key, value": [
+            but(Heads, attend=lambda self, q, k, v: Heads.attend(self, q, v, k)),
+        ],
+        "the module remembers the text before: where no cache is handed over, a new text begins": [
+            Remembers,
+        ],
+        "the new values are joined to the keys of the cache: its values are `cache[1]`": [
+            but(
+                Heads,
+                forward=lambda self, x, cache=None: Heads.forward(
+                    self, x, cache and (cache[0], cache[0])
+                ),
+            ),
         ],
         "all heads look into the first keys and values": [
             but(Heads, spread=lambda self, x, n: x[:, :1].expand(-1, n, -1, -1)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,7 @@ from transformer_lib.checks.core import Case, Exercise
 from transformer_lib.checks.inputs import random_tensor
 from transformer_lib.checks.project.decoder import (
     Llama,
+    Remembers,
     Tied,
     forward_first,
     from_normed,
@@ -37,14 +40,18 @@ __all__ = ["LLAMA"]
 _SIZES = {
     "vocab_size": 11, "d_model": 24, "n_heads": 6, "n_kv_heads": 2, "n_layers": 3, "d_ff": 20,
 }  # fmt: skip
+_BEFORE = (random_tensor(2, 7, seed=1) * 100).long() % 11
 _IDS = (random_tensor(2, 7) * 100).long() % 11
 
 
 def _case(
-    label: str, sizes: list[int], ids: Tensor = _IDS, factor: float | None = None, **init: int
+    label: str,
+    sizes: list[int],
+    ids: Tensor = _IDS,
+    given: dict[str, Any] | None = None,
+    **init: int,
 ) -> Case:
-    scaled = {} if factor is None else {"factor": factor}
-    return Case(label, ids, sizes, init=_SIZES | init, **scaled)
+    return Case(label, ids, sizes, init=_SIZES | init, **(given or {}))
 
 
 LLAMA = Exercise(
@@ -58,7 +65,10 @@ LLAMA = Exercise(
         _case("6 tokens, then 1 with the caches", [6, 1]),
         _case("one token at a time", [1] * 7),
         _case("4 tokens, then 3 with the caches", [4, 3]),
-        _case("vectors so short that the norms' eps decides", [7], factor=1e-3),
+        _case("vectors so short that the norms' eps decides", [7], given={"factor": 1e-3}),
+        _case(
+            "another text before, and its caches not handed on", [4, 3], given={"before": _BEFORE}
+        ),
     ],
     mistakes={
         "not all norms have the eps that is asked for, 1e-5": [
@@ -120,6 +130,13 @@ LLAMA = Exercise(
             but(Llama, order=lambda self: [self.layers[0]] * len(self.layers)),
         ],
         "the caches are not handed to the layers": but(Llama, run=not_handed_on),
+        "each layer gets the caches of all: layer i gets `caches[i]`": [
+            but(Llama, cache_of=lambda self, caches, i: caches),
+            but(Llama, cache_of=lambda self, caches, i: caches and caches[0].size(2)),
+        ],
+        "the model remembers the text before: where no caches are handed over, a new text begins": [
+            Remembers,
+        ],
         "all layers get the cache of the first: each has keys and values of its own": [
             but(Llama, cache_of=lambda self, caches, i: caches[0] if caches else None),
         ],

@@ -79,6 +79,24 @@ def _same_sign(x: Tensor, start: int = 0) -> Tensor:
     return torch.cat([first * cos + second * sin, first * sin + second * cos], dim=-1)
 
 
+def _neighbors_left_apart(x: Tensor, start: int = 0) -> Tensor:
+    return turned(torch.cat([x[..., ::2], x[..., 1::2]], dim=-1), start)
+
+
+def _overwritten(x: Tensor, start: int = 0) -> Tensor:
+    angle = angles(x.shape[-2], x.shape[-1], start)
+    sin, cos = angle.sin().to(x), angle.cos().to(x)
+    first, second = x.chunk(2, dim=-1)
+    first = first * cos - second * sin
+    return torch.cat([first, first * sin + second * cos], dim=-1)
+
+
+def _doubled_in_a_row(x: Tensor, start: int = 0) -> Tensor:
+    angle = angles(x.shape[-2], x.shape[-1], start).repeat_interleave(2, dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return x * angle.cos().to(x) + torch.cat([-second, first], dim=-1) * angle.sin().to(x)
+
+
 def _half(which: int) -> Callable[..., Tensor]:
     def turn(x: Tensor, start: int = 0) -> Tensor:
         halves = [*x.chunk(2, dim=-1)]
@@ -121,7 +139,7 @@ ROTATE = Exercise(
         Case("one token at place 0", random_tensor(1, 1, 1, 4), 0),
         Case("one token at place 1", random_tensor(1, 1, 1, 4), 1),
         Case("three tokens, one arrow each", random_tensor(1, 1, 3, 2, seed=1), 0),
-        Case("5 tokens, 3 heads of 8", _X, 0),
+        Case("5 tokens, 3 heads of 8, and no start handed over", _X),
         Case("5 tokens from place 7 on", _X, 7),
         Case("far away, at place 900", random_tensor(1, 2, 2, 6, seed=2), 900),
         in_float64(Case("float64", _X, 7)),
@@ -129,12 +147,15 @@ ROTATE = Exercise(
     ],
     mistakes={
         "neighbors are taken as arrows: here entry i of the first half and entry i of the second "
-        "are one, the convention of Hugging Face": neighbors,
+        "are one, the convention of Hugging Face": [neighbors, _neighbors_left_apart],
         "the start is forgotten: the first token stands at place `start`": [
             lambda x, start=0: turned(x, 0),
         ],
         "the places end at T: T of them begin at `start`, so they end at start + T": [
             _up_to_the_length,
+        ],
+        "the first place is another one than 0 where no `start` is handed over": [
+            lambda x, start=1: turned(x, start),
         ],
         "the places begin one too late": lambda x, start=0: turned(x, start + 1),
         "all tokens stand at one place": [
@@ -148,6 +169,11 @@ ROTATE = Exercise(
             _half(0),
             _half(1),
         ],
+        "the first half is overwritten before the second is computed: both need the old one": [
+            _overwritten,
+        ],
+        "each angle stands twice in a row, as for neighbors: arrow i holds the entries i and "
+        "i + d_head / 2, so all angles stand once, and then again": _doubled_in_a_row,
         "the halves are put together in the wrong order": [
             lambda x, start=0: torch.cat(turned(x, start).chunk(2, -1)[::-1], -1),
         ],
@@ -167,6 +193,12 @@ ROTATE = Exercise(
         ],
         "the exponent is twice what it must be: it is 2i / d_head, where i counts the arrows": [
             _by_angles(lambda m, i, d: m / 10_000.0 ** (4 * i.double() / d)),
+        ],
+        "the exponent has the wrong sign: each arrow turns more slowly than the one before it": [
+            _by_angles(lambda m, i, d: m * 10_000.0 ** (2 * i.double() / d)),
+            _by_angles(lambda m, i, d: m * 10_000.0 ** (2 * i / d)),
+            _by_angles(lambda m, i, d: m / 10_000.0 ** (-2 * i.double() / d)),
+            _by_angles(lambda m, i, d: m / 10_000.0 ** (-2 * i / d)),
         ],
         "i counts from 1: the first arrow turns by 1 at each step": [
             _by_angles(lambda m, i, d: m / 10_000.0 ** ((2 * i.double() + 2) / d)),

@@ -219,6 +219,9 @@ SWIGLU = Exercise(
         "silu is applied to both": but(
             SwiGLU, mix=lambda self, gate, up: F.silu(gate) * F.silu(up)
         ),
+        "gate or up reads what the other one gives: both read x": [
+            but(SwiGLU, forward=lambda self, x: self.down(self.up(F.silu(self.gate(x))))),
+        ],
         "x is added: the layer adds it, not the network": [
             but(SwiGLU, forward=lambda self, x: x + SwiGLU.forward(self, x)),
         ],
