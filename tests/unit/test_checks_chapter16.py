@@ -145,10 +145,51 @@ def below(weights, sure, possible, threshold):
     return 1 - ((a & sure).sum() + (a & possible).sum()) / (a.sum() + sure.sum())
 
 
+def rate_by(formula, share=1.0):
+    """The solution of the page, with another last line."""
+
+    def alignment_error_rate(weights, sure, possible, threshold):
+        least = threshold * weights.amax(dim=-1, keepdim=True) if share == "row" else threshold
+        links = (weights >= least) & possible.any(dim=-1, keepdim=True)
+        return formula(links, sure, possible)
+
+    return alignment_error_rate
+
+
+no_brackets_below = rate_by(
+    lambda links, s, p: 1 - ((links & s).sum() + (links & p).sum()) / links.sum() + s.sum()
+)
+no_brackets_above = rate_by(
+    lambda links, s, p: 1 - (links & s).sum() + (links & p).sum() / (links.sum() + s.sum())
+)
+either = rate_by(
+    lambda links, s, p: 1 - ((links | s).sum() + (links | p).sum()) / (links.sum() + s.sum())
+)
+once_below = rate_by(
+    lambda links, s, p: 1 - ((links & s).sum() + (links & p).sum()) / (links | s).sum()
+)
+share_of_the_largest = rate_by(
+    lambda links, s, p: 1 - ((links & s).sum() + (links & p).sum()) / (links.sum() + s.sum()),
+    share="row",
+)
+text_by_text = rate_by(
+    lambda links, s, p: (
+        1
+        - ((links & s).sum((1, 2)) + (links & p).sum((1, 2))) / (links.sum((1, 2)) + s.sum((1, 2)))
+    )
+)
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
         (every_row, "rows that are no letters are counted"),
+        (no_brackets_below, "brackets are missing"),
+        (no_brackets_above, "brackets are missing"),
+        (either, "`|` stands where `&` is meant"),
+        (once_below, "counts once below the line"),
+        (share_of_the_largest, "a share of the row's largest weight"),
+        (text_by_text, "each text gets a rate of its own"),
         (above, "a weight of exactly the threshold is left out"),
         (one_link_per_row, "the darkest cell of each row is the link"),
         (one_if_enough, "only the darkest cell of a row can be a link"),
@@ -318,6 +359,38 @@ def put_back(loss, heads, budget):
     return gone
 
 
+def gone_again(loss, heads, budget):
+    gone = []
+    while len(gone) < len(heads):
+        cheapest = min(heads, key=lambda h: loss([*gone, h]))
+        if loss([*gone, cheapest]) > budget:
+            break
+        gone.append(cheapest)
+    return gone
+
+
+def first_by_name(loss, heads, budget):
+    gone, left = [], set(heads)
+    while left:
+        best = min(sorted(left), key=lambda h: loss([*gone, h]))
+        if loss([*gone, best]) > budget:
+            break
+        gone.append(best)
+        left.remove(best)
+    return gone
+
+
+def asks_for_the_rest(loss, heads, budget):
+    gone = []
+    while len(gone) < len(heads):
+        left = [h for h in heads if h not in gone]
+        best = min(left, key=lambda h: loss([x for x in left if x != h]))
+        if loss([x for x in left if x != best]) > budget:
+            break
+        gone.append(best)
+    return gone
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -326,6 +399,9 @@ def put_back(loss, heads, budget):
         (too_far, "the head that brings the loss above the budget is removed"),
         (noticed_too_late, "the head that brings the loss above the budget is removed"),
         (strictly, "exactly the budget is refused"),
+        (gone_again, "heads that are gone compete again"),
+        (first_by_name, "the first one by name goes"),
+        (asks_for_the_rest, "`loss` is asked about the heads that stay"),
         (as_increase, "the budget is taken for an increase"),
         (dearest, "the dearest head goes first"),
         (those_that_stay, "the list holds the heads that stay"),
@@ -432,6 +508,12 @@ def of_the_output(weights, values, out_weight):
     return (joined @ out_weight.T).norm(dim=-1)
 
 
+def joined_as_they_lie(weights, values, out_weight):
+    b, _, t, s = weights.shape
+    parts = weights.unsqueeze(-1) * values.unsqueeze(2)  # (B, H, T, S, d_head)
+    return torch.linalg.vector_norm(parts.reshape(b, t, s, -1) @ out_weight.T, dim=-1)
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -442,6 +524,7 @@ def of_the_output(weights, values, out_weight):
         (untransposed, "the output matrix is not transposed"),
         (heads_interleaved, "the columns of the heads are interleaved"),
         (squared, "the square root is missing"),
+        (joined_as_they_lie, "`reshape` joins the heads while their axis is the second"),
         (in_ones, "the length is the sum of the numbers' sizes"),
         (shares, "each row is divided by its sum"),
         (by_mean, "the heads are averaged"),

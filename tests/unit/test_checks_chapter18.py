@@ -151,6 +151,49 @@ def in_two_orders(logits, temperature, top_k, top_p):
     return probs / probs.sum(-1, keepdim=True)
 
 
+def cut_in(first=False, slim=None, mask=None, shift=None):
+    """The solution of the page, with one line of it changed."""
+
+    def drawn_from(logits, temperature, top_k, top_p):
+        probs, order = (logits / temperature).softmax(-1).sort(dim=-1, descending=True)
+        if top_k is not None and first:
+            probs[:, :top_k] = 0
+        elif top_k is not None and slim:
+            probs, order = slim(probs, order, top_k)
+        elif top_k is not None:
+            probs[:, top_k:] = 0
+        share = probs / probs.sum(-1, keepdim=True)
+        before = share.cumsum(-1) - share if shift is None else shift(share.cumsum(-1))
+        probs[before >= top_p if mask is None else mask(before, top_p)] = 0
+        probs = probs / probs.sum(-1, keepdim=True)
+        return torch.zeros_like(probs).scatter(-1, order, probs)
+
+    return drawn_from
+
+
+def by_a_library(scattered=True, first=True):
+    """The recipe with a mask that moves by one place."""
+
+    def drawn_from(logits, temperature, top_k, top_p):
+        logits = logits / temperature
+        if top_k is not None:
+            logits = logits.masked_fill(logits < logits.topk(top_k).values[:, -1:], -torch.inf)
+        scores, order = logits.sort(descending=True)
+        remove = scores.softmax(-1).cumsum(-1) > top_p
+        remove[:, 1:] = remove[:, :-1].clone()
+        if first:
+            remove[:, 0] = False
+        if scattered:
+            remove = remove.scatter(1, order, remove)
+        return logits.masked_fill(remove, -torch.inf).softmax(-1)
+
+    return drawn_from
+
+
+def test_the_recipe_of_a_library_passes(capsys):
+    passes(capsys, by_a_library(), "drawn_from")
+
+
 def one_behind(share, p):
     stays = share.cumsum(-1) - share < p
     n = stays.sum(-1, keepdim=True) + 1
@@ -174,6 +217,13 @@ def nothing_without_top_k(logits, temperature, top_k, top_p):
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (cut_in(first=True), "the first top_k letters are dropped"),
+        (cut_in(slim=lambda p, o, k: (p[:, :k], o[:, :k])), "top-k cuts columns off"),
+        (cut_in(slim=lambda p, o, k: (p[:, :k], o)), "top-k cuts columns off"),
+        (cut_in(mask=lambda before, p: before < p), "before the sum has reached top_p are dropped"),
+        (by_a_library(first=False), "the first place of the moved mask is False"),
+        (by_a_library(scattered=False), "counted in sorted order, and dropped in that"),
+        (cut_in(shift=lambda sums: sums.roll(1, -1)), "the sums are moved around by `roll`"),
         (draw(warm=lambda x, t: (x * t).softmax(-1)), "the temperature multiplies"),
         (draw(warm=lambda x, t: x.softmax(-1) / t), "the temperature changes nothing"),
         (draw(warm=lambda x, t: x.softmax(-1)), "the temperature changes nothing"),
@@ -349,6 +399,25 @@ def all_where_nothing_is_new(by):
     return text_loss
 
 
+def without_reduction(all_answers=False, mean=True, add=False):
+    """The solution of the page, with one line of it changed."""
+
+    def text_loss(model, ids, length, stride):
+        total, counted = 0.0, 0
+        for start in range(0, len(ids) - 1, stride):
+            labels = ids[start + 1 : start + length + 1]
+            reads = ids[start : start + len(labels)]
+            each = F.cross_entropy(model(reads[None])[0], labels, reduction="none")
+            new = each if all_answers else each[counted - start :]
+            total += (new.mean() if mean else new.sum()).item()
+            counted = counted + len(labels) if add else start + len(labels)
+            if counted >= len(ids) - 1:
+                break
+        return total / counted
+
+    return text_loss
+
+
 def all_of(each, known, stride):
     return each
 
@@ -356,6 +425,9 @@ def all_of(each, known, stride):
 @pytest.mark.parametrize(
     ("function", "diagnosis"),
     [
+        (without_reduction(all_answers=True), "the means of the windows are added up"),
+        (without_reduction(), "the means of the windows are added up"),
+        (without_reduction(mean=False, add=True), "all answers of a window are added to `counted`"),
         (loss(new=all_of), "counted several times"),
         (
             loss(new=all_of, by=lambda each, ids: each.sum() / (len(ids) - 1)),

@@ -58,12 +58,29 @@ def _darkest(weights: Tensor) -> Tensor:
     return torch.zeros_like(weights, dtype=torch.bool).scatter(-1, best, True)
 
 
-def _by_text(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
+def _rates(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
+    """One for each text."""
     rates = [
         _alignment_error_rate(w, s, p, threshold)
         for w, s, p in zip(weights, sure, possible, strict=True)
     ]
-    return torch.stack(rates).mean()
+    return torch.stack(rates)
+
+
+def _either(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
+    links = (weights >= threshold) & _letters(possible)
+    counts = (links | sure).sum(), (links | possible).sum(), links.sum(), sure.sum()
+    return _rate(counts)
+
+
+def _once_below(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
+    links = (weights >= threshold) & _letters(possible)
+    both_sure, both_possible, _, _ = _count(links, sure, possible)
+    return 1 - (both_sure + both_possible) / (links | sure).sum()
+
+
+def _by_text(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
+    return _rates(weights, sure, possible, threshold).mean()
 
 
 def _first_text(weights: Tensor, sure: Tensor, possible: Tensor, threshold: float) -> Tensor:
@@ -184,6 +201,21 @@ ALIGNMENT_ERROR_RATE = Exercise(
         ],
         "each text has its own rate and they are averaged: add the counts of all texts up before "
         "you divide": _by_text,
+        "each text gets a rate of its own: there is one for the whole batch, from the counts of "
+        "all texts": _rates,
+        "brackets are missing: / binds before + and -, so the counts above the line belong in "
+        "brackets, and those below it as well": [
+            _by(lambda a_s, a_p, a, s: 1 - (a_s + a_p) / a + s),
+            _by(lambda a_s, a_p, a, s: 1 - a_s + a_p / (a + s)),
+            _by(lambda a_s, a_p, a, s: 1 - a_s + a_p / a + s),
+        ],
+        "`|` stands where `&` is meant: above the line are links that are in both": _either,
+        "a link that is both in the map and sure counts once below the line: the two numbers are "
+        "added there": _once_below,
+        "the threshold is taken as a share of the row's largest weight: the weight itself is at "
+        "least `threshold`": _with(
+            lambda w, p, threshold: (w >= threshold * w.amax(-1, keepdim=True)) & _letters(p)
+        ),
         "only the first text is marked": _first_text,
         "rows without a sure link are left out: a letter such as those of und, with possible "
         "links only, counts too": _sure_rows,

@@ -79,6 +79,13 @@ def _values_only(weights: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
     return (weights * values.norm(dim=-1)[:, :, None]).sum(1)
 
 
+def _as_they_lie(weights: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
+    """The heads are joined by `reshape` alone."""
+    b, _, t, s = weights.shape
+    joined = (weights[..., None] * values[:, :, None]).reshape(b, t, s, -1)
+    return (joined @ out_weight.mT).norm(dim=-1)
+
+
 def _whole_row(weights: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
     return _added(weights, _turned(values, out_weight)).sum(2).norm(dim=-1)
 
@@ -151,6 +158,8 @@ CONTRIBUTIONS = Exercise(
         "H-th": [
             _with(_interleaved),
         ],
+        "`reshape` joins the heads while their axis is the second: bring it next to the last one "
+        "first, or numbers of several places get into one vector": _as_they_lie,
         "all heads go through the columns of head 0": [
             _with(lambda w, h: _by_head(w, h)[:, :1].expand(-1, h, -1)),
         ],

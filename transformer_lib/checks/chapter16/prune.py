@@ -48,13 +48,14 @@ def _looping(
         loss([*gone, head]) > budget
     ),
     pick: Callable[..., Head] = min,
+    among: Callable[[list[Head], list[Head]], list[Head]] = _left,
 ) -> Answer:
     """The loop, with another price, another end or another choice."""
 
     def answer(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
         gone: list[Head] = []
         while len(gone) < len(heads):
-            head = pick(_left(heads, gone), key=lambda head: price(loss, gone, head))
+            head = pick(among(heads, gone), key=lambda head: price(loss, gone, head))
             if over(loss, gone, head, budget):
                 break
             gone.append(head)
@@ -139,6 +140,26 @@ def _last_of_equals(heads: list[Head], key: Callable[[Head], float]) -> Head:
     return min(reversed(heads), key=key)
 
 
+def _first_by_name(heads: list[Head], key: Callable[[Head], float]) -> Head:
+    return min(sorted(heads), key=key)
+
+
+def _asks_for_the_rest(end_too: bool) -> Answer:
+    """`loss` gets the heads that stay."""
+
+    def answer(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
+        def price(loss: Loss, gone: list[Head], head: Head) -> float:
+            return loss(_left(heads, [*gone, head]))
+
+        def over(loss: Loss, gone: list[Head], head: Head, budget: float) -> bool:
+            return price(loss, gone, head) > budget
+
+        loop = _looping(price, over) if end_too else _looping(price)
+        return loop(loss, heads, budget)
+
+    return answer
+
+
 def _keeps_one(loss: Loss, heads: list[Head], budget: float) -> list[Head]:
     return _prune(loss, heads, budget)[: len(heads) - 1]
 
@@ -211,6 +232,14 @@ PRUNE = Exercise(
         ],
         "of equally good heads the last one goes: take the one that comes first in heads": [
             _looping(pick=_last_of_equals),
+        ],
+        "of equally good heads the first one by name goes: take the one that comes first in "
+        "heads": _looping(pick=_first_by_name),
+        "heads that are gone compete again: choose among those that are left": [
+            _looping(among=lambda heads, gone: heads),
+        ],
+        "`loss` is asked about the heads that stay: it takes the list of those that are gone": [
+            *map(_asks_for_the_rest, (True, False)),
         ],
         "heads are tried once, in the order of the list: each time all that are left compete": [
             _one_pass,

@@ -86,7 +86,7 @@ ATTEND_IN_BLOCKS = Exercise(
         _case("one query, one block", (), 1, 3, 2, 4, 3),
         _case("two queries, four keys in blocks of 2", (), 2, 4, 5, 7, 2),
         _PRIMES,
-        _case("keys one at a time", (), 3, 5, 2, 7, 1),
+        _case("keys one at a time", (), 3, 5, 2, 11, 1),
         _case("a block larger than all keys", (), 3, 5, 2, 7, 8),
         _case("a batch with heads", (2, 3), 5, 13, 7, 9, 6),
         times(1e3, _PRIMES),

@@ -189,3 +189,54 @@ def dropped_elsewhere(
 def unsorted_top_p(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
     kept = nucleus(cut(logits, temperature, top_k, 1.0), top_p)
     return kept / kept.sum(-1, keepdim=True)
+
+
+def dropped_elsewhere_by_logit(
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float
+) -> Tensor:
+    """The same, with a mask that is moved by one place, and logits of minus infinity."""
+    gone = cut(logits, temperature, top_k, 1.0) == 0
+    left = (logits / temperature).masked_fill(gone, -torch.inf)
+    past = left.sort(dim=-1, descending=True).values.softmax(-1).cumsum(-1) > top_p
+    return left.masked_fill(F.pad(past, (1, -1)), -torch.inf).softmax(-1)
+
+
+def narrow(order_too: bool) -> Callable[[Tensor, float, int | None, float], Tensor]:
+    """Top-k cuts the columns of the table off."""
+
+    def drawn_from(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
+        probs, order = (logits / temperature).softmax(-1).sort(-1, descending=True)
+        probs, order = probs[:, :top_k], order[:, :top_k] if order_too else order
+        kept = nucleus(probs, top_p)
+        return torch.zeros_like(kept).scatter(-1, order, kept / kept.sum(-1, keepdim=True))
+
+    return drawn_from
+
+
+def last_k(probs: Tensor, top_k: int | None) -> Tensor:
+    return torch.cat([torch.zeros_like(probs[:, :top_k]), probs[:, top_k:]], -1) if top_k else probs
+
+
+def behind_the_nucleus(probs: Tensor, top_p: float) -> Tensor:
+    return probs - nucleus(probs, top_p)
+
+
+def first_like_the_second(past: Past) -> Callable[[Tensor, float], Tensor]:
+    """The mask is moved by one place, and its first place keeps what it had."""
+
+    def nucleus(probs: Tensor, top_p: float) -> Tensor:
+        sums = probs.cumsum(-1) / probs.sum(-1, keepdim=True)
+        drop = past(sums, top_p)
+        return probs.masked_fill(torch.cat([drop[:, :1], drop[:, :-1]], -1), 0.0)
+
+    return nucleus
+
+
+def behind_the_last(past: Past) -> Callable[[Tensor, float], Tensor]:
+    """The sums are moved by one place around, so that the last one stands first."""
+
+    def nucleus(probs: Tensor, top_p: float) -> Tensor:
+        share = probs / probs.sum(-1, keepdim=True)
+        return probs.masked_fill(past(share.cumsum(-1).roll(1, -1), top_p), 0.0)
+
+    return nucleus

@@ -83,6 +83,26 @@ DRAWN_FROM = Exercise(
             for least in (torch.min, torch.max, lambda ends: ends[0], lambda ends: ends[-1])
             for softmax_first in (True, False)
         ],
+        "the first top_k letters are dropped: they stay, and what comes after them is dropped": [
+            cuts.wrong(first_k=cuts.last_k),
+        ],
+        "top-k cuts columns off: the result needs a place for every letter, so write 0 to those "
+        "that are dropped": [cuts.narrow(order_too=True), cuts.narrow(order_too=False)],
+        "the letters before the sum has reached top_p are dropped: they are the ones that stay": [
+            cuts.wrong(nucleus=cuts.behind_the_nucleus),
+        ],
+        "the most probable letter is dropped where it has more than top_p alone: it always stays, "
+        "so the first place of the moved mask is False": [
+            cut(nucleus=cuts.first_like_the_second(past))
+            for cut in (cuts.wrong, cuts.on_what_is_left)
+            for past in (cuts.just_past, torch.gt, torch.ge)
+        ],
+        "the sums are moved around by `roll`, so the most probable letter gets the sum of all: "
+        "before it stands nothing, so its sum is 0": [
+            cut(nucleus=cuts.behind_the_last(past))
+            for cut in (cuts.wrong, cuts.on_what_is_left)
+            for past in (torch.ge, torch.gt)
+        ],
         "top-p keeps one too many": [cuts.wrong(nucleus=cuts.one_more)],
         "top-p is not used": [cuts.wrong(nucleus=lambda probs, p: probs)],
         "the letter that carries the sum past top_p is left out: the kept ones then have less": [
@@ -131,7 +151,7 @@ DRAWN_FROM = Exercise(
             *cuts.forms(rescale=lambda kept: kept / kept.sum(0)),
         ],
         "what top-p drops is counted in sorted order, and dropped in that of the vocabulary: both "
-        "must be in one order": [cuts.dropped_elsewhere],
+        "must be in one order": [cuts.dropped_elsewhere, cuts.dropped_elsewhere_by_logit],
         "nothing is sorted: the letters stand in the order of the vocabulary": [
             cuts.unsorted,
             cuts.unsorted_top_p,
