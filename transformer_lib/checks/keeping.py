@@ -143,17 +143,18 @@ def _gradient(exercise: Exercise, answer: Callable[..., Any], case: Case) -> str
     for name, gradient in wanted.items():
         if gradient is None:
             continue
-        if found.get(name) is None:
+        yours = found.get(name)
+        if yours is None:
             return (
                 f"The numbers are right, but no gradient reaches `{name}`: the way back from your "
                 "result is cut, as by .detach(), .data, .item(), .numpy() or torch.tensor()."
             )
-        if gradient.isfinite().all() and not found[name].isfinite().all():
+        if gradient.isfinite().all() and not yours.isfinite().all():
             return (
                 f"The numbers are right, but the gradient that reaches `{name}` is not finite. "
                 "Most likely something is divided by 0, or by a number too small for this dtype."
             )
-        if difference(found[name], gradient, atol=max(exercise.atol, 1e-4)):
+        if difference(yours, gradient, atol=max(exercise.atol, 1e-4)):
             return (
                 f"The numbers are right, but the gradient that reaches `{name}` is not: part of "
                 "the way back is cut, as by .detach() or .data."
