@@ -133,8 +133,7 @@ ATTENTION_FLOPS = Exercise(
             _but(query=_none, key=_none),
         ],
         "only two of the three projections before the scores are counted": [
-            _but(query=_none),
-            _but(value=_none),
+            _but(query=_none),  # without the values it is the bill without W_o
         ],
         "the width of a head is taken for d_model / n_heads: d_k and d_v are given": [
             _of(lambda s: _flops(s._replace(k=s.d / s.h, v=s.d / s.h))),

@@ -21,6 +21,7 @@ from transformer_lib.checks.chapter08.layer import (
     but,
     feed_forward_called_bare,
     feed_forward_first,
+    in_one_order,
     inner_norm,
     input_again,
     lost,
@@ -47,6 +48,10 @@ def _case(
     init = {"d_model": d, "n_heads": h, "d_ff": ff, "pre_norm": pre}
     return Case(label, random_tensor(b, t, d) + 0.5, init=init, **given)
 
+
+_BOTH, _FIRST, _SECOND = both(no_norm)
+# With pre-norm alone, the first one's absence means that the attention gets x as it came in.
+_NO_NORM = [*orders(_BOTH, _SECOND), _FIRST, in_one_order(_FIRST, pre=False)]
 
 EITHER_ORDER = Exercise(
     name="EitherOrder",
@@ -96,7 +101,7 @@ EITHER_ORDER = Exercise(
             but(forward=feed_forward_called_bare),
         ),
         "`n_heads` is not used: the attention has one head": OneHead,
-        "there is no norm: x + sublayer(x)": orders(*both(no_norm)),
+        "there is no norm: x + sublayer(x)": _NO_NORM,
         "with post-norm, only the sublayer's result is normalized: it should be the sum": (
             both(inner_norm)
         ),
