@@ -58,11 +58,11 @@ class ShowWidgetsLive(SphinxPostTransform):
 class LiveFigure(SphinxDirective):
     """Show, on a Markdown page, a live figure whose state is stored in a chapter's notebook.
 
-    ```{live-figure} chapters/01_soft_lookup.ipynb SoftLookup
-    :alt: What a reader without scripts should learn from the picture
-    :name: fig-soft-lookup
-    :caption: What to look for
-    ```
+        ```{live-figure} chapters/01_soft_lookup.ipynb SoftLookup
+        :alt: What a reader without scripts should learn from the picture
+        :name: fig-soft-lookup
+        :caption: What to look for
+        ```
     """
 
     required_arguments = 2

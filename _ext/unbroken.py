@@ -15,7 +15,7 @@ def keep_together(app, doctree, name):
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, AS_IT_IS):
             continue
-        place = text.parent.index(text)
+        place = next(i for i, child in enumerate(text.parent) if child is text)
         before = text.parent[place - 1] if place else None
         kept = SPACE.sub("\N{NO-BREAK SPACE}", text.astext())
         if isinstance(before, nodes.math) and (mark := MARK.match(kept)):

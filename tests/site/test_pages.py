@@ -184,6 +184,28 @@ def test_panels_beside_each_other_scroll_on_a_phone(visit):
     until(page, lambda: panels.evaluate("box => box.scrollLeft") > 0)
 
 
+MARKS = ".,;:!?)]’”"
+
+
+def parted(page: str) -> list[str]:
+    """Where a line may end between a formula and the mark behind it, or a number and its %."""
+    article = parsed(page).select_one("article") or parsed(page)
+    found = []
+    for formula in article.select(":not(.unbroken) > span.math"):
+        behind = formula.next_sibling
+        if isinstance(behind, str) and behind[:1] in tuple(MARKS):
+            found.append(f"{formula.get_text()[:20]}{behind[:10]}")
+    for text in article.find_all(string=re.compile(r"\d %")):
+        if text.find_parent(["code", "pre", "script", "svg", "annotation"]) is None:
+            found.append(text[:80])
+    return found
+
+
+@every_page
+def test_a_line_ends_neither_before_a_comma_nor_before_a_percent_sign(book, page):
+    assert parted(page) == []
+
+
 # How many blocks of code scroll; and for each row that a line of code goes on in, how many letters
 # to the right of the line's begin it stands.
 ROWS = """() => {

@@ -481,29 +481,20 @@ def with_mark(mark, behind=""):
     return wordpiece
 
 
-def never_further(word, vocabulary):
-    found, start = [], 0
-    while start < len(word):
-        for end in range(len(word), start, -1):
-            if "##" * bool(start) + word[start:end] in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        found.append("##" * bool(start) + word[start:end])
-    return found
+def going_on(further):
+    def wordpiece(word, vocabulary):
+        found, start = [], 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                if "##" * bool(start) + word[start:end] in vocabulary:
+                    break
+            else:
+                return ["[UNK]"]
+            found.append("##" * bool(start) + word[start:end])
+            start = further(start, end)
+        return found
 
-
-def added_to_the_start(word, vocabulary):
-    found, start = [], 0
-    while start < len(word):
-        for end in range(len(word), start, -1):
-            if "##" * bool(start) + word[start:end] in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        found.append("##" * bool(start) + word[start:end])
-        start += end
-    return found
+    return wordpiece
 
 
 def mark_counted(word, vocabulary):
@@ -546,8 +537,8 @@ def marked_on_the_way_back(word, vocabulary):
     [
         (with_mark("#"), "another mark than ##"),
         (with_mark("", "##"), "another mark than ##"),
-        (never_further, "the same piece is found for ever"),
-        (added_to_the_start, "added to the start of the next one"),
+        (going_on(lambda start, end: start), "the same piece is found for ever"),
+        (going_on(lambda start, end: start + end), "added to the start of the next one"),
         (mark_counted, "counted like letters of the word"),
         (last_letter_lost, "a last letter that stands alone"),
         (marked_on_the_way_back, "are looked up without their ##"),

@@ -33,6 +33,16 @@ def _smoothed_loss(
     return reduce(mix(surprise, logarithms, epsilon), labels != 0)
 
 
+def _left_out_up_to(last: int) -> Callable[..., Tensor]:
+    def smoothed_loss(logits: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+        def reduce(loss: Tensor, _: Tensor) -> Tensor:
+            return _per_label(loss, labels > last)
+
+        return _smoothed_loss(logits, labels, epsilon, reduce=reduce)
+
+    return smoothed_loss
+
+
 def _wrong(**part: Callable) -> Callable[..., Tensor]:
     def smoothed_loss(logits: Tensor, labels: Tensor, epsilon: float) -> Tensor:
         return _smoothed_loss(logits, labels, epsilon, **part)
@@ -142,20 +152,10 @@ SMOOTHED_LOSS = Exercise(
             _wrong(reduce=lambda loss, real: loss[real]),
         ],
         "<eos> is left out like padding: that the text ends is to be learned too": [
-            lambda logits, labels, epsilon: _smoothed_loss(
-                logits,
-                labels,
-                epsilon,
-                reduce=lambda loss, real: _per_label(loss, labels > 2),
-            ),
+            _left_out_up_to(2),
         ],
         "the label 1 is left out like padding: only 0 is padding": [
-            lambda logits, labels, epsilon: _smoothed_loss(
-                logits,
-                labels,
-                epsilon,
-                reduce=lambda loss, real: _per_label(loss, labels > 1),
-            ),
+            _left_out_up_to(1),
         ],
         "the right id gets 1 - epsilon without its share, epsilon / V: what the ids get is less "
         "than 1 together": [
