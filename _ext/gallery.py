@@ -1,11 +1,8 @@
-"""The gallery: the list of all live figures, and old addresses that lead on to the page of each.
+"""The gallery: the list of all live figures.
 
 Each part of the book has a page of figures, a notebook `chapters/live_figures_….ipynb`. In the
 list, `{gallery} live_figures_….ipynb` stands for the figures of one: the question above each, which
 leads to it, and the chapters that the text below the question names. Nothing is listed by hand.
-
-All figures once stood on one page, where the list is now. An address of that time still names a
-figure (`#SoftLookup=temperature:0`), a section, a picture or an exercise: the list leads on.
 """
 
 from __future__ import annotations
@@ -20,23 +17,10 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 import cells
-from live_figures import STATE, outputs_of
 
 LIST = "chapters/live_figures"
-PAGES = "chapters/live_figures_*.ipynb"
 HEADING = re.compile(r"## (\S[^\n]*)")
 CHAPTER = re.compile(r"\[(?:Chapter )?(\d+)\]\((\d+_\w+\.ipynb)\)")
-LEAD_ON = """(() => {
-  const places = %s;
-  const lead = () => {
-    const hash = decodeURIComponent(location.hash.slice(1));
-    const names = [hash, ...hash.split("&").map((part) => part.replace(/=.*/, ""))];
-    const to = places[names.find((name) => Object.hasOwn(places, name))];
-    if (to) location.replace(to.includes("#") ? to : to + location.hash);
-  };
-  lead();
-  addEventListener("hashchange", lead);
-})();"""
 
 
 def read(path: Path) -> dict:
@@ -57,21 +41,6 @@ def entries(notebook: dict) -> list[tuple[str, list[tuple[str, str]]]]:
             question, chapters = heading[1], CHAPTER.findall(text)
         elif "live-figure" in cells.tags(cell):
             found.append((question, chapters))
-    return found
-
-
-def addresses(path: Path) -> dict[str, str]:
-    """Where what a page of the gallery holds is now, by what the page of all called it."""
-    notebook, page = read(path), f"{path.stem}.html"
-    found = {nodes.make_id(question): page for question, _ in entries(notebook)}
-    models = notebook["metadata"]["widgets"][STATE]["state"]
-    found |= {models[shown]["state"]["anchor"]: page for shown, _ in outputs_of(notebook)}
-    for block in cells.blocks(path.stem, notebook["cells"]):
-        if block.kind == "figure":
-            found[block.label] = page
-        elif block.kind in {"exercise", "solution"}:
-            then = block.label.replace(f"-{cells.place(path.stem)}-", "-figures-", 1)
-            found[then] = f"{page}#{block.label}"
     return found
 
 
@@ -100,18 +69,8 @@ class Gallery(SphinxDirective):
         return [holder]
 
 
-def lead_on(app, pagename, templatename, context, doctree):
-    if pagename == LIST and app.builder.format == "html":
-        places: dict[str, str] = {}
-        for path in sorted(Path(app.srcdir).glob(PAGES)):
-            places |= addresses(path)
-        text = json.dumps(places, ensure_ascii=False).replace("</", "<\\/")
-        app.add_js_file(None, body=LEAD_ON % text)
-
-
 def setup(app):
     app.add_directive("gallery", Gallery)
-    app.connect("html-page-context", lead_on)
     # Pages built by an earlier version of this file are built again.
     version = crc32(Path(__file__).read_bytes())
     return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

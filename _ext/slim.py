@@ -106,8 +106,6 @@ def slim(app, exception):
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
     pages = {file: file.read_text(encoding="utf-8") for file in files}
-    # A page that only leads on (moved.py) loads nothing; here it is from an earlier build.
-    pages = {file: text for file, text in pages.items() if "_static/" in text}
     assets = Assets(app, pages)
     if assets.fresh:
         assets.join()

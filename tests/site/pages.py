@@ -31,16 +31,9 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-# Old addresses, at each a page that leads to the new one (_ext/moved.py).
-MOVED = {
-    "chapters/15_looking_inside.html": "16_looking_inside.html",
-    "chapters/16_faster.html": "17_faster.html",
-}
-
-
 def pages() -> list[str]:
     """All pages of the site, as paths below its folder; empty when it is not built."""
-    found = {path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.html")} - set(MOVED)
+    found = {path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*.html")}
     return sorted(page for page in found if not page.startswith("_"))  # not the theme's templates
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import BOOK, MOVED, ROOT, Watch, pages, parsed
+from pages import BOOK, ROOT, Watch, pages, parsed
 from PIL import Image
 from published import ADDRESS, REPOSITORY, extension, fingerprint, publishing
 
@@ -154,7 +154,6 @@ def test_with_an_address_every_page_knows_its_own(published):
     assert ADDRESS in urls
     listed = {"index.html" if url == ADDRESS else url.removeprefix(ADDRESS) for url in urls}
     built = {path.relative_to(published).as_posix() for path in published.rglob("*.html")}
-    built -= set(MOVED)
     assert listed == {page for page in built if not page.startswith("_")} - TOOLS
     assert {page for page in PAGES if not page.startswith("_")} == listed
     for url in urls:
@@ -182,24 +181,6 @@ def test_what_was_built_of_other_sources_is_not_taken(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_a.py").write_text("one")  # no page is made of it
     assert fingerprint(tmp_path) in seen
-
-
-def test_an_old_address_tells_search_engines_the_new_one(published):
-    for old, new in MOVED.items():
-        soup = BeautifulSoup((published / old).read_text(encoding="utf-8"), "html.parser")
-        assert [link["href"] for link in soup.select("link[rel=canonical]")] == [
-            f"{ADDRESS}chapters/{new}"
-        ]
-        assert meta(soup, "robots") == "noindex"
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("old", MOVED)
-def test_an_old_address_leads_to_the_same_place_of_the_new_page(visit, old):
-    number = int(old[9:11])
-    page, _ = visit(f"{old}?figure=1#ex-{number}-first")
-    page.wait_for_url(f"**/{MOVED[old]}?figure=1#ex-{number + 1}-first")
-    assert page.locator("article h1").first.inner_text().startswith(f"{number + 1}")
 
 
 def test_tools_stay_out_of_search_engines(published):

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, MOVED, ROOT, chapters, in_every_font, pages, parsed, until
+from pages import BOOK, ROOT, chapters, in_every_font, pages, parsed, until
 from published import REPOSITORY, publishing
 
 CHAPTERS = chapters()
@@ -58,7 +58,7 @@ def test_an_error_is_reported_with_its_place(published):
     reported = 0
     for path in sorted(published.rglob("*.html")):
         page = path.relative_to(published).as_posix()
-        if page.startswith("_") or page in MOVED:
+        if page.startswith("_"):
             continue
         soup = published_page(published, page)
         url = actions(soup).get("report")
