@@ -27,7 +27,7 @@ test check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test matrix lint coverage notebooks bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test matrix lint format coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -66,7 +66,7 @@ define both
 		wait $$job; first=$$?; cat .cache/beside.log; exit $$((first || second))
 endef
 
-check: $(WITH_ALL)  ## Answer in two minutes: style, types, the gate, unit tests that touch what you changed
+check: $(WITH_ALL) $(CHECKERS)  ## Answer in two minutes: style, types, the gate, unit tests that touch what you changed
 	$(call both,$(MAKE) --no-print-directory lint && $(PY) tests/notebooks/gate.py,$(CHECK_UNITS))
 
 CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow and not browser" $$($(PY) tests/changed.py)
@@ -92,10 +92,18 @@ BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory 
 matrix: $(WITH_ALL)  ## Run the tests that depend on the reader's font with each of several (after make test)
 	@$(PY) tests/matrix.py
 
-lint: $(WITH_ALL)  ## Check style and types
+lint: $(WITH_ALL) $(CHECKERS)  ## Check style and types
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --quiet --check transformer_lib tests
+	@$(PRETTIER) --check '$(SCRIPTS)'
 	@$(PY) -m pyright --pythonpath $(PY)
+
+format: $(WITH_ALL) $(CHECKERS)  ## Format Python, JavaScript and style sheets
+	@$(PY) -m ruff format --quiet transformer_lib tests
+	@$(PRETTIER) --write '$(SCRIPTS)'
+
+PRETTIER = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node node_modules/prettier/bin/prettier.cjs --log-level=warn
+SCRIPTS = {_ext,_static,tests,transformer_lib/figures}/**/*.{js,mjs,css}
 
 coverage: $(WITH_ALL)  ## Run the unit tests, half as long again, and say which lines of the library they leave out
 	@rm -rf .cache/coverage
@@ -155,8 +163,8 @@ $(ASSETS): package.json package-lock.json | $(WITH_SITE)
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --omit=dev --loglevel=error > /dev/null
 	@touch $@
 
-# What looks at pages and is not part of them; npm replaces the whole folder.
+# What looks at pages, scripts and style sheets and is not part of them; npm replaces the whole folder.
 $(CHECKERS): package.json package-lock.json | $(WITH_SITE)
-	@echo "Fetching fonts, style sheets and what checks pages"
+	@echo "Fetching fonts, style sheets and what checks them"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --loglevel=error > /dev/null
 	@touch $@ $(ASSETS)

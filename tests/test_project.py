@@ -224,14 +224,6 @@ def test_importing_the_library_is_light():
     assert set(heavy) & set(loaded) == set()
 
 
-def test_no_file_of_the_library_is_over_300_lines():
-    lengths = {
-        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
-        for path in LIBRARY.rglob("*.py")
-    }
-    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
-
-
 # --- what is committed ---------------------------------------------------------------------------
 
 # Folders of somebody's machine, and the places packages come from: each reader has their own.

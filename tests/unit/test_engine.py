@@ -260,13 +260,6 @@ def test_memory_is_given_back(js):
 MODULES = sorted(FOLDER.glob("*.js"))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_a_file_is_short(module):
-    lines = module.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 200
-    assert max(map(len, lines)) <= 180
-
-
 def test_the_script_of_a_worker_holds_every_module():
     fronts = ["index.js", "translator.js"]  # these only name the others
     first_lines = [module.read_text(encoding="utf-8").splitlines()[0] for module in MODULES]
