@@ -6,7 +6,9 @@ lines.on("line", (line) => {
   const { latex, displayMode } = JSON.parse(line);
   let answer;
   try {
-    answer = { html: katex.renderToString(latex, { displayMode, throwOnError: true, strict: "ignore" }) };
+    answer = {
+      html: katex.renderToString(latex, { displayMode, throwOnError: true, strict: "ignore" }),
+    };
   } catch (error) {
     answer = { error: error.message };
   }

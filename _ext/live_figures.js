@@ -11,7 +11,9 @@
   // ---- State -------------------------------------------------------------------------------------
 
   const stored = {};
-  for (const script of document.querySelectorAll('script[type="application/vnd.jupyter.widget-state+json"]')) {
+  for (const script of document.querySelectorAll(
+    'script[type="application/vnd.jupyter.widget-state+json"]',
+  )) {
     // What the models' modules and style sheets begin with alike stands once; see live_figures.py.
     const { state: models, beginnings = {} } = JSON.parse(script.textContent);
     for (const { state } of Object.values(models)) {
@@ -23,7 +25,8 @@
   }
 
   /** Base64 text to the bytes that a trait of type Bytes arrives as in a notebook. */
-  const bytes = (base64) => new DataView(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)).buffer);
+  const bytes = (base64) =>
+    new DataView(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)).buffer);
 
   /** The state of one model: buffers put back in their places, references turned into models. */
   function restore({ state, buffers = [] }) {
@@ -34,10 +37,13 @@
       parent[last] = bytes(data);
     }
     const resolve = (value) => {
-      if (typeof value === "string" && value.startsWith("IPY_MODEL_")) return modelOf(value.slice(10));
+      if (typeof value === "string" && value.startsWith("IPY_MODEL_"))
+        return modelOf(value.slice(10));
       if (Array.isArray(value)) return value.map(resolve);
       if (value?.constructor === Object) {
-        return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, resolve(inner)]));
+        return Object.fromEntries(
+          Object.entries(value).map(([key, inner]) => [key, resolve(inner)]),
+        );
       }
       return value;
     };
@@ -62,7 +68,8 @@
   function makeModel(values) {
     const listeners = new Map(); // event name -> Set of callbacks
     const names = (event) => event.split(/\s+/);
-    const emit = (event, ...details) => [...(listeners.get(event) ?? [])].forEach((call) => call(...details));
+    const emit = (event, ...details) =>
+      [...(listeners.get(event) ?? [])].forEach((call) => call(...details));
     const model = {
       get: (name) => values[name],
       set(name, value) {
@@ -72,13 +79,15 @@
         changed.forEach((key) => emit(`change:${key}`, model, values[key]));
         if (changed.length) emit("change", model);
       },
-      on: (event, call) => names(event).forEach((name) => {
-        listeners.set(name, (listeners.get(name) ?? new Set()).add(call));
-      }),
-      off: (event, call) => (event ? names(event) : [...listeners.keys()]).forEach((name) => {
-        if (call) listeners.get(name)?.delete(call);
-        else listeners.delete(name);
-      }),
+      on: (event, call) =>
+        names(event).forEach((name) => {
+          listeners.set(name, (listeners.get(name) ?? new Set()).add(call));
+        }),
+      off: (event, call) =>
+        (event ? names(event) : [...listeners.keys()]).forEach((name) => {
+          if (call) listeners.get(name)?.delete(call);
+          else listeners.delete(name);
+        }),
       save_changes() {},
       send() {},
     };
@@ -94,8 +103,12 @@
   function load(source) {
     if (!modules.has(source)) {
       const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-      modules.set(source, import(address).then(({ default: widget }) =>
-        typeof widget === "function" ? widget() : widget));
+      modules.set(
+        source,
+        import(address).then(({ default: widget }) =>
+          typeof widget === "function" ? widget() : widget,
+        ),
+      );
     }
     return modules.get(source);
   }
@@ -144,7 +157,13 @@
   /** #SoftLookup=… is a link to one state of one figure, which scrolls to itself once it is there. */
   const isNamed = ({ dataset }) => {
     const name = stored[dataset.model]?.state.anchor;
-    return name && location.hash.slice(1).split("&").some((part) => part.startsWith(`${name}=`));
+    return (
+      name &&
+      location.hash
+        .slice(1)
+        .split("&")
+        .some((part) => part.startsWith(`${name}=`))
+    );
   };
 
   const figures = document.querySelectorAll(".live-host");
@@ -153,13 +172,16 @@
     return;
   }
   const awake = new Set(); // one batch of entries may hold a figure twice
-  const near = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (awake.has(target) || (!isIntersecting && !isNamed(target))) continue;
-      awake.add(target);
-      near.unobserve(target);
-      mount(target);
-    }
-  }, { rootMargin: "600px" });
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (awake.has(target) || (!isIntersecting && !isNamed(target))) continue;
+        awake.add(target);
+        near.unobserve(target);
+        mount(target);
+      }
+    },
+    { rootMargin: "600px" },
+  );
   figures.forEach((figure) => near.observe(figure));
 })();

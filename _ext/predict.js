@@ -13,8 +13,11 @@
   /** Question -> { said: [texts], right: true, false or null, answer: text }; whatever else is stored is left out. */
   function recall() {
     try {
-      const isOne = ([, kept]) => Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
-      return Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(isOne));
+      const isOne = ([, kept]) =>
+        Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
+      return Object.fromEntries(
+        Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(isOne),
+      );
     } catch {
       return {};
     }
@@ -33,7 +36,11 @@
 
   /** "1,024", "0.5", "0,5", "−3": what readers type. NaN for what is no number. */
   function numberIn(text) {
-    const plain = text.trim().replace(/[\s_'’]/g, "").replace("−", "-").replace(/%$/, "");
+    const plain = text
+      .trim()
+      .replace(/[\s_'’]/g, "")
+      .replace("−", "-")
+      .replace(/%$/, "");
     if (!/^-?[\d.,]+$/.test(plain)) return NaN;
     const isGrouped = /^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain);
     return Number(isGrouped ? plain.replaceAll(",", "") : plain.replace(",", "."));
@@ -47,7 +54,9 @@
     const isRight = {
       one: () => fields.every((field) => field.checked === rightOnes.includes(field)),
       some: () => fields.every((field) => field.checked === rightOnes.includes(field)),
-      number: () => Math.abs(numberIn(fields[0].value) - form.dataset.number) <= Number(form.dataset.within) * 1.000001,
+      number: () =>
+        Math.abs(numberIn(fields[0].value) - form.dataset.number) <=
+        Number(form.dataset.within) * 1.000001,
       line: () => null,
     }[kind];
     const hasChoices = kind === "one" || kind === "some";
@@ -64,7 +73,8 @@
     function check() {
       let wrong = "";
       if (kind === "some" && !fields.some((field) => field.checked)) wrong = "Mark at least one.";
-      if (kind === "number" && fields[0].value && Number.isNaN(numberIn(fields[0].value))) wrong = "Type a number.";
+      if (kind === "number" && fields[0].value && Number.isNaN(numberIn(fields[0].value)))
+        wrong = "Type a number.";
       fields[0].setCustomValidity(wrong);
     }
     form.addEventListener("input", check);
@@ -73,9 +83,14 @@
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (form.dataset.told !== "not") return;
-      const said = hasChoices ? fields.filter((f) => f.checked).map((f) => f.value) : [fields[0].value.trim()];
-      const answer = hasChoices ? rightOnes.map((f) => f.value).join("; ")
-        : kind === "number" ? `${Number(form.dataset.number).toLocaleString("en")} ${form.dataset.unit}`.trim() : "";
+      const said = hasChoices
+        ? fields.filter((f) => f.checked).map((f) => f.value)
+        : [fields[0].value.trim()];
+      const answer = hasChoices
+        ? rightOnes.map((f) => f.value).join("; ")
+        : kind === "number"
+          ? `${Number(form.dataset.number).toLocaleString("en")} ${form.dataset.unit}`.trim()
+          : "";
       remember({ ...recall(), [of]: { said, right: isRight(), answer } });
       show();
       told.focus({ preventScroll: true }); // the button is gone, and a screen reader reads on here
@@ -120,7 +135,9 @@
   function list() {
     const all = recall();
     const links = [...document.querySelectorAll('article li a[href*="#predict-"]')];
-    let made = 0, judged = 0, right = 0;
+    let made = 0,
+      judged = 0,
+      right = 0;
     for (const link of links) {
       const item = link.closest("li");
       item.querySelector(".predict-kept")?.remove();
@@ -131,11 +148,13 @@
       right += kept.right === true;
       const mark = { true: "✓ ", false: "✗ ", null: "" }[kept.right] ?? "";
       const line = sentence(`${mark}You said: `, kept.said.join("; "));
-      if (kept.right === false && kept.answer) line.append(...sentence(". The answer: ", kept.answer).childNodes);
+      if (kept.right === false && kept.answer)
+        line.append(...sentence(". The answer: ", kept.answer).childNodes);
       item.append(line);
     }
     const ofThem = judged ? ` Right: ${right} of the ${judged} that can be right or wrong.` : "";
-    count.textContent = made ? `You made ${made} of ${links.length} predictions.${ofThem}`
+    count.textContent = made
+      ? `You made ${made} of ${links.length} predictions.${ofThem}`
       : "No prediction of yours is kept in this browser.";
     clear.hidden = made === 0;
     summary.classList.add("predict-filled");
@@ -146,6 +165,8 @@
     list();
     count.focus(); // the button is gone, and the focus must be somewhere
   });
-  addEventListener("storage", ({ key }) => { if (key === KEY || key === null) list(); });
+  addEventListener("storage", ({ key }) => {
+    if (key === KEY || key === null) list();
+  });
   list();
 })();

@@ -7,7 +7,8 @@
   "use strict";
 
   const KEY = "attention-built-by-hand:read";
-  const root = new URL(document.documentElement.dataset.content_root ?? "./", location.href).pathname;
+  const root = new URL(document.documentElement.dataset.content_root ?? "./", location.href)
+    .pathname;
   const nameOf = (path) => path.slice(root.length).replace(/\.html$/, "");
   const page = nameOf(location.pathname);
   const article = document.querySelector("article.bd-article");
@@ -35,7 +36,9 @@
   // ---- The list of chapters --------------------------------------------------------------------------
 
   const list = document.querySelector("nav.bd-links");
-  const links = [...(list?.querySelectorAll("a") ?? [])].filter((link) => link.querySelector(".chapter-number"));
+  const links = [...(list?.querySelectorAll("a") ?? [])].filter((link) =>
+    link.querySelector(".chapter-number"),
+  );
   const summary = document.createElement("p");
   const count = document.createElement("span");
   const clear = document.createElement("button");
@@ -78,7 +81,9 @@
     count.textContent = "No chapter is marked as read";
     summary.focus(); // the button is gone, and the focus must be somewhere
   });
-  addEventListener("storage", ({ key }) => { if (key === KEY || key === null) showTicks(); });
+  addEventListener("storage", ({ key }) => {
+    if (key === KEY || key === null) showTicks();
+  });
   showTicks();
 
   // ---- Progress --------------------------------------------------------------------------------------
@@ -104,7 +109,9 @@
   const contents = document.querySelector("nav.page-toc");
   const entries = [...(contents?.querySelectorAll("a[href^='#']") ?? [])].flatMap((link) => {
     const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
-    return section ? [{ link, heading: section.querySelector("h1, h2, h3, h4, h5, h6") ?? section }] : [];
+    return section
+      ? [{ link, heading: section.querySelector("h1, h2, h3, h4, h5, h6") ?? section }]
+      : [];
   });
 
   /** The last heading in the upper part of the screen or above it. At the end of the page, which cannot scroll
@@ -126,7 +133,10 @@
     marked?.removeAttribute("aria-current");
     link?.setAttribute("aria-current", "true");
     for (const element of contents.querySelectorAll("a, .toc-entry")) {
-      element.classList.toggle("active", element === link || (element.tagName === "LI" && element.contains(link)));
+      element.classList.toggle(
+        "active",
+        element === link || (element.tagName === "LI" && element.contains(link)),
+      );
     }
     marked = link;
   }
@@ -143,7 +153,8 @@
     const soon = () => {
       if (!due) due = requestAnimationFrame(measure) > 0;
     };
-    for (const event of ["scroll", "resize", "hashchange", "load"]) addEventListener(event, soon, { passive: true });
+    for (const event of ["scroll", "resize", "hashchange", "load"])
+      addEventListener(event, soon, { passive: true });
     new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
   }
 
@@ -159,15 +170,19 @@
   function addressed() {
     try {
       return document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    } catch { // a malformed address
+    } catch {
+      // a malformed address
       return null;
     }
   }
   function openTarget() {
     const target = addressed();
-    const within = target?.matches(".predict, .recall") ? [...target.querySelectorAll("details")] : [];
+    const within = target?.matches(".predict, .recall")
+      ? [...target.querySelectorAll("details")]
+      : [];
     let wasHidden = false;
-    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) within.push(fold);
+    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details"))
+      within.push(fold);
     for (const fold of within) {
       wasHidden ||= !fold.open;
       fold.open = true;
@@ -181,9 +196,15 @@
   let shut = [];
   addEventListener("beforeprint", () => {
     shut = [...document.querySelectorAll("details.admonition:not([open])")];
-    shut.forEach((fold) => { fold.open = true; });
+    shut.forEach((fold) => {
+      fold.open = true;
+    });
   });
-  addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
+  addEventListener("afterprint", () =>
+    shut.forEach((fold) => {
+      fold.open = false;
+    }),
+  );
 
   // ---- Report an error here ----------------------------------------------------------------------------
 
@@ -200,9 +221,13 @@
     words?.querySelector(".headerlink")?.remove();
     const section = heading ? `${words.textContent.trim()} (#${heading.parentElement.id})` : "";
     const url = new URL(report.href);
-    url.searchParams.set("body", url.searchParams.get("body").replace(/^Section:.*$/m, () => `Section: ${section}`));
+    url.searchParams.set(
+      "body",
+      url.searchParams.get("body").replace(/^Section:.*$/m, () => `Section: ${section}`),
+    );
     report.href = url;
   };
   // Before the link is followed, in whichever way.
-  for (const event of ["pointerdown", "focus", "mouseenter"]) report?.addEventListener(event, nameSection);
+  for (const event of ["pointerdown", "focus", "mouseenter"])
+    report?.addEventListener(event, nameSection);
 })();

@@ -2,7 +2,8 @@
 (() => {
   "use strict";
 
-  const AROUND = "#jb-print-docs-body, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer, .bd-footer-content, noscript";
+  const AROUND =
+    "#jb-print-docs-body, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer, .bd-footer-content, noscript";
 
   // Opened as a file, a page may not read its neighbors: titles alone, then.
   if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
@@ -15,7 +16,9 @@
       const page = new DOMParser().parseFromString(html, "text/html");
       page.querySelectorAll(AROUND).forEach((part) => part.remove());
       for (const formula of page.querySelectorAll(".katex")) {
-        const source = formula.closest("div.math") ? " … " : formula.querySelector("annotation")?.textContent;
+        const source = formula.closest("div.math")
+          ? " … "
+          : formula.querySelector("annotation")?.textContent;
         formula.replaceWith(source ?? "");
       }
       return textOf(page.documentElement.outerHTML, anchor);

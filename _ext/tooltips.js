@@ -2,7 +2,10 @@
 // it. A first touch shows, a second follows the link. Esc, or a touch elsewhere, hides.
 (() => {
   "use strict";
-  let tip = null, link = null, timer = 0, firstTouch = false;
+  let tip = null,
+    link = null,
+    timer = 0,
+    firstTouch = false;
 
   function hide() {
     clearTimeout(timer);
@@ -18,7 +21,8 @@
     tip = document.getElementById(link.getAttribute("aria-describedby"));
     tip.hidden = false;
     // Below the link's first line, or above it where there is no room below.
-    const line = link.getClientRects()[0], room = tip.offsetParent.getBoundingClientRect();
+    const line = link.getClientRects()[0],
+      room = tip.offsetParent.getBoundingClientRect();
     const article = link.closest("article, main").getBoundingClientRect();
     const left = Math.max(article.left, Math.min(line.left, article.right - tip.offsetWidth));
     const above = line.bottom + tip.offsetHeight > innerHeight && line.top > tip.offsetHeight;
@@ -32,13 +36,21 @@
   }
 
   for (const each of document.querySelectorAll('a[aria-describedby^="tip-"]')) {
-    each.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && soon(() => show(each), 150));
+    each.addEventListener(
+      "pointerenter",
+      (e) => e.pointerType === "mouse" && soon(() => show(each), 150),
+    );
     each.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && soon(hide, 250));
-    each.addEventListener("pointerdown", (e) => { firstTouch = e.pointerType !== "mouse" && link !== each; });
+    each.addEventListener("pointerdown", (e) => {
+      firstTouch = e.pointerType !== "mouse" && link !== each;
+    });
     each.addEventListener("focus", () => show(each));
     each.addEventListener("blur", hide);
     each.addEventListener("click", (e) => {
-      if (firstTouch) { e.preventDefault(); show(each); }
+      if (firstTouch) {
+        e.preventDefault();
+        show(each);
+      }
       firstTouch = false;
     });
   }
@@ -47,5 +59,8 @@
     each.addEventListener("pointerleave", () => soon(hide, 250));
   }
   document.addEventListener("keydown", (e) => e.key === "Escape" && hide());
-  document.addEventListener("pointerdown", (e) => !e.target.closest("a[aria-describedby], [role=tooltip]") && hide());
+  document.addEventListener(
+    "pointerdown",
+    (e) => !e.target.closest("a[aria-describedby], [role=tooltip]") && hide(),
+  );
 })();

@@ -19,7 +19,7 @@ export class Adam {
       for (let i = 0; i < data.length; i++) {
         mean[i] = slow * mean[i] + (1 - slow) * grad[i];
         square[i] = slower * square[i] + (1 - slower) * grad[i] ** 2;
-        data[i] -= size * mean[i] / (Math.sqrt(square[i]) * spread + this.eps);
+        data[i] -= (size * mean[i]) / (Math.sqrt(square[i]) * spread + this.eps);
       }
     });
   }
@@ -38,15 +38,24 @@ export function clipNorm(tensors, longest) {
 }
 
 /** Up in a straight line for `warmup` steps, then down with the root of the step; the first step is 1. */
-export const inverseSqrt = (step, { warmup, peak }) => peak * Math.min(step / warmup, Math.sqrt(warmup / step));
+export const inverseSqrt = (step, { warmup, peak }) =>
+  peak * Math.min(step / warmup, Math.sqrt(warmup / step));
 
 /** One step: forward, loss, backward, Adam. `record` sees every attention; returns the loss. */
-export function trainStep(model, adam, { source = null, target, labels }, { rate, label_smoothing = 0, clip_norm = Infinity, record = null }) {
+export function trainStep(
+  model,
+  adam,
+  { source = null, target, labels },
+  { rate, label_smoothing = 0, clip_norm = Infinity, record = null },
+) {
   return model.memory.within(() => {
     const graph = new Graph(model.memory, { record });
     const { pad_id = 0 } = model.config;
     for (const { grad } of adam.tensors) grad.fill(0);
-    const loss = crossEntropy(graph, model.forward(graph, source, target), labels, { label_smoothing, pad_id });
+    const loss = crossEntropy(graph, model.forward(graph, source, target), labels, {
+      label_smoothing,
+      pad_id,
+    });
     graph.backward();
     if (clip_norm < Infinity) clipNorm(adam.tensors, clip_norm);
     adam.step(rate);

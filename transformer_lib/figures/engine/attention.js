@@ -1,8 +1,12 @@
 // Attention: softmax(Q Kᵀ / sqrt(d_head)) V, for every text of the batch and every head.
 
 /** Some columns of a tensor (B, T, width) from `column` on: where queries, keys or values lie. */
-export const columns = (tensor, column, [, length, width] = tensor.shape) =>
-  ({ at: tensor.at + column, gradAt: tensor.gradAt + column, row: width, text: length * width });
+export const columns = (tensor, column, [, length, width] = tensor.shape) => ({
+  at: tensor.at + column,
+  gradAt: tensor.gradAt + column,
+  row: width,
+  text: length * width,
+});
 
 /** The weights of one query: softmax of its scores over the keys it may see, or zeros if it may see none. */
 function softmax(scores, at, n, seen) {
@@ -20,7 +24,23 @@ function softmax(scores, at, n, seen) {
  * (B * S numbers) is not 0 for it, and, if `causal`, if it is not after the query; the queries are the last T
  * positions. Returns (B, T, heads * d).
  */
-export function attention(graph, { query, key, value, b, t, s, heads, d, real = null, causal = false, scale = d ** -0.5, name = "" }) {
+export function attention(
+  graph,
+  {
+    query,
+    key,
+    value,
+    b,
+    t,
+    s,
+    heads,
+    d,
+    real = null,
+    causal = false,
+    scale = d ** -0.5,
+    name = "",
+  },
+) {
   const { memory } = graph;
   const mixed = graph.tensor(b, t, heads * d);
   const out = columns(mixed, 0);
@@ -44,18 +64,24 @@ export function attention(graph, { query, key, value, b, t, s, heads, d, real = 
     memory.product(t, d, s, w, s, 1, place(value), value.row, 1, place(out), out.row);
   });
   graph.record?.(name, floats.slice(weights, weights + b * heads * t * s), [b, heads, t, s]);
-  graph.then(() => each((w, place) => memory.within(() => {
-    const back = (part) => place(part, part.gradAt);
-    memory.product(s, d, t, w, 1, s, back(out), out.row, 1, back(value), value.row); // dV = Wᵀ dO
-    const g = memory.take(t * s);
-    memory.product(t, s, d, back(out), out.row, 1, place(value), 1, value.row, g, s); // dW = dO Vᵀ
-    for (let i = 0; i < t * s; i += s) { // through the softmax: dS = W * (dW - sum of W * dW)
-      let along = 0;
-      for (let j = i; j < i + s; j++) along += floats[w + j] * floats[g + j];
-      for (let j = i; j < i + s; j++) floats[g + j] = scale * floats[w + j] * (floats[g + j] - along);
-    }
-    memory.product(t, d, s, g, s, 1, place(key), key.row, 1, back(query), query.row); // dQ = dS K
-    memory.product(s, d, t, g, 1, s, place(query), query.row, 1, back(key), key.row); // dK = dSᵀ Q
-  })));
+  graph.then(() =>
+    each((w, place) =>
+      memory.within(() => {
+        const back = (part) => place(part, part.gradAt);
+        memory.product(s, d, t, w, 1, s, back(out), out.row, 1, back(value), value.row); // dV = Wᵀ dO
+        const g = memory.take(t * s);
+        memory.product(t, s, d, back(out), out.row, 1, place(value), 1, value.row, g, s); // dW = dO Vᵀ
+        for (let i = 0; i < t * s; i += s) {
+          // through the softmax: dS = W * (dW - sum of W * dW)
+          let along = 0;
+          for (let j = i; j < i + s; j++) along += floats[w + j] * floats[g + j];
+          for (let j = i; j < i + s; j++)
+            floats[g + j] = scale * floats[w + j] * (floats[g + j] - along);
+        }
+        memory.product(t, d, s, g, s, 1, place(key), key.row, 1, back(query), query.row); // dQ = dS K
+        memory.product(s, d, t, g, 1, s, place(query), query.row, 1, back(key), key.row); // dK = dSᵀ Q
+      }),
+    ),
+  );
   return mixed;
 }

@@ -25,10 +25,19 @@ function highest(gains, count) {
 
 /** Row i of each cache becomes what row parents[i] was. */
 function reorder({ caches }, parents) {
-  for (const { self: { both: { data, shape: [rows, ...row] } } } of caches) {
+  for (const {
+    self: {
+      both: {
+        data,
+        shape: [rows, ...row],
+      },
+    },
+  } of caches) {
     const size = row[0] * row[1];
     const old = data.slice(0, rows * size);
-    parents.forEach((parent, i) => data.set(old.subarray(parent * size, (parent + 1) * size), i * size));
+    parents.forEach((parent, i) =>
+      data.set(old.subarray(parent * size, (parent + 1) * size), i * size),
+    );
   }
 }
 
@@ -40,21 +49,42 @@ function reorder({ caches }, parents) {
 export function* beamSearch(model, source, { most, beam_size = 4, length_penalty = 0.6 }) {
   const { bos_id = 1, eos_id = 2 } = model.config;
   const rows = Array(beam_size).fill(source);
-  const state = new State(model, { source: { ids: Int32Array.from(rows.flat()), shape: [beam_size, source.length] }, room: most });
+  const state = new State(model, {
+    source: { ids: Int32Array.from(rows.flat()), shape: [beam_size, source.length] },
+    room: most,
+  });
   let beam = [{ ids: [], score: 0, newest: bos_id, row: 0 }];
   let ends = [];
   for (let length = 1; length <= most; length++) {
     const newest = rows.map((_, i) => (beam[i] ?? beam[0]).newest); // a row without a beginning goes along
-    const gains = state.step({ ids: Int32Array.from(newest), shape: [beam_size, 1] }).map(logSoftmax);
-    const all = beam.flatMap(({ ids, score }, row) => highest(gains[row], 2 * beam_size).map((id) => ({ ids, row, newest: id, score: score + gains[row][id] })));
-    const best = all.sort(better).slice(0, 2 * beam_size).map((one) => ({ ...one, ids: [...one.ids, one.newest] }));
+    const gains = state
+      .step({ ids: Int32Array.from(newest), shape: [beam_size, 1] })
+      .map(logSoftmax);
+    const all = beam.flatMap(({ ids, score }, row) =>
+      highest(gains[row], 2 * beam_size).map((id) => ({
+        ids,
+        row,
+        newest: id,
+        score: score + gains[row][id],
+      })),
+    );
+    const best = all
+      .sort(better)
+      .slice(0, 2 * beam_size)
+      .map((one) => ({ ...one, ids: [...one.ids, one.newest] }));
     const isEnd = ({ newest: id }) => id === eos_id || length === most;
-    const ended = best.slice(0, beam_size).filter(isEnd).map(({ ids, score }) => ({ ids, score, rank: score / penalty(length, length_penalty) }));
+    const ended = best
+      .slice(0, beam_size)
+      .filter(isEnd)
+      .map(({ ids, score }) => ({ ids, score, rank: score / penalty(length, length_penalty) }));
     ends = [...ends, ...ended].sort((a, b) => b.rank - a.rank).slice(0, beam_size);
     beam = best.filter((one) => !isEnd(one)).slice(0, beam_size);
     const bound = beam.length ? beam[0].score / penalty(most, length_penalty) : -Infinity;
     if (bound <= (ends[beam_size - 1]?.rank ?? -Infinity)) break; // none can become better than the last of the ends
-    reorder(state, rows.map((_, i) => (beam[i] ?? beam[0]).row));
+    reorder(
+      state,
+      rows.map((_, i) => (beam[i] ?? beam[0]).row),
+    );
     yield length;
   }
   return ends;

@@ -11,11 +11,17 @@ class Cache {
 
   /** Adds the keys and values of (B, T, 3 d) queries, keys, values; returns all, and how many. */
   append(all) {
-    const { d, both: { data, shape: [, room] } } = this;
+    const {
+      d,
+      both: {
+        data,
+        shape: [, room],
+      },
+    } = this;
     const [b, t, width] = all.shape;
     if (this.length + t > room) throw new RangeError(`the cache has room for ${room} tokens`);
     for (let i = 0; i < b * t; i++) {
-      const to = Math.floor(i / t) * room + this.length + i % t;
+      const to = Math.floor(i / t) * room + this.length + (i % t);
       data.set(all.data.subarray(i * width + d, (i + 1) * width), to * 2 * d);
     }
     this.length += t;
@@ -29,7 +35,10 @@ class Cache {
  */
 export class State {
   constructor(model, { source = null, rows = source.shape[0], room, record = null }) {
-    const { memory, config: { d_model, n_layers, n_decoder_layers } } = model;
+    const {
+      memory,
+      config: { d_model, n_layers, n_decoder_layers },
+    } = model;
     Object.assign(this, { model, rows, length: 0 });
     this.memory = source && model.encode(new Graph(memory, { learn: false, record }), source);
     this.memoryReal = source && model.real(source);
@@ -39,8 +48,15 @@ export class State {
     }));
     if (!source) return;
     const graph = new Graph(memory, { learn: false });
-    this.caches.forEach(({ cross }, i) => { // once for all steps
-      cross.both = model.linear(graph, `decoder.layers.${i}.cross_attention.in_proj`, this.memory, d_model, 3 * d_model);
+    this.caches.forEach(({ cross }, i) => {
+      // once for all steps
+      cross.both = model.linear(
+        graph,
+        `decoder.layers.${i}.cross_attention.in_proj`,
+        this.memory,
+        d_model,
+        3 * d_model,
+      );
     });
   }
 
@@ -49,11 +65,16 @@ export class State {
     const { model, memory, memoryReal, caches } = this;
     return model.memory.within(() => {
       const graph = new Graph(model.memory, { learn: false, record });
-      const x = model.decode(graph, model.embed(graph, batch, this.length), memory, { memoryReal, caches });
+      const x = model.decode(graph, model.embed(graph, batch, this.length), memory, {
+        memoryReal,
+        caches,
+      });
       const [b, t] = batch.shape;
       this.length += t;
       const { data, shape } = model.logits(graph, x);
-      return Array.from({ length: b }, (_, i) => data.slice(((i + 1) * t - 1) * shape[2], (i + 1) * t * shape[2]));
+      return Array.from({ length: b }, (_, i) =>
+        data.slice(((i + 1) * t - 1) * shape[2], (i + 1) * t * shape[2]),
+      );
     });
   }
 }

@@ -10,12 +10,18 @@ export class Graph {
     Object.assign(this, { memory, learn, record, steps: [] });
   }
 
-  tensor(...shape) { return new Tensor(this.memory, shape, this.learn); }
+  tensor(...shape) {
+    return new Tensor(this.memory, shape, this.learn);
+  }
 
-  then(back) { if (this.learn) this.steps.push(back); }
+  then(back) {
+    if (this.learn) this.steps.push(back);
+  }
 
   /** From the last operation to the first: the chain rule. */
-  backward() { while (this.steps.length) this.steps.pop()(); }
+  backward() {
+    while (this.steps.length) this.steps.pop()();
+  }
 }
 
 /** y = x Wᵀ + b, with the rows of W and b between two numbers. */
@@ -28,7 +34,9 @@ export function linear(graph, x, weight, bias = null, from = 0, to = weight.shap
   graph.then(() => {
     memory.product(m, k, n, y.gradAt, n, 1, w, k, 1, x.gradAt, k); // dx = dy W
     memory.product(n, k, m, y.gradAt, 1, n, x.at, k, 1, weight.gradAt + from * k, k); // dW = dyᵀ x
-    if (bias) for (let i = 0; i < m; i++) for (let j = 0; j < n; j++) bias.grad[from + j] += y.grad[i * n + j];
+    if (bias)
+      for (let i = 0; i < m; i++)
+        for (let j = 0; j < n; j++) bias.grad[from + j] += y.grad[i * n + j];
   });
   return y;
 }
@@ -37,7 +45,9 @@ export function linear(graph, x, weight, bias = null, from = 0, to = weight.shap
 export function relu(graph, x) {
   const y = graph.tensor(...x.shape);
   for (let i = 0; i < x.size; i++) y.data[i] = x.data[i] > 0 ? x.data[i] : 0;
-  graph.then(() => { for (let i = 0; i < x.size; i++) if (x.data[i] > 0) x.grad[i] += y.grad[i]; });
+  graph.then(() => {
+    for (let i = 0; i < x.size; i++) if (x.data[i] > 0) x.grad[i] += y.grad[i];
+  });
   return y;
 }
 
@@ -58,14 +68,19 @@ export function add(graph, x, y) {
 export function embed(graph, { ids, shape: [b, t] }, table, factor, positions, offset = 0) {
   const d = table.shape[1];
   const x = graph.tensor(b, t, d);
-  const each = (visit) => { for (let i = 0; i < b * t; i++) visit(i * d, ids[i] * d, (offset + i % t) * d); };
+  const each = (visit) => {
+    for (let i = 0; i < b * t; i++) visit(i * d, ids[i] * d, (offset + (i % t)) * d);
+  };
   each((to, token, place) => {
-    for (let j = 0; j < d; j++) x.data[to + j] = factor * table.data[token + j] + (positions ? positions.data[place + j] : 0);
+    for (let j = 0; j < d; j++)
+      x.data[to + j] = factor * table.data[token + j] + (positions ? positions.data[place + j] : 0);
   });
-  graph.then(() => each((to, token, place) => {
-    for (let j = 0; j < d; j++) table.grad[token + j] += factor * x.grad[to + j];
-    if (positions?.grad) for (let j = 0; j < d; j++) positions.grad[place + j] += x.grad[to + j];
-  }));
+  graph.then(() =>
+    each((to, token, place) => {
+      for (let j = 0; j < d; j++) table.grad[token + j] += factor * x.grad[to + j];
+      if (positions?.grad) for (let j = 0; j < d; j++) positions.grad[place + j] += x.grad[to + j];
+    }),
+  );
   return x;
 }
 
@@ -74,7 +89,7 @@ export function sinusoidalPositions(memory, length, d) {
   const table = new Tensor(memory, [length, d], false);
   for (let i = 0; i < table.size; i++) {
     const [position, column] = [Math.floor(i / d), i % d];
-    const angle = position / 10000 ** ((column - column % 2) / d);
+    const angle = position / 10000 ** ((column - (column % 2)) / d);
     table.data[i] = column % 2 ? Math.cos(angle) : Math.sin(angle);
   }
   return table;

@@ -21,15 +21,33 @@ export class Interpreter {
   /** slot: what it translates, of which { name, key, parts } matter here. root: of a published page, or
    *  undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
   constructor({ slot, root, ask, changed }) {
-    Object.assign(this, { slot, root, ask, changed, phase: "idle", part: 0, translator: null, job: null, frame: 0, round: 0 });
+    Object.assign(this, {
+      slot,
+      root,
+      ask,
+      changed,
+      phase: "idle",
+      part: 0,
+      translator: null,
+      job: null,
+      frame: 0,
+      round: 0,
+    });
   }
 
-  get idle() { return this.phase === "idle" || this.phase === "failed"; }
+  get idle() {
+    return this.phase === "idle" || this.phase === "failed";
+  }
 
   async load() {
     if (!this.idle) return;
     const round = ++this.round;
-    const now = (news) => { if (round === this.round) { Object.assign(this, news); this.changed(); } };
+    const now = (news) => {
+      if (round === this.round) {
+        Object.assign(this, news);
+        this.changed();
+      }
+    };
     now({ phase: this.root === undefined ? "asked" : "loading", part: 0 });
     try {
       if (this.root === undefined) return void this.ask(this.slot.key);

@@ -25,10 +25,12 @@ export function crossEntropy(graph, logits, { ids }, { label_smoothing = 0, pad_
     count += 1;
     right += best === label;
   });
-  graph.then(() => ids.forEach((label, i) => {
-    if (label === pad_id) return;
-    for (let j = i * size; j < (i + 1) * size; j++) logits.grad[j] += (p[j] - spread) / count;
-    logits.grad[i * size + label] -= (1 - label_smoothing) / count;
-  }));
+  graph.then(() =>
+    ids.forEach((label, i) => {
+      if (label === pad_id) return;
+      for (let j = i * size; j < (i + 1) * size; j++) logits.grad[j] += (p[j] - spread) / count;
+      logits.grad[i * size + label] -= (1 - label_smoothing) / count;
+    }),
+  );
   return { total, count, right, mean: total / Math.max(1, count) };
 }

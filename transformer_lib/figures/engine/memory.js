@@ -4,7 +4,10 @@ import { compiledProduct, plainProduct } from "./product.js";
 /** Numbers are handed out one after the other, and given back all at once, down to a mark. */
 export class Memory {
   constructor({ megabytes = 64, wasm = true } = {}) {
-    const block = wasm && typeof WebAssembly === "object" ? new WebAssembly.Memory({ initial: 16 * megabytes }) : null;
+    const block =
+      wasm && typeof WebAssembly === "object"
+        ? new WebAssembly.Memory({ initial: 16 * megabytes })
+        : null;
     this.floats = new Float32Array(block ? block.buffer : 2 ** 20 * megabytes);
     const compiled = compiledProduct(block);
     this.wasm = compiled !== null;
@@ -17,7 +20,8 @@ export class Memory {
     const at = this.top;
     this.top += Math.ceil(n / 4) * 4;
     // the product reads up to three numbers past the end of a row
-    if (this.top + 4 > this.floats.length) throw new RangeError(`the model needs more than ${this.floats.length / 2 ** 18} megabytes`);
+    if (this.top + 4 > this.floats.length)
+      throw new RangeError(`the model needs more than ${this.floats.length / 2 ** 18} megabytes`);
     this.floats.fill(0, at, this.top);
     return at;
   }
@@ -25,7 +29,11 @@ export class Memory {
   /** Runs a function and gives back what it took. */
   within(run) {
     const mark = this.top;
-    try { return run(); } finally { this.top = mark; }
+    try {
+      return run();
+    } finally {
+      this.top = mark;
+    }
   }
 
   /**
@@ -34,11 +42,25 @@ export class Memory {
    */
   product(m, n, k, a, aRow, aColumn, b, bRow, bColumn, c, cRow) {
     if (bColumn === 1) return this.multiply(m, n, k, a, aRow, aColumn, b, bRow, c, cRow);
-    return this.within(() => { // columns must lie side by side: those of B, or, if A is smaller, those of Aᵀ
-      if (m >= 8) return this.multiply(m, n, k, a, aRow, aColumn, this.copy(k, n, b, bRow, bColumn), n, c, cRow);
+    return this.within(() => {
+      // columns must lie side by side: those of B, or, if A is smaller, those of Aᵀ
+      if (m >= 8)
+        return this.multiply(
+          m,
+          n,
+          k,
+          a,
+          aRow,
+          aColumn,
+          this.copy(k, n, b, bRow, bColumn),
+          n,
+          c,
+          cRow,
+        );
       const [across, { floats }] = [this.take(n * m), this]; // Cᵀ += Bᵀ Aᵀ
       this.multiply(n, m, k, b, bColumn, bRow, this.copy(k, m, a, aColumn, aRow), m, across, m);
-      for (let i = 0; i < m; i++) for (let j = 0; j < n; j++) floats[c + i * cRow + j] += floats[across + j * m + i];
+      for (let i = 0; i < m; i++)
+        for (let j = 0; j < n; j++) floats[c + i * cRow + j] += floats[across + j * m + i];
       return undefined;
     });
   }
@@ -47,7 +69,8 @@ export class Memory {
   copy(rows, columns, at, row, column) {
     const [to, { floats }] = [this.take(rows * columns), this];
     for (let j = 0; j < columns; j++) {
-      for (let i = 0, from = at + j * column; i < rows; i++, from += row) floats[to + i * columns + j] = floats[from];
+      for (let i = 0, from = at + j * column; i < rows; i++, from += row)
+        floats[to + i * columns + j] = floats[from];
     }
     return to;
   }

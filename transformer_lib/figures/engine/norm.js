@@ -35,7 +35,8 @@ export function norm(graph, x, weight, bias, eps) {
         along += g * weight.data[j] * normed[at + j];
       }
       for (let j = 0; j < d; j++) {
-        x.grad[at + j] += scales[row] * (y.grad[at + j] * weight.data[j] - (mean + normed[at + j] * along) / d);
+        x.grad[at + j] +=
+          scales[row] * (y.grad[at + j] * weight.data[j] - (mean + normed[at + j] * along) / d);
       }
     }
   });

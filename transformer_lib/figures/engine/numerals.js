@@ -2,9 +2,38 @@
 import { numberWords } from "./tasks.js";
 
 const BELOW = Array.from({ length: 100 }, (_, n) => numberWords(n));
-const ONES = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf",
-  "dreizehn", "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn"];
-const TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"];
+const ONES = [
+  "null",
+  "eins",
+  "zwei",
+  "drei",
+  "vier",
+  "fünf",
+  "sechs",
+  "sieben",
+  "acht",
+  "neun",
+  "zehn",
+  "elf",
+  "zwölf",
+  "dreizehn",
+  "vierzehn",
+  "fünfzehn",
+  "sechzehn",
+  "siebzehn",
+  "achtzehn",
+  "neunzehn",
+];
+const TENS = [
+  "zwanzig",
+  "dreißig",
+  "vierzig",
+  "fünfzig",
+  "sechzig",
+  "siebzig",
+  "achtzig",
+  "neunzig",
+];
 
 const split = (n, size) => [Math.floor(n / size), n % size];
 
@@ -29,8 +58,10 @@ export function german(n, one = "eins") {
 
 /** The number below 10,000 that an English text says as its training did, or null. */
 export function valueOf(text) {
-  const [, thousands, hundreds, rest] = /^(?:(\w+) thousand ?)?(?:(\w+) hundred ?)?([\w-]*)$/.exec(text) ?? [];
-  const part = (word, size) => (word ? size * (BELOW.includes(word) ? BELOW.indexOf(word) : NaN) : 0);
+  const [, thousands, hundreds, rest] =
+    /^(?:(\w+) thousand ?)?(?:(\w+) hundred ?)?([\w-]*)$/.exec(text) ?? [];
+  const part = (word, size) =>
+    word ? size * (BELOW.includes(word) ? BELOW.indexOf(word) : NaN) : 0;
   const n = part(thousands, 1000) + part(hundreds, 100) + part(rest, 1);
   return n < 10000 && english(n) === text ? n : null;
 }

@@ -7,23 +7,52 @@ export const BASES = {
   deep: { d_model: 32, n_heads: 4, n_layers: 2, pre_norm: false, peak: 0.015 },
 };
 const POSITIONS = { waves: "sinusoidal", learned: "learned", none: "none" };
-export const WHOLE = { scale: true, causal: true, residual: true, several: true, order: true, warmup: true, positions: "waves", rate: 1, smoothing: 0 };
+export const WHOLE = {
+  scale: true,
+  causal: true,
+  residual: true,
+  several: true,
+  order: true,
+  warmup: true,
+  positions: "waves",
+  rate: 1,
+  smoothing: 0,
+};
 
 /** In words, what the second run does otherwise. */
-export const changes = (state) => Object.entries({
-  "no scale": !state.scale, "no causal mask": !state.causal, "no residual": !state.residual, "no positions": state.positions === "none",
-  "learned positions": state.positions === "learned", "one head": !state.several, "no warm-up": !state.warmup,
-  [BASES[state.base].pre_norm ? "norm after" : "norm first"]: !state.order,
-  [`rate × ${Number(state.rate.toPrecision(2))}`]: state.rate !== 1, [`smoothing ${state.smoothing.toFixed(2)}`]: state.smoothing > 0,
-}).filter(([, is]) => is).map(([name]) => name);
+export const changes = (state) =>
+  Object.entries({
+    "no scale": !state.scale,
+    "no causal mask": !state.causal,
+    "no residual": !state.residual,
+    "no positions": state.positions === "none",
+    "learned positions": state.positions === "learned",
+    "one head": !state.several,
+    "no warm-up": !state.warmup,
+    [BASES[state.base].pre_norm ? "norm after" : "norm first"]: !state.order,
+    [`rate × ${Number(state.rate.toPrecision(2))}`]: state.rate !== 1,
+    [`smoothing ${state.smoothing.toFixed(2)}`]: state.smoothing > 0,
+  })
+    .filter(([, is]) => is)
+    .map(([name]) => name);
 
 /** The settings and switches of the runs: the first, and a second one if it does anything otherwise. */
 export function runsOf(state) {
   const first = { task: state.task, seed: state.seed, ...BASES[state.base] };
-  const second = { ...first, n_heads: state.several ? first.n_heads : 1, pre_norm: state.order === first.pre_norm, climb: state.warmup,
-    positions: POSITIONS[state.positions], peak: first.peak * state.rate, label_smoothing: state.smoothing };
+  const second = {
+    ...first,
+    n_heads: state.several ? first.n_heads : 1,
+    pre_norm: state.order === first.pre_norm,
+    climb: state.warmup,
+    positions: POSITIONS[state.positions],
+    peak: first.peak * state.rate,
+    label_smoothing: state.smoothing,
+  };
   const { scale, causal, residual } = state;
-  const runs = [{ settings: first, switches: {} }, { settings: second, switches: { scale, causal, residual } }];
+  const runs = [
+    { settings: first, switches: {} },
+    { settings: second, switches: { scale, causal, residual } },
+  ];
   return changes(state).length ? runs : runs.slice(0, 1);
 }
 

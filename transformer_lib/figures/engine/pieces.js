@@ -13,5 +13,8 @@ export function cut(text, pieces) {
 /** The text of ids up to the end. */
 export function joined(ids, pieces, end = 2) {
   const until = ids.indexOf(end);
-  return (until < 0 ? ids : ids.slice(0, until)).filter((id) => id > end).map((id) => pieces[id]).join("");
+  return (until < 0 ? ids : ids.slice(0, until))
+    .filter((id) => id > end)
+    .map((id) => pieces[id])
+    .join("");
 }

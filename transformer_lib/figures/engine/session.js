@@ -7,19 +7,31 @@ const MARK = 50; // and between two counts of what is right
 export class Session {
   /** `script` makes the Worker, `runs` is what its `make` takes. drawn(): there is more to see; said(): there is something to say. */
   constructor(script, runs, { drawn, said }) {
-    Object.assign(this, { drawn, said, step: 0, end: 0, phase: "running", text: null, looks: [], counted: null });
+    Object.assign(this, {
+      drawn,
+      said,
+      step: 0,
+      end: 0,
+      phase: "running",
+      text: null,
+      looks: [],
+      counted: null,
+    });
     this.losses = runs.map(() => []); // of each run: [step, loss]
     this.right = runs.map(() => []); // of each run: [step, share]
     this.working = false;
     try {
       this.worker = employ(script);
       this.made = this.worker.call("make", runs);
-    } catch (error) { // some pages may not start a Worker; `train` says so
+    } catch (error) {
+      // some pages may not start a Worker; `train` says so
       this.made = Promise.reject(error);
     }
   }
 
-  get running() { return this.phase === "running"; }
+  get running() {
+    return this.phase === "running";
+  }
 
   /** Trains so many steps more and looks at `text()` on the way; a call while it works moves the end. */
   async train(most, text) {
@@ -62,7 +74,10 @@ export class Session {
     if (this.counted?.step === this.step) return;
     const shares = await this.worker.call("exact", { n: 100 });
     shares.forEach((share, i) => this.right[i].push([this.step, share]));
-    this.counted = { step: this.step, runs: shares.map((exact, i) => ({ exact, loss: this.losses[i].at(-1)[1] })) };
+    this.counted = {
+      step: this.step,
+      runs: shares.map((exact, i) => ({ exact, loss: this.losses[i].at(-1)[1] })),
+    };
     this.said();
   }
 

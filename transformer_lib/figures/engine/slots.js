@@ -5,7 +5,13 @@ import { cut } from "./pieces.js";
 const UNKNOWN = 3;
 const LATIN = /[\p{Script=Latin}0-9 .'!?-]/u;
 /** Text as it stands in an address, or as it is. */
-export const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+export const plain = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
 /** Text as it may stand in an address: without the signs that part it. */
 export const coded = (text) => text.replace(/[%,;:&=#+]/g, encodeURIComponent);
 const listed = (things) => [...new Set(things)];
@@ -14,37 +20,81 @@ const more = (list, most) => (list.length > most ? ` and ${list.length - most} m
 /** Numbers below 10,000. `pieces[id]` is the text of an id. */
 export class Numbers {
   constructor(pieces) {
-    Object.assign(this, { pieces, name: "number-words", key: "translator", parts: 6, megabytes: "0.96", layers: 2, heads: 4, longest: 44, chips: 44,
-      field: "a number in English words", empty: "Type a number below 10,000 in English words.",
-      examples: ["three", "four", "seven thousand seven hundred twenty-seven", "dozen", "ten thousand"] });
+    Object.assign(this, {
+      pieces,
+      name: "number-words",
+      key: "translator",
+      parts: 6,
+      megabytes: "0.96",
+      layers: 2,
+      heads: 4,
+      longest: 44,
+      chips: 44,
+      field: "a number in English words",
+      empty: "Type a number below 10,000 in English words.",
+      examples: [
+        "three",
+        "four",
+        "seven thousand seven hundred twenty-seven",
+        "dozen",
+        "ten thousand",
+      ],
+    });
   }
 
   /** What someone types, as far as the figure takes it: Latin letters, digits, few marks. */
-  tidy(text) { return [...text.replace(/\s/g, " ")].filter((letter) => LATIN.test(letter)).slice(0, this.longest).join(""); }
+  tidy(text) {
+    return [...text.replace(/\s/g, " ")]
+      .filter((letter) => LATIN.test(letter))
+      .slice(0, this.longest)
+      .join("");
+  }
 
   /** What the model reads of it: its training had small letters alone. */
-  read(text) { return [...text.trim().toLowerCase()].slice(0, this.longest).join(""); }
+  read(text) {
+    return [...text.trim().toLowerCase()].slice(0, this.longest).join("");
+  }
 
-  cut(text) { return cut(text, this.pieces).map(({ id, text: piece }) => ({ id, text: piece === " " ? "▁" : piece })); }
+  cut(text) {
+    return cut(text, this.pieces).map(({ id, text: piece }) => ({
+      id,
+      text: piece === " " ? "▁" : piece,
+    }));
+  }
 
-  shown(id) { return this.pieces[id]; }
+  shown(id) {
+    return this.pieces[id];
+  }
 
-  written(pieces) { return pieces.map(({ text }) => text).join(""); }
+  written(pieces) {
+    return pieces.map(({ text }) => text).join("");
+  }
 
   /** What is odd about a text, in a sentence; nothing for a number as the training wrote it. */
   oddity(text) {
-    const words = listed(text.match(/[^\s-]+/g) ?? []).filter((word) => word.length < 2 || !this.pieces.includes(word));
-    const holes = listed(this.cut(text).filter(({ id }) => id === UNKNOWN).map((piece) => piece.text));
+    const words = listed(text.match(/[^\s-]+/g) ?? []).filter(
+      (word) => word.length < 2 || !this.pieces.includes(word),
+    );
+    const holes = listed(
+      this.cut(text)
+        .filter(({ id }) => id === UNKNOWN)
+        .map((piece) => piece.text),
+    );
     if (words.length) {
-      const without = holes.length ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}, and reads <unk>, unknown.` : "";
+      const without = holes.length
+        ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}, and reads <unk>, unknown.`
+        : "";
       return `“${words[0]}”${more(words, 1)} never stood in its training, so it reads character by character.${without}`;
     }
-    return valueOf(text) === null ? "This is no number below 10,000 as its training wrote them: “four hundred forty-two”." : "";
+    return valueOf(text) === null
+      ? "This is no number below 10,000 as its training wrote them: “four hundred forty-two”."
+      : "";
   }
 
   verdict(text, answer) {
     const n = valueOf(text);
-    if (n === null) return `${this.oddity(text)} It always writes something, also where nothing is right.`;
+    if (n === null)
+      return `${this.oddity(text)} It always writes something, also where nothing is right.`;
     return answer === german(n) ? "That is right." : `That is wrong: it should be “${german(n)}”.`;
   }
 }
@@ -52,24 +102,46 @@ export class Numbers {
 /** Captions. `about` says what the page has: { parts, megabytes, layers, heads, notice }. */
 export class Captions {
   constructor(about) {
-    Object.assign(this, { ...about, tokenizer: null, name: "captions", key: "captions", longest: 100, chips: 112,
-      field: "a sentence in English, as below a photograph", empty: "Type a sentence in English, such as stands below a photograph.",
-      examples: ["Two dogs are playing in the snow.", "A man is riding a bike.", "The old man forgot his umbrella."] });
+    Object.assign(this, {
+      ...about,
+      tokenizer: null,
+      name: "captions",
+      key: "captions",
+      longest: 100,
+      chips: 112,
+      field: "a sentence in English, as below a photograph",
+      empty: "Type a sentence in English, such as stands below a photograph.",
+      examples: [
+        "Two dogs are playing in the snow.",
+        "A man is riding a bike.",
+        "The old man forgot his umbrella.",
+      ],
+    });
   }
 
   /** What someone types, as far as the figure takes it: no signs that cannot be seen, and no more bytes than there are places for pieces. */
   tidy(text) {
     let bytes = this.chips - 2;
-    const letters = [...text.replace(/\s/g, " ")].filter((letter) => !/\p{C}/u.test(letter)).slice(0, this.longest);
-    return letters.filter((letter) => (bytes -= new TextEncoder().encode(letter).length) >= 0).join("");
+    const letters = [...text.replace(/\s/g, " ")]
+      .filter((letter) => !/\p{C}/u.test(letter))
+      .slice(0, this.longest);
+    return letters
+      .filter((letter) => (bytes -= new TextEncoder().encode(letter).length) >= 0)
+      .join("");
   }
 
-  read(text) { return text.trim(); }
+  read(text) {
+    return text.trim();
+  }
 
   /** Pieces, once the tokenizer has come with the model. */
-  cut(text) { return this.tokenizer?.cut(text) ?? []; }
+  cut(text) {
+    return this.tokenizer?.cut(text) ?? [];
+  }
 
-  shown(id) { return this.tokenizer.shown(id); }
+  shown(id) {
+    return this.tokenizer.shown(id);
+  }
 
   written(pieces) {
     const text = [...this.tokenizer.joined(pieces.map(({ id }) => id))];
@@ -78,8 +150,12 @@ export class Captions {
 
   /** What the training never had of a text, in a sentence; nothing where it had all words. */
   oddity(text, words = this.tokenizer?.unseen(text) ?? []) {
-    return words.length ? `“${words[0].slice(0, 24)}”${more(words, 1)} never stood in its training. Above are the pieces that it reads.` : "";
+    return words.length
+      ? `“${words[0].slice(0, 24)}”${more(words, 1)} never stood in its training. Above are the pieces that it reads.`
+      : "";
   }
 
-  verdict(text) { return `${this.oddity(text)} It always writes something, and nothing here checks it.`.trim(); }
+  verdict(text) {
+    return `${this.oddity(text)} It always writes something, and nothing here checks it.`.trim();
+  }
 }

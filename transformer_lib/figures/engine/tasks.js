@@ -1,8 +1,28 @@
 // Small tasks that a Transformer learns while one watches: pairs of short texts, and their letters as tokens.
 
 const LETTERS = "abcdefghij";
-const ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-  "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"];
+const ONES = [
+  "zero",
+  "one",
+  "two",
+  "three",
+  "four",
+  "five",
+  "six",
+  "seven",
+  "eight",
+  "nine",
+  "ten",
+  "eleven",
+  "twelve",
+  "thirteen",
+  "fourteen",
+  "fifteen",
+  "sixteen",
+  "seventeen",
+  "eighteen",
+  "nineteen",
+];
 const TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 
 export function numberWords(n) {
@@ -10,10 +30,12 @@ export function numberWords(n) {
   return TENS[Math.floor(n / 10) - 2] + (n % 10 ? `-${ONES[n % 10]}` : "");
 }
 
-const word = (next, length = 8) => Array.from({ length }, () => LETTERS[Math.floor(LETTERS.length * next())]).join("");
+const word = (next, length = 8) =>
+  Array.from({ length }, () => LETTERS[Math.floor(LETTERS.length * next())]).join("");
 /** Numbers whose last digit and first add up to a multiple of 5 are kept from the model, to try it on. */
-const held = (n) => (n % 10 + Math.floor(n / 10)) % 5 === 0 && n >= 20;
-const numbers = (wanted) => Array.from({ length: 100 }, (_, n) => n).filter((n) => held(n) === wanted);
+const held = (n) => ((n % 10) + Math.floor(n / 10)) % 5 === 0 && n >= 20;
+const numbers = (wanted) =>
+  Array.from({ length: 100 }, (_, n) => n).filter((n) => held(n) === wanted);
 const one = (list, next) => String(list[Math.floor(list.length * next())]);
 const ofLetters = { alphabet: LETTERS, longest: 8, train: word, test: word };
 
@@ -22,8 +44,13 @@ export const TASKS = {
   reverse: { ...ofLetters, answer: (text) => [...text].reverse().join("") },
   copy: { ...ofLetters, answer: (text) => text },
   sort: { ...ofLetters, answer: (text) => [...text].sort().join("") },
-  numbers: { alphabet: "0123456789abcdefghijklmnopqrstuvwxyz-", longest: 13, answer: (text) => numberWords(Number(text)),
-    train: (next) => one(numbers(false), next), test: (next) => one(numbers(true), next) },
+  numbers: {
+    alphabet: "0123456789abcdefghijklmnopqrstuvwxyz-",
+    longest: 13,
+    answer: (text) => numberWords(Number(text)),
+    train: (next) => one(numbers(false), next),
+    test: (next) => one(numbers(true), next),
+  },
 };
 
 const SPECIAL = 4; // <pad>, <bos>, <eos>, <unk>
@@ -41,7 +68,14 @@ export function decode({ alphabet }, ids) {
 
 /** What someone types, made to fit a task: its letters, or a number below 100. */
 export function tidy(name, text) {
-  if (name === "numbers") return text.replace(/\D/g, "").slice(0, 2).replace(/^0(?=\d)/, "");
+  if (name === "numbers")
+    return text
+      .replace(/\D/g, "")
+      .slice(0, 2)
+      .replace(/^0(?=\d)/, "");
   const { alphabet, longest } = TASKS[name];
-  return [...text.toLowerCase()].filter((letter) => alphabet.includes(letter)).slice(0, longest).join("");
+  return [...text.toLowerCase()]
+    .filter((letter) => alphabet.includes(letter))
+    .slice(0, longest)
+    .join("");
 }

@@ -8,8 +8,26 @@ import { Transformer, pad } from "./transformer.js";
 import { firstWeights, uniform } from "./weights.js";
 
 const [BOS, EOS] = [1, 2];
-const MODEL = { d_model: 32, n_heads: 4, n_layers: 1, d_ff: 64, max_len: 32, positions: "sinusoidal", pre_norm: true, norm: "layer" };
-const SETTINGS = { task: "reverse", seed: 0, batch_size: 32, peak: 0.007, warmup: 50, climb: true, label_smoothing: 0, clip_norm: 1 };
+const MODEL = {
+  d_model: 32,
+  n_heads: 4,
+  n_layers: 1,
+  d_ff: 64,
+  max_len: 32,
+  positions: "sinusoidal",
+  pre_norm: true,
+  norm: "layer",
+};
+const SETTINGS = {
+  task: "reverse",
+  seed: 0,
+  batch_size: 32,
+  peak: 0.007,
+  warmup: 50,
+  climb: true,
+  label_smoothing: 0,
+  clip_norm: 1,
+};
 
 export class TrainingRun {
   /** `settings` replace the ones above, those of the model as well; `switches` turn parts of it off. */
@@ -19,19 +37,29 @@ export class TrainingRun {
     this.task = TASKS[task];
     const changes = Object.fromEntries(Object.entries(settings).filter(([name]) => name in MODEL));
     const config = { ...MODEL, vocab_size: vocabSize(this.task), ...changes };
-    this.model = new Transformer(new Memory({ megabytes: 32 }), config, firstWeights(config, false, seed), { switches });
+    this.model = new Transformer(
+      new Memory({ megabytes: 32 }),
+      config,
+      firstWeights(config, false, seed),
+      { switches },
+    );
     this.adam = new Adam(Object.values(this.model.weights));
     this.draw = uniform(seed + 1);
     this.steps = 0;
   }
 
-  get parameters() { return Object.values(this.model.weights).reduce((sum, { size }) => sum + size, 0); }
+  get parameters() {
+    return Object.values(this.model.weights).reduce((sum, { size }) => sum + size, 0);
+  }
 
   /** Sources as ids, and answers as the decoder reads them and must say them. */
   batch(texts) {
     const answers = texts.map((text) => encode(this.task, this.task.answer(text)));
-    return { source: pad(texts.map((text) => encode(this.task, text))), target: pad(answers.map((ids) => [BOS, ...ids])),
-      labels: pad(answers.map((ids) => [...ids, EOS])) };
+    return {
+      source: pad(texts.map((text) => encode(this.task, text))),
+      target: pad(answers.map((ids) => [BOS, ...ids])),
+      labels: pad(answers.map((ids) => [...ids, EOS])),
+    };
   }
 
   /** One update; returns the loss per token, and how many tokens were right. */
@@ -40,7 +68,11 @@ export class TrainingRun {
     this.steps += 1;
     const texts = Array.from({ length: batch_size }, () => this.task.train(this.draw));
     const rate = inverseSqrt(climb ? this.steps : Math.max(this.steps, warmup), { warmup, peak });
-    const { mean, right, count } = trainStep(this.model, this.adam, this.batch(texts), { rate, label_smoothing, clip_norm });
+    const { mean, right, count } = trainStep(this.model, this.adam, this.batch(texts), {
+      rate,
+      label_smoothing,
+      clip_norm,
+    });
     return { step: this.steps, rate, loss: mean, right: right / count };
   }
 
@@ -50,7 +82,8 @@ export class TrainingRun {
     const ids = texts.map(() => []);
     memory.within(() => {
       const source = pad(texts.map((text) => encode(this.task, text)));
-      for (const rows of greedy(this.model, { source, most: this.task.longest + 2 })) rows.forEach(({ id }, i) => ids[i].push(id));
+      for (const rows of greedy(this.model, { source, most: this.task.longest + 2 }))
+        rows.forEach(({ id }, i) => ids[i].push(id));
     });
     return ids.map((row) => decode(this.task, row));
   }
@@ -68,7 +101,9 @@ export class TrainingRun {
     const [written] = this.write([text]);
     const maps = {};
     model.memory.within(() => {
-      const record = (name, weights, [, ...shape]) => { maps[name] = { weights, shape }; };
+      const record = (name, weights, [, ...shape]) => {
+        maps[name] = { weights, shape };
+      };
       const { source, target } = this.batch([text]);
       model.forward(new Graph(model.memory, { learn: false, record }), source, target);
     });
@@ -76,7 +111,10 @@ export class TrainingRun {
   }
 }
 
-const rest = () => new Promise((go) => { setTimeout(go); });
+const rest = () =>
+  new Promise((go) => {
+    setTimeout(go);
+  });
 
 /** What a Worker does for a figure: `serve(trainingCommands())`. Several runs side by side take steps in turn. */
 export function trainingCommands() {
@@ -98,7 +136,9 @@ export function trainingCommands() {
       }
       return runs.map((run) => run.steps);
     },
-    pause() { turn += 1; },
+    pause() {
+      turn += 1;
+    },
     exact: ({ n }) => runs.map((run) => run.exact(n)),
     look: ({ text }) => runs.map((run) => run.look(text)),
   };

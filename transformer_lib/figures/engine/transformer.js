@@ -13,8 +13,17 @@ export function pad(lists, pad_id = 0) {
   return { ids, shape: [lists.length, length] };
 }
 
-const KNOWN = { activation: ["relu"], norm: ["layer", "rms"], positions: ["sinusoidal", "learned", "none"], bias: [true],
-  n_kv_heads: [null], qkv_bias: [null, true], embedding_norm: [false], output_bias: [false], n_token_types: [0] };
+const KNOWN = {
+  activation: ["relu"],
+  norm: ["layer", "rms"],
+  positions: ["sinusoidal", "learned", "none"],
+  bias: [true],
+  n_kv_heads: [null],
+  qkv_bias: [null, true],
+  embedding_norm: [false],
+  output_bias: [false],
+  n_token_types: [0],
+};
 
 /**
  * An encoder with a decoder, or a decoder alone, with the settings and the weights of the library's model:
@@ -23,20 +32,26 @@ const KNOWN = { activation: ["relu"], norm: ["layer", "rms"], positions: ["sinus
 export class Transformer {
   constructor(memory, config, weights, { decoderOnly = false, switches = {} } = {}) {
     for (const [setting, values] of Object.entries(KNOWN)) {
-      if (setting in config && !values.includes(config[setting])) throw new RangeError(`${setting}: ${config[setting]} is not built here`);
+      if (setting in config && !values.includes(config[setting]))
+        throw new RangeError(`${setting}: ${config[setting]} is not built here`);
     }
     Object.assign(this, { memory, config, decoderOnly, weights: {} });
     this.switches = { scale: true, causal: true, residual: true, ...switches };
     const given = Object.fromEntries(weights.map((one) => [one.name, one]));
     const shapes = weightShapes(config, decoderOnly);
     for (const [name, shape] of shapes) {
-      if (String(given[name]?.shape) !== String(shape)) throw new RangeError(`${name} must have shape ${shape}, got ${given[name]?.shape}`);
+      if (String(given[name]?.shape) !== String(shape))
+        throw new RangeError(`${name} must have shape ${shape}, got ${given[name]?.shape}`);
       this.weights[name] = new Tensor(memory, shape);
       this.weights[name].data.set(given[name].data);
     }
     const { positions, max_len, d_model } = config;
-    this.positions = positions === "sinusoidal" ? sinusoidalPositions(memory, max_len, d_model)
-      : positions === "learned" ? this.weights["embedding.positions.table"] : null;
+    this.positions =
+      positions === "sinusoidal"
+        ? sinusoidalPositions(memory, max_len, d_model)
+        : positions === "learned"
+          ? this.weights["embedding.positions.table"]
+          : null;
   }
 
   linear(graph, name, x, ...rows) {
@@ -44,7 +59,13 @@ export class Transformer {
   }
 
   norm(graph, name, x) {
-    return norm(graph, x, this.weights[`${name}.weight`], this.weights[`${name}.bias`], this.config.norm_eps ?? 1e-5);
+    return norm(
+      graph,
+      x,
+      this.weights[`${name}.weight`],
+      this.weights[`${name}.bias`],
+      this.config.norm_eps ?? 1e-5,
+    );
   }
 
   /** Pre-norm: x + sublayer(norm(x)). Post-norm: norm(x + sublayer(x)). */
@@ -60,7 +81,8 @@ export class Transformer {
     const { d_model: d, n_heads: heads } = this.config;
     const [b, t] = x.shape;
     let [query, key, value, s] = [];
-    if (memory) { // its keys and values are the same at every step
+    if (memory) {
+      // its keys and values are the same at every step
       query = columns(this.linear(graph, `${name}.in_proj`, x, 0, d), 0);
       const both = cache?.both ?? this.linear(graph, `${name}.in_proj`, memory, d, 3 * d); // (B, S, 2 d)
       [key, value, s] = [columns(both, 0), columns(both, d), both.shape[1]];
@@ -69,8 +91,20 @@ export class Transformer {
       [query, key, value, s] = [columns(all, 0), columns(all, d), columns(all, 2 * d), t];
       if (cache) [key, value, s] = cache.append(all);
     }
-    const mixed = attention(graph, { query, key, value, b, t, s, heads, d: d / heads, real, causal, name,
-      scale: this.switches.scale ? (d / heads) ** -0.5 : 1 });
+    const mixed = attention(graph, {
+      query,
+      key,
+      value,
+      b,
+      t,
+      s,
+      heads,
+      d: d / heads,
+      real,
+      causal,
+      name,
+      scale: this.switches.scale ? (d / heads) ** -0.5 : 1,
+    });
     return this.linear(graph, `${name}.out_proj`, mixed);
   }
 
@@ -80,24 +114,42 @@ export class Transformer {
 
   embed(graph, batch, offset = 0) {
     const { scale_embeddings = true, d_model, max_len } = this.config;
-    if (offset + batch.shape[1] > max_len) throw new RangeError(`the text is longer than ${max_len} tokens`);
-    return embed(graph, batch, this.weights["embedding.tokens.weight"], scale_embeddings ? d_model ** 0.5 : 1, this.positions, offset);
+    if (offset + batch.shape[1] > max_len)
+      throw new RangeError(`the text is longer than ${max_len} tokens`);
+    return embed(
+      graph,
+      batch,
+      this.weights["embedding.tokens.weight"],
+      scale_embeddings ? d_model ** 0.5 : 1,
+      this.positions,
+      offset,
+    );
   }
 
   /** Dot products with every token's vector. */
   logits(graph, x) {
-    return linear(graph, x, this.weights["embedding.output"] ?? this.weights["embedding.tokens.weight"]);
+    return linear(
+      graph,
+      x,
+      this.weights["embedding.output"] ?? this.weights["embedding.tokens.weight"],
+    );
   }
 
-  real({ ids }) { return ids.map((id) => Number(id !== (this.config.pad_id ?? 0))); }
+  real({ ids }) {
+    return ids.map((id) => Number(id !== (this.config.pad_id ?? 0)));
+  }
 
   encode(graph, source) {
     const real = this.real(source);
     let x = this.embed(graph, source);
     for (let i = 0; i < this.config.n_layers; i++) {
       const name = `encoder.layers.${i}`;
-      x = this.residual(graph, `${name}.attention_residual`, x, (y) => this.attend(graph, `${name}.self_attention`, y, null, { real }));
-      x = this.residual(graph, `${name}.feed_forward_residual`, x, (y) => this.feedForward(graph, `${name}.feed_forward`, y));
+      x = this.residual(graph, `${name}.attention_residual`, x, (y) =>
+        this.attend(graph, `${name}.self_attention`, y, null, { real }),
+      );
+      x = this.residual(graph, `${name}.feed_forward_residual`, x, (y) =>
+        this.feedForward(graph, `${name}.feed_forward`, y),
+      );
     }
     return endsInNorm(this.config) ? this.norm(graph, "encoder.norm", x) : x;
   }
@@ -106,13 +158,24 @@ export class Transformer {
     const { causal } = this.switches;
     for (let i = 0; i < (this.config.n_decoder_layers ?? this.config.n_layers); i++) {
       const name = `decoder.layers.${i}`;
-      x = this.residual(graph, `${name}.self_residual`, x,
-        (y) => this.attend(graph, `${name}.self_attention`, y, null, { real, causal, cache: caches[i]?.self }));
+      x = this.residual(graph, `${name}.self_residual`, x, (y) =>
+        this.attend(graph, `${name}.self_attention`, y, null, {
+          real,
+          causal,
+          cache: caches[i]?.self,
+        }),
+      );
       if (memory) {
-        x = this.residual(graph, `${name}.cross_residual`, x,
-          (y) => this.attend(graph, `${name}.cross_attention`, y, memory, { real: memoryReal, cache: caches[i]?.cross }));
+        x = this.residual(graph, `${name}.cross_residual`, x, (y) =>
+          this.attend(graph, `${name}.cross_attention`, y, memory, {
+            real: memoryReal,
+            cache: caches[i]?.cross,
+          }),
+        );
       }
-      x = this.residual(graph, `${name}.feed_forward_residual`, x, (y) => this.feedForward(graph, `${name}.feed_forward`, y));
+      x = this.residual(graph, `${name}.feed_forward_residual`, x, (y) =>
+        this.feedForward(graph, `${name}.feed_forward`, y),
+      );
     }
     return endsInNorm(this.config) ? this.norm(graph, "decoder.norm", x) : x;
   }
@@ -122,8 +185,12 @@ export class Transformer {
     const { bos_id = 1, pad_id = 0 } = this.config;
     const memory = source && this.encode(graph, source);
     const real = source && this.real(target); // what comes after the end is invisible to a decoder alone
-    if (real && bos_id === pad_id) for (let i = 0; i < real.length; i += target.shape[1]) real[i] = 1;
-    const x = this.decode(graph, this.embed(graph, target), memory, { real, memoryReal: source && this.real(source) });
+    if (real && bos_id === pad_id)
+      for (let i = 0; i < real.length; i += target.shape[1]) real[i] = 1;
+    const x = this.decode(graph, this.embed(graph, target), memory, {
+      real,
+      memoryReal: source && this.real(source),
+    });
     return this.logits(graph, x);
   }
 }

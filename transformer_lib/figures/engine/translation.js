@@ -29,13 +29,22 @@ export class Translator {
       [{ ids }] = step.value;
       this.memory.top = this.rest;
     }
-    const { model, model: { config: { bos_id, eos_id } } } = this;
-    const state = new State(model, { source: { ids: Int32Array.from(source), shape: [1, source.length] }, room: most });
+    const {
+      model,
+      model: {
+        config: { bos_id, eos_id },
+      },
+    } = this;
+    const state = new State(model, {
+      source: { ids: Int32Array.from(source), shape: [1, source.length] },
+      room: most,
+    });
     let id = bos_id;
     for (let step = 0; step < (ids?.length ?? most) && id !== eos_id; step++) {
       const heads = [];
       const record = (name, weights, [, h, , s]) => {
-        if (name.includes("cross")) for (let i = 0; i < h; i++) heads.push(Array.from(weights.slice(i * s, (i + 1) * s)));
+        if (name.includes("cross"))
+          for (let i = 0; i < h; i++) heads.push(Array.from(weights.slice(i * s, (i + 1) * s)));
       };
       const [logits] = state.step({ ids: Int32Array.of(id), shape: [1, 1] }, record);
       const probabilities = softmax(logits);

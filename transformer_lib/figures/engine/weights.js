@@ -1,19 +1,29 @@
 // The names and shapes of a model's weights, those of the library's state_dict, and their first values.
 
-const matrix = (name, out, into) => [[`${name}.weight`, [out, into]], [`${name}.bias`, [out]]];
+const matrix = (name, out, into) => [
+  [`${name}.weight`, [out, into]],
+  [`${name}.bias`, [out]],
+];
 
 function normShapes(name, { norm, d_model }) {
-  const both = [[`${name}.weight`, [d_model]], [`${name}.bias`, [d_model]]];
+  const both = [
+    [`${name}.weight`, [d_model]],
+    [`${name}.bias`, [d_model]],
+  ];
   return norm === "rms" ? both.slice(0, 1) : both;
 }
 
-const attentionShapes = (name, d) => [...matrix(`${name}.in_proj`, 3 * d, d), ...matrix(`${name}.out_proj`, d, d)];
+const attentionShapes = (name, d) => [
+  ...matrix(`${name}.in_proj`, 3 * d, d),
+  ...matrix(`${name}.out_proj`, d, d),
+];
 
 function layerShapes(name, config, attentions, residuals) {
   const { d_model: d, d_ff } = config;
   return [
     ...attentions.flatMap((part) => attentionShapes(`${name}.${part}_attention`, d)),
-    ...matrix(`${name}.feed_forward.up`, d_ff, d), ...matrix(`${name}.feed_forward.down`, d, d_ff),
+    ...matrix(`${name}.feed_forward.up`, d_ff, d),
+    ...matrix(`${name}.feed_forward.down`, d, d_ff),
     ...residuals.flatMap((part) => normShapes(`${name}.${part}_residual.norm`, config)),
   ];
 }
@@ -21,20 +31,35 @@ function layerShapes(name, config, attentions, residuals) {
 export const endsInNorm = ({ final_norm, pre_norm }) => final_norm ?? pre_norm;
 
 function stackShapes(name, layers, config, ...parts) {
-  const each = Array.from({ length: layers }, (_, i) => layerShapes(`${name}.layers.${i}`, config, ...parts));
+  const each = Array.from({ length: layers }, (_, i) =>
+    layerShapes(`${name}.layers.${i}`, config, ...parts),
+  );
   return [...each.flat(), ...(endsInNorm(config) ? normShapes(`${name}.norm`, config) : [])];
 }
 
 /** [name, shape] of every weight of an encoder with a decoder, or of a decoder alone. */
 export function weightShapes(config, decoderOnly = false) {
-  const { d_model: d, vocab_size, max_len, positions, n_layers, n_decoder_layers, tie_embeddings = true } = config;
+  const {
+    d_model: d,
+    vocab_size,
+    max_len,
+    positions,
+    n_layers,
+    n_decoder_layers,
+    tie_embeddings = true,
+  } = config;
   const attentions = decoderOnly ? ["self"] : ["self", "cross"];
   return [
     ["embedding.tokens.weight", [vocab_size, d]],
     ...(tie_embeddings ? [] : [["embedding.output", [vocab_size, d]]]),
     ...(positions === "learned" ? [["embedding.positions.table", [max_len, d]]] : []),
-    ...(decoderOnly ? [] : stackShapes("encoder", n_layers, config, ["self"], ["attention", "feed_forward"])),
-    ...stackShapes("decoder", n_decoder_layers ?? n_layers, config, attentions, [...attentions, "feed_forward"]),
+    ...(decoderOnly
+      ? []
+      : stackShapes("encoder", n_layers, config, ["self"], ["attention", "feed_forward"])),
+    ...stackShapes("decoder", n_decoder_layers ?? n_layers, config, attentions, [
+      ...attentions,
+      "feed_forward",
+    ]),
   ];
 }
 
@@ -56,10 +81,20 @@ export function firstWeights(config, decoderOnly, seed) {
   return weightShapes(config, decoderOnly).map(([name, shape]) => {
     const [out, into] = [name.includes("in_proj") ? shape[0] / 3 : shape[0], shape[1]];
     const limit = Math.sqrt(6 / (out + into)); // each projection of queries, keys and values is a matrix of its own
-    const draw = name === "embedding.positions.table" ? () => 0.02 * normal()
-      : name.startsWith("embedding.") ? () => normal() * config.d_model ** -0.5
-        : name.includes("norm") ? () => (name.endsWith("weight") ? 1 : 0)
-          : shape.length === 2 ? () => limit * (2 * next() - 1) : () => 0;
-    return { name, shape, data: Float32Array.from({ length: shape.reduce((x, y) => x * y) }, draw) };
+    const draw =
+      name === "embedding.positions.table"
+        ? () => 0.02 * normal()
+        : name.startsWith("embedding.")
+          ? () => normal() * config.d_model ** -0.5
+          : name.includes("norm")
+            ? () => (name.endsWith("weight") ? 1 : 0)
+            : shape.length === 2
+              ? () => limit * (2 * next() - 1)
+              : () => 0;
+    return {
+      name,
+      shape,
+      data: Float32Array.from({ length: shape.reduce((x, y) => x * y) }, draw),
+    };
   });
 }

@@ -23,17 +23,19 @@ export function employ(text) {
     waiting.delete(call);
     return error === undefined ? resolve(result) : reject(new Error(error));
   };
-  worker.onerror = (event) => { // where a page may not start one
+  worker.onerror = (event) => {
+    // where a page may not start one
     event.preventDefault();
     waiting.forEach(({ reject }) => reject(new Error("the Worker did not start")));
   };
   let calls = 0;
   return {
     /** Calls a command; `hear` gets what it tells on the way. */
-    call: (name, given, hear) => new Promise((resolve, reject) => {
-      waiting.set(++calls, { resolve, reject, hear });
-      worker.postMessage({ call: calls, name, given });
-    }),
+    call: (name, given, hear) =>
+      new Promise((resolve, reject) => {
+        waiting.set(++calls, { resolve, reject, hear });
+        worker.postMessage({ call: calls, name, given });
+      }),
     stop() {
       worker.terminate();
       URL.revokeObjectURL(address);

@@ -1,16 +1,38 @@
 // AlignmentStepper: which source word is being read now? A decoder writes, and its weights mix the encoder's states.
-import { canvas, choice, diverging, dot, fluid, html, live, longest, percent, set, stepper, steps, svg } from "./kit.js";
+import {
+  canvas,
+  choice,
+  diverging,
+  dot,
+  fluid,
+  html,
+  live,
+  longest,
+  percent,
+  set,
+  stepper,
+  steps,
+  svg,
+} from "./kit.js";
 
 // ---- arithmetic
 
 export const END = "<eos>";
 
 /** weights @ states: the context vector of one step. Without weights it is the last state. weights: (S,), states: (S, K). */
-export const contextOf = (weights, states) => (weights === null ? states.at(-1)
-  : states[0].map((_, k) => dot(weights, states.map((state) => state[k]))));
+export const contextOf = (weights, states) =>
+  weights === null
+    ? states.at(-1)
+    : states[0].map((_, k) =>
+        dot(
+          weights,
+          states.map((state) => state[k]),
+        ),
+      );
 
 /** The words written that are not those of the target, by their places; after the target comes the end. */
-export const mistakes = (output, target) => steps(output.length).filter((t) => output[t] !== (target[t] ?? END));
+export const mistakes = (output, target) =>
+  steps(output.length).filter((t) => output[t] !== (target[t] ?? END));
 
 /** Places in the source by weight, the largest first. */
 export const byWeight = (weights) => steps(weights.length).sort((i, j) => weights[j] - weights[i]);
@@ -18,46 +40,103 @@ export const byWeight = (weights) => steps(weights.length).sort((i, j) => weight
 // ---- picture
 
 const [LEFT, RIGHT, WORDS, CELL, ROW] = [66, 76, 66, 13, 24]; // gutters, heights of the words, of a component, of a row
-const rgb = (x) => { const [r, g, b, a] = diverging(x); return `rgb(${r} ${g} ${b} / ${(a / 255).toFixed(2)})`; };
+const rgb = (x) => {
+  const [r, g, b, a] = diverging(x);
+  return `rgb(${r} ${g} ${b} / ${(a / 255).toFixed(2)})`;
+};
 
 function build({ get, change }) {
   const [words, target, kinds, outputs] = ["words", "target", "kinds", "outputs"].map(get);
   const [weights, states, unit] = ["weights", "states", "unit"].map(get);
-  const [S, K, T] = [words.length, states[0][0].length, Math.max(...outputs.map((output) => output.length))];
+  const [S, K, T] = [
+    words.length,
+    states[0][0].length,
+    Math.max(...outputs.map((output) => output.length)),
+  ];
   const [weightY, mapY] = [WORDS + K * CELL + 18, WORDS + K * CELL + 34];
   const right = (t) => target[t] ?? END;
 
-  const kind = choice({ label: "attention", options: kinds.map((name) => [name, name]), onInput: (attention) => change({ attention }) });
-  const time = stepper({ label: `${unit}s written`, last: T, onInput: (step) => change({ step }),
-    show: (n) => `${n} of ${shown().output.length}` });
+  const kind = choice({
+    label: "attention",
+    options: kinds.map((name) => [name, name]),
+    onInput: (attention) => change({ attention }),
+  });
+  const time = stepper({
+    label: `${unit}s written`,
+    last: T,
+    onInput: (step) => change({ step }),
+    show: (n) => `${n} of ${shown().output.length}`,
+  });
   function shown() {
     const i = Math.max(0, kinds.indexOf(get("attention"))); // an address may ask for what is not there
     const step = Math.min(get("step"), outputs[i].length);
-    return { name: kinds[i], output: outputs[i], states: states[i], step, weights: kinds[i] === "none" ? null : weights[i] };
+    return {
+      name: kinds[i],
+      output: outputs[i],
+      states: states[i],
+      step,
+      weights: kinds[i] === "none" ? null : weights[i],
+    };
   }
 
-  const label = (text, y, anchor = "end") => svg("text", { y, x: LEFT - 8, text, "text-anchor": anchor, class: "lf-tick" });
-  const columns = words.map((word) => ({ word: svg("text", { text: word }), share: svg("text", { class: "lf-tick", "text-anchor": "middle", y: weightY }),
+  const label = (text, y, anchor = "end") =>
+    svg("text", { y, x: LEFT - 8, text, "text-anchor": anchor, class: "lf-tick" });
+  const columns = words.map((word) => ({
+    word: svg("text", { text: word }),
+    share: svg("text", { class: "lf-tick", "text-anchor": "middle", y: weightY }),
     ground: svg("rect", { y: WORDS, height: K * CELL, class: "as-frame" }),
-    cells: steps(K).map((k) => svg("rect", { y: WORDS + k * CELL, height: CELL })) }));
+    cells: steps(K).map((k) => svg("rect", { y: WORDS + k * CELL, height: CELL })),
+  }));
   const lit = columns.map(({ cells }) => svg("g", {}, ...cells));
   const mix = steps(K).map((k) => svg("rect", { y: WORDS + k * CELL, height: CELL, width: 30 }));
   const mixFrame = svg("rect", { y: WORDS, height: K * CELL, width: 30, class: "as-frame" });
   const mixWord = svg("text", { y: WORDS - 6, text: "context", class: "lf-axis" });
   const equals = svg("text", { y: WORDS + (K * CELL) / 2 + 5, text: "=" });
-  const rows = steps(T).map((t) => ({ at: mapY + t * ROW,
+  const rows = steps(T).map((t) => ({
+    at: mapY + t * ROW,
     word: svg("text", { x: LEFT - 8, y: mapY + t * ROW + 17, "text-anchor": "end" }),
-    cells: words.map(() => svg("rect", { y: mapY + t * ROW + 1, height: ROW - 2, class: "as-cell" })),
-    hint: svg("text", { y: mapY + t * ROW + 17, class: "as-wrong" }) }));
+    cells: words.map(() =>
+      svg("rect", { y: mapY + t * ROW + 1, height: ROW - 2, class: "as-cell" }),
+    ),
+    hint: svg("text", { y: mapY + t * ROW + 17, class: "as-wrong" }),
+  }));
   const lines = rows.map(({ word, cells, hint }) => svg("g", {}, word, ...cells, hint));
   const now = svg("rect", { x: 1, height: ROW, rx: 4, class: "as-now" });
   const secondHalf = svg("tspan", { text: "its weight, add up to the context" });
-  const caption = svg("text", { y: 14, x: 1, class: "lf-tick" }, svg("tspan", { text: "the encoder’s states, each lit by " }), secondHalf);
-  const nothing = svg("text", { y: mapY + ROW * 1.5 + 5, class: "lf-halo lf-tick", "text-anchor": "middle", text: "no weights, no map" });
+  const caption = svg(
+    "text",
+    { y: 14, x: 1, class: "lf-tick" },
+    svg("tspan", { text: "the encoder’s states, each lit by " }),
+    secondHalf,
+  );
+  const nothing = svg("text", {
+    y: mapY + ROW * 1.5 + 5,
+    class: "lf-halo lf-tick",
+    "text-anchor": "middle",
+    text: "no weights, no map",
+  });
   const height = mapY + T * ROW + 4;
-  const picture = canvas(640, height, { class: "lf-svg as-picture", role: "img", "aria-label": "states of the encoder, their weights and the alignment map" },
-    label("states", WORDS + (K * CELL) / 2 + 4), label("weight, %", weightY), ...columns.flatMap((c) => [c.ground, c.word, c.share]), ...lit,
-    mixFrame, mixWord, equals, ...mix, ...lines, nothing, now, caption);
+  const picture = canvas(
+    640,
+    height,
+    {
+      class: "lf-svg as-picture",
+      role: "img",
+      "aria-label": "states of the encoder, their weights and the alignment map",
+    },
+    label("states", WORDS + (K * CELL) / 2 + 4),
+    label("weight, %", weightY),
+    ...columns.flatMap((c) => [c.ground, c.word, c.share]),
+    ...lit,
+    mixFrame,
+    mixWord,
+    equals,
+    ...mix,
+    ...lines,
+    nothing,
+    now,
+    caption,
+  );
   picture.style.height = `${height}px`;
   const size = fluid(picture, height, () => draw());
 
@@ -67,8 +146,17 @@ function build({ get, change }) {
     const [x, end] = [(j) => LEFT + j * column, LEFT + S * column];
     columns.forEach(({ word, share, ground, cells }, j) => {
       const middle = x(j) + column / 2;
-      set(word, flat ? { x: middle, y: WORDS - 7, transform: null, "text-anchor": "middle" }
-        : { x: 0, y: 0, transform: `translate(${middle + 4} ${WORDS - 5}) rotate(-90)`, "text-anchor": "start" });
+      set(
+        word,
+        flat
+          ? { x: middle, y: WORDS - 7, transform: null, "text-anchor": "middle" }
+          : {
+              x: 0,
+              y: 0,
+              transform: `translate(${middle + 4} ${WORDS - 5}) rotate(-90)`,
+              "text-anchor": "start",
+            },
+      );
       set(share, { x: middle });
       [ground, ...cells].forEach((cell) => set(cell, { x: x(j) + 2, width: column - 4 }));
     });
@@ -100,7 +188,10 @@ function build({ get, change }) {
       const part = row ? row[j] : Number(step > 0 && j === S - 1);
       cells.forEach((cell, k) => set(cell, { fill: rgb(state.states[j][k]) }));
       set(lit[j], { opacity: (0.1 + 0.9 * part).toFixed(2) });
-      set(share, { text: row ? Math.round(100 * part) : part ? "all" : "–", class: part >= 0.1 ? "as-most" : "lf-tick" });
+      set(share, {
+        text: row ? Math.round(100 * part) : part ? "all" : "–",
+        class: part >= 0.1 ? "as-most" : "lf-tick",
+      });
     });
     mix.forEach((cell, k) => set(cell, { fill: context ? rgb(context[k]) : "none" }));
     const wrong = new Set(mistakes(output, target));
@@ -108,30 +199,51 @@ function build({ get, change }) {
       set(lines[t], { visibility: t < output.length ? "visible" : "hidden" });
       set(word, { text: t < step ? output[t] : "", class: wrong.has(t) ? "as-wrong" : "as-word" });
       set(hint, { text: t < step && wrong.has(t) ? `≠ ${right(t)}` : "" });
-      cells.forEach((cell, j) => set(cell, { "fill-opacity": state.weights && t < step ? state.weights[t][j] : 0 }));
+      cells.forEach((cell, j) =>
+        set(cell, { "fill-opacity": state.weights && t < step ? state.weights[t][j] : 0 }),
+      );
     });
     set(nothing, { visibility: state.weights ? "hidden" : "visible" });
     set(now, { y: step ? rows[step - 1].at : 0, visibility: step ? "visible" : "hidden" });
     return sentence(state, row, wrong);
   }
 
-  const place = (j) => (words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (${unit} ${j + 1})`);
+  const place = (j) =>
+    words.indexOf(words[j]) === words.lastIndexOf(words[j])
+      ? words[j]
+      : `${words[j]} (${unit} ${j + 1})`;
   const [word] = longest([...words, ...target, ...outputs.flat(), END]);
   function sentence({ output, step, name }, row, wrong, should = right(step - 1)) {
-    if (step === 0) return `The encoder has read ${S} ${unit}s; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
+    if (step === 0)
+      return `The encoder has read ${S} ${unit}s; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
     const said = wrong.has(step - 1) ? `, which should be ${should}` : "";
     let from = "the decoder has no weights, only the last state, the same at every step";
     if (row) {
       const [first, second] = byWeight(row);
       from = `${percent(row[first])} of the context comes from ${place(first)}${row[second] >= 0.1 ? `, ${percent(row[second])} from ${place(second)}` : ""}`;
     }
-    const done = step < output.length ? "" : wrong.size ? ` It is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.` : " All of it is right.";
+    const done =
+      step < output.length
+        ? ""
+        : wrong.size
+          ? ` It is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.`
+          : " All of it is right.";
     return `Writing step ${step}, ${output[step - 1]}${said}: ${from}.${done}`;
   }
 
-  return { controls: [kind.element, time.element], picture: [html("div", { class: "lf-wide" }, picture)], draw,
+  return {
+    controls: [kind.element, time.element],
+    picture: [html("div", { class: "lf-wide" }, picture)],
+    draw,
     longest: ["none", "dot"].map((name) =>
-      sentence({ name, step: T, output: steps(T).map(() => word) }, name === "none" ? null : words.map(() => 0.15), new Set(steps(T)), word)) };
+      sentence(
+        { name, step: T, output: steps(T).map(() => word) },
+        name === "none" ? null : words.map(() => 0.15),
+        new Set(steps(T)),
+        word,
+      ),
+    ),
+  };
 }
 
 export default live({

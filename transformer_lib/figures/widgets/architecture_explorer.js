@@ -1,5 +1,19 @@
 // ArchitectureExplorer: where do 65 million numbers live? The Transformer with its shapes, its counts and its chapters.
-import { canvas, choice, fluid, html, live, longest, percent, room, set, slider, steps, sum, svg } from "./kit.js";
+import {
+  canvas,
+  choice,
+  fluid,
+  html,
+  live,
+  longest,
+  percent,
+  room,
+  set,
+  slider,
+  steps,
+  sum,
+  svg,
+} from "./kit.js";
 // ---- arithmetic: the library's parameter_counts, box by box
 const GROUPS = ["embeddings", "attention", "feed-forward", "norms", "head"];
 /** Kinds of box: their group, their formula in words and as a function of the sizes. */
@@ -12,34 +26,64 @@ const KINDS = {
   norm: [3, "2 d_model", ({ d_model: d }) => 2 * d],
   head: [4, "2 d_model² + 4 d_model", ({ d_model: d }) => 2 * d * d + 4 * d], // two linear layers and a norm
 };
-const stacksOf = (kind) => ["encoder", "decoder"].filter((stack) => kind === "both" || kind === stack);
-const sublayersOf = (stack, kind) => (stack === "decoder" && kind === "both" ? ["attention", "cross", "forward"] : ["attention", "forward"]);
+const stacksOf = (kind) =>
+  ["encoder", "decoder"].filter((stack) => kind === "both" || kind === stack);
+const sublayersOf = (stack, kind) =>
+  stack === "decoder" && kind === "both"
+    ? ["attention", "cross", "forward"]
+    : ["attention", "forward"];
 
 /** The boxes of a model: {part, kind, group, formula, each, times, inside}. What is used again, or computed, has 0; a layer only adds up.
  *  card: of a published model, for each kind of box its own [formula, number, what goes on in it], or null where it has no such box. */
 export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, card = {}, ...sizes }) {
-  const box = (part, kind, times = 1, [formula, each, inside] = card[kind] ?? [KINDS[kind][1], KINDS[kind][2](sizes)]) =>
-    ({ part, kind, times, group: KINDS[kind][0], formula, each, inside });
+  const box = (
+    part,
+    kind,
+    times = 1,
+    [formula, each, inside] = card[kind] ?? [KINDS[kind][1], KINDS[kind][2](sizes)],
+  ) => ({ part, kind, times, group: KINDS[kind][0], formula, each, inside });
   return stacksOf(stacks).flatMap((stack, i) => {
-    const layer = sublayersOf(stack, stacks).flatMap((name) => [box(`${stack}-norm-${name}`, "norm", n), box(`${stack}-${name}`, name === "cross" ? "attention" : name, n)]);
-    return [box(`${stack}-embedding`, i ? "shared" : "embedding"), ...(card.positions === null ? [] : [box(`${stack}-positions`, "positions")]), ...layer,
-      { part: `${stack}-layer`, kind: "layer", times: n, each: sum(layer.map(({ each }) => each)) }, ...(pre ? [box(`${stack}-final`, "norm")] : []),
-      ...(stacks === "encoder" ? [box("encoder-head", "head")] : []), ...(stack === stacks || i ? [box(`${stack}-output`, "shared")] : [])];
+    const layer = sublayersOf(stack, stacks).flatMap((name) => [
+      box(`${stack}-norm-${name}`, "norm", n),
+      box(`${stack}-${name}`, name === "cross" ? "attention" : name, n),
+    ]);
+    return [
+      box(`${stack}-embedding`, i ? "shared" : "embedding"),
+      ...(card.positions === null ? [] : [box(`${stack}-positions`, "positions")]),
+      ...layer,
+      { part: `${stack}-layer`, kind: "layer", times: n, each: sum(layer.map(({ each }) => each)) },
+      ...(pre ? [box(`${stack}-final`, "norm")] : []),
+      ...(stacks === "encoder" ? [box("encoder-head", "head")] : []),
+      ...(stack === stacks || i ? [box(`${stack}-output`, "shared")] : []),
+    ];
   });
 }
 
 /** How many numbers embeddings, attention, feed-forward networks, norms and a head have. */
-export const groupsOf = (sizes) => GROUPS.map((_, i) => sum(partsOf(sizes).map(({ group, each, times }) => (group === i ? each * times : 0))));
+export const groupsOf = (sizes) =>
+  GROUPS.map((_, i) =>
+    sum(partsOf(sizes).map(({ group, each, times }) => (group === i ? each * times : 0))),
+  );
 
 /** Of a list of [kind, name, d_model, d_ff, layers, millions] the one of these sizes, or the nearest; and with how many tokens ours has as many numbers. */
 export function publishedLike(sizes, published) {
   const [total, list] = [sum(groupsOf(sizes)), published.filter(([kind]) => kind === sizes.kind)];
   const far = (model) => Math.abs(Math.log(total / model[5] / 1e6));
-  const same = list.find(([, , d, f, n]) => d === sizes.d_model && f === sizes.d_ff && n === sizes.n_layers);
+  const same = list.find(
+    ([, , d, f, n]) => d === sizes.d_model && f === sizes.d_ff && n === sizes.n_layers,
+  );
   const [, name, , , , m] = same ?? list.sort((a, b) => far(a) - far(b))[0];
-  return { name, millions: m, exact: Boolean(same), tokens: 100 * Math.round((sizes.vocab_size + (m * 1e6 - total) / sizes.d_model) / 100) };
+  return {
+    name,
+    millions: m,
+    exact: Boolean(same),
+    tokens: 100 * Math.round((sizes.vocab_size + (m * 1e6 - total) / sizes.d_model) / 100),
+  };
 }
-const nearest = (list, x) => steps(list.length).sort((i, j) => Math.abs(Math.log(list[i] / x)) - Math.abs(Math.log(list[j] / x)))[0];
+const nearest = (list, x) =>
+  steps(list.length).sort(
+    (i, j) => Math.abs(Math.log(list[i] / x)) - Math.abs(Math.log(list[j] / x)),
+  )[0];
 export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % heads === 0);
 
 // ---- drawing, downwards: encoder left, decoder its mirror image, the residual stream along the outer edge. Norms after the sublayers stand on it.
@@ -47,19 +91,46 @@ export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % hea
 /** Where all is, in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
 export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = {} }, width) {
   const [gap, s, big] = width >= 560 ? [56, 18, 34] : [20, 10, 66]; // s: where the stream is; big: a sublayer's height
-  const [column, branch, cell, top] = [kind === "both" ? (width - gap) / 2 : width, s + 16, big + 78, 128];
-  const found = { boxes: {}, frames: [], streams: [], arrows: [], rings: [], labels: [], height: top + 3 * cell + 172 };
+  const [column, branch, cell, top] = [
+    kind === "both" ? (width - gap) / 2 : width,
+    s + 16,
+    big + 78,
+    128,
+  ];
+  const found = {
+    boxes: {},
+    frames: [],
+    streams: [],
+    arrows: [],
+    rings: [],
+    labels: [],
+    height: top + 3 * cell + 172,
+  };
   stacksOf(kind).forEach((stack) => {
     const right = stack === "decoder";
     const [token, x] = [right ? "T" : "S", (u) => (right ? width - u : u)]; // u counts from the outer edge
-    const box = (part, u, y, w, h = 32) => { found.boxes[`${stack}-${part}`] = [right ? width - u - w : u, y, w, h]; };
-    const label = (u, y, text = `(B, ${token}, ${d})`) => found.labels.push([x(u), y, text, right ? "end" : "start"]);
+    const box = (part, u, y, w, h = 32) => {
+      found.boxes[`${stack}-${part}`] = [right ? width - u - w : u, y, w, h];
+    };
+    const label = (u, y, text = `(B, ${token}, ${d})`) =>
+      found.labels.push([x(u), y, text, right ? "end" : "start"]);
     const arrow = (...points) => found.arrows.push(points.map(([u, y]) => [x(u), y]));
-    const add = (y, ...points) => { arrow(...points, [s + 8, y]); found.rings.push([x(s), y]); };
+    const add = (y, ...points) => {
+      arrow(...points, [s + 8, y]);
+      found.rings.push([x(s), y]);
+    };
 
-    label(0, 12, `${kind === "both" ? ["source", "target"][Number(right)] : "token"} ids (B, ${token})`);
-    arrow([s, 17], [s, 30]); box("embedding", 0, 30, column, 36);
-    if (card.positions !== null) { box("positions", branch, 76, column - branch); add(92, [branch, 92]); }
+    label(
+      0,
+      12,
+      `${kind === "both" ? ["source", "target"][Number(right)] : "token"} ids (B, ${token})`,
+    );
+    arrow([s, 17], [s, 30]);
+    box("embedding", 0, 30, column, 36);
+    if (card.positions !== null) {
+      box("positions", branch, 76, column - branch);
+      add(92, [branch, 92]);
+    }
     label(s + 8, top - 4);
     const bottom = top + 44 + sublayersOf(stack, kind).length * cell;
     found.frames.push([right ? width - column : 0, top, column, bottom - top]);
@@ -67,8 +138,14 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
       const [y, exit] = [top + 8 + i * cell, branch + 14]; // exit: where the sublayer's answer leaves
       const [at, enter] = pre ? [y + 50, y + 16] : [y, y + big / 2];
       arrow([s, enter], [branch, enter]);
-      if (pre) { arrow([exit, y + 32], [exit, at]); label(exit + 6, y + 45); }
-      box(`norm-${name}`, ...(pre ? [branch, y, column - branch - 6] : [2, at + big + 30, Math.min(120, column - 8)]));
+      if (pre) {
+        arrow([exit, y + 32], [exit, at]);
+        label(exit + 6, y + 45);
+      }
+      box(
+        `norm-${name}`,
+        ...(pre ? [branch, y, column - branch - 6] : [2, at + big + 30, Math.min(120, column - 8)]),
+      );
       box(name, branch, at, column - branch - 6, big);
       add(at + big + 16, [exit, at + big], [exit, at + big + 16]);
       label(exit + 6, at + big + 16);
@@ -76,18 +153,37 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     box("layer", branch, bottom - 38, column - branch - 6);
     if (pre) box("final", 2, bottom + 18, Math.min(150, column - 2));
     let y = bottom + 50;
-    const ends = [...(kind === "encoder" ? ["head"] : []), ...(right || kind === "encoder" ? ["output"] : [])];
+    const ends = [
+      ...(kind === "encoder" ? ["head"] : []),
+      ...(right || kind === "encoder" ? ["output"] : []),
+    ];
     for (const part of ends) {
       label(s + 8, y + 15);
-      arrow([s, y], [s, y += 22]);
-      box(part, 0, y, column, 36); y += 36;
+      arrow([s, y], [s, (y += 22)]);
+      box(part, 0, y, column, 36);
+      y += 36;
     }
     found.streams.push([x(s), 30, y]);
-    if (ends.length) { arrow([s, y], [s, y + 18]); label(s + 8, y + 17, `logits (B, ${token}, ${v.toLocaleString("en-US")})`); }
+    if (ends.length) {
+      arrow([s, y], [s, y + 18]);
+      label(s + 8, y + 17, `logits (B, ${token}, ${v.toLocaleString("en-US")})`);
+    }
   });
-  if (kind === "both") { // from the encoder's end to the decoder's cross-attention
-    const [start, turn, end, y] = [top + 94 + 2 * cell, column + gap / 2 - 1, width - column + 6, found.boxes["decoder-cross"][1] + big / 2];
-    found.arrows.push([[s, start], [s, start + 14], [turn, start + 14], [turn, y], [end, y]]);
+  if (kind === "both") {
+    // from the encoder's end to the decoder's cross-attention
+    const [start, turn, end, y] = [
+      top + 94 + 2 * cell,
+      column + gap / 2 - 1,
+      width - column + 6,
+      found.boxes["decoder-cross"][1] + big / 2,
+    ];
+    found.arrows.push([
+      [s, start],
+      [s, start + 14],
+      [turn, start + 14],
+      [turn, y],
+      [end, y],
+    ]);
     found.labels.push([s + 8, start + 30, `memory (B, S, ${d})`, "start"]);
   }
   return found;
@@ -96,105 +192,299 @@ const PATHS = {
   frames: ([x, y, w, h]) => `M${x},${y}h${w}v${h}h${-w}z`,
   streams: ([x, y, end]) => `M${x},${y}V${end}`,
   arrows: (points) => `M${points.join("L")}`,
-  heads: (points, [[a, b], [x, y], u = Math.sign(x - a), v = Math.sign(y - b)] = points.slice(-2)) => // of arrows
+  heads: (
+    points,
+    [[a, b], [x, y], u = Math.sign(x - a), v = Math.sign(y - b)] = points.slice(-2),
+  ) =>
+    // of arrows
     `M${x},${y}l${-7 * u - 4 * v},${-7 * v - 4 * u}l${8 * v},${8 * u}z`,
   rings: ([x, y]) => `M${x - 7},${y}a7,7 0 1 0 14,0a7,7 0 1 0-14,0M${x - 4},${y}h8M${x},${y - 4}v8`,
 };
 
 // ---- picture
-const PARTS = ["encoder", "decoder"].flatMap((stack) => ["embedding", "positions", "norm-attention", "attention", "norm-cross", "cross",
-  "norm-forward", "forward", "layer", "final", "head", "output"].map((name) => `${stack}-${name}`));
-const millions = (n) => `${(n / 1e6).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })}\u00a0million`;
-const [round, share] = [(n) => n.toLocaleString("en-US"), (x) => (x > 0 && x < 0.005 ? "under 1\u00a0%" : percent(x))];
+const PARTS = ["encoder", "decoder"].flatMap((stack) =>
+  [
+    "embedding",
+    "positions",
+    "norm-attention",
+    "attention",
+    "norm-cross",
+    "cross",
+    "norm-forward",
+    "forward",
+    "layer",
+    "final",
+    "head",
+    "output",
+  ].map((name) => `${stack}-${name}`),
+);
+const millions = (n) =>
+  `${(n / 1e6).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })}\u00a0million`;
+const [round, share] = [
+  (n) => n.toLocaleString("en-US"),
+  (x) => (x > 0 && x < 0.005 ? "under 1\u00a0%" : percent(x)),
+];
 
 /** Of a box: its chapter, its name, what goes on in it. */
-const about = (part, { d_model: d, n_heads: h, d_ff: f, n_layers: n }, heads = `${h} head${h > 1 ? "s" : ""} of ${d / h}`) => ({
-  embedding: [11, "embedding"], positions: [10, "+ positions"], norm: [7, "norm"], final: [7, "last norm"], head: [8, "head"], output: [11, "output"],
-  attention: part[0] === "d" ? [5, "masked self-attention", heads] : [6, "self-attention", heads], cross: [4, "cross-attention", heads],
-  forward: [7, "feed-forward", `${d}→${f}→${d}`], layer: [part[0] === "d" ? 9 : 8, `× ${n} layer${n > 1 ? "s" : ""}`] })[part.split("-")[1]];
+const about = (
+  part,
+  { d_model: d, n_heads: h, d_ff: f, n_layers: n },
+  heads = `${h} head${h > 1 ? "s" : ""} of ${d / h}`,
+) =>
+  ({
+    embedding: [11, "embedding"],
+    positions: [10, "+ positions"],
+    norm: [7, "norm"],
+    final: [7, "last norm"],
+    head: [8, "head"],
+    output: [11, "output"],
+    attention: part[0] === "d" ? [5, "masked self-attention", heads] : [6, "self-attention", heads],
+    cross: [4, "cross-attention", heads],
+    forward: [7, "feed-forward", `${d}→${f}→${d}`],
+    layer: [part[0] === "d" ? 9 : 8, `× ${n} layer${n > 1 ? "s" : ""}`],
+  })[part.split("-")[1]];
 
 /** A link to a chapter, as the page's own table of contents has it; plain words where there is no such page. */
 function chapter(n) {
-  const found = [...document.querySelectorAll("nav.bd-links a[href]")].find((a) => Number(/(\d+)_[^/]*$/.exec(a.pathname)?.[1]) === n);
-  return found ? html("a", { href: found.href, text: `chapter ${found.textContent.trim()}` }) : `chapter ${n}`;
+  const found = [...document.querySelectorAll("nav.bd-links a[href]")].find(
+    (a) => Number(/(\d+)_[^/]*$/.exec(a.pathname)?.[1]) === n,
+  );
+  return found
+    ? html("a", { href: found.href, text: `chapter ${found.textContent.trim()}` })
+    : `chapter ${n}`;
 }
 
 function build({ all, get, change }) {
   const cards = Object.values(get("cards"));
-  const models = choice({ label: "whose sizes", className: "lf-tokens", onInput: (model) => change({ model }),
-    options: [["own", "your own"], ...Object.entries(get("cards")).map(([model, { name }]) => [model, name])] });
+  const models = choice({
+    label: "whose sizes",
+    className: "lf-tokens",
+    onInput: (model) => change({ model }),
+    options: [
+      ["own", "your own"],
+      ...Object.entries(get("cards")).map(([model, { name }]) => [model, name]),
+    ],
+  });
   const divides = (d, h) => (d % h === 0 ? h : headsOf(d)[nearest(headsOf(d), h)]);
-  const among = (label, trait, list, onInput = (value) => change({ [trait]: value })) => slider({ label, last: list().length - 1,
-    read: (p) => list()[p], find: (x) => nearest(list(), x), show: round, texts: cards.map(({ sizes }) => round(sizes[trait || "d_model"])), onInput });
+  const among = (label, trait, list, onInput = (value) => change({ [trait]: value })) =>
+    slider({
+      label,
+      last: list().length - 1,
+      read: (p) => list()[p],
+      find: (x) => nearest(list(), x),
+      show: round,
+      texts: cards.map(({ sizes }) => round(sizes[trait || "d_model"])),
+      onInput,
+    });
   const controls = {
-    kind: choice({ label: "stacks", options: [["both", "both"], ["encoder", "encoder only"], ["decoder", "decoder only"]], onInput: (kind) => change({ kind }) }),
-    pre_norm: choice({ label: "norm", options: [[true, "pre"], [false, "post"]], onInput: (value) => change({ pre_norm: value }) }),
-    d_model: among("d_model", "", () => [64, 128, 256, 512, 768, 1024, 1536, 2048], (d) => change({ d_model: d, n_heads: divides(d, get("n_heads")) })),
+    kind: choice({
+      label: "stacks",
+      options: [
+        ["both", "both"],
+        ["encoder", "encoder only"],
+        ["decoder", "decoder only"],
+      ],
+      onInput: (kind) => change({ kind }),
+    }),
+    pre_norm: choice({
+      label: "norm",
+      options: [
+        [true, "pre"],
+        [false, "post"],
+      ],
+      onInput: (value) => change({ pre_norm: value }),
+    }),
+    d_model: among(
+      "d_model",
+      "",
+      () => [64, 128, 256, 512, 768, 1024, 1536, 2048],
+      (d) => change({ d_model: d, n_heads: divides(d, get("n_heads")) }),
+    ),
     n_heads: among("heads", "n_heads", () => headsOf(get("d_model"))),
     d_ff: among("d_ff", "d_ff", () => [128, 256, 512, 1024, 2048, 3072, 4096, 8192]),
     n_layers: among("layers", "n_layers", () => steps(24, 1)),
-    vocab_size: among("vocabulary", "vocab_size", () => [1000, 2000, 4000, 8000, 16000, 18500, 24000, 30500, 32000, 35800, 37000, 40500, 40700, 50000, 64000, 100000]),
+    vocab_size: among("vocabulary", "vocab_size", () => [
+      1000, 2000, 4000, 8000, 16000, 18500, 24000, 30500, 32000, 35800, 37000, 40500, 40700, 50000,
+      64000, 100000,
+    ]),
   };
-  const inputs = html("fieldset", { class: "ae-controls", "aria-label": "sizes" }, ...Object.values(controls).map(({ element }) => element));
+  const inputs = html(
+    "fieldset",
+    { class: "ae-controls", "aria-label": "sizes" },
+    ...Object.values(controls).map(({ element }) => element),
+  );
   let over = null; // the box under the mouse
-  const hover = (part) => ({ pointerType }) => { if (pointerType === "mouse") { over = part; change({}, false); } };
-  const boxes = choice({ label: "parts of the model", options: PARTS.map((part) => [part, ""]), onInput: (part) => change({ part }), className: "ae-boxes" });
-  boxes.labels.forEach((label, i) => set(label, { onpointerenter: hover(PARTS[i]), onpointerleave: hover(null) }).lastChild.append(html("b"), html("i"), html("span")));
-  const [paths, texts] = [Object.keys(PATHS).map((name) => svg("path", { class: `ae-${name}` })), steps(32).map(() => svg("text"))];
-  const drawing = canvas(640, 600, { class: "lf-svg ae-drawing", "aria-hidden": true }, ...paths, ...texts);
+  const hover =
+    (part) =>
+    ({ pointerType }) => {
+      if (pointerType === "mouse") {
+        over = part;
+        change({}, false);
+      }
+    };
+  const boxes = choice({
+    label: "parts of the model",
+    options: PARTS.map((part) => [part, ""]),
+    onInput: (part) => change({ part }),
+    className: "ae-boxes",
+  });
+  boxes.labels.forEach((label, i) =>
+    set(label, { onpointerenter: hover(PARTS[i]), onpointerleave: hover(null) }).lastChild.append(
+      html("b"),
+      html("i"),
+      html("span"),
+    ),
+  );
+  const [paths, texts] = [
+    Object.keys(PATHS).map((name) => svg("path", { class: `ae-${name}` })),
+    steps(32).map(() => svg("text")),
+  ];
+  const drawing = canvas(
+    640,
+    600,
+    { class: "lf-svg ae-drawing", "aria-hidden": true },
+    ...paths,
+    ...texts,
+  );
   boxes.element.lastChild.prepend(drawing);
-  const [bar, legend] = ["bar", "legend"].map((name) => html("p", { class: `ae-${name}` }, ...GROUPS.map((_, i) => html("span", { "data-group": i }))));
-  const [total, paper, more] = ["total", "paper", "more"].map((name) => html("p", { class: `ae-${name}` }));
+  const [bar, legend] = ["bar", "legend"].map((name) =>
+    html("p", { class: `ae-${name}` }, ...GROUPS.map((_, i) => html("span", { "data-group": i }))),
+  );
+  const [total, paper, more] = ["total", "paper", "more"].map((name) =>
+    html("p", { class: `ae-${name}` }),
+  );
   const page = fluid(drawing, 600, () => change({}, false));
 
-  const aside = (kind, { exact, tokens }) => ({ both: exact ? `That asks for ${round(tokens)} tokens; the paper says about 37,000.` : "",
-    encoder: "It only reads: hidden words are guessed from both sides.", decoder: "It only writes: the next token is guessed from those before." }[kind]);
-  const papers = longest([...cards.map(({ says }) => says),
-    ...get("published").map(([kind, name, , , , m]) => `Nearest: ${name}, ${m} million. ${aside(kind, { exact: true, tokens: 100000 })}`)]);
+  const aside = (kind, { exact, tokens }) =>
+    ({
+      both: exact ? `That asks for ${round(tokens)} tokens; the paper says about 37,000.` : "",
+      encoder: "It only reads: hidden words are guessed from both sides.",
+      decoder: "It only writes: the next token is guessed from those before.",
+    })[kind];
+  const papers = longest([
+    ...cards.map(({ says }) => says),
+    ...get("published").map(
+      ([kind, name, , , , m]) =>
+        `Nearest: ${name}, ${m} million. ${aside(kind, { exact: true, tokens: 100000 })}`,
+    ),
+  ]);
 
   function draw() {
-    const [model, own] = [get("cards")[get("model")], { ...all(), n_heads: divides(get("d_model"), get("n_heads")) }];
+    const [model, own] = [
+      get("cards")[get("model")],
+      { ...all(), n_heads: divides(get("d_model"), get("n_heads")) },
+    ];
     const sizes = model ? { ...own, ...model.sizes, card: model.boxes } : own;
-    models.update(own.model); set(inputs, { disabled: Boolean(model), "data-off": Boolean(model) });
+    models.update(own.model);
+    set(inputs, { disabled: Boolean(model), "data-off": Boolean(model) });
     set(controls.n_heads.element.lastChild, { max: headsOf(sizes.d_model).length - 1 });
     Object.entries(controls).forEach(([name, control]) => control.update(sizes[name]));
     const [parts, place, groups] = [partsOf(sizes), layout(sizes, page.width), groupsOf(sizes)];
     const find = (part) => parts.find((box) => box.part === part);
     // a box that this model lacks gives way to one that it has
-    const chosen = find(sizes.part) ?? find(parts[0].part.slice(0, 7) + sizes.part.slice(7)) ?? parts.find((box) => box.kind === "attention");
-    const shown = find(over) ?? chosen; boxes.update(chosen.part);
+    const chosen =
+      find(sizes.part) ??
+      find(parts[0].part.slice(0, 7) + sizes.part.slice(7)) ??
+      parts.find((box) => box.kind === "attention");
+    const shown = find(over) ?? chosen;
+    boxes.update(chosen.part);
     boxes.labels.forEach((label, i) => {
       const box = find(PARTS[i]);
-      if (!set(label, { hidden: box ? null : "", "data-group": box?.group ?? null, "data-shown": box === shown }) || !box) return;
-      ["left", "top", "width", "height"].forEach((side, k) => { label.style[side] = `${place.boxes[PARTS[i]][k]}px`; });
-      const [[, name, usual = ""], n] = [about(PARTS[i], sizes), box.kind === "layer" ? box.each * box.times : box.each];
-      [name, box.inside ?? usual, n || box.kind !== "shared" ? round(n) : "shared"].forEach((text, k) => set(label.lastChild.children[k], { text }));
+      if (
+        !set(label, {
+          hidden: box ? null : "",
+          "data-group": box?.group ?? null,
+          "data-shown": box === shown,
+        }) ||
+        !box
+      )
+        return;
+      ["left", "top", "width", "height"].forEach((side, k) => {
+        label.style[side] = `${place.boxes[PARTS[i]][k]}px`;
+      });
+      const [[, name, usual = ""], n] = [
+        about(PARTS[i], sizes),
+        box.kind === "layer" ? box.each * box.times : box.each,
+      ];
+      [name, box.inside ?? usual, n || box.kind !== "shared" ? round(n) : "shared"].forEach(
+        (text, k) => set(label.lastChild.children[k], { text }),
+      );
     });
     set(drawing, { viewBox: `0 0 ${page.width} ${place.height}` });
-    Object.entries(PATHS).forEach(([name, path], i) => set(paths[i], { d: place[name === "heads" ? "arrows" : name].map((one) => path(one)).join("") }));
-    texts.forEach((element, i) => ((x, y, text, anchor) => set(element, { x, y, text, "text-anchor": anchor }))(...place.labels[i] ?? [0, 0, "", "start"]));
-    const numbers = sum(groups); groups.forEach((n, i) => {
+    Object.entries(PATHS).forEach(([name, path], i) =>
+      set(paths[i], {
+        d: place[name === "heads" ? "arrows" : name].map((one) => path(one)).join(""),
+      }),
+    );
+    texts.forEach((element, i) =>
+      ((x, y, text, anchor) => set(element, { x, y, text, "text-anchor": anchor }))(
+        ...(place.labels[i] ?? [0, 0, "", "start"]),
+      ),
+    );
+    const numbers = sum(groups);
+    groups.forEach((n, i) => {
       bar.children[i].style.flexGrow = n / numbers;
       set(legend.children[i], { "data-none": n === 0, text: `${GROUPS[i]} ${share(n / numbers)}` });
     });
-    const [like] = [publishedLike(sizes, get("published")), set(total, { text: `${millions(numbers)} numbers` })];
-    set(paper, { text: model?.says ?? `${like.exact ? "" : "Nearest: "}${like.name}, ${like.millions} million. ${aside(sizes.kind, like)}` });
+    const [like] = [
+      publishedLike(sizes, get("published")),
+      set(total, { text: `${millions(numbers)} numbers` }),
+    ];
+    set(paper, {
+      text:
+        model?.says ??
+        `${like.exact ? "" : "Nearest: "}${like.name}, ${like.millions} million. ${aside(sizes.kind, like)}`,
+    });
     const [{ part, kind, formula, each, times }, [to, name]] = [shown, about(shown.part, sizes)];
-    if (more.dataset.to !== String(to)) set(more, { "data-to": to }).replaceChildren("More in ", chapter(to), ".");
+    if (more.dataset.to !== String(to))
+      set(more, { "data-to": to }).replaceChildren("More in ", chapter(to), ".");
     const whose = `${part[0] === "d" ? "Decoder" : "Encoder"}, ${name}${name.includes("attention") ? ` of ${sizes.n_heads} head${sizes.n_heads > 1 ? "s" : ""}` : ""}: `;
     if (!each) return `${whose}${formula}. It adds nothing to the ${millions(numbers)}.`;
-    const product = kind === "layer" ? `${times} × ${round(each)} = ${round(each * times)} numbers`
-      : `${formula} = ${round(each)} numbers${times > 1 ? ` a layer, ${round(each * times)} in all` : ""}`;
+    const product =
+      kind === "layer"
+        ? `${times} × ${round(each)} = ${round(each * times)} numbers`
+        : `${formula} = ${round(each)} numbers${times > 1 ? ` a layer, ${round(each * times)} in all` : ""}`;
     return `${whose}${product}, ${share((each * times) / numbers)} of ${millions(numbers)}.`;
   }
 
-  return { controls: [models.element, inputs],
-    picture: [html("div", { class: "lf-wide" }, room(total, [`${millions(99999.9e6)} numbers`]), room(paper, papers), bar, legend),
-      html("div", { class: "lf-wide" }, boxes.element, more)], draw,
-    longest: [KINDS.attention[1], KINDS.forward[1], ...cards.map(({ boxes }) => boxes.attention?.[0] ?? "")].map((formula) =>
-      `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 numbers a layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`) };
+  return {
+    controls: [models.element, inputs],
+    picture: [
+      html(
+        "div",
+        { class: "lf-wide" },
+        room(total, [`${millions(99999.9e6)} numbers`]),
+        room(paper, papers),
+        bar,
+        legend,
+      ),
+      html("div", { class: "lf-wide" }, boxes.element, more),
+    ],
+    draw,
+    longest: [
+      KINDS.attention[1],
+      KINDS.forward[1],
+      ...cards.map(({ boxes }) => boxes.attention?.[0] ?? ""),
+    ].map(
+      (formula) =>
+        `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 numbers a layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`,
+    ),
+  };
 }
 
-export default live({ name: "ArchitectureExplorer", build, title: (get) => `Where do ${get("model") === "own" ? "65 million" : "a model’s"} numbers live?`,
-  state: { model: ["own", "gpt2", "bert-base", "llama-2-7b", "llama-3-8b", "mistral-7b"], kind: ["both", "encoder", "decoder"], pre_norm: [], part: PARTS,
-    d_model: [64, 2048], n_heads: [1, 32], d_ff: [128, 8192], n_layers: [1, 24], vocab_size: [1000, 100000] } });
+export default live({
+  name: "ArchitectureExplorer",
+  build,
+  title: (get) => `Where do ${get("model") === "own" ? "65 million" : "a model’s"} numbers live?`,
+  state: {
+    model: ["own", "gpt2", "bert-base", "llama-2-7b", "llama-3-8b", "mistral-7b"],
+    kind: ["both", "encoder", "decoder"],
+    pre_norm: [],
+    part: PARTS,
+    d_model: [64, 2048],
+    n_heads: [1, 32],
+    d_ff: [128, 8192],
+    n_layers: [1, 24],
+    vocab_size: [1000, 100000],
+  },
+});

@@ -5,24 +5,33 @@ import { choice, fixed, html, live, percent, room, set, slider, steps, sum, svg 
 
 const longer = ([source, target]) => Math.max(source, target);
 /** By the longer side; among equals by how much longer the source is: up for one length, down for the next. */
-const border = ([source, target]) => (longer([source, target]) % 2 ? source - target : target - source);
-const KEYS = { given: [], source: [([source]) => source], longer: [longer, ([source]) => source], tokens: [longer, border] };
+const border = ([source, target]) =>
+  longer([source, target]) % 2 ? source - target : target - source;
+const KEYS = {
+  given: [],
+  source: [([source]) => source],
+  longer: [longer, ([source]) => source],
+  tokens: [longer, border],
+};
 const PLACES = 32; // by tokens, a batch has room for this many places on either side instead of a pair
 
 /** Lists of indices into `lengths`: `size` pairs each, or as many as fit into 32 · size places on either side. */
 export function batchesOf({ lengths, way, size }) {
-  const first = (i, j) => KEYS[way].map((key) => key(lengths[i]) - key(lengths[j])).find(Boolean) ?? 0;
+  const first = (i, j) =>
+    KEYS[way].map((key) => key(lengths[i]) - key(lengths[j])).find(Boolean) ?? 0;
   const batches = [[]];
   for (const i of steps(lengths.length).sort(first)) {
     const rows = batches.at(-1).length + 1;
-    if (way === "tokens" ? rows * longer(lengths[i]) > PLACES * size : rows > size) batches.push([]);
+    if (way === "tokens" ? rows * longer(lengths[i]) > PLACES * size : rows > size)
+      batches.push([]);
     batches.at(-1).push(i);
   }
   return batches;
 }
 
 /** How wide both sides of a batch are: as wide as their longest rows. */
-export const widthsOf = (lengths, batch) => [0, 1].map((side) => Math.max(...batch.map((i) => lengths[i][side])));
+export const widthsOf = (lengths, batch) =>
+  [0, 1].map((side) => Math.max(...batch.map((i) => lengths[i][side])));
 
 /** 1 - tokens / places: the part of what is computed that is padding. */
 export function padding(lengths, batches) {
@@ -31,12 +40,24 @@ export function padding(lengths, batches) {
 }
 
 /** Up to three batches out of the order, none of them at an end. */
-export const some = (count) => [...new Set([1, 3, 5].map((sixth) => Math.floor((sixth * count) / 6)))];
+export const some = (count) => [
+  ...new Set([1, 3, 5].map((sixth) => Math.floor((sixth * count) / 6))),
+];
 
 // ---- picture
 
-const WAYS = [["given", "as they come"], ["source", "by source"], ["longer", "by the longer"], ["tokens", "by tokens"]];
-const SAID = { given: "as they come", source: "sorted by source", longer: "sorted by the longer side", tokens: "by tokens" };
+const WAYS = [
+  ["given", "as they come"],
+  ["source", "by source"],
+  ["longer", "by the longer"],
+  ["tokens", "by tokens"],
+];
+const SAID = {
+  given: "as they come",
+  source: "sorted by source",
+  longer: "sorted by the longer side",
+  tokens: "by tokens",
+};
 const [HEIGHT, ROW] = [96, 12]; // of a batch, of a row at most
 const bar = (x, y, width, height) => `M${x} ${fixed(y)}h${width}v${fixed(height)}h${-width}z`;
 
@@ -44,37 +65,84 @@ function build({ get, change }) {
   const lengths = get("lengths");
   const most = widthsOf(lengths, steps(lengths.length));
   const places = sum(most) + 2; // two between the sides
-  const sizeOf = (way, size) => (way === "tokens" ? `${(PLACES * size).toLocaleString("en-US")} places a side` : `${size} pairs`);
-  const ways = choice({ label: "how pairs are put together", options: WAYS, onInput: (way) => change({ way }) });
-  const size = slider({ label: "a batch", last: 5, read: (p) => 4 * 2 ** p, find: (n) => Math.log2(n / 4), show: (n) => sizeOf(get("way"), n),
-    texts: [sizeOf("tokens", 128)], onInput: (n) => change({ size: n }) });
+  const sizeOf = (way, size) =>
+    way === "tokens" ? `${(PLACES * size).toLocaleString("en-US")} places a side` : `${size} pairs`;
+  const ways = choice({
+    label: "how pairs are put together",
+    options: WAYS,
+    onInput: (way) => change({ way }),
+  });
+  const size = slider({
+    label: "a batch",
+    last: 5,
+    read: (p) => 4 * 2 ** p,
+    find: (n) => Math.log2(n / 4),
+    show: (n) => sizeOf(get("way"), n),
+    texts: [sizeOf("tokens", 128)],
+    onInput: (n) => change({ size: n }),
+  });
 
   function panel(wide, high, texts) {
-    const [said, pad, real] = [html("p"), svg("path", { class: "ba-pad" }), svg("path", { class: "ba-real" })];
-    const cuts = svg("path", { class: "ba-cuts", d: wide === places ? steps(places).map((x) => `M${x} 0v${high}`).join("") : "" });
+    const [said, pad, real] = [
+      html("p"),
+      svg("path", { class: "ba-pad" }),
+      svg("path", { class: "ba-real" }),
+    ];
+    const cuts = svg("path", {
+      class: "ba-cuts",
+      d:
+        wide === places
+          ? steps(places)
+              .map((x) => `M${x} 0v${high}`)
+              .join("")
+          : "",
+    });
     const size = { viewBox: `0 0 ${wide} ${high}`, height: high, preserveAspectRatio: "none" };
     const field = svg("svg", { ...size, class: "ba-field", "aria-hidden": true }, pad, real, cuts);
     return { pad, real, said, element: html("div", {}, room(said, texts), field) };
   }
-  const panels = [0, 1, 2].map(() => panel(places, HEIGHT, [`batch ${lengths.length}: ${lengths.length} pairs, 99\u00a0% padding`]));
+  const panels = [0, 1, 2].map(() =>
+    panel(places, HEIGHT, [`batch ${lengths.length}: ${lengths.length} pairs, 99\u00a0% padding`]),
+  );
   const whole = panel(100, 16, [`all ${lengths.length} batches: 99\u00a0% padding`]);
   const square = (kind) => html("i", { class: kind });
-  const legend = html("p", { class: "ba-legend" }, square("ba-real"), "token", square("ba-pad"), "padding; source left, target right");
+  const legend = html(
+    "p",
+    { class: "ba-legend" },
+    square("ba-real"),
+    "token",
+    square("ba-pad"),
+    "padding; source left, target right",
+  );
 
   function show({ said, pad, real }, batches, at) {
     const [batch, sides] = [batches[at] ?? [], widthsOf(lengths, batches[at] ?? [0])];
     const high = Math.min(ROW, HEIGHT / batch.length);
     const gap = high < 3 ? 0 : 1;
-    const rows = (cell) => batch.flatMap((i, row) => [0, 1].map((side) => cell(lengths[i][side], sides[side], side * (most[0] + 2), row * high))).join("");
+    const rows = (cell) =>
+      batch
+        .flatMap((i, row) =>
+          [0, 1].map((side) =>
+            cell(lengths[i][side], sides[side], side * (most[0] + 2), row * high),
+          ),
+        )
+        .join("");
     const pairs = `${batch.length} ${batch.length === 1 ? "pair" : "pairs"}`;
-    set(said, { text: batch.length ? `batch ${at + 1}: ${pairs}, ${percent(padding(lengths, [batch]))} padding` : "" });
+    set(said, {
+      text: batch.length
+        ? `batch ${at + 1}: ${pairs}, ${percent(padding(lengths, [batch]))} padding`
+        : "",
+    });
     set(real, { d: rows((n, all, x, y) => bar(x, y, n, high - gap)) });
     set(pad, { d: rows((n, all, x, y) => (all > n ? bar(x + n, y, all - n, high - gap) : "")) });
   }
 
   function sentence(way, n, share, asTheyCome) {
     const batches = `${way === "tokens" ? "up to " : ""}${sizeOf(way, n)}, ${SAID[way]}`;
-    const compared = way === "given" ? "" : ` As they come, in batches of ${n} pairs, it is ${percent(asTheyCome)}.`;
+    const compared =
+      way === "given"
+        ? ""
+        : ` As they come, in batches of ${n} pairs, it is ${percent(asTheyCome)}.`;
     return `Batches of ${batches}: ${percent(share)} of what is computed is padding.${compared}`;
   }
 
@@ -92,9 +160,24 @@ function build({ get, change }) {
     return sentence(way, n, share, padding(lengths, batchesOf({ lengths, way: "given", size: n })));
   }
 
-  const picture = html("div", { class: "ba-panels lf-wide" }, legend, ...panels.map(({ element }) => element), whole.element);
-  return { controls: [ways.element, size.element], picture: [picture], draw, longest: WAYS.map(([way]) => sentence(way, 128, 0.99, 0.99)) };
+  const picture = html(
+    "div",
+    { class: "ba-panels lf-wide" },
+    legend,
+    ...panels.map(({ element }) => element),
+    whole.element,
+  );
+  return {
+    controls: [ways.element, size.element],
+    picture: [picture],
+    draw,
+    longest: WAYS.map(([way]) => sentence(way, 128, 0.99, 0.99)),
+  };
 }
 
-export default live({ name: "BatchPadding", title: () => "How much of a batch is padding?", build,
-  state: { way: WAYS.map(([way]) => way), size: [4, 128] } });
+export default live({
+  name: "BatchPadding",
+  title: () => "How much of a batch is padding?",
+  build,
+  state: { way: WAYS.map(([way]) => way), size: [4, 128] },
+});

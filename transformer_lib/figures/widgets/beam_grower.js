@@ -1,5 +1,18 @@
 // BeamGrower: what does a beam keep, and what does it lose? Beam search over a stored tree of next-token probabilities.
-import { canvas, fixed, fluid, html, live, longest, percent, set, slider, stepper, steps, svg } from "./kit.js";
+import {
+  canvas,
+  fixed,
+  fluid,
+  html,
+  live,
+  longest,
+  percent,
+  set,
+  slider,
+  stepper,
+  steps,
+  svg,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -11,10 +24,22 @@ export const penalty = (length, exponent) => ((5 + length) / 6) ** exponent;
 
 /** A tree from the columns of its nodes; node 0 is the empty beginning. */
 export function plant({ parents, tokens, gains }) {
-  const tree = { parents: [-1, ...parents], tokens: ["", ...tokens], gains: [0, ...gains], children: steps(parents.length + 1).map(() => []) };
+  const tree = {
+    parents: [-1, ...parents],
+    tokens: ["", ...tokens],
+    gains: [0, ...gains],
+    children: steps(parents.length + 1).map(() => []),
+  };
   parents.forEach((parent, i) => tree.children[parent].push(i + 1));
   tree.path = (node) => (node > 0 ? [...tree.path(tree.parents[node]), node] : []);
-  tree.text = (node) => tree.path(node).map((n) => tree.tokens[n]).filter((token) => token !== END).join("").replaceAll("▁", " ").trim();
+  tree.text = (node) =>
+    tree
+      .path(node)
+      .map((n) => tree.tokens[n])
+      .filter((token) => token !== END)
+      .join("")
+      .replaceAll("▁", " ")
+      .trim();
   return tree;
 }
 
@@ -25,7 +50,13 @@ export function search(tree, { size, exponent, maxLen }) {
   let [beam, ends, going] = [[{ node: 0, total: 0 }], [], true];
   while (going) {
     const length = notes.length + 1;
-    const grown = beam.flatMap(({ node, total }) => tree.children[node].map((child) => ({ node: child, total: total + tree.gains[child], fate: "lost" })));
+    const grown = beam.flatMap(({ node, total }) =>
+      tree.children[node].map((child) => ({
+        node: child,
+        total: total + tree.gains[child],
+        fate: "lost",
+      })),
+    );
     grown.sort((a, b) => b.total - a.total);
     beam = [];
     grown.slice(0, 2 * size).forEach((candidate, i) => {
@@ -50,7 +81,8 @@ export function search(tree, { size, exponent, maxLen }) {
 /** Where one comes by always taking the most probable token. */
 export function greedyEnd(tree) {
   let node = 0;
-  while (tree.children[node].length) node = tree.children[node].reduce((best, n) => (tree.gains[n] > tree.gains[best] ? n : best));
+  while (tree.children[node].length)
+    node = tree.children[node].reduce((best, n) => (tree.gains[n] > tree.gains[best] ? n : best));
   return node;
 }
 
@@ -72,47 +104,107 @@ function build({ get, change }) {
   const tree = plant({ parents: get("parents"), tokens: get("tokens"), gains: get("gains") });
   const found = new Map(); // searches done
   const run = (size, exponent) => {
-    if (!found.has(`${size} ${exponent}`)) found.set(`${size} ${exponent}`, search(tree, { size, exponent, maxLen: get("max_len") }));
+    if (!found.has(`${size} ${exponent}`))
+      found.set(`${size} ${exponent}`, search(tree, { size, exponent, maxLen: get("max_len") }));
     return found.get(`${size} ${exponent}`);
   };
-  const rowsOf = Math.max(...SIZES.flatMap((size) => PENALTIES.map((exponent) => run(size, exponent).length)));
+  const rowsOf = Math.max(
+    ...SIZES.flatMap((size) => PENALTIES.map((exponent) => run(size, exponent).length)),
+  );
   const greedy = greedyEnd(tree);
   const onGreedy = new Set(tree.path(greedy));
   const long = rowsOf > 12; // such as a text spelled in letters: there is no room for numbers
   const [rowHeight, tall] = long ? [30, 20] : [48, 34];
 
-  const beamSize = slider({ label: "beam size", last: 3, read: (p) => p + 1, find: (n) => n - 1, show: String, onInput: (n) => change({ beam_size: n }) });
-  const exponent = slider({ label: "length penalty", last: 5, read: (p) => PENALTIES[p], find: (x) => 5 * x, show: (x) => fixed(x, 1),
-    onInput: (x) => change({ length_penalty: x }) });
-  const time = stepper({ label: "steps taken", last: rowsOf, onInput: (step) => change({ step }), show: (n) => `${n} of ${state().notes.length}` });
+  const beamSize = slider({
+    label: "beam size",
+    last: 3,
+    read: (p) => p + 1,
+    find: (n) => n - 1,
+    show: String,
+    onInput: (n) => change({ beam_size: n }),
+  });
+  const exponent = slider({
+    label: "length penalty",
+    last: 5,
+    read: (p) => PENALTIES[p],
+    find: (x) => 5 * x,
+    show: (x) => fixed(x, 1),
+    onInput: (x) => change({ length_penalty: x }),
+  });
+  const time = stepper({
+    label: "steps taken",
+    last: rowsOf,
+    onInput: (step) => change({ step }),
+    show: (n) => `${n} of ${state().notes.length}`,
+  });
   function state() {
     const penaltyNow = PENALTIES[Math.round(5 * get("length_penalty"))];
     const notes = run(get("beam_size"), penaltyNow);
-    return { size: get("beam_size"), exponent: penaltyNow, notes, step: Math.min(get("step"), notes.length) };
+    return {
+      size: get("beam_size"),
+      exponent: penaltyNow,
+      notes,
+      step: Math.min(get("step"), notes.length),
+    };
   }
 
   const cell = () => {
-    const [edge, box, token, total] = [svg("path"), svg("rect", { rx: 5, height: tall }), svg("text", { "text-anchor": "middle", y: 15 }),
-      svg("text", { "text-anchor": "middle", y: 29, class: "lf-tick" })];
+    const [edge, box, token, total] = [
+      svg("path"),
+      svg("rect", { rx: 5, height: tall }),
+      svg("text", { "text-anchor": "middle", y: 15 }),
+      svg("text", { "text-anchor": "middle", y: 29, class: "lf-tick" }),
+    ];
     return { edge, box, token, total, group: svg("g", {}, box, token, ...(long ? [] : [total])) };
   };
-  const rows = steps(rowsOf).map((t) => ({ y: TOP + t * rowHeight, cells: steps(MOST).map(cell),
-    number: svg("text", { class: "lf-tick", x: 2, y: TOP + t * rowHeight + tall / 2 + 4, text: t + 1 }) }));
+  const rows = steps(rowsOf).map((t) => ({
+    y: TOP + t * rowHeight,
+    cells: steps(MOST).map(cell),
+    number: svg("text", {
+      class: "lf-tick",
+      x: 2,
+      y: TOP + t * rowHeight + tall / 2 + 4,
+      text: t + 1,
+    }),
+  }));
   const height = TOP + rowsOf * rowHeight;
-  const picture = canvas(340, height, { class: "lf-svg bg-tree", role: "img", "aria-label": "the beginnings looked at, a row for each step, the best on the left" },
-    svg("text", { x: LEFT, y: 14, class: "bg-source", text: get("source") }), ...rows.map(({ number }) => number),
-    ...rows.flatMap(({ cells }) => cells.map(({ edge }) => edge)), ...rows.flatMap(({ cells }) => cells.map(({ group }) => group)));
+  const picture = canvas(
+    340,
+    height,
+    {
+      class: "lf-svg bg-tree",
+      role: "img",
+      "aria-label": "the beginnings looked at, a row for each step, the best on the left",
+    },
+    svg("text", { x: LEFT, y: 14, class: "bg-source", text: get("source") }),
+    ...rows.map(({ number }) => number),
+    ...rows.flatMap(({ cells }) => cells.map(({ edge }) => edge)),
+    ...rows.flatMap(({ cells }) => cells.map(({ group }) => group)),
+  );
   picture.style.height = `${height}px`;
   const size = fluid(picture, height, () => draw());
 
-  const item = () => { const [text, numbers] = [html("b"), html("small")]; return { text, numbers, element: html("li", {}, text, numbers) }; };
+  const item = () => {
+    const [text, numbers] = [html("b"), html("small")];
+    return { text, numbers, element: html("li", {}, text, numbers) };
+  };
   const [places, own] = [SIZES.map(item), item()];
-  const list = html("div", { class: "bg-list" }, html("p", { class: "bg-greedy", text: "greedy’s path" }), html("ul", {}, own.element),
-    html("p", { text: "finished: log-probability ÷ penalty = score" }), html("ol", {}, ...places.map(({ element }) => element)));
-  const legend = html("p", { class: "bg-legend lf-wide",
-    text: `Left is best${long ? "" : "; numbers: log-probability so far"}. Blue: kept. Dashed: lost at once. Plain grey: kept, then given up. Filled: the winner.` });
+  const list = html(
+    "div",
+    { class: "bg-list" },
+    html("p", { class: "bg-greedy", text: "greedy’s path" }),
+    html("ul", {}, own.element),
+    html("p", { text: "finished: log-probability ÷ penalty = score" }),
+    html("ol", {}, ...places.map(({ element }) => element)),
+  );
+  const legend = html("p", {
+    class: "bg-legend lf-wide",
+    text: `Left is best${long ? "" : "; numbers: log-probability so far"}. Blue: kept. Dashed: lost at once. Plain grey: kept, then given up. Filled: the winner.`,
+  });
   set(own.text, { text: tree.text(greedy) });
-  const sum = (total, length, x) => `${fixed(total)} ÷ ${fixed(penalty(length, x))} = ${fixed(total / penalty(length, x))}`;
+  const sum = (total, length, x) =>
+    `${fixed(total)} ÷ ${fixed(penalty(length, x))} = ${fixed(total / penalty(length, x))}`;
   const nodeTotal = (node) => tree.path(node).reduce((total, n) => total + tree.gains[n], 0);
   const clip = (token) => (token.length > 1 ? token.replace(/^▁/, "") : token);
 
@@ -140,14 +232,29 @@ function build({ get, change }) {
         if (!it) return;
         const middle = LEFT + (c + 0.5) * width;
         spots.set(it.node, [middle, y]);
-        const look = best.has(it.node) ? "best" : it.fate === "lost" ? "lost" : alive.has(it.node) ? it.fate : "gone";
-        set(group, { transform: `translate(${middle} ${y})`, class: `bg-${look}`, "data-greedy": onGreedy.has(it.node) });
+        const look = best.has(it.node)
+          ? "best"
+          : it.fate === "lost"
+            ? "lost"
+            : alive.has(it.node)
+              ? it.fate
+              : "gone";
+        set(group, {
+          transform: `translate(${middle} ${y})`,
+          class: `bg-${look}`,
+          "data-greedy": onGreedy.has(it.node),
+        });
         set(box, { x: 2 - width / 2, width: width - 4 });
         set(token, { text: clip(tree.tokens[it.node]) });
         set(total, { text: fixed(it.total) });
         const from = spots.get(tree.parents[it.node]);
-        set(edge, { class: `bg-edge bg-${look}`, d: from ? `M${from[0]} ${from[1] + tall}L${middle} ${y}` : `M${LEFT} ${y - 14}L${middle} ${y}`,
-          ...(t > 0 && !from ? { visibility: "hidden" } : {}) });
+        set(edge, {
+          class: `bg-edge bg-${look}`,
+          d: from
+            ? `M${from[0]} ${from[1] + tall}L${middle} ${y}`
+            : `M${LEFT} ${y - 14}L${middle} ${y}`,
+          ...(t > 0 && !from ? { visibility: "hidden" } : {}),
+        });
       });
     });
     places.forEach(({ element, text, numbers }, i) => {
@@ -162,21 +269,42 @@ function build({ get, change }) {
 
   const quoted = (node) => `“${tree.text(node)}”`;
   function sentence({ size: n, exponent: x, step }, candidates, ends, over) {
-    if (step === 0) return `Nothing is written yet. Of all continuations the beam will keep the best ${n > 1 ? n : "one"} at each step.`;
+    if (step === 0)
+      return `Nothing is written yet. Of all continuations the beam will keep the best ${n > 1 ? n : "one"} at each step.`;
     if (over) {
       const own = nodeTotal(greedy) / penalty(onGreedy.size, x);
-      const after = ends[0].node === greedy ? "just what greedy writes" : `greedy writes ${quoted(greedy)}, ${fixed(own)}`;
+      const after =
+        ends[0].node === greedy
+          ? "just what greedy writes"
+          : `greedy writes ${quoted(greedy)}, ${fixed(own)}`;
       return `Over after step ${step}: nothing left can do better. ${quoted(ends[0].node)} wins with ${fixed(ends[0].rank)}; ${after}.`;
     }
-    const [kept, lost, ended] = ["kept", "lost", "ended"].map((fate) => candidates.filter((candidate) => candidate.fate === fate));
-    const finish = ended.length ? `${quoted(ended[0].node)} ends with score ${fixed(ended[0].total / penalty(step, x))}. ` : "";
-    const loses = lost.length ? `; the best it loses is ${quoted(lost[0].node)}, ${share(lost[0].total)}` : "";
+    const [kept, lost, ended] = ["kept", "lost", "ended"].map((fate) =>
+      candidates.filter((candidate) => candidate.fate === fate),
+    );
+    const finish = ended.length
+      ? `${quoted(ended[0].node)} ends with score ${fixed(ended[0].total / penalty(step, x))}. `
+      : "";
+    const loses = lost.length
+      ? `; the best it loses is ${quoted(lost[0].node)}, ${share(lost[0].total)}`
+      : "";
     return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${share(kept[0].total)}${kept.length > 1 ? `, and ${kept.length - 1} more` : ""}${loses}.`;
   }
 
-  const everything = () => SIZES.flatMap((n) => PENALTIES.flatMap((x) => run(n, x).flatMap(({ candidates, ends }, i, { length }) =>
-    sentence({ size: n, exponent: x, step: i + 1 }, candidates, ends, i + 1 === length))));
-  return { controls: [beamSize.element, exponent.element, time.element], picture: [picture, list, legend], draw, longest: longest(everything()) };
+  const everything = () =>
+    SIZES.flatMap((n) =>
+      PENALTIES.flatMap((x) =>
+        run(n, x).flatMap(({ candidates, ends }, i, { length }) =>
+          sentence({ size: n, exponent: x, step: i + 1 }, candidates, ends, i + 1 === length),
+        ),
+      ),
+    );
+  return {
+    controls: [beamSize.element, exponent.element, time.element],
+    picture: [picture, list, legend],
+    draw,
+    longest: longest(everything()),
+  };
 }
 
 export default live({

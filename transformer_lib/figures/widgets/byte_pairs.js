@@ -8,18 +8,23 @@ export const LONGEST = 16; // letters of a word
 const UNKNOWN = 3;
 
 /** What was typed, as a word: small letters, nothing that an address or a list of state needs for itself. */
-export const tidy = (text) => [...text.toLowerCase().replace(/[\s,;:&=#%▁]/g, "")].slice(0, LONGEST).join("");
+export const tidy = (text) =>
+  [...text.toLowerCase().replace(/[\s,;:&=#%▁]/g, "")].slice(0, LONGEST).join("");
 
 /** A word from the page's address, where what is not a-z may be written with percent signs. */
 export function plain(text) {
-  try { return tidy(decodeURIComponent(text)); } catch { return tidy(text); }
+  try {
+    return tidy(decodeURIComponent(text));
+  } catch {
+    return tidy(text);
+  }
 }
 
 /** Replaces a pair wherever it stands, from left to right. */
 export function merge(pieces, [left, right]) {
   const merged = [];
   for (let i = 0; i < pieces.length; i += 1) {
-    if (pieces[i] === left && pieces[i + 1] === right) merged.push(left + pieces[i += 1]);
+    if (pieces[i] === left && pieces[i + 1] === right) merged.push(left + pieces[(i += 1)]);
     else merged.push(pieces[i]);
   }
   return merged;
@@ -39,7 +44,9 @@ export function cuts(word, merges, laid) {
 /** The row of each piece: four special ones, the letters, the merged pieces in their order. */
 export function rows(letters, merges) {
   const found = new Map();
-  [...letters, ...merges.map((pair) => pair.join(""))].forEach((piece) => { if (!found.has(piece)) found.set(piece, 4 + found.size); });
+  [...letters, ...merges.map((pair) => pair.join(""))].forEach((piece) => {
+    if (!found.has(piece)) found.set(piece, 4 + found.size);
+  });
   return (piece) => found.get(piece) ?? UNKNOWN;
 }
 
@@ -53,28 +60,77 @@ function build({ get, change }) {
   const idOf = rows(letters, merges);
   const wordNow = () => plain(get("word"));
 
-  const input = html("input", { type: "text", class: "bp-word", maxlength: LONGEST, spellcheck: "false", autocomplete: "off", autocapitalize: "none",
-    "aria-label": "word", oninput: () => change({ word: tidy(input.value) }) });
+  const input = html("input", {
+    type: "text",
+    class: "bp-word",
+    maxlength: LONGEST,
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "none",
+    "aria-label": "word",
+    oninput: () => change({ word: tidy(input.value) }),
+  });
   const field = html("label", { class: "bp-field" }, html("span", { text: "word" }), input);
-  const line = slider({ label: "merges laid on", last: merges.length, read: (p) => p, find: (n) => n, show: (n) => `${n} of ${merges.length}`,
-    onInput: (laid) => change({ laid }) });
+  const line = slider({
+    label: "merges laid on",
+    last: merges.length,
+    read: (p) => p,
+    find: (n) => n,
+    show: (n) => `${n} of ${merges.length}`,
+    onInput: (laid) => change({ laid }),
+  });
   const stops = () => cuts(wordNow(), merges, merges.length).map(({ number }) => number);
-  const back = button("Back", () => { const n = stops().filter((stop) => stop < get("laid")).at(-1); if (n !== undefined) change({ laid: n }); });
-  const on = button("Next", () => { const n = stops().find((stop) => stop > get("laid")); if (n !== undefined) change({ laid: n }); });
+  const back = button("Back", () => {
+    const n = stops()
+      .filter((stop) => stop < get("laid"))
+      .at(-1);
+    if (n !== undefined) change({ laid: n });
+  });
+  const on = button("Next", () => {
+    const n = stops().find((stop) => stop > get("laid"));
+    if (n !== undefined) change({ laid: n });
+  });
   const time = html("div", { class: "lf-stepper" }, back, on, line.element);
 
-  const boxes = steps(COLUMNS).map(() => { const [text, id] = [html("b"), html("small")]; return { text, id, element: html("li", {}, text, id) }; });
-  const list = html("ol", { class: "bp-pieces lf-wide", "aria-label": "the pieces, with their ids" }, ...boxes.map(({ element }) => element));
+  const boxes = steps(COLUMNS).map(() => {
+    const [text, id] = [html("b"), html("small")];
+    return { text, id, element: html("li", {}, text, id) };
+  });
+  const list = html(
+    "ol",
+    { class: "bp-pieces lf-wide", "aria-label": "the pieces, with their ids" },
+    ...boxes.map(({ element }) => element),
+  );
 
-  const cell = () => { const [box, text] = [svg("rect", { rx: 4, height: TALL }), svg("text", { "text-anchor": "middle", y: 13.5 })];
-    return { box, text, group: svg("g", {}, box, text) }; };
-  const board = steps(COLUMNS).map((y) => ({ cells: steps(COLUMNS).map(cell), number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 14, "text-anchor": "end" }) }));
+  const cell = () => {
+    const [box, text] = [
+      svg("rect", { rx: 4, height: TALL }),
+      svg("text", { "text-anchor": "middle", y: 13.5 }),
+    ];
+    return { box, text, group: svg("g", {}, box, text) };
+  };
+  const board = steps(COLUMNS).map((y) => ({
+    cells: steps(COLUMNS).map(cell),
+    number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 14, "text-anchor": "end" }),
+  }));
   const height = COLUMNS * ROW;
-  const picture = canvas(340, height, { class: "lf-svg bp-board lf-wide", role: "img", "aria-label": "the word after each merge that changes it, the letters on top" },
-    ...board.map(({ number }) => number), ...board.flatMap(({ cells }, y) => cells.map(({ group }) => set(group, { "data-y": y }))));
+  const picture = canvas(
+    340,
+    height,
+    {
+      class: "lf-svg bp-board lf-wide",
+      role: "img",
+      "aria-label": "the word after each merge that changes it, the letters on top",
+    },
+    ...board.map(({ number }) => number),
+    ...board.flatMap(({ cells }, y) => cells.map(({ group }) => set(group, { "data-y": y }))),
+  );
   picture.style.height = `${height}px`;
   const size = fluid(picture, height, () => draw());
-  const legend = html("p", { class: "bp-legend lf-wide", text: "Left: the number of the merge. Filled: the piece that it made. Dashed: a letter without a row." });
+  const legend = html("p", {
+    class: "bp-legend lf-wide",
+    text: "Left: the number of the merge. Filled: the piece that it made. Dashed: a letter without a row.",
+  });
 
   function draw() {
     const [word, laid] = [wordNow(), Math.min(get("laid"), merges.length)];
@@ -87,7 +143,10 @@ function build({ get, change }) {
     set(on, { "aria-disabled": laid >= all.at(-1) });
     boxes.forEach(({ element, text, id }, i) => {
       const piece = pieces[i];
-      set(element, { hidden: piece === undefined ? "" : null, "data-unknown": piece !== undefined && idOf(piece) === UNKNOWN });
+      set(element, {
+        hidden: piece === undefined ? "" : null,
+        "data-unknown": piece !== undefined && idOf(piece) === UNKNOWN,
+      });
       if (piece === undefined) return;
       set(text, { text: piece });
       set(id, { text: idOf(piece) });
@@ -103,7 +162,10 @@ function build({ get, change }) {
         set(group, { visibility: piece === undefined ? "hidden" : "visible" });
         if (piece === undefined) return;
         const long = [...piece].length * width;
-        set(group, { transform: `translate(${LEFT + at} ${y * ROW + 1})`, class: before.has(piece) ? (idOf(piece) === UNKNOWN ? "bp-unknown" : "bp-old") : "bp-new" });
+        set(group, {
+          transform: `translate(${LEFT + at} ${y * ROW + 1})`,
+          class: before.has(piece) ? (idOf(piece) === UNKNOWN ? "bp-unknown" : "bp-old") : "bp-new",
+        });
         set(box, { x: 1, width: long - 2 });
         set(text, { x: long / 2, text: piece });
         at += long;
@@ -115,16 +177,25 @@ function build({ get, change }) {
   function sentence(word, laid, pieces, number) {
     if (!word) return `Type a word of up to ${LONGEST} letters.`;
     const strange = [...new Set(pieces.filter((piece) => idOf(piece) === UNKNOWN))];
-    const holes = strange.length ? ` ${strange.join(", ")} ${strange.length > 1 ? "have" : "has"} no row of ${strange.length > 1 ? "their" : "its"} own: id 3, <unk>.` : "";
+    const holes = strange.length
+      ? ` ${strange.join(", ")} ${strange.length > 1 ? "have" : "has"} no row of ${strange.length > 1 ? "their" : "its"} own: id 3, <unk>.`
+      : "";
     const count = `${pieces.length} piece${pieces.length > 1 ? "s" : ""}`;
     if (!laid) return `No merge yet: “${word}” and the mark before it are ${count}.${holes}`;
-    const last = number ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}` : "none of them fits";
+    const last = number
+      ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}`
+      : "none of them fits";
     return `After ${laid} merge${laid > 1 ? "s" : ""}, “${word}” is ${count}; ${last}.${holes}`;
   }
 
-  const odd = [..."jqzxwkvybpmcdfghlaeiotrnus"].filter((letter) => idOf(letter) === UNKNOWN).slice(0, LONGEST); // what may lack a row
+  const odd = [..."jqzxwkvybpmcdfghlaeiotrnus"]
+    .filter((letter) => idOf(letter) === UNKNOWN)
+    .slice(0, LONGEST); // what may lack a row
   const widest = merges.indexOf(longest(merges.map((pair) => pair.join(" + ")))[0]) + 1; // not known to be there, of merges as pairs
-  const fullest = [sentence("m".repeat(LONGEST), merges.length, ["m", ...odd], 0), sentence("m".repeat(LONGEST), merges.length, [...odd.slice(0, LONGEST / 2)], widest)];
+  const fullest = [
+    sentence("m".repeat(LONGEST), merges.length, ["m", ...odd], 0),
+    sentence("m".repeat(LONGEST), merges.length, [...odd.slice(0, LONGEST / 2)], widest),
+  ];
   return { controls: [field, time], picture: [list, picture, legend], draw, longest: fullest };
 }
 

@@ -1,5 +1,17 @@
 // HeadPrices: what heads cost alone, together, and after the others. Every set of heads was removed and measured.
-import { choice, fixed, heatMap, html, button, live, longest, room, set, steps, sum } from "./kit.js";
+import {
+  choice,
+  fixed,
+  heatMap,
+  html,
+  button,
+  live,
+  longest,
+  room,
+  set,
+  steps,
+  sum,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -10,66 +22,132 @@ export function prices(table, gone) {
   const alone = heads.map((i) => table[1 << i] - table[0]);
   const last = heads.map((i) => table[gone | (1 << i)] - table[gone & ~(1 << i)]);
   const here = heads.filter((i) => (gone >> i) & 1);
-  return { here, alone, last, added: sum(here.map((i) => alone[i])), together: table[gone] - table[0], lasts: sum(here.map((i) => last[i])) };
+  return {
+    here,
+    alone,
+    last,
+    added: sum(here.map((i) => alone[i])),
+    together: table[gone] - table[0],
+    lasts: sum(here.map((i) => last[i])),
+  };
 }
 
 /** The lowest and the highest of the three sums, over all sets. */
 export function range(table) {
-  const all = steps(table.length).flatMap((gone) => (({ added, together, lasts }) => [added, together, lasts])(prices(table, gone)));
+  const all = steps(table.length).flatMap((gone) =>
+    (({ added, together, lasts }) => [added, together, lasts])(prices(table, gone)),
+  );
   return [Math.min(0, ...all), Math.max(...all)];
 }
 
 // ---- picture
 
-const number = (x, digits) => (digits ? fixed(x, digits) : fixed(x, 0).replace(/\B(?=(\d{3})+$)/g, ",")); // 1,864
-const signed = (x, digits) => (Number(x.toFixed(digits)) > 0 ? `+${number(x, digits)}` : number(x, digits));
+const number = (x, digits) =>
+  digits ? fixed(x, digits) : fixed(x, 0).replace(/\B(?=(\d{3})+$)/g, ","); // 1,864
+const signed = (x, digits) =>
+  Number(x.toFixed(digits)) > 0 ? `+${number(x, digits)}` : number(x, digits);
 
 function build({ get, change }) {
-  const [models, measures, layers, digits, tables] = ["models", "measures", "layers", "digits", "table"].map(get);
+  const [models, measures, layers, digits, tables] = [
+    "models",
+    "measures",
+    "layers",
+    "digits",
+    "table",
+  ].map(get);
   const n = Math.log2(tables[0][0].length);
   const heads = n / layers.length;
   const at = (name, list) => Math.min(Math.round(get(name)), list.length - 1);
   const ranges = tables.map((own) => own.map(range));
-  const state = () => ({ model: at("model", models), measure: at("measure", measures), gone: Math.round(get("gone")) % 2 ** n });
+  const state = () => ({
+    model: at("model", models),
+    measure: at("measure", measures),
+    gone: Math.round(get("gone")) % 2 ** n,
+  });
 
-  const which = choice({ label: "model", options: models.map((name, i) => [i, name]), onInput: (model) => change({ model }) });
-  const how = choice({ label: "measured by", options: measures.map((name, i) => [i, name]), onInput: (measure) => change({ measure }) });
-  const every = html("div", { class: "hp-all" }, button("Remove all", () => change({ gone: 2 ** n - 1 })), button("Put all back", () => change({ gone: 0 })));
+  const which = choice({
+    label: "model",
+    options: models.map((name, i) => [i, name]),
+    onInput: (model) => change({ model }),
+  });
+  const how = choice({
+    label: "measured by",
+    options: measures.map((name, i) => [i, name]),
+    onInput: (measure) => change({ measure }),
+  });
+  const every = html(
+    "div",
+    { class: "hp-all" },
+    button("Remove all", () => change({ gone: 2 ** n - 1 })),
+    button("Put all back", () => change({ gone: 0 })),
+  );
 
-  const buttons = steps(n).map((i) => set(button(`head ${(i % heads) + 1}`, () => change({ gone: state().gone ^ (1 << i) })),
-    { "aria-label": `${layers[Math.floor(i / heads)]}, head ${(i % heads) + 1}` }));
+  const buttons = steps(n).map((i) =>
+    set(
+      button(`head ${(i % heads) + 1}`, () => change({ gone: state().gone ^ (1 << i) })),
+      { "aria-label": `${layers[Math.floor(i / heads)]}, head ${(i % heads) + 1}` },
+    ),
+  );
   const maps = layers.map((name, k) => {
-    const map = heatMap({ caption: name, rows: ["alone", "last"], columns: steps(heads).map(String) });
-    map.element.querySelectorAll("thead th").forEach((cell, j) => cell.replaceChildren(buttons[k * heads + j]));
+    const map = heatMap({
+      caption: name,
+      rows: ["alone", "last"],
+      columns: steps(heads).map(String),
+    });
+    map.element
+      .querySelectorAll("thead th")
+      .forEach((cell, j) => cell.replaceChildren(buttons[k * heads + j]));
     map.element.classList.add("hp-map");
     return map;
   });
   const kinds = ["each alone, added up", "all of them together", "each as the last, added up"];
   const bars = kinds.map((text, k) => {
     const [value, bar, back] = [html("b"), html("i"), html("i", { class: "hp-back" })];
-    const longestValue = measures.flatMap((_, m) => ranges.flatMap((own) => own[m].map((x) => signed(x, digits[m]))));
-    return { value, bar, back, element: html("div", { class: "hp-sum", "data-kind": k }, html("span", { text }), room(value, longest(longestValue)),
-      html("div", { class: "hp-track" }, bar, back)) };
+    const longestValue = measures.flatMap((_, m) =>
+      ranges.flatMap((own) => own[m].map((x) => signed(x, digits[m]))),
+    );
+    return {
+      value,
+      bar,
+      back,
+      element: html(
+        "div",
+        { class: "hp-sum", "data-kind": k },
+        html("span", { text }),
+        room(value, longest(longestValue)),
+        html("div", { class: "hp-track" }, bar, back),
+      ),
+    };
   });
-  const picture = [html("div", { class: "hp-heads" }, ...maps.map(({ element }) => element), every), html("div", { class: "hp-sums" }, ...bars.map(({ element }) => element))];
+  const picture = [
+    html("div", { class: "hp-heads" }, ...maps.map(({ element }) => element), every),
+    html("div", { class: "hp-sums" }, ...bars.map(({ element }) => element)),
+  ];
 
   function sentence({ model, measure, gone }) {
     const [table, d, name] = [tables[model][measure], digits[measure], measures[measure]];
     const { here, added, together, lasts } = prices(table, gone);
     const now = `${name} ${number(table[gone], d)}`;
-    if (!here.length) return `All ${n} heads are there: ${now}. Remove some, and see what they cost.`;
+    if (!here.length)
+      return `All ${n} heads are there: ${now}. Remove some, and see what they cost.`;
     const rise = `${now} instead of ${number(table[0], d)}`;
     if (here.length === 1) {
       return `Without head ${(here[0] % heads) + 1} of ${layers[Math.floor(here[0] / heads)]}: ${rise}. Alone it costs ${number(together, d)}. Remove a second one.`;
     }
-    return `Without these ${here.length} heads: ${rise}. Together they cost ${number(together, d)}. Their prices alone add up to ${number(added, d)}, `
-      + `their prices as the last to ${number(lasts, d)}.`;
+    return (
+      `Without these ${here.length} heads: ${rise}. Together they cost ${number(together, d)}. Their prices alone add up to ${number(added, d)}, ` +
+      `their prices as the last to ${number(lasts, d)}.`
+    );
   }
 
   function draw() {
     const now = state();
     const { model, measure, gone } = now;
-    const [table, d, [low, high]] = [tables[model][measure], digits[measure], ranges[model][measure]];
+    const [table, d, [low, high]] = [
+      tables[model][measure],
+      digits[measure],
+      ranges[model][measure],
+    ];
     const all = prices(table, gone);
     which.update(model);
     how.update(measure);
@@ -83,15 +161,33 @@ function build({ get, change }) {
     [all.added, all.together, all.lasts].forEach((x, k) => {
       set(bars[k].value, { text: signed(x, d) });
       set(bars[k].bar, { "--left": width(-low), "--width": width(Math.max(0, x)) });
-      set(bars[k].back, { "--left": width(Math.min(0, x) - low), "--width": width(-Math.min(0, x)) });
+      set(bars[k].back, {
+        "--left": width(Math.min(0, x) - low),
+        "--width": width(-Math.min(0, x)),
+      });
     });
     return sentence(now);
   }
 
   const some = [0, 1, 3, 2 ** n - 1, ...layers.map((_, k) => (2 ** heads - 1) * 2 ** (k * heads))];
-  return { controls: [...(models.length > 1 ? [which.element] : []), ...(measures.length > 1 ? [how.element] : [])], picture, draw,
-    longest: longest(models.flatMap((_, model) => measures.flatMap((_, measure) => some.map((gone) => sentence({ model, measure, gone }))))) };
+  return {
+    controls: [
+      ...(models.length > 1 ? [which.element] : []),
+      ...(measures.length > 1 ? [how.element] : []),
+    ],
+    picture,
+    draw,
+    longest: longest(
+      models.flatMap((_, model) =>
+        measures.flatMap((_, measure) => some.map((gone) => sentence({ model, measure, gone }))),
+      ),
+    ),
+  };
 }
 
-export default live({ name: "HeadPrices", title: () => "What is a head worth?", build,
-  state: { model: [0, 3], measure: [0, 2], gone: [0, 255] } });
+export default live({
+  name: "HeadPrices",
+  title: () => "What is a head worth?",
+  build,
+  state: { model: [0, 3], measure: [0, 2], gone: [0, 255] },
+});

@@ -1,5 +1,21 @@
 // HeadsExplorer: what does this head look at, and what becomes of the text without it? Maps and results are stored.
-import { canvas, choice, clamp, fixed, fluid, html, live, longest, moved, percent, set, steps, svg, toggle, tokenStrip } from "./kit.js";
+import {
+  canvas,
+  choice,
+  clamp,
+  fixed,
+  fluid,
+  html,
+  live,
+  longest,
+  moved,
+  percent,
+  set,
+  steps,
+  svg,
+  toggle,
+  tokenStrip,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -17,7 +33,11 @@ const [ROW, LEFT] = [20, 64];
 
 function build({ get, change }) {
   const [kinds, weights, writes] = ["kinds", "weights", "writes"].map(get);
-  const words = { encoder: [get("source"), get("source")], decoder: [writes, get("reads")], cross: [writes, get("source")] };
+  const words = {
+    encoder: [get("source"), get("source")],
+    decoder: [writes, get("reads")],
+    cross: [writes, get("source")],
+  };
   const [layers, heads] = [weights[0].length, weights[0][0].length];
   const [answer, all] = [get("answer"), get("together")];
   const now = () => {
@@ -27,35 +47,86 @@ function build({ get, change }) {
     const [layer, head] = [Math.min(get("layer"), layers - 1), Math.min(get("head"), heads - 1)];
     const token = Math.min(get("token"), queries.length - 1);
     const before = get("probabilities");
-    return { kind, k, queries, keys, layer, head, token, map: weights[k][layer][head], before,
-      after: get("off") && writes.length ? get("without")[k][layer][head] : before };
+    return {
+      kind,
+      k,
+      queries,
+      keys,
+      layer,
+      head,
+      token,
+      map: weights[k][layer][head],
+      before,
+      after: get("off") && writes.length ? get("without")[k][layer][head] : before,
+    };
   };
-  const look = (token) => { if (token !== get("token")) change({ token }); };
+  const look = (token) => {
+    if (token !== get("token")) change({ token });
+  };
 
-  const counted = (label, n, name) => choice({ label, options: steps(n).map((i) => [i, String(i + 1)]), onInput: (i) => change({ [name]: i }) });
-  const attention = choice({ label: "attention", onInput: (value) => change({ attention: value }),
-    options: kinds.map((kind) => [kind, { encoder: "encoder", decoder: "decoder", cross: "cross" }[kind]]) });
+  const counted = (label, n, name) =>
+    choice({
+      label,
+      options: steps(n).map((i) => [i, String(i + 1)]),
+      onInput: (i) => change({ [name]: i }),
+    });
+  const attention = choice({
+    label: "attention",
+    onInput: (value) => change({ attention: value }),
+    options: kinds.map((kind) => [
+      kind,
+      { encoder: "encoder", decoder: "decoder", cross: "cross" }[kind],
+    ]),
+  });
   const layer = counted("layer", layers, "layer");
   const head = counted("head", heads, "head");
   const off = toggle({ label: "switch this head off", onInput: (value) => change({ off: value }) });
-  const strips = kinds.map((kind) => tokenStrip({ words: words[kind][0], onInput: look,
-    label: kind === "encoder" ? "a word read: where does it look?" : "a token being written: where does it look?" }));
+  const strips = kinds.map((kind) =>
+    tokenStrip({
+      words: words[kind][0],
+      onInput: look,
+      label:
+        kind === "encoder"
+          ? "a word read: where does it look?"
+          : "a token being written: where does it look?",
+    }),
+  );
   const stack = html("div", { class: "he-stack" }, ...strips.map((strip) => strip.element)); // one in the other's place
 
   // The heat map, queries on rows; one group for each kind of attention.
   const rows = Math.max(...kinds.flatMap((kind) => words[kind].map((list) => list.length)));
-  const TOP = 14 + 7 * Math.max(...kinds.flatMap((kind) => words[kind][1].map((word) => word.length))); // room for upright words
+  const TOP =
+    14 + 7 * Math.max(...kinds.flatMap((kind) => words[kind][1].map((word) => word.length))); // room for upright words
   const height = TOP + ROW * rows + 4;
   const heat = canvas(640, height, { role: "img", class: "lf-svg he-svg" });
   const maps = kinds.map((kind) => {
     const [queries, keys] = words[kind];
-    const cells = queries.map(() => keys.map(() => svg("rect", { class: "he-cell", height: ROW - 1 })));
-    const names = queries.map((word, i) => svg("text", { x: LEFT - 6, y: TOP + ROW * i + 14, "text-anchor": "end", text: word }));
+    const cells = queries.map(() =>
+      keys.map(() => svg("rect", { class: "he-cell", height: ROW - 1 })),
+    );
+    const names = queries.map((word, i) =>
+      svg("text", { x: LEFT - 6, y: TOP + ROW * i + 14, "text-anchor": "end", text: word }),
+    );
     const tops = keys.map((word) => svg("text", { text: word }));
     const frame = svg("rect", { class: "he-frame", x: LEFT - 1, height: ROW + 1 });
-    const bands = queries.map((_, i) => svg("rect", { class: "he-band", x: 0, y: TOP + ROW * i, height: ROW,
-      onpointermove: moved(() => look(i)), onpointerdown: () => look(i) }));
-    return { cells, names, tops, frame, bands, group: svg("g", {}, ...names, ...tops, ...cells.flat(), frame, ...bands) };
+    const bands = queries.map((_, i) =>
+      svg("rect", {
+        class: "he-band",
+        x: 0,
+        y: TOP + ROW * i,
+        height: ROW,
+        onpointermove: moved(() => look(i)),
+        onpointerdown: () => look(i),
+      }),
+    );
+    return {
+      cells,
+      names,
+      tops,
+      frame,
+      bands,
+      group: svg("g", {}, ...names, ...tops, ...cells.flat(), frame, ...bands),
+    };
   });
   heat.append(...maps.map((map) => map.group));
 
@@ -65,45 +136,98 @@ function build({ get, change }) {
   const faint = steps(rows).map(() => svg("line", { class: "he-faint" }));
   const left = steps(rows).map(() => svg("text", { x: 74, "text-anchor": "end" }));
   const right = steps(rows).map(() => svg("text", {}));
-  const heading = [svg("text", { x: 74, y: TOP - 14, class: "lf-axis", "text-anchor": "end", text: "looks at" }), svg("text", { y: TOP - 14, class: "lf-axis" })];
-  const places = steps(rows).map((i) => svg("rect", { class: "he-band", height: ROW, width: 90, onpointermove: moved(() => look(i)), onpointerdown: () => look(i) }));
+  const heading = [
+    svg("text", { x: 74, y: TOP - 14, class: "lf-axis", "text-anchor": "end", text: "looks at" }),
+    svg("text", { y: TOP - 14, class: "lf-axis" }),
+  ];
+  const places = steps(rows).map((i) =>
+    svg("rect", {
+      class: "he-band",
+      height: ROW,
+      width: 90,
+      onpointermove: moved(() => look(i)),
+      onpointerdown: () => look(i),
+    }),
+  );
   lines.append(...heading, ...faint, ...ties, ...left, ...right, ...places);
 
   // The probabilities of what was written: an outline with all heads, filled with this one off.
   const bars = canvas(640, 104, { role: "img", class: "lf-svg he-svg he-bars" });
   const frames = writes.map(() => svg("rect", { class: "he-whole" }));
   const fills = writes.map(() => svg("rect", { class: "he-fill" }));
-  const labels = writes.map((word) => svg("text", { y: 86, "text-anchor": "middle", text: word === "<eos>" ? "end" : word }));
+  const labels = writes.map((word) =>
+    svg("text", { y: 86, "text-anchor": "middle", text: word === "<eos>" ? "end" : word }),
+  );
   bars.append(...fills, ...frames, ...labels);
-  const sizes = [fluid(heat, height, () => draw()), fluid(lines, height, () => draw()), fluid(bars, 104, () => draw())];
+  const sizes = [
+    fluid(heat, height, () => draw()),
+    fluid(lines, height, () => draw()),
+    fluid(bars, 104, () => draw()),
+  ];
 
   function drawHeat({ k, queries, keys, map, token }) {
     const width = clamp(Math.floor((sizes[0].width - LEFT) / keys.length), 4, 34);
     maps.forEach((each, i) => set(each.group, { visibility: i === k ? "visible" : "hidden" }));
     const { cells, tops, frame, bands } = maps[k];
-    cells.forEach((row, i) => row.forEach((cell, j) => set(cell, { x: LEFT + j * width, y: TOP + ROW * i, width: width - 1,
-      "fill-opacity": fixed(map[i][j], 3) })));
-    tops.forEach((text, j) => set(text, { transform: `translate(${LEFT + (j + 0.5) * width + 4} ${TOP - 6}) rotate(-90)`,
-      visibility: width < 12 ? "hidden" : null }));
+    cells.forEach((row, i) =>
+      row.forEach((cell, j) =>
+        set(cell, {
+          x: LEFT + j * width,
+          y: TOP + ROW * i,
+          width: width - 1,
+          "fill-opacity": fixed(map[i][j], 3),
+        }),
+      ),
+    );
+    tops.forEach((text, j) =>
+      set(text, {
+        transform: `translate(${LEFT + (j + 0.5) * width + 4} ${TOP - 6}) rotate(-90)`,
+        visibility: width < 12 ? "hidden" : null,
+      }),
+    );
     set(frame, { y: TOP + ROW * token - 1, width: width * keys.length + 1 });
     bands.forEach((band) => set(band, { width: LEFT + width * keys.length }));
-    set(heat, { "aria-label": `weights of ${queries.length} queries, on rows, over ${keys.length} keys` });
+    set(heat, {
+      "aria-label": `weights of ${queries.length} queries, on rows, over ${keys.length} keys`,
+    });
   }
 
   function drawLines({ kind, queries, keys, map, token }) {
     const [from, to] = [Math.min(340, sizes[1].width) - 96, 80];
     const pitch = (list) => Math.min(3 * ROW, (ROW * rows) / list.length); // few words spread out
-    const at = (list) => (i) => TOP + (ROW * rows - pitch(list) * list.length) / 2 + pitch(list) * (i + 0.5);
+    const at = (list) => (i) =>
+      TOP + (ROW * rows - pitch(list) * list.length) / 2 + pitch(list) * (i + 0.5);
     const [y, z] = [at(queries), at(keys)];
-    const show = (element, on, attributes) => set(element, { visibility: on ? null : "hidden", ...attributes });
+    const show = (element, on, attributes) =>
+      set(element, { visibility: on ? null : "hidden", ...attributes });
     set(heading[1], { x: from + 6, text: kind === "encoder" ? "this word" : "to write this" });
     steps(rows).forEach((i) => {
-      show(left[i], i < keys.length, { y: z(i) + 4, text: keys[i] ?? "", "font-weight": map[token][i] > 0.3 ? 700 : 400 });
-      show(right[i], i < queries.length, { x: from + 6, y: y(i) + 4, text: queries[i] ?? "", "font-weight": i === token ? 700 : 400 });
+      show(left[i], i < keys.length, {
+        y: z(i) + 4,
+        text: keys[i] ?? "",
+        "font-weight": map[token][i] > 0.3 ? 700 : 400,
+      });
+      show(right[i], i < queries.length, {
+        x: from + 6,
+        y: y(i) + 4,
+        text: queries[i] ?? "",
+        "font-weight": i === token ? 700 : 400,
+      });
       show(places[i], i < queries.length, { x: from, y: y(i) - 10 });
-      show(ties[i], i < keys.length && map[token][i] >= 0.005, { x1: from, y1: y(token), x2: to, y2: z(i),
-        "stroke-width": fixed(0.6 + 5 * (map[token][i] ?? 0)), "stroke-opacity": fixed(0.25 + 0.75 * (map[token][i] ?? 0)) });
-      show(faint[i], i < queries.length && i !== token, { x1: from, y1: y(i), x2: to, y2: z(strongest(map[i] ?? [0])) });
+      show(ties[i], i < keys.length && map[token][i] >= 0.005, {
+        x1: from,
+        y1: y(token),
+        x2: to,
+        y2: z(i),
+        "stroke-width": fixed(0.6 + 5 * (map[token][i] ?? 0)),
+        "stroke-opacity": fixed(0.25 + 0.75 * (map[token][i] ?? 0)),
+      });
+      show(faint[i], i < queries.length && i !== token, {
+        x1: from,
+        y1: y(i),
+        x2: to,
+        y2: z(strongest(map[i] ?? [0])),
+      });
     });
     set(lines, { "aria-label": `lines from ${queries[token]} to what it looks at` });
   }
@@ -112,12 +236,19 @@ function build({ get, change }) {
     const longest = 7 * Math.max(...writes.map((word) => word.length)) + 6; // what the widest label takes
     const width = Math.min(Math.max(44, longest), sizes[2].width / Math.max(1, writes.length));
     writes.forEach((_, i) => {
-      const bar = (p) => ({ x: fixed(i * width + 2), width: fixed(width - 4), y: fixed(70 - 64 * p), height: fixed(64 * p) });
+      const bar = (p) => ({
+        x: fixed(i * width + 2),
+        width: fixed(width - 4),
+        y: fixed(70 - 64 * p),
+        height: fixed(64 * p),
+      });
       set(frames[i], bar(before[i]));
       set(fills[i], { ...bar(after[i]), "data-fallen": before[i] - after[i] > 0.1 });
       set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows where they are crowded
     });
-    set(bars, { "aria-label": `probability of each ${answer}: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}` });
+    set(bars, {
+      "aria-label": `probability of each ${answer}: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}`,
+    });
   }
 
   function draw() {
@@ -126,7 +257,10 @@ function build({ get, change }) {
     layer.update(state.layer);
     head.update(state.head);
     off.update(get("off"));
-    strips.forEach((strip, i) => { set(strip.element, { "data-here": i === state.k }); strip.update(state.token); });
+    strips.forEach((strip, i) => {
+      set(strip.element, { "data-here": i === state.k });
+      strip.update(state.token);
+    });
     drawHeat(state);
     drawLines(state);
     drawBars(state);
@@ -138,9 +272,13 @@ function build({ get, change }) {
     const what = kind === "encoder" ? `reading “${queries[token]}”` : `writing “${queries[token]}”`;
     const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it looks at “${keys[best]}” with ${percent(map[token][best])}.`;
     if (!writes.length) return seen;
-    if (!get("off")) return `${seen} With all heads ${all} has probability ${fixed(together(before))}.`;
+    if (!get("off"))
+      return `${seen} With all heads ${all} has probability ${fixed(together(before))}.`;
     const w = worst(before, after);
-    const fallen = before[w] - after[w] >= 0.005 ? `, most for “${writes[w]}”: ${fixed(before[w])} to ${fixed(after[w])}` : "";
+    const fallen =
+      before[w] - after[w] >= 0.005
+        ? `, most for “${writes[w]}”: ${fixed(before[w])} to ${fixed(after[w])}`
+        : "";
     return `${seen} Without this one head the probability of ${all} goes from ${fixed(together(before))} to ${fixed(together(after))}${fallen}.`;
   }
 
@@ -148,16 +286,38 @@ function build({ get, change }) {
   const [fallen] = longest(writes.length ? writes : [""]);
   const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it looks at “${word}” with 100\u00a0%.${
     writes.length
-    ? ` Without this one head the probability of ${all} goes from 0.00 to 0.00, most for “${fallen}”: 0.00 to 0.00.` : ""}`;
-  const wanted = [[attention, kinds.length], [layer, layers], [head, heads]].filter(([, n]) => n > 1).map(([part]) => part.element);
-  const caption = html("p", { class: "he-caption", text: `probability of each ${answer} (outline: with all heads)` });
+      ? ` Without this one head the probability of ${all} goes from 0.00 to 0.00, most for “${fallen}”: 0.00 to 0.00.`
+      : ""
+  }`;
+  const wanted = [
+    [attention, kinds.length],
+    [layer, layers],
+    [head, heads],
+  ]
+    .filter(([, n]) => n > 1)
+    .map(([part]) => part.element);
+  const caption = html("p", {
+    class: "he-caption",
+    text: `probability of each ${answer} (outline: with all heads)`,
+  });
   const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];
-  return { controls: [...wanted, ...(writes.length ? [off.element] : []), stack], picture: [lines, heat, ...results], draw, longest: [fullest] };
+  return {
+    controls: [...wanted, ...(writes.length ? [off.element] : []), stack],
+    picture: [lines, heat, ...results],
+    draw,
+    longest: [fullest],
+  };
 }
 
 export default live({
   name: "HeadsExplorer",
   title: () => "What does this head look at?",
-  state: { attention: ["encoder", "decoder", "cross"], layer: [0, 99], head: [0, 99], token: [0, 99], off: [] },
+  state: {
+    attention: ["encoder", "decoder", "cross"],
+    layer: [0, 99],
+    head: [0, 99],
+    token: [0, 99],
+    off: [],
+  },
   build,
 });

@@ -10,13 +10,16 @@ export const steps = (n, from = 0) => Array.from({ length: n }, (_, i) => from +
 /** softmax(scores / temperature). Temperature 0 is the limit: the best score takes all, ties share. */
 export function softmax(scores, temperature = 1) {
   const best = Math.max(...scores); // subtracted so that exp cannot overflow
-  const powers = scores.map((score) => (temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best)));
+  const powers = scores.map((score) =>
+    temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best),
+  );
   const total = sum(powers);
   return powers.map((power) => power / total);
 }
 
 /** A number with a fixed count of digits and a real minus sign, so that columns do not jump. */
-export const fixed = (x, digits = 2) => x.toFixed(digits).replace(/^-(0\.?0*$)?/, (_, zero) => zero ?? "−");
+export const fixed = (x, digits = 2) =>
+  x.toFixed(digits).replace(/^-(0\.?0*$)?/, (_, zero) => zero ?? "−");
 export const percent = (x) => `${Math.round(100 * x)}\u00a0%`;
 
 /** Maps a domain onto a range, linear or logarithmic; `.invert` maps back. */
@@ -32,7 +35,10 @@ export function scale([low, high], [start, end], log = false) {
 /** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
 export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
 
-const make = (element, attributes, children) => (set(element, attributes).append(...children.filter((child) => child !== null)), element);
+const make = (element, attributes, children) => (
+  set(element, attributes).append(...children.filter((child) => child !== null)),
+  element
+);
 
 /** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML.
  *  What can be focused keeps its keys: in a notebook, `x` would cut the figure's cell. */
@@ -44,57 +50,103 @@ export function set(element, attributes) {
     else if (value === false || value === null) element.removeAttribute(name);
     else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
   }
-  if (element.matches("a, button, input, select, summary, textarea, [tabindex]")) element.dataset.lmSuppressShortcuts = true;
+  if (element.matches("a, button, input, select, summary, textarea, [tabindex]"))
+    element.dataset.lmSuppressShortcuts = true;
   return element;
 }
 
 /** Text as nodes: `code` between backticks, and d_k with its k below. */
-export const rich = (text) => text.split(/(`[^`]*`|_k\b)/).map((part) => (part[0] === "`" ? html("code", { text: part.slice(1, -1) })
-  : part[0] === "_" ? html("sub", { text: part.slice(1) }) : part));
+export const rich = (text) =>
+  text
+    .split(/(`[^`]*`|_k\b)/)
+    .map((part) =>
+      part[0] === "`"
+        ? html("code", { text: part.slice(1, -1) })
+        : part[0] === "_"
+          ? html("sub", { text: part.slice(1) })
+          : part,
+    );
 
-export const html = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) => make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const html = (tag, attributes = {}, ...children) =>
+  make(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 /** An SVG picture of the given size in CSS pixels; it shrinks with its column. */
 export const canvas = (width, height, attributes = {}, ...children) =>
-  svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "lf-svg", "--width": `${width}px`, ...attributes }, ...children);
+  svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, class: "lf-svg", "--width": `${width}px`, ...attributes },
+    ...children,
+  );
 
 /** Draws a picture anew, in the next frame, when its column changes width, where others shrink: words keep their size on a phone. */
 export function fluid(picture, height, redraw) {
   const size = { width: 640 };
-  new ResizeObserver(([{ contentRect }]) => requestAnimationFrame(() => {
-    const width = Math.max(240, Math.round(contentRect.width));
-    if (contentRect.width === 0 || width === size.width) return;
-    set(picture, { viewBox: `0 0 ${size.width = width} ${height}` });
-    redraw();
-  })).observe(picture);
+  new ResizeObserver(([{ contentRect }]) =>
+    requestAnimationFrame(() => {
+      const width = Math.max(240, Math.round(contentRect.width));
+      if (contentRect.width === 0 || width === size.width) return;
+      set(picture, { viewBox: `0 0 ${(size.width = width)} ${height}` });
+      redraw();
+    }),
+  ).observe(picture);
   return size;
 }
 
 /** Room for whatever the element will say: the longest texts lie in its place, unseen, in whatever font. */
-export const room = (element, texts) => html("div", { class: "lf-room" }, element, ...texts.map((text) => html("span", { class: "lf-unseen", "aria-hidden": true, text })));
-export const longest = (texts) => [...new Set(texts)].sort((a, b) => b.length - a.length).slice(0, 3);
+export const room = (element, texts) =>
+  html(
+    "div",
+    { class: "lf-room" },
+    element,
+    ...texts.map((text) => html("span", { class: "lf-unseen", "aria-hidden": true, text })),
+  );
+export const longest = (texts) =>
+  [...new Set(texts)].sort((a, b) => b.length - a.length).slice(0, 3);
 
 /** Blue for positive numbers, orange for negative, nothing for 0, which shows the ground: [red, green, blue, alpha]. */
-export const diverging = (x) => (x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)]);
+export const diverging = (x) =>
+  x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)];
 
 /** Fills an HTML canvas, one pixel for each number of a table. colourOf(column, row): [red, green, blue, alpha]. */
 export function paint(field, colourOf) {
   const image = new ImageData(field.width, field.height);
-  for (let i = 0, at = 0; at < image.data.length; i += 1) for (const part of colourOf(i % field.width, Math.floor(i / field.width))) image.data[at++] = part;
+  for (let i = 0, at = 0; at < image.data.length; i += 1)
+    for (const part of colourOf(i % field.width, Math.floor(i / field.width)))
+      image.data[at++] = part;
   field.getContext("2d").putImageData(image, 0, 0);
 }
 
 /** Axes with ticks and labels. x, y: scales; xTicks, yTicks: lists of [value, label]. */
 export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, yLabel }) {
   const line = (x1, y1, x2, y2) => svg("line", { x1, y1, x2, y2, class: "lf-grid" });
-  return svg("g", { "aria-hidden": "true" },
-    ...xTicks.flatMap(([value, label]) => [line(x(value), top, x(value), bottom),
-      svg("text", { x: x(value), y: bottom + 15, class: "lf-tick", "text-anchor": "middle", text: label })]),
-    ...yTicks.flatMap(([value, label]) => [line(left, y(value), right, y(value)),
-      svg("text", { x: left - 6, y: y(value) + 4, class: "lf-tick", "text-anchor": "end", text: label })]),
+  return svg(
+    "g",
+    { "aria-hidden": "true" },
+    ...xTicks.flatMap(([value, label]) => [
+      line(x(value), top, x(value), bottom),
+      svg("text", {
+        x: x(value),
+        y: bottom + 15,
+        class: "lf-tick",
+        "text-anchor": "middle",
+        text: label,
+      }),
+    ]),
+    ...yTicks.flatMap(([value, label]) => [
+      line(left, y(value), right, y(value)),
+      svg("text", {
+        x: left - 6,
+        y: y(value) + 4,
+        class: "lf-tick",
+        "text-anchor": "end",
+        text: label,
+      }),
+    ]),
     svg("text", { x: right, y: bottom + 31, class: "lf-axis", "text-anchor": "end", text: xLabel }),
-    svg("text", { x: left, y: top - 8, class: "lf-axis", text: yLabel }));
+    svg("text", { x: left, y: top - 8, class: "lf-axis", text: yLabel }),
+  );
 }
 
 // ---------------------------------------------------------------- controls
@@ -102,23 +154,54 @@ export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, y
     `texts`: what a value between the positions shows, if that is longer. */
 export function slider({ label, last, read, find, show, texts = [], onInput }) {
   const shown = html("span", { class: "lf-value" });
-  const input = html("input", { type: "range", min: 0, max: last, step: 1, "aria-label": label,
+  const input = html("input", {
+    type: "range",
+    min: 0,
+    max: last,
+    step: 1,
+    "aria-label": label,
     oninput: () => onInput(read(Number(input.value))),
-    onkeydown: (event) => { // Shift makes the arrows take large steps
+    onkeydown: (event) => {
+      // Shift makes the arrows take large steps
       const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
       if (!way || !event.shiftKey) return;
       event.preventDefault();
-      onInput(read(clamp(Number(input.value) + way * Math.max(2, Math.round(input.max / 10)), 0, Number(input.max))));
-    } });
+      onInput(
+        read(
+          clamp(
+            Number(input.value) + way * Math.max(2, Math.round(input.max / 10)),
+            0,
+            Number(input.max),
+          ),
+        ),
+      );
+    },
+  });
   const values = room(shown, ["", "", ""]);
-  const element = html("label", { class: "lf-slider" }, html("span", {}, ...rich(label)), values, input);
-  const reserve = () => longest([...texts, ...steps(61).map((i) => show(read(Math.round((i * last) / 60))))]).forEach((text, i) => set(values.children[i + 1], { text }));
-  return { element, update(value) {
-    if (!values.textContent) reserve(); // not before: what it shows may depend on what is made later
-    input.value = clamp(Math.round(find(value)), 0, Number(input.max));
-    set(input, { "aria-valuetext": show(value) });
-    if (shown.textContent !== show(value)) shown.textContent = show(value);
-  }, enable(on) { input.disabled = !on; set(element, { "data-off": !on }); } };
+  const element = html(
+    "label",
+    { class: "lf-slider" },
+    html("span", {}, ...rich(label)),
+    values,
+    input,
+  );
+  const reserve = () =>
+    longest([...texts, ...steps(61).map((i) => show(read(Math.round((i * last) / 60))))]).forEach(
+      (text, i) => set(values.children[i + 1], { text }),
+    );
+  return {
+    element,
+    update(value) {
+      if (!values.textContent) reserve(); // not before: what it shows may depend on what is made later
+      input.value = clamp(Math.round(find(value)), 0, Number(input.max));
+      set(input, { "aria-valuetext": show(value) });
+      if (shown.textContent !== show(value)) shown.textContent = show(value);
+    },
+    enable(on) {
+      input.disabled = !on;
+      set(element, { "data-off": !on });
+    },
+  };
 }
 
 /** A slider over whole numbers from 0, with a button to go on and one to go back; `limit(n)` sets the last number. */
@@ -127,39 +210,74 @@ export function stepper({ label, last, show = String, onInput }) {
   const input = line.element.querySelector("input");
   const by = (way) => () => onInput(clamp(Number(input.value) + way, 0, Number(input.max)));
   const [back, on] = [button("Back", by(-1)), button("Next", by(1))];
-  return { element: html("div", { class: "lf-stepper" }, back, on, line.element), limit: (n) => set(input, { max: n }), update(value) {
-    line.update(value);
-    set(back, { "aria-disabled": value <= 0 }); // stays in the order of Tab: who steps is not thrown out at the end
-    set(on, { "aria-disabled": value >= Number(input.max) });
-  } };
+  return {
+    element: html("div", { class: "lf-stepper" }, back, on, line.element),
+    limit: (n) => set(input, { max: n }),
+    update(value) {
+      line.update(value);
+      set(back, { "aria-disabled": value <= 0 }); // stays in the order of Tab: who steps is not thrown out at the end
+      set(on, { "aria-disabled": value >= Number(input.max) });
+    },
+  };
 }
 
 /** One of several: radio buttons drawn as one row. options: list of [value, label]. */
 export function choice({ label, options, onInput, className = "lf-row-of" }) {
   const name = `lf-${Math.random().toString(36).slice(2)}`; // shared by the group, and by no other group of the page
-  const inputs = options.map(([value]) => html("input", { type: "radio", name, onchange: () => onInput(value) }));
+  const inputs = options.map(([value]) =>
+    html("input", { type: "radio", name, onchange: () => onInput(value) }),
+  );
   const labels = options.map(([, text], i) => html("label", {}, inputs[i], html("span", { text })));
-  const element = html("fieldset", { class: `lf-choice ${className}` }, html("legend", { text: label }), html("div", {}, ...labels));
-  return { element, labels, update: (value) => inputs.forEach((input, i) => { input.checked = options[i][0] === value; }) };
+  const element = html(
+    "fieldset",
+    { class: `lf-choice ${className}` },
+    html("legend", { text: label }),
+    html("div", {}, ...labels),
+  );
+  return {
+    element,
+    labels,
+    update: (value) =>
+      inputs.forEach((input, i) => {
+        input.checked = options[i][0] === value;
+      }),
+  };
 }
 
 /** A sentence as a row of words to choose from; `shade(weights)` tints each by its weight. */
 export function tokenStrip({ label, words, onInput }) {
-  const strip = choice({ label, options: words.map((word, i) => [i, word]), onInput, className: "lf-tokens" });
-  return { ...strip, shade: (weights) => strip.labels.forEach((element, i) => tint(element, weights[i])) };
+  const strip = choice({
+    label,
+    options: words.map((word, i) => [i, word]),
+    onInput,
+    className: "lf-tokens",
+  });
+  return {
+    ...strip,
+    shade: (weights) => strip.labels.forEach((element, i) => tint(element, weights[i])),
+  };
 }
 
 /** On or off. */
 export function toggle({ label, onInput }) {
   const input = html("input", { type: "checkbox", onchange: () => onInput(input.checked) });
-  return { element: html("label", { class: "lf-toggle" }, input, html("span", {}, ...rich(label))),
-    update: (value) => { input.checked = value; } };
+  return {
+    element: html("label", { class: "lf-toggle" }, input, html("span", {}, ...rich(label))),
+    update: (value) => {
+      input.checked = value;
+    },
+  };
 }
 
-export const button = (label, onclick) => html("button", { type: "button", class: "lf-button", text: label, onclick });
+export const button = (label, onclick) =>
+  html("button", { type: "button", class: "lf-button", text: label, onclick });
 
 let rest = ""; // where the pointer is: a page that scrolls below it does not move it
-export const moved = (act) => ({ clientX, clientY }) => { if (rest !== (rest = `${clientX} ${clientY}`)) act(); };
+export const moved =
+  (act) =>
+  ({ clientX, clientY }) => {
+    if (rest !== (rest = `${clientX} ${clientY}`)) act();
+  };
 /** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
 export function tint(element, weight) {
   element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
@@ -170,23 +288,54 @@ export function tint(element, weight) {
 export function heatMap({ caption, rows, columns, onRow = null }) {
   const cells = rows.map(() => columns.map(() => html("td")));
   const heads = rows.map((word) => html("th", { scope: "row", text: word }));
-  const lines = rows.map((_, i) => html("tr", onRow ? { onpointermove: moved(() => onRow(i)) } : {}, heads[i], ...cells[i]));
-  const element = html("table", { class: "lf-heat" }, html("caption", { text: caption }),
-    html("thead", {}, html("tr", {}, html("td"), ...columns.map((word) =>
-      html("th", { scope: "col" }, html("span", { text: word }))))),
-    html("tbody", {}, ...lines));
-  return { element, heads, cells, update(values, { row = null, show = fixed, size = 1 } = {}) {
-    cells.forEach((line, i) => line.forEach((cell, j) =>
-      tint(set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) }), (values[i][j] ?? 0) / size)));
-    lines.forEach((line, i) => set(line, { "data-row": i === row }));
-  } };
+  const lines = rows.map((_, i) =>
+    html("tr", onRow ? { onpointermove: moved(() => onRow(i)) } : {}, heads[i], ...cells[i]),
+  );
+  const element = html(
+    "table",
+    { class: "lf-heat" },
+    html("caption", { text: caption }),
+    html(
+      "thead",
+      {},
+      html(
+        "tr",
+        {},
+        html("td"),
+        ...columns.map((word) => html("th", { scope: "col" }, html("span", { text: word }))),
+      ),
+    ),
+    html("tbody", {}, ...lines),
+  );
+  return {
+    element,
+    heads,
+    cells,
+    update(values, { row = null, show = fixed, size = 1 } = {}) {
+      cells.forEach((line, i) =>
+        line.forEach((cell, j) =>
+          tint(
+            set(cell, { text: values[i][j] === null ? "·" : show(values[i][j]) }),
+            (values[i][j] ?? 0) / size,
+          ),
+        ),
+      );
+      lines.forEach((line, i) => set(line, { "data-row": i === row }));
+    },
+  };
 }
 
 /** Lets `handle`, an SVG element, be dragged by mouse, touch and arrow keys. at(): where it is; to(x, y): move it there;
  *  point(event): the pointer's place in the same coordinates; step, leap: one arrow press without and with Shift. */
 export function draggable(handle, { at, to, point, step, leap }) {
   let grip = null;
-  return set(handle, { tabindex: 0, role: "slider", class: "lf-handle", onlostpointercapture: () => { grip = null; },
+  return set(handle, {
+    tabindex: 0,
+    role: "slider",
+    class: "lf-handle",
+    onlostpointercapture: () => {
+      grip = null;
+    },
     ontouchstart: (event) => event.preventDefault(), // or the page would scroll; touch-action does nothing on SVG groups
     onpointerdown(event) {
       event.preventDefault();
@@ -194,24 +343,36 @@ export function draggable(handle, { at, to, point, step, leap }) {
       handle.focus({ preventScroll: true });
       grip = at().map((x, i) => x - point(event)[i]);
     },
-    onpointermove(event) { if (grip) to(...point(event).map((x, i) => x + grip[i])); },
+    onpointermove(event) {
+      if (grip) to(...point(event).map((x, i) => x + grip[i]));
+    },
     onkeydown(event) {
-      const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+        event.key
+      ];
       if (!way) return;
       event.preventDefault();
       to(...at().map((x, i) => x + way[i] * (event.shiftKey ? leap : step)));
-    } });
+    },
+  });
 }
 
 /** Where an event happened, in the units of an SVG picture. */
-export const pointIn = (picture, { clientX, clientY }) => (({ x, y }) => [x, y])(new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse()));
+export const pointIn = (picture, { clientX, clientY }) =>
+  (({ x, y }) => [x, y])(
+    new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse()),
+  );
 
 // ---------------------------------------------------------------- state in the address
 /** State as text: `query:2,0.2;likeness:dot`. Only what differs from `initial` is written. */
-export const encode = (state, initial) => Object.keys(initial)
-  .filter((name) => String(state[name]) !== String(initial[name]))
-  .map((name) => `${name}:${[state[name]].flat(9).map((x) => (Number(x) === x ? +x.toFixed(4) : x))}`)
-  .join(";");
+export const encode = (state, initial) =>
+  Object.keys(initial)
+    .filter((name) => String(state[name]) !== String(initial[name]))
+    .map(
+      (name) =>
+        `${name}:${[state[name]].flat(9).map((x) => (Number(x) === x ? +x.toFixed(4) : x))}`,
+    )
+    .join(";");
 
 /** The state that a text from the address asks for; what does not fit `initial` and `allowed` is left out. */
 export function decode(text, initial, allowed) {
@@ -224,7 +385,8 @@ export function decode(text, initial, allowed) {
       if (Array.isArray(shape)) return shape.map(like);
       const item = items.shift();
       if (typeof shape === "boolean") return item === "true";
-      if (typeof shape === "number") return clamp(item === "" ? NaN : Number(item), ...allowed[name]);
+      if (typeof shape === "number")
+        return clamp(item === "" ? NaN : Number(item), ...allowed[name]);
       return allowed[name].includes(item) ? item : NaN;
     };
     const value = like(initial[name]);
@@ -233,13 +395,20 @@ export function decode(text, initial, allowed) {
   return state;
 }
 
-const fragments = () => new Map(location.hash.slice(1).split("&").filter((part) => part.includes("="))
-  .map((part) => part.split(/=(.*)/, 2)));
+const fragments = () =>
+  new Map(
+    location.hash
+      .slice(1)
+      .split("&")
+      .filter((part) => part.includes("="))
+      .map((part) => part.split(/=(.*)/, 2)),
+  );
 
 function writeFragment(anchor, text) {
   const parts = fragments();
   if (!text && !parts.has(anchor)) return; // nothing to say: leave a plain anchor alone
-  if (text) parts.set(anchor, text); else parts.delete(anchor);
+  if (text) parts.set(anchor, text);
+  else parts.delete(anchor);
   const hash = [...parts].map(([name, value]) => `${name}=${value}`).join("&");
   history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
 }
@@ -250,51 +419,78 @@ function writeFragment(anchor, text) {
  *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and returns {controls, picture, draw, longest};
  *  draw() shows the state and returns the sentence for the status line, longest has the longest ones; restart() and leave(), if any, come with Reset and at the end. */
 export function live({ name, title, state: allowed, build }) {
-  return { render({ model, el }) {
-    const [names, get] = [Object.keys(allowed), (trait) => model.get(trait)];
-    const all = () => Object.fromEntries(names.map((trait) => [trait, get(trait)]));
-    const initial = structuredClone(all());
-    const anchor = get("anchor") || name;
-    const published = "content_root" in document.documentElement.dataset; // a page that Sphinx made
-    let [busy, timer] = [false, null];
+  return {
+    render({ model, el }) {
+      const [names, get] = [Object.keys(allowed), (trait) => model.get(trait)];
+      const all = () => Object.fromEntries(names.map((trait) => [trait, get(trait)]));
+      const initial = structuredClone(all());
+      const anchor = get("anchor") || name;
+      const published = "content_root" in document.documentElement.dataset; // a page that Sphinx made
+      let [busy, timer] = [false, null];
 
-    const status = html("p", { class: "lf-status", "aria-live": "polite" });
-    const refresh = () => { const sentence = draw(); if (status.textContent !== sentence) status.textContent = sentence; };
-    const change = (changes, keep = true) => {
-      busy = true; // one picture for several changed traits
-      for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
-      busy = false;
+      const status = html("p", { class: "lf-status", "aria-live": "polite" });
+      const refresh = () => {
+        const sentence = draw();
+        if (status.textContent !== sentence) status.textContent = sentence;
+      };
+      const change = (changes, keep = true) => {
+        busy = true; // one picture for several changed traits
+        for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
+        busy = false;
+        refresh();
+        if (!keep) return;
+        model.save_changes();
+        if (!published) return;
+        clearTimeout(timer); // browsers limit how often a page may write its address
+        timer = setTimeout(() => writeFragment(anchor, encode(all(), initial)), 200);
+      };
+      const fromAddress = () => {
+        const text = published && fragments().get(anchor);
+        if (text) change(decode(text, initial, allowed), false);
+        return text;
+      };
+
+      const {
+        controls,
+        picture,
+        draw,
+        longest: sentences,
+        restart,
+        leave,
+      } = build({ get, all, change, refresh: () => refresh() });
+      const question = title(get);
+      const reset = button("Reset", () => {
+        restart?.();
+        change(structuredClone(initial));
+      });
+      el.replaceChildren(
+        html(
+          "figure",
+          {
+            class: "live-figure",
+            role: "group",
+            "aria-label": question.replaceAll("`", ""),
+            "data-figure": anchor,
+          },
+          html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
+          html("div", { class: "lf-controls" }, ...controls),
+          html("div", { class: "lf-picture" }, ...picture),
+          room(status, sentences),
+          get("note") ? html("p", { class: "lf-note", text: get("note") }) : null,
+        ),
+      );
       refresh();
-      if (!keep) return;
-      model.save_changes();
-      if (!published) return;
-      clearTimeout(timer); // browsers limit how often a page may write its address
-      timer = setTimeout(() => writeFragment(anchor, encode(all(), initial)), 200);
-    };
-    const fromAddress = () => {
-      const text = published && fragments().get(anchor);
-      if (text) change(decode(text, initial, allowed), false);
-      return text;
-    };
+      if (fromAddress()) el.scrollIntoView({ block: "center" });
 
-    const { controls, picture, draw, longest: sentences, restart, leave } = build({ get, all, change, refresh: () => refresh() });
-    const question = title(get);
-    const reset = button("Reset", () => { restart?.(); change(structuredClone(initial)); });
-    el.replaceChildren(html("figure", { class: "live-figure", role: "group", "aria-label": question.replaceAll("`", ""),
-      "data-figure": anchor }, html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
-    html("div", { class: "lf-controls" }, ...controls), html("div", { class: "lf-picture" }, ...picture), room(status, sentences),
-    get("note") ? html("p", { class: "lf-note", text: get("note") }) : null));
-    refresh();
-    if (fromAddress()) el.scrollIntoView({ block: "center" });
-
-    const changed = () => busy || refresh();
-    names.forEach((trait) => model.on(`change:${trait}`, changed));
-    addEventListener("hashchange", fromAddress);
-    return () => {
-      leave?.();
-      clearTimeout(timer);
-      names.forEach((trait) => model.off(`change:${trait}`, changed));
-      removeEventListener("hashchange", fromAddress);
-    };
-  } };
+      const changed = () => busy || refresh();
+      names.forEach((trait) => model.on(`change:${trait}`, changed));
+      addEventListener("hashchange", fromAddress);
+      return () => {
+        leave?.();
+        clearTimeout(timer);
+        names.forEach((trait) => model.off(`change:${trait}`, changed));
+        removeEventListener("hashchange", fromAddress);
+      };
+    },
+  };
 }

@@ -1,21 +1,56 @@
 // LiveTraining: a Transformer learns in the page, and beside it a second one that lacks what the reader turns off.
 // compose() puts the Transformer before this text: `engine`, and `engineSource`, of whose text a Worker is made.
-import { axes, button, canvas, choice, diverging, fixed, fluid, html, live, longest, paint, palette, room, scale, set, slider, steps, svg, toggle } from "./kit.js";
+import {
+  axes,
+  button,
+  canvas,
+  choice,
+  diverging,
+  fixed,
+  fluid,
+  html,
+  live,
+  longest,
+  paint,
+  palette,
+  room,
+  scale,
+  set,
+  slider,
+  steps,
+  svg,
+  toggle,
+} from "./kit.js";
 
 // ---- words
 const LAST = 300; // steps
 const LIMITS = " An example has up to 8 letters from a to j, or is a number below 100.";
-const GUESSES = [["same", "as well"], ["worse", "less well"], ["none", "not at all"], ["blind", "low loss, nothing right"]];
+const GUESSES = [
+  ["same", "as well"],
+  ["worse", "less well"],
+  ["none", "not at all"],
+  ["blind", "low loss, nothing right"],
+];
 const guessed = Object.fromEntries(GUESSES);
 const EXAMPLES = { reverse: "abcdefgh", copy: "abcdefgh", sort: "hgcabfde", numbers: "73" };
-const DEED = { reverse: "turn words round", copy: "copy words", sort: "sort letters", numbers: "write numbers in words" };
+const DEED = {
+  reverse: "turn words round",
+  copy: "copy words",
+  sort: "sort letters",
+  numbers: "write numbers in words",
+};
 const REASONS = {
-  "no causal mask blind": "In training it read the letter that it had to say; when it writes, that letter is not there yet.",
-  "no positions none": "Without positions a word and the same word reversed are one and the same to the encoder.",
-  "no scale none": "In heads of 32 its scores are 5.7 times as large, and the softmax has all but decided before anything is learned.",
+  "no causal mask blind":
+    "In training it read the letter that it had to say; when it writes, that letter is not there yet.",
+  "no positions none":
+    "Without positions a word and the same word reversed are one and the same to the encoder.",
+  "no scale none":
+    "In heads of 32 its scores are 5.7 times as large, and the softmax has all but decided before anything is learned.",
   "no scale same": "In heads of 8 the scale is no more than 2.8; look again in the wide one.",
-  "norm after same": "In one layer the order hardly matters; look again in the deep one, without a warm-up.",
-  "no warm-up same": "In one layer, with the norm first, it hardly matters; look again in the deep one.",
+  "norm after same":
+    "In one layer the order hardly matters; look again in the deep one, without a warm-up.",
+  "no warm-up same":
+    "In one layer, with the norm first, it hardly matters; look again in the deep one.",
   "no warm-up none": "Now change the order of the norms as well, and look again.",
 };
 
@@ -24,16 +59,24 @@ export function sentence(state, told) {
   const differs = engine.changes(state);
   const bet = state.guess && differs.length ? `Your guess: ${guessed[state.guess]}. ` : "";
   const both = differs.length ? "two runs" : "one run";
-  if (!told) return `${bet}Nothing runs yet. Start lets ${both} learn to ${DEED[state.task]}, ${LAST} steps in this page.`;
-  if (told.phase === "failed") return "This page may not compute beside itself, so nothing can be trained here.";
+  if (!told)
+    return `${bet}Nothing runs yet. Start lets ${both} learn to ${DEED[state.task]}, ${LAST} steps in this page.`;
+  if (told.phase === "failed")
+    return "This page may not compute beside itself, so nothing can be trained here.";
   const { step, runs = null, phase } = told;
-  if (!runs) return `${bet}${phase === "paused" ? "Paused" : "Started"}: ${both}, the same first weights and the same words.`;
-  const news = runs.map(({ loss, exact }) => `${fixed(loss)}, and ${Math.round(100 * exact)} of 100 right`);
+  if (!runs)
+    return `${bet}${phase === "paused" ? "Paused" : "Started"}: ${both}, the same first weights and the same words.`;
+  const news = runs.map(
+    ({ loss, exact }) => `${fixed(loss)}, and ${Math.round(100 * exact)} of 100 right`,
+  );
   const now = `${phase === "paused" ? "Paused. " : ""}At step ${step} the first has a loss of ${news.join("; the second ")}.`;
   if (phase !== "done" || runs.length < 2) return now;
   const result = engine.outcome(runs);
-  if (!result) return `${now} The first has not learned it itself yet: go on, or take another seed.`;
-  const verdict = state.guess ? `You guessed “${guessed[state.guess]}”; it is “${guessed[result]}”.` : `The answer is “${guessed[result]}”.`;
+  if (!result)
+    return `${now} The first has not learned it itself yet: go on, or take another seed.`;
+  const verdict = state.guess
+    ? `You guessed “${guessed[state.guess]}”; it is “${guessed[result]}”.`
+    : `The answer is “${guessed[result]}”.`;
   return `${now} ${verdict} ${(differs.length === 1 && REASONS[`${differs[0]} ${result}`]) || ""}`.trim();
 }
 
@@ -43,15 +86,35 @@ const LEVEL = (8 / 9) * Math.log(10); // the loss of whoever guesses letters and
 const [HEIGHT, TOP, BOTTOM, LEFT, HEADS] = [150, 22, 112, 40, 4];
 const MAPS = { cross: /^decoder.*cross/, encoder: /^encoder/, decoder: /^decoder.*self/ };
 const QUESTIONS = {
-  all: ["What must be there for a model to learn?", ["task", "base", "scale", "causal", "residual", "several", "order", "warmup", "positions", "rate", "smoothing"]],
-  mask: ["What does a model learn without a causal mask?", ["causal"]], residual: ["Does a model learn without residual connections?", ["residual"]],
-  positions: ["What can a model learn without positions?", ["positions"]], heads: ["Does one wide head do as well as several?", ["several"]],
-  scale: ["Does a model learn without the scale?", ["scale"]], warmup: ["Does a model need a warm-up?", ["warmup", "order"]],
+  all: [
+    "What must be there for a model to learn?",
+    [
+      "task",
+      "base",
+      "scale",
+      "causal",
+      "residual",
+      "several",
+      "order",
+      "warmup",
+      "positions",
+      "rate",
+      "smoothing",
+    ],
+  ],
+  mask: ["What does a model learn without a causal mask?", ["causal"]],
+  residual: ["Does a model learn without residual connections?", ["residual"]],
+  positions: ["What can a model learn without positions?", ["positions"]],
+  heads: ["Does one wide head do as well as several?", ["several"]],
+  scale: ["Does a model learn without the scale?", ["scale"]],
+  warmup: ["Does a model need a warm-up?", ["warmup", "order"]],
 };
 
 function chart({ label, low, high, ticks, say }) {
   let frame = svg("g");
-  const lines = [0, 1].map((i) => svg("polyline", { class: "lt-line", "data-run": i, fill: "none", stroke: palette[i ? 0 : 2] }));
+  const lines = [0, 1].map((i) =>
+    svg("polyline", { class: "lt-line", "data-run": i, fill: "none", stroke: palette[i ? 0 : 2] }),
+  );
   const level = svg("line", { class: "lt-level" });
   const picture = canvas(640, HEIGHT, { role: "img", "aria-label": label }, frame, level, ...lines);
   Object.assign(picture.style, { height: `${HEIGHT}px`, maxWidth: "none" });
@@ -62,44 +125,125 @@ function chart({ label, low, high, ticks, say }) {
     const right = size.width - 12;
     const [x, y] = [scale([0, last], [LEFT, right]), scale([low, high], [BOTTOM, TOP])];
     if (drawn !== (drawn = `${last} ${size.width}`)) {
-      const fresh = axes({ x, y, left: LEFT, right, top: TOP, bottom: BOTTOM, xLabel: "step", yLabel: label, yTicks: ticks.map((tick) => [tick, say(tick)]),
-        xTicks: steps(4).map((i) => [(last * i) / 3, String((last * i) / 3)]) });
+      const fresh = axes({
+        x,
+        y,
+        left: LEFT,
+        right,
+        top: TOP,
+        bottom: BOTTOM,
+        xLabel: "step",
+        yLabel: label,
+        yTicks: ticks.map((tick) => [tick, say(tick)]),
+        xTicks: steps(4).map((i) => [(last * i) / 3, String((last * i) / 3)]),
+      });
       frame.replaceWith(fresh);
       frame = fresh;
     }
-    set(level, { x1: LEFT, x2: right, y1: y(from ?? low), y2: y(from ?? low), visibility: from === null ? "hidden" : "visible" });
-    lines.forEach((line, i) => set(line, { points: (curves[i] ?? []).map(([step, value]) =>
-      `${x(step).toFixed(1)},${y(Math.min(high, Math.max(low, value))).toFixed(1)}`).join(" ") }));
+    set(level, {
+      x1: LEFT,
+      x2: right,
+      y1: y(from ?? low),
+      y2: y(from ?? low),
+      visibility: from === null ? "hidden" : "visible",
+    });
+    lines.forEach((line, i) =>
+      set(line, {
+        points: (curves[i] ?? [])
+          .map(
+            ([step, value]) =>
+              `${x(step).toFixed(1)},${y(Math.min(high, Math.max(low, value))).toFixed(1)}`,
+          )
+          .join(" "),
+      }),
+    );
   }
-  return { picture, update(now) { given = now; draw(); } };
+  return {
+    picture,
+    update(now) {
+      given = now;
+      draw();
+    },
+  };
 }
 
 function panel(i) {
-  const [name, numbers, written, beside] = [html("b"), html("span"), html("span", { class: "lt-written" }), html("span", { class: "lt-beside", "aria-hidden": true })];
+  const [name, numbers, written, beside] = [
+    html("b"),
+    html("span"),
+    html("span", { class: "lt-written" }),
+    html("span", { class: "lt-beside", "aria-hidden": true }),
+  ];
   const maps = steps(HEADS).map((h) => {
-    const [field, over] = [html("canvas", { width: 1, height: 1, role: "img", "aria-label": `what head ${h + 1} looks at` }), html("span", { "aria-hidden": true })];
+    const [field, over] = [
+      html("canvas", {
+        width: 1,
+        height: 1,
+        role: "img",
+        "aria-label": `what head ${h + 1} looks at`,
+      }),
+      html("span", { "aria-hidden": true }),
+    ];
     return { field, over, element: html("div", { class: "lt-map" }, over, field) };
   });
-  const head = html("p", { class: "lt-name", "data-run": i }, room(name, ["second run: learned positions, no causal mask"]));
-  const element = html("div", { class: "lt-run" }, head, room(numbers, ["step 9000: loss 0.000, 100 of 100 right"]), room(written, ["88 → seventy-threexxx"]),
-    html("div", { class: "lt-maps" }, beside, ...maps.map((map) => map.element)));
-  return { element, update({ title, said, look, text, answer, kind, heads }) {
-    set(name, { text: title });
-    set(numbers, { text: said });
-    const out = [...look?.written ?? ""];
-    const letters = out.map((letter, at) => html("span", { text: letter, "data-wrong": letter !== look.answer[at] || null }));
-    written.replaceChildren(...(!title ? [] : look ? [`${look.text} → `, ...(letters.length ? letters : ["(ends at once)"])] : [`${text} → ${answer}?`]));
-    const [read, right] = [[...look?.text ?? ""], [...look?.answer ?? ""]];
-    const [columns, rows] = [kind === "decoder" ? ["^", ...right] : read, kind === "encoder" ? read : [...right, "$"]];
-    set(beside, { text: look && rows.length < 12 ? rows.join("\n") : "", "--rows": rows.length });
-    const [, { weights, shape: [, t, s] }] = Object.entries(look?.maps ?? {}).findLast(([name]) => MAPS[kind].test(name)) ?? ["", { shape: [0, 1, 1] }];
-    maps.forEach(({ field, over, element: map }, h) => {
-      set(map, { "data-none": h >= heads });
-      set(over, { text: look && columns.length < 12 ? columns.join("") : "", "--columns": columns.length });
-      if (field.width !== s || field.height !== t) Object.assign(field, { width: s, height: t });
-      paint(field, (column, row) => diverging(weights && h < heads ? weights[(h * t + row) * s + column] : 0));
-    });
-  } };
+  const head = html(
+    "p",
+    { class: "lt-name", "data-run": i },
+    room(name, ["second run: learned positions, no causal mask"]),
+  );
+  const element = html(
+    "div",
+    { class: "lt-run" },
+    head,
+    room(numbers, ["step 9000: loss 0.000, 100 of 100 right"]),
+    room(written, ["88 → seventy-threexxx"]),
+    html("div", { class: "lt-maps" }, beside, ...maps.map((map) => map.element)),
+  );
+  return {
+    element,
+    update({ title, said, look, text, answer, kind, heads }) {
+      set(name, { text: title });
+      set(numbers, { text: said });
+      const out = [...(look?.written ?? "")];
+      const letters = out.map((letter, at) =>
+        html("span", { text: letter, "data-wrong": letter !== look.answer[at] || null }),
+      );
+      written.replaceChildren(
+        ...(!title
+          ? []
+          : look
+            ? [`${look.text} → `, ...(letters.length ? letters : ["(ends at once)"])]
+            : [`${text} → ${answer}?`]),
+      );
+      const [read, right] = [[...(look?.text ?? "")], [...(look?.answer ?? "")]];
+      const [columns, rows] = [
+        kind === "decoder" ? ["^", ...right] : read,
+        kind === "encoder" ? read : [...right, "$"],
+      ];
+      set(beside, { text: look && rows.length < 12 ? rows.join("\n") : "", "--rows": rows.length });
+      const [
+        ,
+        {
+          weights,
+          shape: [, t, s],
+        },
+      ] = Object.entries(look?.maps ?? {}).findLast(([name]) => MAPS[kind].test(name)) ?? [
+        "",
+        { shape: [0, 1, 1] },
+      ];
+      maps.forEach(({ field, over, element: map }, h) => {
+        set(map, { "data-none": h >= heads });
+        set(over, {
+          text: look && columns.length < 12 ? columns.join("") : "",
+          "--columns": columns.length,
+        });
+        if (field.width !== s || field.height !== t) Object.assign(field, { width: s, height: t });
+        paint(field, (column, row) =>
+          diverging(weights && h < heads ? weights[(h * t + row) * s + column] : 0),
+        );
+      });
+    },
+  };
 }
 
 function build({ get, all, change, refresh }) {
@@ -113,55 +257,157 @@ function build({ get, all, change, refresh }) {
 
   function begin() {
     const script = `"use strict"; const engine = (${engineSource})(); engine.serve(engine.trainingCommands());`;
-    const drawn = () => { if (!still.matches) frame ||= requestAnimationFrame(() => { frame = 0; update(); }); };
-    return Object.assign(new engine.Session(script, engine.runsOf(all()), { drawn, said: refresh }), { key: keyOf(all()) });
+    const drawn = () => {
+      if (!still.matches)
+        frame ||= requestAnimationFrame(() => {
+          frame = 0;
+          update();
+        });
+    };
+    return Object.assign(
+      new engine.Session(script, engine.runsOf(all()), { drawn, said: refresh }),
+      { key: keyOf(all()) },
+    );
   }
   function go(most) {
     session ??= begin();
     session.train(most, example);
     refresh();
   }
-  const drop = () => { session = session?.stop(); };
+  const drop = () => {
+    session = session?.stop();
+  };
 
   // ---- controls
-  const pick = (label, trait, options, more = () => ({})) => choice({ label, options, className: "lt-pick", onInput: (value) => change({ [trait]: value, ...more(value) }) });
+  const pick = (label, trait, options, more = () => ({})) =>
+    choice({
+      label,
+      options,
+      className: "lt-pick",
+      onInput: (value) => change({ [trait]: value, ...more(value) }),
+    });
   const on = (label, trait) => toggle({ label, onInput: (value) => change({ [trait]: value }) });
   const controls = {
-    task: pick("learn to", "task", Object.keys(DEED).map((name) => [name, name]), (name) => ({ example: EXAMPLES[name] })),
-    base: pick("size and rate", "base", [["small", "small: 4 heads of 8"], ["wide", "wide: 2 heads of 32"], ["deep", "deep: 2 layers, norm after"]]),
-    scale: on("scale 1/√d_k", "scale"), causal: on("causal mask", "causal"), residual: on("residual", "residual"), several: on("several heads", "several"),
-    order: on("same order of norms", "order"), warmup: on("warm-up", "warmup"),
-    positions: pick("positions", "positions", [["waves", "waves"], ["learned", "learned"], ["none", "none"]]),
-    rate: slider({ label: "rate", last: 40, read: (p) => Number((10 ** ((p - 20) / 20)).toPrecision(2)), find: (x) => 20 + 20 * Math.log10(x),
-      show: (x) => `× ${x}`, onInput: (rate) => change({ rate }) }),
-    smoothing: slider({ label: "label smoothing", last: 6, read: (p) => p / 20, find: (x) => x * 20, show: fixed, onInput: (smoothing) => change({ smoothing }) }),
+    task: pick(
+      "learn to",
+      "task",
+      Object.keys(DEED).map((name) => [name, name]),
+      (name) => ({ example: EXAMPLES[name] }),
+    ),
+    base: pick("size and rate", "base", [
+      ["small", "small: 4 heads of 8"],
+      ["wide", "wide: 2 heads of 32"],
+      ["deep", "deep: 2 layers, norm after"],
+    ]),
+    scale: on("scale 1/√d_k", "scale"),
+    causal: on("causal mask", "causal"),
+    residual: on("residual", "residual"),
+    several: on("several heads", "several"),
+    order: on("same order of norms", "order"),
+    warmup: on("warm-up", "warmup"),
+    positions: pick("positions", "positions", [
+      ["waves", "waves"],
+      ["learned", "learned"],
+      ["none", "none"],
+    ]),
+    rate: slider({
+      label: "rate",
+      last: 40,
+      read: (p) => Number((10 ** ((p - 20) / 20)).toPrecision(2)),
+      find: (x) => 20 + 20 * Math.log10(x),
+      show: (x) => `× ${x}`,
+      onInput: (rate) => change({ rate }),
+    }),
+    smoothing: slider({
+      label: "label smoothing",
+      last: 6,
+      read: (p) => p / 20,
+      find: (x) => x * 20,
+      show: fixed,
+      onInput: (smoothing) => change({ smoothing }),
+    }),
   };
   const guess = pick("Your guess first: the second run will learn it", "guess", GUESSES);
-  const kind = pick("look at the attention of", "attention", [["cross", "decoder to encoder"], ["encoder", "encoder"], ["decoder", "decoder"]]);
-  const type = (text, fit = engine.tidy(get("task"), text)) => { [refused, input.value] = [fit !== text.toLowerCase(), fit]; change({ example: fit }); };
-  const input = html("input", { type: "text", class: "lt-example", spellcheck: "false", autocomplete: "off", autocapitalize: "none",
-    "aria-label": "your example", oninput: () => type(input.value) });
-  const start = button("Start", () => (session?.running ? (session.pause(), refresh()) : go(LAST - ((session?.step ?? 0) % LAST))));
+  const kind = pick("look at the attention of", "attention", [
+    ["cross", "decoder to encoder"],
+    ["encoder", "encoder"],
+    ["decoder", "decoder"],
+  ]);
+  const type = (text, fit = engine.tidy(get("task"), text)) => {
+    [refused, input.value] = [fit !== text.toLowerCase(), fit];
+    change({ example: fit });
+  };
+  const input = html("input", {
+    type: "text",
+    class: "lt-example",
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "none",
+    "aria-label": "your example",
+    oninput: () => type(input.value),
+  });
+  const start = button("Start", () =>
+    session?.running ? (session.pause(), refresh()) : go(LAST - ((session?.step ?? 0) % LAST)),
+  );
   start.classList.add("lt-start");
-  const buttons = html("div", { class: "lt-buttons" }, start, button("Step", () => go(1)), button("Another seed", () => change({ seed: (get("seed") + 1) % 100 })));
-  const group = (label, names) => (names.length === 0 ? null : html("div", { class: "lt-group", role: "group", "aria-label": label },
-    html("p", { text: label }), ...names.map((name) => controls[name].element)));
+  const buttons = html(
+    "div",
+    { class: "lt-buttons" },
+    start,
+    button("Step", () => go(1)),
+    button("Another seed", () => change({ seed: (get("seed") + 1) % 100 })),
+  );
+  const group = (label, names) =>
+    names.length === 0
+      ? null
+      : html(
+          "div",
+          { class: "lt-group", role: "group", "aria-label": label },
+          html("p", { text: label }),
+          ...names.map((name) => controls[name].element),
+        );
   const isBoth = (name) => name === "task" || name === "base";
-  const charts = [chart({ label: "loss", low: 0, high: 4, ticks: [0, 2, 4], say: String }),
-    chart({ label: "right of 100 new ones", low: 0, high: 1, ticks: [0, 0.5, 1], say: (p) => 100 * p })];
+  const charts = [
+    chart({ label: "loss", low: 0, high: 4, ticks: [0, 2, 4], say: String }),
+    chart({
+      label: "right of 100 new ones",
+      low: 0,
+      high: 1,
+      ticks: [0, 0.5, 1],
+      say: (p) => 100 * p,
+    }),
+  ];
   const panels = [panel(0), panel(1)];
 
   function update() {
     const [state, text] = [all(), example()];
     const [differs, runs] = [engine.changes(state), engine.runsOf(state)];
     const end = LAST * Math.max(1, Math.ceil((session?.step ?? 0) / LAST));
-    charts[0].update({ last: end, curves: session?.losses ?? [], from: ["reverse", "copy"].includes(state.task) ? LEVEL : null });
+    charts[0].update({
+      last: end,
+      curves: session?.losses ?? [],
+      from: ["reverse", "copy"].includes(state.task) ? LEVEL : null,
+    });
     charts[1].update({ last: end, curves: session?.right ?? [] });
-    const titles = [`first run: ${state.base}, seed ${state.seed}`, runs[1] && `second run: ${differs.length > 2 ? `${differs.length} things changed` : differs.join(", ")}`];
+    const titles = [
+      `first run: ${state.base}, seed ${state.seed}`,
+      runs[1] &&
+        `second run: ${differs.length > 2 ? `${differs.length} things changed` : differs.join(", ")}`,
+    ];
     panels.forEach((one, i) => {
       const [loss, right] = [session?.losses[i]?.at(-1), session?.right[i]?.at(-1)];
-      const said = loss ? `step ${loss[0]}: loss ${fixed(loss[1], 3)}${right ? `, ${Math.round(100 * right[1])} of 100 right` : ""}` : "";
-      one.update({ title: titles[i] ?? "", said, look: session?.looks[i], text, answer: task().answer(text), kind: state.attention, heads: runs[i]?.settings.n_heads ?? 0 });
+      const said = loss
+        ? `step ${loss[0]}: loss ${fixed(loss[1], 3)}${right ? `, ${Math.round(100 * right[1])} of 100 right` : ""}`
+        : "";
+      one.update({
+        title: titles[i] ?? "",
+        said,
+        look: session?.looks[i],
+        text,
+        answer: task().answer(text),
+        kind: state.attention,
+        heads: runs[i]?.settings.n_heads ?? 0,
+      });
     });
   }
 
@@ -176,25 +422,77 @@ function build({ get, all, change, refresh }) {
     if (session?.step && !session.working) session.look(example());
     update();
     const done = session?.phase === "paused" && session.step && session.step % LAST === 0;
-    return sentence(state, session && { ...session.counted, phase: done ? "done" : session.phase }) + (refused ? LIMITS : "");
+    return (
+      sentence(state, session && { ...session.counted, phase: done ? "done" : session.phase }) +
+      (refused ? LIMITS : "")
+    );
   }
 
-  const legend = html("p", { class: "lt-legend lf-wide", text: "Dotted: who guesses letters. Each map is a head of the last layer, as it learns: a row for each letter "
-    + "of the answer (encoder: of the example), a column for what it looks at, the bluer the more; ^ begins, $ ends." });
+  const legend = html("p", {
+    class: "lt-legend lf-wide",
+    text:
+      "Dotted: who guesses letters. Each map is a head of the last layer, as it learns: a row for each letter " +
+      "of the answer (encoder: of the example), a column for what it looks at, the bluer the more; ^ begins, $ ends.",
+  });
   const field = html("label", { class: "lt-field" }, html("span", { text: "your example" }), input);
   const cheat = { ...all(), ...engine.WHOLE, causal: false, guess: "blind" };
-  const end = sentence(cheat, { phase: "done", step: 9999, runs: [{ loss: 0.04, exact: 1 }, { loss: 0.01, exact: 0 }] });
-  const sentences = Object.values(REASONS).map((reason) => end.replace(REASONS["no causal mask blind"], reason) + LIMITS);
-  return { controls: [guess.element, group("both runs", shown.filter(isBoth)), group("the second run has", shown.filter((name) => !isBoth(name))), kind.element, field, buttons]
-    .filter(Boolean), picture: [...charts.map(({ picture }) => picture), ...panels.map(({ element }) => element), legend], draw,
-  longest: longest([...sentences, sentence({ ...cheat, task: "numbers" }, null)]), restart: () => { drop(); refused = false; }, leave: drop };
+  const end = sentence(cheat, {
+    phase: "done",
+    step: 9999,
+    runs: [
+      { loss: 0.04, exact: 1 },
+      { loss: 0.01, exact: 0 },
+    ],
+  });
+  const sentences = Object.values(REASONS).map(
+    (reason) => end.replace(REASONS["no causal mask blind"], reason) + LIMITS,
+  );
+  return {
+    controls: [
+      guess.element,
+      group("both runs", shown.filter(isBoth)),
+      group(
+        "the second run has",
+        shown.filter((name) => !isBoth(name)),
+      ),
+      kind.element,
+      field,
+      buttons,
+    ].filter(Boolean),
+    picture: [
+      ...charts.map(({ picture }) => picture),
+      ...panels.map(({ element }) => element),
+      legend,
+    ],
+    draw,
+    longest: longest([...sentences, sentence({ ...cheat, task: "numbers" }, null)]),
+    restart: () => {
+      drop();
+      refused = false;
+    },
+    leave: drop,
+  };
 }
 
 export default live({
   name: "LiveTraining",
   title: (get) => QUESTIONS[get("question")][0],
-  state: { task: Object.keys(DEED), base: ["small", "wide", "deep"], example: { includes: (text) => /^[a-j0-9]{0,8}$/.test(text) }, guess: ["", ...Object.keys(guessed)],
-    seed: [0, 99], scale: [], causal: [], residual: [], several: [], order: [], warmup: [], positions: ["waves", "learned", "none"], rate: [0.1, 10],
-    smoothing: [0, 0.3], attention: Object.keys(MAPS) },
+  state: {
+    task: Object.keys(DEED),
+    base: ["small", "wide", "deep"],
+    example: { includes: (text) => /^[a-j0-9]{0,8}$/.test(text) },
+    guess: ["", ...Object.keys(guessed)],
+    seed: [0, 99],
+    scale: [],
+    causal: [],
+    residual: [],
+    several: [],
+    order: [],
+    warmup: [],
+    positions: ["waves", "learned", "none"],
+    rate: [0.1, 10],
+    smoothing: [0, 0.3],
+    attention: Object.keys(MAPS),
+  },
   build,
 });

@@ -1,5 +1,18 @@
 // LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers, and of captions where a page has those. compose() puts `engine` before this text.
-import { button, choice, diverging, html, live, longest, moved, paint, room, set, steps, tint } from "./kit.js";
+import {
+  button,
+  choice,
+  diverging,
+  html,
+  live,
+  longest,
+  moved,
+  paint,
+  room,
+  set,
+  steps,
+  tint,
+} from "./kit.js";
 
 // ---- words
 const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
@@ -10,16 +23,32 @@ const hundredths = (x) => `${x}\u00a0%`;
 const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // at the end of a sentence
 const load = ({ megabytes }) => `Load the translator (${megabytes} MB)`;
 const field = (slot) => `${slot.field}, at most ${slot.longest} characters`;
-const layersOf = ({ layers, heads }, page) => [...new Set([(page * MAPS) / heads + 1, Math.min(layers, ((page + 1) * MAPS) / heads)])].join(" to ");
+const layersOf = ({ layers, heads }, page) =>
+  [...new Set([(page * MAPS) / heads + 1, Math.min(layers, ((page + 1) * MAPS) / heads)])].join(
+    " to ",
+  );
 export const numbers = (pieces) => new engine.Numbers(pieces);
 
 /** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; source: pieces; phase: of the translator. */
-export function sentence({ slot, text, source, said, phase, part = 0, recorded = false, place, head }) {
+export function sentence({
+  slot,
+  text,
+  source,
+  said,
+  phase,
+  part = 0,
+  recorded = false,
+  place,
+  head,
+}) {
   if (!text) return slot.empty;
-  if (phase === "loading") return `Loading the translator: ${part} of ${slot.parts} parts are here.`;
-  if (phase === "asked") return "The notebook’s kernel is asked for the translator. If nothing comes, run the cell of this figure first.";
+  if (phase === "loading")
+    return `Loading the translator: ${part} of ${slot.parts} parts are here.`;
+  if (phase === "asked")
+    return "The notebook’s kernel is asked for the translator. If nothing comes, run the cell of this figure first.";
   if (phase === "writing") return `It reads “${text}” and writes.`;
-  if (!said) return `${phase === "failed" ? FAILED : `Load the translator, and it translates ${closing(text)}`} ${slot.oddity(text)}`.trim();
+  if (!said)
+    return `${phase === "failed" ? FAILED : `Load the translator, and it translates ${closing(text)}`} ${slot.oddity(text)}`.trim();
   const ended = said.pieces.at(-1).text === END;
   const answer = slot.written(ended ? said.pieces.slice(0, -1) : said.pieces);
   const at = Math.min(place, said.pieces.length - 1);
@@ -27,18 +56,31 @@ export function sentence({ slot, text, source, said, phase, part = 0, recorded =
   const weights = piece.heads[head];
   const most = Math.max(...weights);
   const looked = source[weights.indexOf(most)].text;
-  const look = `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there `
-    + `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
-  return [`It writes ${closing(answer)}`, ended ? "" : `It had not ended after ${MOST} pieces.`, slot.verdict(text, answer), look, recorded && phase === "failed" ? FAILED : ""]
-    .filter(Boolean).join(" ");
+  const look =
+    `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there ` +
+    `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
+  return [
+    `It writes ${closing(answer)}`,
+    ended ? "" : `It had not ended after ${MOST} pieces.`,
+    slot.verdict(text, answer),
+    look,
+    recorded && phase === "failed" ? FAILED : "",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 /** The recorded translation as `said`: two hexadecimal digits for each percent. */
 export function unpack({ german, shares, weights }, count) {
   const numbers = (hex) => (hex.match(/../g) ?? []).map((two) => parseInt(two, 16));
   const [share, all] = [numbers(shares), numbers(weights)];
-  return { pieces: [...german, END].map((text, t) => ({ text, share: share[t],
-    heads: steps(MAPS).map((h) => all.slice((t * MAPS + h) * count, (t * MAPS + h + 1) * count)) })) };
+  return {
+    pieces: [...german, END].map((text, t) => ({
+      text,
+      share: share[t],
+      heads: steps(MAPS).map((h) => all.slice((t * MAPS + h) * count, (t * MAPS + h + 1) * count)),
+    })),
+  };
 }
 
 let host = null; // the model of the figure that is being built
@@ -48,66 +90,174 @@ function build({ get, change, refresh }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const { content_root: root } = document.documentElement.dataset;
   const record = get("record");
-  const slots = { numbers: numbers(get("pieces")), ...(TOLD ? { captions: new engine.Captions(JSON.parse(TOLD)) } : {}) };
+  const slots = {
+    numbers: numbers(get("pieces")),
+    ...(TOLD ? { captions: new engine.Captions(JSON.parse(TOLD)) } : {}),
+  };
   const [names, all] = [Object.keys(slots), Object.values(slots)];
-  const readers = Object.fromEntries(names.map((name) => [name,
-    new engine.Interpreter({ slot: slots[name], root, ask: (key) => model.send({ ask: key }), changed: () => refresh() })]));
+  const readers = Object.fromEntries(
+    names.map((name) => [
+      name,
+      new engine.Interpreter({
+        slot: slots[name],
+        root,
+        ask: (key) => model.send({ ask: key }),
+        changed: () => refresh(),
+      }),
+    ]),
+  );
   const chosen = () => get("translator") ?? "numbers";
   const here = () => slots[chosen()];
   const typed = () => here().read(engine.plain(get("text")));
   const headOf = (slot) => Math.min(get("head"), slot.layers * slot.heads - 1);
   const heard = (content) => Object.values(readers).forEach((reader) => reader.hear(content));
   let rest = true; // as at first: what is recorded is not written once more
-  const put = (changes) => { rest = false; change("text" in changes ? { ...changes, text: engine.coded(changes.text), place: 0 } : changes); };
-  const show = (slot) => ({ id, p, heads }) => ({ id, text: id === 2 ? END : slot.shown(id), share: Math.round(100 * p),
-    heads: heads.map((weights) => weights.map((weight) => Math.round(100 * weight))) });
+  const put = (changes) => {
+    rest = false;
+    change(
+      "text" in changes ? { ...changes, text: engine.coded(changes.text), place: 0 } : changes,
+    );
+  };
+  const show =
+    (slot) =>
+    ({ id, p, heads }) => ({
+      id,
+      text: id === 2 ? END : slot.shown(id),
+      share: Math.round(100 * p),
+      heads: heads.map((weights) => weights.map((weight) => Math.round(100 * weight))),
+    });
 
   // ---- controls
-  const which = choice({ label: "what it has learned", options: names.map((name) => [name, name]),
-    onInput: (name) => put({ translator: name, head: 0, text: name === "numbers" ? record.text : slots[name].examples[0] }) });
-  const input = html("input", { type: "text", class: "tr-text", spellcheck: "false", autocomplete: "off", autocapitalize: "none",
-    oninput: () => { input.value = here().tidy(input.value); put({ text: input.value }); } });
-  const examples = all.map((slot) => html("div", { class: "tr-examples", role: "group", "aria-label": "examples" },
-    ...slot.examples.map((text) => button(text, () => put({ text })))));
-  const search = choice({ label: "search", options: [["greedy", "greedy"], ["beam", "beam of 4"]], onInput: (value) => put({ search: value }) });
-  const start = button("", () => { rest = false; readers[chosen()].load(); });
-  const progress = html("progress", { class: "tr-progress", value: 0, "aria-label": "parts of the translator that are here" });
+  const which = choice({
+    label: "what it has learned",
+    options: names.map((name) => [name, name]),
+    onInput: (name) =>
+      put({
+        translator: name,
+        head: 0,
+        text: name === "numbers" ? record.text : slots[name].examples[0],
+      }),
+  });
+  const input = html("input", {
+    type: "text",
+    class: "tr-text",
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "none",
+    oninput: () => {
+      input.value = here().tidy(input.value);
+      put({ text: input.value });
+    },
+  });
+  const examples = all.map((slot) =>
+    html(
+      "div",
+      { class: "tr-examples", role: "group", "aria-label": "examples" },
+      ...slot.examples.map((text) => button(text, () => put({ text }))),
+    ),
+  );
+  const search = choice({
+    label: "search",
+    options: [
+      ["greedy", "greedy"],
+      ["beam", "beam of 4"],
+    ],
+    onInput: (value) => put({ search: value }),
+  });
+  const start = button("", () => {
+    rest = false;
+    readers[chosen()].load();
+  });
+  const progress = html("progress", {
+    class: "tr-progress",
+    value: 0,
+    "aria-label": "parts of the translator that are here",
+  });
   const [label, hint] = [html("span"), html("span", { class: "tr-hint" })];
   const beside = room(hint, [HINT]); // the one or the other
   beside.append(progress);
-  const controls = [names.length > 1 ? which.element : null, html("label", { class: "tr-field" }, room(label, all.map(field)), input),
-    html("div", { class: "lf-room tr-all" }, ...examples), search.element, html("div", { class: "tr-load" }, room(start, all.map(load)), beside)];
+  const controls = [
+    names.length > 1 ? which.element : null,
+    html("label", { class: "tr-field" }, room(label, all.map(field)), input),
+    html("div", { class: "lf-room tr-all" }, ...examples),
+    search.element,
+    html("div", { class: "tr-load" }, room(start, all.map(load)), beside),
+  ];
 
   // ---- picture
-  const chip = () => { const [text, small] = [html("b"), html("small")]; return { text, small, element: html("li", {}, text, small) }; };
+  const chip = () => {
+    const [text, small] = [html("b"), html("small")];
+    return { text, small, element: html("li", {}, text, small) };
+  };
   const english = steps(Math.max(...all.map(({ chips }) => chips))).map(chip);
-  const strip = html("ol", { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" }, ...english.map(({ element }) => element));
-  const boxes = (count) => html("ol", { class: "tr-english lf-unseen", "aria-hidden": true },
-    ...steps(count).map(() => html("li", {}, html("b", { text: "w" }), html("small", { text: "100" }))));
-  const read = html("div", { class: "tr-read lf-wide" }, html("p", { class: "tr-label", text: "It reads, with the weights of the chosen head in percent" }),
-    html("div", { class: "lf-room" }, strip, boxes(slots.numbers.chips)));
-  const german = choice({ label: "It writes, piece by piece, with probabilities in percent. Point at a piece", options: steps(MOST).map((i) => [i, ""]),
-    onInput: (place) => change({ place }), className: "tr-german lf-wide" });
+  const strip = html(
+    "ol",
+    { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" },
+    ...english.map(({ element }) => element),
+  );
+  const boxes = (count) =>
+    html(
+      "ol",
+      { class: "tr-english lf-unseen", "aria-hidden": true },
+      ...steps(count).map(() =>
+        html("li", {}, html("b", { text: "w" }), html("small", { text: "100" })),
+      ),
+    );
+  const read = html(
+    "div",
+    { class: "tr-read lf-wide" },
+    html("p", {
+      class: "tr-label",
+      text: "It reads, with the weights of the chosen head in percent",
+    }),
+    html("div", { class: "lf-room" }, strip, boxes(slots.numbers.chips)),
+  );
+  const german = choice({
+    label: "It writes, piece by piece, with probabilities in percent. Point at a piece",
+    options: steps(MOST).map((i) => [i, ""]),
+    onInput: (place) => change({ place }),
+    className: "tr-german lf-wide",
+  });
   const line = german.element.lastChild;
   if (TOLD) german.element.append(html("div", { class: "lf-room" }, line, boxes(MOST)));
   const letters = german.labels.map((box, i) => {
     const small = html("small");
     box.append(small);
-    box.addEventListener("pointermove", moved(() => { if (get("place") !== i) change({ place: i }); }));
+    box.addEventListener(
+      "pointermove",
+      moved(() => {
+        if (get("place") !== i) change({ place: i });
+      }),
+    );
     return { box, text: box.children[1], small };
   });
   const pages = Math.max(...all.map(({ layers, heads }) => Math.ceil((layers * heads) / MAPS)));
-  const layers = choice({ label: "layers", className: "lf-row-of tr-layers", options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]),
-    onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }) });
-  const heads = choice({ label: "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
-    onInput: (h) => change({ head: headOf(here()) - (headOf(here()) % MAPS) + h }), options: steps(MAPS).map((h) => [h, ""]), className: "tr-heads lf-wide" });
+  const layers = choice({
+    label: "layers",
+    className: "lf-row-of tr-layers",
+    options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]),
+    onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }),
+  });
+  const heads = choice({
+    label:
+      "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
+    onInput: (h) => change({ head: headOf(here()) - (headOf(here()) % MAPS) + h }),
+    options: steps(MAPS).map((h) => [h, ""]),
+    className: "tr-heads lf-wide",
+  });
   const maps = heads.labels.map((box) => {
     const [map, row] = [html("canvas", { width: 1, height: 1, "aria-hidden": true }), html("i")];
     box.append(html("span", { class: "tr-map" }, map, row));
     return { box, map, row, name: box.children[1] };
   });
   const notice = html("p", { class: "lf-note" });
-  const picture = [read, german.element, pages > 1 ? layers.element : null, heads.element, TOLD ? room(notice, [slots.captions.notice]) : null];
+  const picture = [
+    read,
+    german.element,
+    pages > 1 ? layers.element : null,
+    heads.element,
+    TOLD ? room(notice, [slots.captions.notice]) : null,
+  ];
 
   function update(slot, source, said) {
     const count = said?.pieces.length ?? 0;
@@ -124,7 +274,11 @@ function build({ get, change, refresh }) {
     });
     letters.forEach(({ box, text: name, small }, i) => {
       const one = said?.pieces[i];
-      set(box, { "data-none": !one, "data-doubt": one ? one.share < 50 : null, "data-end": one?.text === END });
+      set(box, {
+        "data-none": !one,
+        "data-doubt": one ? one.share < 50 : null,
+        "data-end": one?.text === END,
+      });
       set(name, { text: one?.text ?? "" });
       set(small, { text: one?.share ?? "" });
     });
@@ -138,7 +292,8 @@ function build({ get, change, refresh }) {
       set(box, { "data-none": layer > slot.layers });
       set(box.firstChild, { "aria-label": `layer ${layer}, head ${number}` });
       set(name, { text: `${layer} · ${number}` });
-      if (map.width !== columns || map.height !== rows) Object.assign(map, { width: columns, height: rows });
+      if (map.width !== columns || map.height !== rows)
+        Object.assign(map, { width: columns, height: rows });
       paint(map, (column, y) => diverging((said?.pieces[y]?.heads[h]?.[column] ?? 0) / 100));
       set(row, { hidden: count ? null : "", "--at": at, "--rows": rows });
     });
@@ -149,7 +304,15 @@ function build({ get, change, refresh }) {
     const source = slot.cut(text);
     const beam = get("search") === "beam";
     const known = slot === slots.numbers && text === record.text && !beam;
-    const job = known && rest ? null : reader.translate(`${beam} ${text}`, source.map(({ id }) => id), { most: MOST, beam: beam ? 4 : 1 }, show(slot));
+    const job =
+      known && rest
+        ? null
+        : reader.translate(
+            `${beam} ${text}`,
+            source.map(({ id }) => id),
+            { most: MOST, beam: beam ? 4 : 1 },
+            show(slot),
+          );
     const recorded = !job && known;
     const ready = job && (job.done || (job.pieces.length > 0 && !still.matches));
     const said = ready ? job : recorded ? unpack(record, source.length) : null;
@@ -162,30 +325,91 @@ function build({ get, change, refresh }) {
       [...group.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
     });
     set(hint, { text: recorded && idle ? HINT : "" });
-    [[which, chosen()], [search, get("search")]].forEach(([one, value]) => one.update(value));
-    set(start, { text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …", "aria-disabled": !idle });
-    set(progress, { max: slot.parts, value: phase === "asked" ? null : part, "data-none": phase !== "loading" && phase !== "asked" });
+    [
+      [which, chosen()],
+      [search, get("search")],
+    ].forEach(([one, value]) => one.update(value));
+    set(start, {
+      text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …",
+      "aria-disabled": !idle,
+    });
+    set(progress, {
+      max: slot.parts,
+      value: phase === "asked" ? null : part,
+      "data-none": phase !== "loading" && phase !== "asked",
+    });
     const long = slot === slots.captions;
     [strip, line].forEach((element) => element.classList.toggle("tr-long", long));
     set(strip, { tabindex: long ? 0 : null }); // what scrolls can be reached
     set(layers.element, { "data-none": slot.layers * slot.heads <= MAPS });
     set(notice, { text: slot.notice ?? "" });
     update(slot, source, said);
-    const now = job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
-    return sentence({ slot, text, source, said, phase: now, part, recorded, place: get("place"), head: headOf(slot) });
+    const now =
+      job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
+    return sentence({
+      slot,
+      text,
+      source,
+      said,
+      phase: now,
+      part,
+      recorded,
+      place: get("place"),
+      head: headOf(slot),
+    });
   }
 
   model.on("msg:custom", heard);
-  return { controls, picture, draw, longest: longest(all.flatMap(worst)), restart: () => { rest = true; Object.values(readers).forEach((reader) => reader.rest()); },
-    leave: () => { Object.values(readers).forEach((reader) => reader.stop()); model.off("msg:custom", heard); } };
+  return {
+    controls,
+    picture,
+    draw,
+    longest: longest(all.flatMap(worst)),
+    restart: () => {
+      rest = true;
+      Object.values(readers).forEach((reader) => reader.rest());
+    },
+    leave: () => {
+      Object.values(readers).forEach((reader) => reader.stop());
+      model.off("msg:custom", heard);
+    },
+  };
 }
 /** The longest sentences of a slot. */
 function worst(slot) {
-  const say = (text, source, piece, answer, more = {}) => sentence({ slot: Object.assign(Object.create(slot), { written: () => answer, ...more }), text, source: [{ text: source }],
-    said: { pieces: steps(MOST).map(() => ({ text: piece, share: 100, heads: steps(MAPS).map(() => [100]) })) }, phase: "ready", place: MOST, head: MAPS - 1 });
-  if (slot.key === "captions") return [say("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), { oddity: () => slot.oddity("", steps(51).map(() => "m".repeat(24))) })];
-  return [`${"m".repeat(15)} ${"w".repeat(28)}`, "m".repeat(44), `m!? ${"m".repeat(40)}`, "six thousand six hundred thirty-three three", slot.examples[2]]
-    .map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
+  const say = (text, source, piece, answer, more = {}) =>
+    sentence({
+      slot: Object.assign(Object.create(slot), { written: () => answer, ...more }),
+      text,
+      source: [{ text: source }],
+      said: {
+        pieces: steps(MOST).map(() => ({
+          text: piece,
+          share: 100,
+          heads: steps(MAPS).map(() => [100]),
+        })),
+      },
+      phase: "ready",
+      place: MOST,
+      head: MAPS - 1,
+    });
+  if (slot.key === "captions")
+    return [
+      say("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), {
+        oddity: () =>
+          slot.oddity(
+            "",
+            steps(51).map(() => "m".repeat(24)),
+          ),
+      }),
+    ];
+  return [
+    `${"m".repeat(15)} ${"w".repeat(28)}`,
+    "m".repeat(44),
+    `m!? ${"m".repeat(40)}`,
+    "six thousand six hundred thirty-three three",
+    slot.examples[2],
+  ].map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
 }
 
 const KINDS = [numbers([]), ...(TOLD ? [new engine.Captions({})] : [])];
@@ -193,8 +417,21 @@ const KINDS = [numbers([]), ...(TOLD ? [new engine.Captions({})] : [])];
 const figure = live({
   name: "LiveTranslator",
   title: () => "Does it really translate?",
-  state: { ...(TOLD ? { translator: ["numbers", "captions"] } : {}), text: { includes: (text) => KINDS.some((kind) => kind.tidy(engine.plain(text)) === engine.plain(text)) },
-    search: ["greedy", "beam"], head: [0, TOLD ? 63 : MAPS - 1], place: [0, MOST - 1] },
+  state: {
+    ...(TOLD ? { translator: ["numbers", "captions"] } : {}),
+    text: {
+      includes: (text) =>
+        KINDS.some((kind) => kind.tidy(engine.plain(text)) === engine.plain(text)),
+    },
+    search: ["greedy", "beam"],
+    head: [0, TOLD ? 63 : MAPS - 1],
+    place: [0, MOST - 1],
+  },
   build,
 });
-export default { render(context) { host = context.model; return figure.render(context); } };
+export default {
+  render(context) {
+    host = context.model;
+    return figure.render(context);
+  },
+};

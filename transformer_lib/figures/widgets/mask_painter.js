@@ -1,5 +1,20 @@
 // MaskPainter: what does a mask really do? The reader paints cells; scores, weights and a second layer follow.
-import { choice, dot, fixed, heatMap, html, live, longest, room, set, softmax, steps, sum, tint, toggle } from "./kit.js";
+import {
+  choice,
+  dot,
+  fixed,
+  heatMap,
+  html,
+  live,
+  longest,
+  room,
+  set,
+  softmax,
+  steps,
+  sum,
+  tint,
+  toggle,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -8,7 +23,8 @@ export const PAD = "<pad>";
 
 /** A mask as text, "100-110-111": a row of bits for each query, 1 = may attend. What is missing is hidden. */
 export const write = (mask) => mask.map((row) => row.map(Number).join("")).join("-");
-export const parse = (text, n) => steps(n).map((i) => steps(n).map((j) => text.split("-")[i]?.[j] === "1"));
+export const parse = (text, n) =>
+  steps(n).map((i) => steps(n).map((j) => text.split("-")[i]?.[j] === "1"));
 
 /** The library's masks, cell by cell: may query i attend to key j? */
 export const rulesFor = (words) => ({
@@ -16,44 +32,87 @@ export const rulesFor = (words) => ({
   padding: (i, j) => words[j] !== PAD,
   local: (i, j) => Math.abs(i - j) <= 1,
 });
-export const keeps = (mask, rule) => mask.every((row, i) => row.every((may, j) => !may || rule(i, j)));
+export const keeps = (mask, rule) =>
+  mask.every((row, i) => row.every((may, j) => !may || rule(i, j)));
 export const impose = (mask, rule) => mask.map((row, i) => row.map((may, j) => may && rule(i, j)));
 /** Takes a rule away: what it hid may be seen again, unless one of the others hides it too. */
-export const lift = (mask, rule, others) => mask.map((row, i) => row.map((may, j) =>
-  may || (!rule(i, j) && others.every((other) => other(i, j)))));
+export const lift = (mask, rule, others) =>
+  mask.map((row, i) =>
+    row.map((may, j) => may || (!rule(i, j) && others.every((other) => other(i, j)))),
+  );
 
 /** One layer of self-attention, x its queries, keys and values. place: "before", "after" the softmax, or
  *  "renormalized" after it; fill, if before: "-inf", "smallest", or "zeros", which empties rows without a key. */
 export function layer({ x, mask, place, fill }) {
-  const hide = (table, filler) => table.map((row, i) => row.map((number, j) => (mask[i][j] ? number : filler)));
+  const hide = (table, filler) =>
+    table.map((row, i) => row.map((number, j) => (mask[i][j] ? number : filler)));
   const scores = x.map((query) => x.map((key) => dot(query, key) / Math.sqrt(query.length)));
   const before = place === "before";
   const masked = before ? hide(scores, fill === "-inf" ? -Infinity : SMALLEST) : scores;
   const spread = masked.map((row) => softmax(row));
   let weights = before && fill !== "zeros" ? spread : hide(spread, 0);
-  if (place === "renormalized") weights = weights.map((row) => row.map((weight) => weight / sum(row)));
-  const output = weights.map((row) => x[0].map((_, feature) => sum(row.map((weight, j) => weight * x[j][feature]))));
+  if (place === "renormalized")
+    weights = weights.map((row) => row.map((weight) => weight / sum(row)));
+  const output = weights.map((row) =>
+    x[0].map((_, feature) => sum(row.map((weight, j) => weight * x[j][feature]))),
+  );
   return { scores, masked, spread, weights, sums: weights.map(sum), output };
 }
 
 // ---- picture
 
-const number = (x) => (Number.isNaN(x) ? "NaN" : x === -Infinity ? "−∞" : x === SMALLEST ? "min" : x === 0 ? "0" : fixed(x, 1));
-const share = (x) => (Number.isNaN(x) || x === 0 || Math.abs(x) >= 0.995 ? number(x) : fixed(x).replace(/^(−?)0/, "$1")); // .57: a cell is narrow
+const number = (x) =>
+  Number.isNaN(x)
+    ? "NaN"
+    : x === -Infinity
+      ? "−∞"
+      : x === SMALLEST
+        ? "min"
+        : x === 0
+          ? "0"
+          : fixed(x, 1);
+const share = (x) =>
+  Number.isNaN(x) || x === 0 || Math.abs(x) >= 0.995 ? number(x) : fixed(x).replace(/^(−?)0/, "$1"); // .57: a cell is narrow
 
 function build({ get, all, change }) {
   const words = get("words");
   const [rules, names] = [rulesFor(words), Object.keys(rulesFor(words))];
-  const [mask, paint] = [() => parse(get("mask"), words.length), (cells) => change({ mask: write(cells) })];
+  const [mask, paint] = [
+    () => parse(get("mask"), words.length),
+    (cells) => change({ mask: write(cells) }),
+  ];
 
-  const switches = names.map((name) => toggle({ label: name, onInput: (on) => {
-    const others = names.filter((other) => other !== name && keeps(mask(), rules[other])).map((other) => rules[other]);
-    paint(on ? impose(mask(), rules[name]) : lift(mask(), rules[name], others));
-  } }));
-  const place = choice({ label: "the mask goes in", className: "lf-row-of mp-choice", onInput: (value) => change({ place: value }),
-    options: [["before", "before the softmax"], ["after", "after it"], ["renormalized", "after, then renormalized"]] });
-  const fill = choice({ label: "hidden scores become", className: "lf-row-of mp-choice", onInput: (value) => change({ fill: value }),
-    options: [["-inf", "−∞"], ["smallest", "smallest number"], ["zeros", "zeros for empty rows"]] });
+  const switches = names.map((name) =>
+    toggle({
+      label: name,
+      onInput: (on) => {
+        const others = names
+          .filter((other) => other !== name && keeps(mask(), rules[other]))
+          .map((other) => rules[other]);
+        paint(on ? impose(mask(), rules[name]) : lift(mask(), rules[name], others));
+      },
+    }),
+  );
+  const place = choice({
+    label: "the mask goes in",
+    className: "lf-row-of mp-choice",
+    onInput: (value) => change({ place: value }),
+    options: [
+      ["before", "before the softmax"],
+      ["after", "after it"],
+      ["renormalized", "after, then renormalized"],
+    ],
+  });
+  const fill = choice({
+    label: "hidden scores become",
+    className: "lf-row-of mp-choice",
+    onInput: (value) => change({ fill: value }),
+    options: [
+      ["-inf", "−∞"],
+      ["smallest", "smallest number"],
+      ["zeros", "zeros for empty rows"],
+    ],
+  });
 
   const table = (caption, columns, className) => {
     const map = heatMap({ caption, rows: words, columns });
@@ -62,13 +121,20 @@ function build({ get, all, change }) {
   };
   const features = get("vectors")[0].map((_, i) => String(i + 1));
   const grid = table("scores: click or drag to hide", words, "mp-grid");
-  const [masked, what] = [table("", words, "mp-bare-wide"), html("span")]; masked.element.caption.append(room(what, ["masked scores (min: −3.4·10³⁸)"]));
-  const [weights, output] = [table("weights", [...words, "sum"], "mp-sums"), table("output", features, "mp-bare")];
+  const [masked, what] = [table("", words, "mp-bare-wide"), html("span")];
+  masked.element.caption.append(room(what, ["masked scores (min: −3.4·10³⁸)"]));
+  const [weights, output] = [
+    table("weights", [...words, "sum"], "mp-sums"),
+    table("output", features, "mp-bare"),
+  ];
   const weights2 = table("layer 2: weights", [...words, "sum"], "mp-sums");
   const output2 = table("output", features, "mp-bare");
   paintable(grid, { mask, paint });
-  const picture = [[grid, masked], [weights, output], [weights2, output2]].map((pair) =>
-    html("div", { class: "mp-tables lf-wide" }, ...pair.map((map) => map.element)));
+  const picture = [
+    [grid, masked],
+    [weights, output],
+    [weights2, output2],
+  ].map((pair) => html("div", { class: "mp-tables lf-wide" }, ...pair.map((map) => map.element)));
 
   const told = new Map(); // a cell that stays as it was is not touched: there are 300 of them
   const tell = (cell, text, weight, marks = {}) => {
@@ -76,13 +142,21 @@ function build({ get, all, change }) {
     if (told.get(cell) !== now) tint(set(cell, { text, ...marks }), weight);
     told.set(cell, now);
   };
-  const fillIn = (map, values, { show = share, size = 1, hidden = null, sums = null }) => values.forEach((row, i) => {
-    row.forEach((x, j) => {
-      const away = hidden !== null && !hidden[i][j];
-      tell(map.cells[i][j], show(x), Math.abs(x) < 1e9 && !away ? x / size : 0, { "data-nan": Number.isNaN(x), "data-hidden": away });
+  const fillIn = (map, values, { show = share, size = 1, hidden = null, sums = null }) =>
+    values.forEach((row, i) => {
+      row.forEach((x, j) => {
+        const away = hidden !== null && !hidden[i][j];
+        tell(map.cells[i][j], show(x), Math.abs(x) < 1e9 && !away ? x / size : 0, {
+          "data-nan": Number.isNaN(x),
+          "data-hidden": away,
+        });
+      });
+      if (sums)
+        tell(map.cells[i].at(-1), show(sums[i]), 0, {
+          "data-nan": Number.isNaN(sums[i]),
+          "data-wrong": Math.abs(sums[i] - 1) > 0.005,
+        });
     });
-    if (sums) tell(map.cells[i].at(-1), show(sums[i]), 0, { "data-nan": Number.isNaN(sums[i]), "data-wrong": Math.abs(sums[i] - 1) > 0.005 });
-  });
 
   function draw() {
     const state = { ...all(), x: get("vectors"), mask: mask() };
@@ -95,9 +169,19 @@ function build({ get, all, change }) {
     set(fill.element, { disabled: !before });
     const size = Math.max(1, ...first.scores.flat().map(Math.abs));
     fillIn(grid, first.scores, { show: number, size, hidden: state.mask });
-    grid.cells.forEach((row, i) => row.forEach((cell, j) => set(cell, { "aria-selected": String(state.mask[i][j]),
-      "aria-label": `${words[i]} ${state.mask[i][j] ? "may attend to" : "must not attend to"} ${words[j]}, score ${cell.textContent}` })));
-    set(what, { text: before ? `masked scores${state.fill === "-inf" ? "" : " (min: −3.4·10³⁸)"}` : "softmax of all scores" });
+    grid.cells.forEach((row, i) =>
+      row.forEach((cell, j) =>
+        set(cell, {
+          "aria-selected": String(state.mask[i][j]),
+          "aria-label": `${words[i]} ${state.mask[i][j] ? "may attend to" : "must not attend to"} ${words[j]}, score ${cell.textContent}`,
+        }),
+      ),
+    );
+    set(what, {
+      text: before
+        ? `masked scores${state.fill === "-inf" ? "" : " (min: −3.4·10³⁸)"}`
+        : "softmax of all scores",
+    });
     fillIn(masked, before ? first.masked : first.spread, before ? { show: number, size } : {});
     fillIn(weights, first.weights, { sums: first.sums });
     fillIn(output, first.output, { show: number, size: 2 });
@@ -108,34 +192,77 @@ function build({ get, all, change }) {
 
   function sentence({ place: where, fill: filler, mask: may }, first, second) {
     const n = words.length;
-    const rows = (count) => (count === n ? `all ${n} rows` : count === 1 ? "1 row" : `${count} rows`);
+    const rows = (count) =>
+      count === n ? `all ${n} rows` : count === 1 ? "1 row" : `${count} rows`;
     const empty = may.filter((row) => !row.some(Boolean)).length;
     const hidden = may.flat().filter((cell) => !cell).length;
     const gone = second.output.filter((row) => row.some(Number.isNaN)).length;
-    if (hidden === 0) return "Nothing is hidden: every word attends to every word, padding too. Each row adds up to 1.";
+    if (hidden === 0)
+      return "Nothing is hidden: every word attends to every word, padding too. Each row adds up to 1.";
     if (where === "after") {
-      return `Too late: hidden keys have taken their share, and it is thrown away. In ${rows(first.sums.filter((s) => s < 0.995).length)} `
-        + `the weights add up to less than 1, at worst to ${fixed(Math.min(...first.sums))}.`;
+      return (
+        `Too late: hidden keys have taken their share, and it is thrown away. In ${rows(first.sums.filter((s) => s < 0.995).length)} ` +
+        `the weights add up to less than 1, at worst to ${fixed(Math.min(...first.sums))}.`
+      );
     }
     if (empty === 0) {
       const same = where === "before" ? " No row is empty, so all fillings give the same." : "";
       return `${hidden} hidden cell${hidden > 1 ? "s" : ""}, each of weight 0; each row adds up to 1.${same}`;
     }
     if (gone) {
-      const why = where === "before" ? "a softmax over −∞ alone is 0/0" : "a row of zeros divided by its sum is 0/0";
+      const why =
+        where === "before"
+          ? "a softmax over −∞ alone is 0/0"
+          : "a row of zeros divided by its sum is 0/0";
       return `Nothing to attend to in ${rows(empty)}: ${why}, NaN. Layer 2 loses ${rows(gone)}, since even a masked NaN comes back: 0 × NaN is NaN.`;
     }
-    return filler === "smallest" ? `Nothing to attend to in ${rows(empty)}, so all scores are alike there: each word gets 1/${n}, padding and future too. No NaN, and no mask.`
+    return filler === "smallest"
+      ? `Nothing to attend to in ${rows(empty)}, so all scores are alike there: each word gets 1/${n}, padding and future too. No NaN, and no mask.`
       : `Nothing to attend to in ${rows(empty)}: weights and output are 0, which harms no other row in layer 2. This is the library’s rule.`;
   }
 
-  const fullest = (n = words.length) => longest([["before", "-inf"], ["before", "smallest"], ["before", "zeros"], ["after"], ["renormalized"]].flatMap(([where, filler]) =>
-    [[n, n], [n - 1, n], [n, 0], [0, 0]].flatMap(([empty, gone]) => sentence({ place: where, fill: filler,
-      mask: steps(words.length).map((i) => words.map((_, j) => i >= empty && j > 0)) },
-      { sums: words.map(() => -0.12) }, { output: steps(words.length).map((i) => [i < gone ? NaN : 0]) }))));
+  const fullest = (n = words.length) =>
+    longest(
+      [
+        ["before", "-inf"],
+        ["before", "smallest"],
+        ["before", "zeros"],
+        ["after"],
+        ["renormalized"],
+      ].flatMap(([where, filler]) =>
+        [
+          [n, n],
+          [n - 1, n],
+          [n, 0],
+          [0, 0],
+        ].flatMap(([empty, gone]) =>
+          sentence(
+            {
+              place: where,
+              fill: filler,
+              mask: steps(words.length).map((i) => words.map((_, j) => i >= empty && j > 0)),
+            },
+            { sums: words.map(() => -0.12) },
+            { output: steps(words.length).map((i) => [i < gone ? NaN : 0]) },
+          ),
+        ),
+      ),
+    );
 
-  return { controls: [html("div", { class: "mp-rules", role: "group", "aria-label": "rules" }, ...switches.map((part) => part.element)),
-    place.element, fill.element], picture, draw, longest: fullest() };
+  return {
+    controls: [
+      html(
+        "div",
+        { class: "mp-rules", role: "group", "aria-label": "rules" },
+        ...switches.map((part) => part.element),
+      ),
+      place.element,
+      fill.element,
+    ],
+    picture,
+    draw,
+    longest: fullest(),
+  };
 }
 
 /** Makes a heat map a grid of cells to paint: by mouse, finger and keys, with one stop for Tab. */
@@ -156,11 +283,18 @@ function paintable({ element, cells }, { mask, paint }) {
     at = [i, j];
     set(cells[i][j], { tabindex: 0 }).focus({ preventScroll: true });
   };
-  const placeOf = ({ target, clientX, clientY }) => { // a captured pointer's target is the body
-    const index = flat.indexOf((target.getRootNode().elementFromPoint(clientX, clientY) ?? target).closest("td"));
+  const placeOf = ({ target, clientX, clientY }) => {
+    // a captured pointer's target is the body
+    const index = flat.indexOf(
+      (target.getRootNode().elementFromPoint(clientX, clientY) ?? target).closest("td"),
+    );
     return index < 0 ? null : [Math.floor(index / n), index % n];
   };
-  set(element, { role: "grid", "aria-multiselectable": true, "aria-label": "mask: rows are queries, columns keys; selected cells may be seen" });
+  set(element, {
+    role: "grid",
+    "aria-multiselectable": true,
+    "aria-label": "mask: rows are queries, columns keys; selected cells may be seen",
+  });
   flat.forEach((cell, i) => set(cell, { role: "gridcell", tabindex: i ? -1 : 0 }));
   set(body, {
     onpointerdown(event) {
@@ -179,10 +313,19 @@ function paintable({ element, cells }, { mask, paint }) {
         if (cell) put(...cell, brush);
       }
     },
-    onlostpointercapture() { brush = null; },
+    onlostpointercapture() {
+      brush = null;
+    },
     onkeydown(event) {
       const [i, j] = at;
-      const places = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1], Home: [i, 0], End: [i, n - 1] };
+      const places = {
+        ArrowUp: [i - 1, j],
+        ArrowDown: [i + 1, j],
+        ArrowLeft: [i, j - 1],
+        ArrowRight: [i, j + 1],
+        Home: [i, 0],
+        End: [i, n - 1],
+      };
       if (event.key === " " || event.key === "Enter") put(i, j, !mask()[i][j]);
       else if (places[event.key]) go(...places[event.key]);
       else return;
@@ -194,7 +337,10 @@ function paintable({ element, cells }, { mask, paint }) {
 export default live({
   name: "MaskPainter",
   title: () => "What does a mask really do?",
-  state: { mask: { includes: (text) => /^[01]+(-[01]+)*$/.test(text) }, // whatever is made of bits
-    place: ["before", "after", "renormalized"], fill: ["-inf", "smallest", "zeros"] },
+  state: {
+    mask: { includes: (text) => /^[01]+(-[01]+)*$/.test(text) }, // whatever is made of bits
+    place: ["before", "after", "renormalized"],
+    fill: ["-inf", "smallest", "zeros"],
+  },
   build,
 });

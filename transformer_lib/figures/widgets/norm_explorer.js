@@ -1,6 +1,22 @@
 // NormExplorer: which numbers does a norm look at? A padded batch, cell by cell, under layer norm and batch norm.
 import {
-  canvas, choice, clamp, fixed, fluid, heatMap, html, live, longest, scale, set, slider, steps, sum, svg, toggle, tokenStrip,
+  canvas,
+  choice,
+  clamp,
+  fixed,
+  fluid,
+  heatMap,
+  html,
+  live,
+  longest,
+  scale,
+  set,
+  slider,
+  steps,
+  sum,
+  svg,
+  toggle,
+  tokenStrip,
 } from "./kit.js";
 
 // ---- arithmetic
@@ -11,7 +27,9 @@ export const places = (sentences) => sentences.flatMap((words, s) => words.map((
 /** The padded batch, (B, T, d): a place without a word holds zeros. */
 export function padded({ sentences, vectors, length }) {
   let next = 0;
-  return sentences.map((words) => steps(length).map((t) => (t < words.length ? vectors[next++] : vectors[0].map(() => 0))));
+  return sentences.map((words) =>
+    steps(length).map((t) => (t < words.length ? vectors[next++] : vectors[0].map(() => 0))),
+  );
 }
 
 /** Whether the number at [sentence, place, feature] is measured against that at [s, t, f]. */
@@ -23,29 +41,40 @@ export function sees(norm, sentences, [sentence, place, feature], [s, t, f]) {
 /** The numbers that the one at `at` is measured against, and how many of them are padding. */
 export function poolOf({ norm, sentences, vectors, length }, at) {
   const pool = { numbers: [], pads: 0 };
-  padded({ sentences, vectors, length }).forEach((row, s) => row.forEach((token, t) => token.forEach((x, f) => {
-    if (!sees(norm, sentences, at, [s, t, f])) return;
-    pool.numbers.push(x);
-    pool.pads += t >= sentences[s].length;
-  })));
+  padded({ sentences, vectors, length }).forEach((row, s) =>
+    row.forEach((token, t) =>
+      token.forEach((x, f) => {
+        if (!sees(norm, sentences, at, [s, t, f])) return;
+        pool.numbers.push(x);
+        pool.pads += t >= sentences[s].length;
+      }),
+    ),
+  );
   return pool;
 }
 
 /** Mean and deviation: divided by their number and not by one less, and 0.00001 under the root. */
 export function statistics(numbers) {
   const mean = sum(numbers) / numbers.length;
-  return { mean, deviation: Math.sqrt(sum(numbers.map((x) => (x - mean) ** 2)) / numbers.length + 1e-5) };
+  return {
+    mean,
+    deviation: Math.sqrt(sum(numbers.map((x) => (x - mean) ** 2)) / numbers.length + 1e-5),
+  };
 }
 
 /** What comes out of the norm, at every place of the batch; padding that is left out stays 0. */
 export function normalized(state) {
   const cached = new Map();
-  return padded(state).map((row, s) => row.map((token, t) => token.map((x, f) => {
-    if (state.norm === "real" && t >= state.sentences[s].length) return 0;
-    const key = state.norm === "layer" ? `${s} ${t}` : f;
-    if (!cached.has(key)) cached.set(key, statistics(poolOf(state, [s, t, f]).numbers));
-    return (x - cached.get(key).mean) / cached.get(key).deviation;
-  })));
+  return padded(state).map((row, s) =>
+    row.map((token, t) =>
+      token.map((x, f) => {
+        if (state.norm === "real" && t >= state.sentences[s].length) return 0;
+        const key = state.norm === "layer" ? `${s} ${t}` : f;
+        if (!cached.has(key)) cached.set(key, statistics(poolOf(state, [s, t, f]).numbers));
+        return (x - cached.get(key).mean) / cached.get(key).deviation;
+      }),
+    ),
+  );
 }
 
 // ---- picture
@@ -60,20 +89,53 @@ function build({ get, all, change }) {
   const features = vectors[0].map((_, f) => f);
   const least = Math.max(...sentences.map((words) => words.length));
 
-  const norm = choice({ label: "norm", options: [["layer", "layer norm"], ["batch", "batch norm"], ["real", "batch, real words"]],
-    onInput: (value) => change({ norm: value }) });
-  const length = slider({ label: "all filled up to", last: MOST - least, read: (p) => least + p, find: (n) => n - least,
-    show: (n) => `${n} words`, onInput: (value) => change({ length: value }) });
-  const strip = tokenStrip({ label: "the word that is normalized", words: sentences.flat(), onInput: (word) => change({ word }) });
-  const which = choice({ label: "its feature", options: features.map((f) => [f, String(f + 1)]), onInput: (feature) => change({ feature }) });
+  const norm = choice({
+    label: "norm",
+    options: [
+      ["layer", "layer norm"],
+      ["batch", "batch norm"],
+      ["real", "batch, real words"],
+    ],
+    onInput: (value) => change({ norm: value }),
+  });
+  const length = slider({
+    label: "all filled up to",
+    last: MOST - least,
+    read: (p) => least + p,
+    find: (n) => n - least,
+    show: (n) => `${n} words`,
+    onInput: (value) => change({ length: value }),
+  });
+  const strip = tokenStrip({
+    label: "the word that is normalized",
+    words: sentences.flat(),
+    onInput: (word) => change({ word }),
+  });
+  const which = choice({
+    label: "its feature",
+    options: features.map((f) => [f, String(f + 1)]),
+    onInput: (feature) => change({ feature }),
+  });
   const after = toggle({ label: "show what comes out", onInput: (on) => change({ after: on }) });
 
   const tables = sentences.map((words, s) => {
     const columns = steps(MOST).map((t) => words[t] ?? "");
-    const map = heatMap({ caption: `sentence ${s + 1}`, rows: features.map((f) => String(f + 1)), columns });
+    const map = heatMap({
+      caption: `sentence ${s + 1}`,
+      rows: features.map((f) => String(f + 1)),
+      columns,
+    });
     const tops = [...map.element.tHead.querySelectorAll("th span")];
-    map.cells.forEach((row, f) => row.forEach((cell, t) => t < words.length && set(cell, { onpointerdown: () =>
-      change({ word: spots.findIndex(([a, b]) => a === s && b === t), feature: f }) })));
+    map.cells.forEach((row, f) =>
+      row.forEach(
+        (cell, t) =>
+          t < words.length &&
+          set(cell, {
+            onpointerdown: () =>
+              change({ word: spots.findIndex(([a, b]) => a === s && b === t), feature: f }),
+          }),
+      ),
+    );
     return { ...map, tops };
   });
 
@@ -82,18 +144,28 @@ function build({ get, all, change }) {
   const band = svg("rect", { y: 40, height: 44, class: "ne-band" });
   const middle = svg("line", { y1: 34, y2: 90, class: "ne-mean" });
   const ground = svg("line", { y1: 62, y2: 62, class: "lf-grid" });
-  const dots = steps(Math.max(sentences.length * MOST, features.length)).map(() => svg("circle", { r: 5, class: "ne-dot" }));
+  const dots = steps(Math.max(sentences.length * MOST, features.length)).map(() =>
+    svg("circle", { r: 5, class: "ne-dot" }),
+  );
   const chosen = svg("circle", { r: 7, class: "lf-knob" });
-  const [label, sd, sumUp] = [[12, "middle"], [28, "middle"], [132, "start"]].map(([y, anchor]) =>
-    svg("text", { y, class: "lf-halo", "text-anchor": anchor }));
-  const ticks = steps(7).map(() => svg("text", { y: 106, class: "lf-tick", "text-anchor": "middle" }));
+  const [label, sd, sumUp] = [
+    [12, "middle"],
+    [28, "middle"],
+    [132, "start"],
+  ].map(([y, anchor]) => svg("text", { y, class: "lf-halo", "text-anchor": anchor }));
+  const ticks = steps(7).map(() =>
+    svg("text", { y: 106, class: "lf-tick", "text-anchor": "middle" }),
+  );
   line.append(ground, band, middle, ...ticks, ...dots, chosen, label, sd, sumUp);
   const width = fluid(line, HEIGHT, () => draw());
   const grid = html("div", { class: "ne-grid lf-wide" }, ...tables.map((map) => map.element), line);
 
   function draw() {
     const state = { ...all(), sentences, vectors }; // an address may ask for a word or a feature that is not there
-    [state.word, state.feature] = [Math.min(state.word, spots.length - 1), Math.min(state.feature, features.length - 1)];
+    [state.word, state.feature] = [
+      Math.min(state.word, spots.length - 1),
+      Math.min(state.feature, features.length - 1),
+    ];
     const [s, t] = spots[state.word];
     const at = [s, t, state.feature];
     const shown = state.after ? normalized(state) : padded(state);
@@ -107,10 +179,19 @@ function build({ get, all, change }) {
         set(top, { text: sentences[i][j] ?? "pad" });
         set(top.parentElement, { "data-none": j >= state.length });
       });
-      map.update(features.map((f) => steps(MOST).map((j) => (j < state.length ? shown[i][j][f] : 0))), { show: short, size });
-      map.cells.forEach((row, f) => row.forEach((cell, j) => set(cell, { "data-none": j >= state.length,
-        "data-pool": j < state.length && sees(state.norm, sentences, at, [i, j, f]),
-        "data-at": i === s && j === t && f === state.feature })));
+      map.update(
+        features.map((f) => steps(MOST).map((j) => (j < state.length ? shown[i][j][f] : 0))),
+        { show: short, size },
+      );
+      map.cells.forEach((row, f) =>
+        row.forEach((cell, j) =>
+          set(cell, {
+            "data-none": j >= state.length,
+            "data-pool": j < state.length && sees(state.norm, sentences, at, [i, j, f]),
+            "data-at": i === s && j === t && f === state.feature,
+          }),
+        ),
+      );
     });
     return measure(state, at);
   }
@@ -121,25 +202,42 @@ function build({ get, all, change }) {
     const { mean, deviation } = statistics(pool.numbers);
     const result = (x - mean) / deviation;
     const place = scale([-size, size], [14, width.width - 14]);
-    const [left, right] = [mean - deviation, mean + deviation].map((y) => clamp(place(y), 0, width.width));
+    const [left, right] = [mean - deviation, mean + deviation].map((y) =>
+      clamp(place(y), 0, width.width),
+    );
     set(ground, { x1: 0, x2: width.width });
     set(band, { x: left, width: right - left });
     set(middle, { x1: place(mean), x2: place(mean) });
-    ticks.forEach((tick, i) => set(tick, { x: place(((i - 3) / 3) * size), text: fixed(((i - 3) / 3) * size, size % 3 ? 1 : 0) }));
+    ticks.forEach((tick, i) =>
+      set(tick, {
+        x: place(((i - 3) / 3) * size),
+        text: fixed(((i - 3) / 3) * size, size % 3 ? 1 : 0),
+      }),
+    );
     const level = new Map(); // equal numbers stand on one another
     dots.forEach((dot, i) => {
       const y = pool.numbers[i];
       const up = level.get(y) ?? 0;
       level.set(y, up + 1);
-      set(dot, { hidden: y === undefined, cx: place(y ?? 0), cy: 62 - Math.min(up, 12) * 2, "data-pad": y === 0 && pool.pads > 0 });
+      set(dot, {
+        hidden: y === undefined,
+        cx: place(y ?? 0),
+        cy: 62 - Math.min(up, 12) * 2,
+        "data-pad": y === 0 && pool.pads > 0,
+      });
       dot.style.display = y === undefined ? "none" : "";
     });
     set(chosen, { cx: place(x), cy: 62 });
     const inside = (y, half) => clamp(place(y), half, width.width - half);
     set(label, { x: inside(mean, 42), text: `mean ${fixed(mean)}` });
     set(sd, { x: inside(mean, 60), text: `± deviation ${fixed(deviation)}` });
-    set(sumUp, { x: 0, text: `(${fixed(x)} − ${mean < 0 ? `(${fixed(mean)})` : fixed(mean)}) / ${fixed(deviation)} = ${fixed(result)}` });
-    set(line, { "aria-label": `${pool.numbers.length} numbers, mean ${fixed(mean)}, deviation ${fixed(deviation)}` });
+    set(sumUp, {
+      x: 0,
+      text: `(${fixed(x)} − ${mean < 0 ? `(${fixed(mean)})` : fixed(mean)}) / ${fixed(deviation)} = ${fixed(result)}`,
+    });
+    set(line, {
+      "aria-label": `${pool.numbers.length} numbers, mean ${fixed(mean)}, deviation ${fixed(deviation)}`,
+    });
 
     return sentence(state, at, x, pool, result);
   }
@@ -154,20 +252,47 @@ function build({ get, all, change }) {
     if (state.norm === "real") {
       return `${name} is measured against ${company}the real words of all sentences, and becomes ${fixed(result)}. Padding does not count; the other sentences do.`;
     }
-    if (pool.pads === 0) return `${name} is measured against ${company}all words of all sentences, and becomes ${fixed(result)}. Here nothing is padding.`;
+    if (pool.pads === 0)
+      return `${name} is measured against ${company}all words of all sentences, and becomes ${fixed(result)}. Here nothing is padding.`;
     const without = fixed((x - real.mean) / real.deviation);
     return `${name} is measured against ${company}all places, ${pool.pads} of them padding. It becomes ${fixed(result)}; without the padding, ${without}.`;
   }
 
-  const state = { sentences, vectors, length: MOST, feature: features.length - 1, word: sentences.flat().indexOf(longest(sentences.flat())[0]) };
-  const fullest = ["layer", "real", "batch"].flatMap((kind) => [12, 0].map((pads) =>
-    sentence({ ...state, norm: kind }, [...spots[state.word], state.feature], -1.23, { numbers: steps(12), pads }, -1.23)));
-  return { controls: [norm.element, length.element, strip.element, which.element, after.element], picture: [grid], draw, longest: fullest };
+  const state = {
+    sentences,
+    vectors,
+    length: MOST,
+    feature: features.length - 1,
+    word: sentences.flat().indexOf(longest(sentences.flat())[0]),
+  };
+  const fullest = ["layer", "real", "batch"].flatMap((kind) =>
+    [12, 0].map((pads) =>
+      sentence(
+        { ...state, norm: kind },
+        [...spots[state.word], state.feature],
+        -1.23,
+        { numbers: steps(12), pads },
+        -1.23,
+      ),
+    ),
+  );
+  return {
+    controls: [norm.element, length.element, strip.element, which.element, after.element],
+    picture: [grid],
+    draw,
+    longest: fullest,
+  };
 }
 
 export default live({
   name: "NormExplorer",
   title: () => "Which numbers does a norm look at?",
-  state: { norm: ["layer", "batch", "real"], length: [1, MOST], word: [0, 11], feature: [0, 5], after: [] },
+  state: {
+    norm: ["layer", "batch", "real"],
+    length: [1, MOST],
+    word: [0, 11],
+    feature: [0, 5],
+    after: [],
+  },
   build,
 });

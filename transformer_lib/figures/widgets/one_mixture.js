@@ -4,14 +4,25 @@ import { fixed, heatMap, html, live, longest, room, set, slider, steps, toggle }
 // ---- arithmetic
 
 /** Every sentence of two different words out of n: [left, right]. One and the same two words stand together. */
-export const sentencesOf = (n) => steps(n).flatMap((a) => steps(n - a - 1, a + 1).flatMap((b) => [[a, b], [b, a]]));
+export const sentencesOf = (n) =>
+  steps(n).flatMap((a) =>
+    steps(n - a - 1, a + 1).flatMap((b) => [
+      [a, b],
+      [b, a],
+    ]),
+  );
 
 /** What arrives of each sentence: for each look the weight on the left, at its word, and the rest at the word on the right. */
-export const mixtures = (sentences, looks, n) => sentences.map(([left, right]) => looks.flatMap((weight) =>
-  steps(n).map((word) => (word === left ? weight : word === right ? 1 - weight : 0))));
+export const mixtures = (sentences, looks, n) =>
+  sentences.map(([left, right]) =>
+    looks.flatMap((weight) =>
+      steps(n).map((word) => (word === left ? weight : word === right ? 1 - weight : 0)),
+    ),
+  );
 
 /** For each sentence the first one that arrives as the same numbers. */
-export const firstAlike = (rows) => rows.map((row) => rows.findIndex((other) => other.every((x, i) => Math.abs(x - row[i]) < 1e-9)));
+export const firstAlike = (rows) =>
+  rows.map((row) => rows.findIndex((other) => other.every((x, i) => Math.abs(x - row[i]) < 1e-9)));
 
 /** Who can name the left word (side 0) or the right one (side 1) of every sentence: "nobody", if two sentences with different answers arrive
  *  alike; "a matrix", if the looks differ or the only one prefers that side; else "no matrix": a hidden layer could. */
@@ -23,7 +34,8 @@ export function whoCan(sentences, looks, side, n) {
 }
 
 /** The numbers by which two looks that differ are multiplied and added, so that the word on that side alone is left. */
-export const untangle = ([p, q], side) => (side === 0 ? [(q - 1) / (q - p), (1 - p) / (q - p)] : [q / (q - p), -p / (q - p)]);
+export const untangle = ([p, q], side) =>
+  side === 0 ? [(q - 1) / (q - p), (1 - p) / (q - p)] : [q / (q - p), -p / (q - p)];
 
 // ---- picture
 
@@ -37,15 +49,32 @@ function build({ get, change }) {
   const said = sentences.map(([left, right]) => `${words[left]} ${verb} ${words[right]}`);
   const looks = () => [tenth(get("first")), ...(get("twice") ? [tenth(get("second"))] : [])];
 
-  const weights = (name, label) => slider({ label, last: 10, read: (p) => p / 10, find: (x) => 10 * x, onInput: (x) => change({ [name]: x }),
-    show: (x) => `${fixed(tenth(x), 1)} left, ${fixed(1 - tenth(x), 1)} right` });
+  const weights = (name, label) =>
+    slider({
+      label,
+      last: 10,
+      read: (p) => p / 10,
+      find: (x) => 10 * x,
+      onInput: (x) => change({ [name]: x }),
+      show: (x) => `${fixed(tenth(x), 1)} left, ${fixed(1 - tenth(x), 1)} right`,
+    });
   const [first, second] = [weights("first", "look 1"), weights("second", "look 2")];
   const twice = toggle({ label: "look twice", onInput: (on) => change({ twice: on }) });
 
-  const map = heatMap({ caption: "what arrives; a line joins equal rows", rows: said, columns: [...words, ...words] });
-  const ofLook = [1, 2].map((k) => html("th", { scope: "colgroup", colspan: n, text: `look ${k}` }));
-  map.element.querySelector("thead").prepend(html("tr", { class: "om-looks" }, html("td"), ...ofLook));
-  const joined = map.cells.map((line) => html("td", { class: "om-joined" }, ...steps(n).map((lane) => html("i", { "--lane": lane }))));
+  const map = heatMap({
+    caption: "what arrives; a line joins equal rows",
+    rows: said,
+    columns: [...words, ...words],
+  });
+  const ofLook = [1, 2].map((k) =>
+    html("th", { scope: "colgroup", colspan: n, text: `look ${k}` }),
+  );
+  map.element
+    .querySelector("thead")
+    .prepend(html("tr", { class: "om-looks" }, html("td"), ...ofLook));
+  const joined = map.cells.map((line) =>
+    html("td", { class: "om-joined" }, ...steps(n).map((lane) => html("i", { "--lane": lane }))),
+  );
   map.cells.forEach((line, i) => line[0].parentNode.append(joined[i]));
   map.element.classList.add("om-map");
 
@@ -53,20 +82,44 @@ function build({ get, change }) {
   function how(now, side) {
     const can = whoCan(sentences, now, side, n);
     if (can === "nobody") return "different answers, same numbers";
-    if (can === "no matrix") return `the largest number is the one that ${side === 0 ? "is eaten" : "eats"}`;
+    if (can === "no matrix")
+      return `the largest number is the one that ${side === 0 ? "is eaten" : "eats"}`;
     if (now.length === 1 || now[0] === now[1]) return "it is the largest number";
-    const terms = untangle(now, side).map((x, k) => [tenth(x), k + 1]).filter(([x]) => x !== 0);
-    const term = ([x, k], i) => `${x < 0 ? (i ? " − " : "−") : i ? " + " : ""}${Math.abs(x) === 1 ? "" : `${fixed(Math.abs(x), 1)} × `}look ${k}`;
+    const terms = untangle(now, side)
+      .map((x, k) => [tenth(x), k + 1])
+      .filter(([x]) => x !== 0);
+    const term = ([x, k], i) =>
+      `${x < 0 ? (i ? " − " : "−") : i ? " + " : ""}${Math.abs(x) === 1 ? "" : `${fixed(Math.abs(x), 1)} × `}look ${k}`;
     return `it is the largest of ${terms.map(term).join("")}`;
   }
   const all = steps(11).flatMap((p) => [[p / 10], ...steps(11).map((q) => [p / 10, q / 10])]);
   const asked = ["Who eats?", "Who is eaten?"].map((question, side) => {
     const [can, why] = [html("span"), html("span")];
-    return { can, why, element: html("div", { class: "om-asked" }, html("div", { class: "om-who" }, room(html("b", { text: question }), ["Who is eaten?"]),
-      room(can, ["a matrix", "no matrix", "nobody"])), room(why, longest(all.map((now) => how(now, side))))) };
+    return {
+      can,
+      why,
+      element: html(
+        "div",
+        { class: "om-asked" },
+        html(
+          "div",
+          { class: "om-who" },
+          room(html("b", { text: question }), ["Who is eaten?"]),
+          room(can, ["a matrix", "no matrix", "nobody"]),
+        ),
+        room(why, longest(all.map((now) => how(now, side)))),
+      ),
+    };
   });
-  const title = html("p", { text: `From these numbers, who can say it of all ${sentences.length} sentences?` });
-  const answers = html("div", { class: "om-answers" }, title, ...asked.map(({ element }) => element));
+  const title = html("p", {
+    text: `From these numbers, who can say it of all ${sentences.length} sentences?`,
+  });
+  const answers = html(
+    "div",
+    { class: "om-answers" },
+    title,
+    ...asked.map(({ element }) => element),
+  );
 
   function draw() {
     const now = looks();
@@ -75,22 +128,50 @@ function build({ get, change }) {
     second.update(tenth(get("second")));
     second.enable(now.length > 1);
     twice.update(now.length > 1);
-    map.update(rows.map((row) => [...row, ...(now.length > 1 ? [] : words.map(() => null))]), { show: short });
+    map.update(
+      rows.map((row) => [...row, ...(now.length > 1 ? [] : words.map(() => null))]),
+      { show: short },
+    );
     ofLook.forEach((head, k) => set(head, { "data-off": k >= now.length }));
-    rows.forEach((row, i) => now.forEach((_, k) => {
-      const part = row.slice(k * n, k * n + n);
-      part.forEach((x, j) => set(map.cells[i][k * n + j], { "data-most": part.filter((y) => y >= x - 1e-9).length === 1 }));
-    }));
-    if (now.length === 1) map.cells.forEach((line) => line.slice(n).forEach((cell) => set(cell, { "data-most": false })));
+    rows.forEach((row, i) =>
+      now.forEach((_, k) => {
+        const part = row.slice(k * n, k * n + n);
+        part.forEach((x, j) =>
+          set(map.cells[i][k * n + j], {
+            "data-most": part.filter((y) => y >= x - 1e-9).length === 1,
+          }),
+        );
+      }),
+    );
+    if (now.length === 1)
+      map.cells.forEach((line) =>
+        line.slice(n).forEach((cell) => set(cell, { "data-most": false })),
+      );
 
     const alike = firstAlike(rows);
-    const groups = steps(rows.length).map((i) => steps(rows.length).filter((j) => alike[j] === i)).filter((group) => group.length > 1);
+    const groups = steps(rows.length)
+      .map((i) => steps(rows.length).filter((j) => alike[j] === i))
+      .filter((group) => group.length > 1);
     joined.forEach((cell, i) => {
       const own = groups.find((group) => group.includes(i));
-      set(cell, { "aria-label": own ? `the same as ${own.filter((j) => j !== i).map((j) => said[j]).join(", ")}` : null });
+      set(cell, {
+        "aria-label": own
+          ? `the same as ${own
+              .filter((j) => j !== i)
+              .map((j) => said[j])
+              .join(", ")}`
+          : null,
+      });
       [...cell.children].forEach((line, lane) => {
         const [top, bottom] = groups[lane] ? [groups[lane][0], groups[lane].at(-1)] : [0, 0];
-        const part = i < top || i > bottom || top === bottom ? false : i === top ? "top" : i === bottom ? "bottom" : "through";
+        const part =
+          i < top || i > bottom || top === bottom
+            ? false
+            : i === top
+              ? "top"
+              : i === bottom
+                ? "bottom"
+                : "through";
         set(line, { "data-part": part, "data-end": part && groups[lane].includes(i) });
       });
     });
@@ -105,8 +186,12 @@ function build({ get, change }) {
   function sentence(now) {
     const alike = firstAlike(mixtures(sentences, now, n));
     const same = alike.findIndex((one, i) => one !== i);
-    const again = now.length > 1 && now[0] === now[1] ? "The second look has the weights of the first and brings nothing new. " : "";
-    if (same > 0) return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that comes later can tell them apart.`;
+    const again =
+      now.length > 1 && now[0] === now[1]
+        ? "The second look has the weights of the first and brings nothing new. "
+        : "";
+    if (same > 0)
+      return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that comes later can tell them apart.`;
     if (now.length === 1 || again) {
       const [finds, not] = now[0] > 0.5 ? ["eats", "is eaten"] : ["is eaten", "eats"];
       return `${again}All six arrive as different numbers. A matrix finds who ${finds}: the largest number. No matrix finds who ${not}.`;
@@ -114,8 +199,17 @@ function build({ get, change }) {
     return "Two looks with different weights: all six arrive as different numbers, and a matrix finds who eats and who is eaten.";
   }
 
-  return { controls: [first.element, twice.element, second.element], picture: [map.element, answers], draw, longest: longest(all.map(sentence)) };
+  return {
+    controls: [first.element, twice.element, second.element],
+    picture: [map.element, answers],
+    draw,
+    longest: longest(all.map(sentence)),
+  };
 }
 
-export default live({ name: "OneMixture", title: () => "What can one mixture not tell apart?", build,
-  state: { first: [0, 1], second: [0, 1], twice: [] } });
+export default live({
+  name: "OneMixture",
+  title: () => "What can one mixture not tell apart?",
+  build,
+  state: { first: [0, 1], second: [0, 1], twice: [] },
+});

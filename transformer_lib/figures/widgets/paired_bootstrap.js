@@ -1,5 +1,22 @@
 // PairedBootstrap: would other questions say the same? The difference of two models over all draws of the questions.
-import { axes, canvas, choice, fixed, fluid, html, live, longest, percent, scale, set, slider, steps, sum, svg, toggle } from "./kit.js";
+import {
+  axes,
+  canvas,
+  choice,
+  fixed,
+  fluid,
+  html,
+  live,
+  longest,
+  percent,
+  scale,
+  set,
+  slider,
+  steps,
+  sum,
+  svg,
+  toggle,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -7,14 +24,20 @@ import { axes, canvas, choice, fixed, fluid, html, live, longest, percent, scale
 export function stepOf([both, first, second, neither], paired) {
   const total = both + first + second + neither;
   const [one, other] = [(both + first) / total, (both + second) / total];
-  const [up, down] = paired ? [first / total, second / total] : [one * (1 - other), other * (1 - one)];
+  const [up, down] = paired
+    ? [first / total, second / total]
+    : [one * (1 - other), other * (1 - one)];
   return { low: -1, shares: [down, 1 - up - down, up] };
 }
 
 /** The sum of two independent numbers: its shares are the convolution of theirs. What is rare at the ends is left out. */
 export function add(a, b) {
   const shares = new Array(a.shares.length + b.shares.length - 1).fill(0);
-  a.shares.forEach((p, i) => b.shares.forEach((q, j) => { shares[i + j] += p * q; }));
+  a.shares.forEach((p, i) =>
+    b.shares.forEach((q, j) => {
+      shares[i + j] += p * q;
+    }),
+  );
   const kept = (share) => share > 1e-12;
   const [first, last] = [shares.findIndex(kept), shares.findLastIndex(kept)];
   return { low: a.low + b.low + first, shares: shares.slice(first, last + 1) };
@@ -34,7 +57,7 @@ export function times(step, n) {
 export function interval({ low, shares }) {
   const at = (limit) => {
     let [i, below] = [0, shares[0]];
-    while (below < limit && i < shares.length - 1) below += shares[i += 1];
+    while (below < limit && i < shares.length - 1) below += shares[(i += 1)];
     return low + i;
   };
   return [at(0.025), at(0.975)];
@@ -48,15 +71,37 @@ const signed = (x) => (x > 0 ? `+${fixed(x, 1)}` : fixed(x, 1));
 
 function build({ get, change, refresh }) {
   const [pairs, counts] = [get("pairs"), get("counts")];
-  const which = choice({ label: "models", options: pairs.map(([one, other], i) => [i, `${one} and ${other}`]), onInput: (pair) => change({ pair }) });
-  const many = slider({ label: "questions", last: 40, read: ROUND, find: (n) => 20 * (Math.log10(n) - 2), show: (n) => n.toLocaleString("en-US"),
-    onInput: (questions) => change({ questions }) });
-  const same = toggle({ label: "both models get the same draw", onInput: (paired) => change({ paired }) });
+  const which = choice({
+    label: "models",
+    options: pairs.map(([one, other], i) => [i, `${one} and ${other}`]),
+    onInput: (pair) => change({ pair }),
+  });
+  const many = slider({
+    label: "questions",
+    last: 40,
+    read: ROUND,
+    find: (n) => 20 * (Math.log10(n) - 2),
+    show: (n) => n.toLocaleString("en-US"),
+    onInput: (questions) => change({ questions }),
+  });
+  const same = toggle({
+    label: "both models get the same draw",
+    onInput: (paired) => change({ paired }),
+  });
 
-  const points = (n) => ({ low, shares }) => [100 * low / n, 100 * (low + shares.length - 1) / n];
+  const points =
+    (n) =>
+    ({ low, shares }) => [(100 * low) / n, (100 * (low + shares.length - 1)) / n];
   // as wide as the widest state, so that fewer questions look wider
-  const reach = Math.ceil(Math.max(...counts.flatMap((table) => [true, false].flatMap((paired) => interval(times(stepOf(table, paired), 100))))
-    .map(Math.abs)) * 1.25);
+  const reach = Math.ceil(
+    Math.max(
+      ...counts
+        .flatMap((table) =>
+          [true, false].flatMap((paired) => interval(times(stepOf(table, paired), 100))),
+        )
+        .map(Math.abs),
+    ) * 1.25,
+  );
   const [kept, turned] = [svg("path", { class: "pb-kept" }), svg("path", { class: "pb-turned" })];
   const [zero, middle] = [svg("line", { class: "pb-zero" }), svg("path", { class: "pb-middle" })];
   const frame = svg("g");
@@ -65,15 +110,30 @@ function build({ get, change, refresh }) {
 
   function sentence(pair, n, paired, [low, high], ahead, against) {
     const [one, other] = pairs[pair];
-    const better = ahead === 0 ? `${one} and ${other} are level` : `${ahead > 0 ? one : other} is ahead by ${fixed(Math.abs(ahead), 1)} points`;
-    const said = low > 0 || high < 0 ? "Zero lies outside." : "Zero lies inside: other questions may say otherwise.";
-    const sign = ahead === 0 ? "" : `, and ${against < 0.005 ? "less than 1\u00a0%" : percent(against)} do not have it ahead`;
-    return `${better}. Of all draws of ${n.toLocaleString("en-US")} questions, ${paired ? "the same for both" : "one for each"}, `
-      + `95\u00a0% lie from ${signed(low)} to ${signed(high)}${sign}. ${said}`;
+    const better =
+      ahead === 0
+        ? `${one} and ${other} are level`
+        : `${ahead > 0 ? one : other} is ahead by ${fixed(Math.abs(ahead), 1)} points`;
+    const said =
+      low > 0 || high < 0
+        ? "Zero lies outside."
+        : "Zero lies inside: other questions may say otherwise.";
+    const sign =
+      ahead === 0
+        ? ""
+        : `, and ${against < 0.005 ? "less than 1\u00a0%" : percent(against)} do not have it ahead`;
+    return (
+      `${better}. Of all draws of ${n.toLocaleString("en-US")} questions, ${paired ? "the same for both" : "one for each"}, ` +
+      `95\u00a0% lie from ${signed(low)} to ${signed(high)}${sign}. ${said}`
+    );
   }
 
   function draw() {
-    const [pair, n, paired] = [Math.min(get("pair"), pairs.length - 1), Math.round(get("questions")), get("paired")];
+    const [pair, n, paired] = [
+      Math.min(get("pair"), pairs.length - 1),
+      Math.round(get("questions")),
+      get("paired"),
+    ];
     const table = counts[pair];
     const all = times(stepOf(table, paired), n);
     const [low, high] = interval(all).map((d) => (100 * d) / n);
@@ -84,12 +144,33 @@ function build({ get, change, refresh }) {
 
     const x = scale([-reach, reach], [LEFT, size.width - LEFT]);
     const y = scale([0, Math.max(...all.shares)], [BOTTOM, TOP]);
-    const ticks = steps(5).map((i) => Math.round((i - 2) * reach / 2.2));
-    frame.replaceChildren(axes({ x, y, left: LEFT, right: size.width - LEFT, top: TOP, bottom: BOTTOM, yTicks: [],
-      xTicks: ticks.map((tick) => [tick, fixed(tick, 0)]), xLabel: `${pairs[pair].join(" − ")}, in points`, yLabel: "share of all draws" }));
+    const ticks = steps(5).map((i) => Math.round(((i - 2) * reach) / 2.2));
+    frame.replaceChildren(
+      axes({
+        x,
+        y,
+        left: LEFT,
+        right: size.width - LEFT,
+        top: TOP,
+        bottom: BOTTOM,
+        yTicks: [],
+        xTicks: ticks.map((tick) => [tick, fixed(tick, 0)]),
+        xLabel: `${pairs[pair].join(" − ")}, in points`,
+        yLabel: "share of all draws",
+      }),
+    );
     const isTurned = (d) => d * ahead <= 0;
-    const area = (wanted) => all.shares.map((share, i) => [all.low + i, share]).filter(([d]) => isTurned(d) === wanted && Math.abs(100 * d / n) <= reach)
-      .map(([d, share]) => `M${fixed(x(100 * (d - 0.5) / n), 2)} ${BOTTOM}V${fixed(y(share), 1)}H${fixed(x(100 * (d + 0.5) / n), 2)}V${BOTTOM}Z`.replaceAll("−", "-")).join("");
+    const area = (wanted) =>
+      all.shares
+        .map((share, i) => [all.low + i, share])
+        .filter(([d]) => isTurned(d) === wanted && Math.abs((100 * d) / n) <= reach)
+        .map(([d, share]) =>
+          `M${fixed(x((100 * (d - 0.5)) / n), 2)} ${BOTTOM}V${fixed(y(share), 1)}H${fixed(x((100 * (d + 0.5)) / n), 2)}V${BOTTOM}Z`.replaceAll(
+            "−",
+            "-",
+          ),
+        )
+        .join("");
     set(kept, { d: area(false) });
     set(turned, { d: area(true) });
     set(zero, { x1: x(0), x2: x(0), y1: TOP, y2: BOTTOM + 4 });
@@ -101,9 +182,17 @@ function build({ get, change, refresh }) {
     return said;
   }
 
-  return { controls: [which.element, many.element, same.element], picture: [picture], draw,
-    longest: longest(pairs.map((_, pair) => sentence(pair, 10000, true, [-0.1, 0.1], -10, 0.001))) };
+  return {
+    controls: [which.element, many.element, same.element],
+    picture: [picture],
+    draw,
+    longest: longest(pairs.map((_, pair) => sentence(pair, 10000, true, [-0.1, 0.1], -10, 0.001))),
+  };
 }
 
-export default live({ name: "PairedBootstrap", title: () => "Would other questions say the same?", build,
-  state: { pair: [0, 5], questions: [100, 10000], paired: [] } });
+export default live({
+  name: "PairedBootstrap",
+  title: () => "Would other questions say the same?",
+  build,
+  state: { pair: [0, 5], questions: [100, 10000], paired: [] },
+});

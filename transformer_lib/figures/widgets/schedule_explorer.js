@@ -1,19 +1,45 @@
 // ScheduleExplorer: why climb before descending? The paper's learning rate beside a constant one and a cosine.
 import {
-  axes, canvas, choice, clamp, draggable, fixed, fluid, html, live, longest, percent, pointIn, scale, set, slider, steps, svg, toggle,
+  axes,
+  canvas,
+  choice,
+  clamp,
+  draggable,
+  fixed,
+  fluid,
+  html,
+  live,
+  longest,
+  percent,
+  pointIn,
+  scale,
+  set,
+  slider,
+  steps,
+  svg,
+  toggle,
 } from "./kit.js";
 
 // ---- arithmetic
 
 /** The highest rate: set by hand, or the paper's, (d_model · warmup)^-0.5. */
-export const peakOf = ({ height, d_model: d, warmup, peak }) => (height === "peak" ? peak : (d * warmup) ** -0.5);
+export const peakOf = ({ height, d_model: d, warmup, peak }) =>
+  height === "peak" ? peak : (d * warmup) ** -0.5;
 
 /** "Attention Is All You Need", equation 3: up in proportion to the step, down with its inverse square root. */
-export const inverseSqrt = (step, { warmup, top }) => top * Math.min(step / warmup, Math.sqrt(warmup / step));
+export const inverseSqrt = (step, { warmup, top }) =>
+  top * Math.min(step / warmup, Math.sqrt(warmup / step));
 
 /** The same climb, then half a cosine down to 0 at the last step. */
-export const cosine = (step, { warmup, top, last }) => (step < warmup ? (top * step) / warmup
-  : (top * (1 + Math.cos((Math.PI * clamp(step - warmup, 0, last - warmup)) / Math.max(1, last - warmup)))) / 2);
+export const cosine = (step, { warmup, top, last }) =>
+  step < warmup
+    ? (top * step) / warmup
+    : (top *
+        (1 +
+          Math.cos(
+            (Math.PI * clamp(step - warmup, 0, last - warmup)) / Math.max(1, last - warmup),
+          ))) /
+      2;
 
 /** The loss of a run at a step, or its rate, on the line between the two records around it; null where it has none. */
 export function runAt(run, step, what = "loss") {
@@ -29,13 +55,29 @@ export function runAt(run, step, what = "loss") {
 export function milestones(run) {
   if (!run.length) return [];
   const [first, best] = [run[0][1], Math.min(...run.map(([, loss]) => loss))];
-  const size = [0.1, 0.2, 0.5, 1, 2, 5].find((s) => Math.floor(first / s) - Math.ceil(best / s) < 6) ?? 10;
-  const levels = steps(7, Math.ceil(best / size)).map((n) => n * size).filter((level) => level <= first);
+  const size =
+    [0.1, 0.2, 0.5, 1, 2, 5].find((s) => Math.floor(first / s) - Math.ceil(best / s) < 6) ?? 10;
+  const levels = steps(7, Math.ceil(best / size))
+    .map((n) => n * size)
+    .filter((level) => level <= first);
   return levels.map((level) => [run.find(([, loss]) => loss <= level)[0], level]);
 }
 
 /** The end of an axis that holds x, and into how many parts of a round size it falls. */
-export function roundUp(x, ends = [[1, 5], [1.5, 3], [2, 4], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4], [10, 5]]) {
+export function roundUp(
+  x,
+  ends = [
+    [1, 5],
+    [1.5, 3],
+    [2, 4],
+    [3, 3],
+    [4, 4],
+    [5, 5],
+    [6, 3],
+    [8, 4],
+    [10, 5],
+  ],
+) {
   const ten = 10 ** Math.floor(Math.log10(x));
   const [end, parts] = ends.find(([n]) => n * ten >= x * 0.9999);
   return [end * ten, parts];
@@ -44,8 +86,12 @@ export function roundUp(x, ends = [[1, 5], [1.5, 3], [2, 4], [3, 3], [4, 4], [5,
 // ---- picture
 
 const [HEIGHT, LEFT, TOP, BOTTOM] = [300, 62, 26, 262]; // the width follows the column
-const rate = (x) => (x < 1e-5 ? x.toExponential(1).replace("-", "−") : x.toFixed(Math.max(0, 1 - Math.floor(Math.log10(x) + 1e-9))));
-const power = (x) => (x < 9e-4 ? x.toExponential(0).replace("-", "−") : String(Number(x.toPrecision(1))));
+const rate = (x) =>
+  x < 1e-5
+    ? x.toExponential(1).replace("-", "−")
+    : x.toFixed(Math.max(0, 1 - Math.floor(Math.log10(x) + 1e-9)));
+const power = (x) =>
+  x < 9e-4 ? x.toExponential(0).replace("-", "−") : String(Number(x.toPrecision(1)));
 const round = (n) => Math.round(n).toLocaleString("en-US");
 const twoDigits = (x) => Number(x.toPrecision(2));
 const SIZES = [64, 128, 256, 512, 1024, 2048];
@@ -53,41 +99,119 @@ const SIZES = [64, 128, 256, 512, 1024, 2048];
 function build({ get, change }) {
   const last = get("steps");
   const run = get("run");
-  const decades = (low, n) => ({ last: n, read: (p) => twoDigits(low * 10 ** (p / 20)), find: (x) => 20 * Math.log10(x / low) });
-  const height = choice({ label: "height from", options: [["d_model", "d_model"], ["peak", "own peak"]],
-    onInput: (value) => change({ height: value, peak: twoDigits(peakOf({ height: "d_model", d_model: get("d_model"), warmup: get("warmup") })) }) });
-  const model = slider({ label: "d_model", last: SIZES.length - 1, read: (p) => SIZES[p], show: String,
-    find: (d) => Math.log2(d / 64), onInput: (value) => change({ d_model: value }) });
-  const warmup = slider({ label: "warm-up steps", ...decades(10, 60), show: round, onInput: (value) => change({ warmup: Math.min(value, last) }) });
-  const peak = slider({ label: "peak", ...decades(1e-5, 60), show: rate, onInput: (value) => change({ peak: value }) });
-  const others = ["constant", "cosine"].map((name) => toggle({ label: name, onInput: (on) => change({ [name]: on }) }));
-  const key = (name, text) => html("span", { class: `se-key se-${name}` }, svg("svg", { width: 30, height: 8, "aria-hidden": "true" },
-    svg("line", { x1: 2, x2: 28, y1: 4, y2: 4, class: `se-line se-${name}` })), text);
+  const decades = (low, n) => ({
+    last: n,
+    read: (p) => twoDigits(low * 10 ** (p / 20)),
+    find: (x) => 20 * Math.log10(x / low),
+  });
+  const height = choice({
+    label: "height from",
+    options: [
+      ["d_model", "d_model"],
+      ["peak", "own peak"],
+    ],
+    onInput: (value) =>
+      change({
+        height: value,
+        peak: twoDigits(
+          peakOf({ height: "d_model", d_model: get("d_model"), warmup: get("warmup") }),
+        ),
+      }),
+  });
+  const model = slider({
+    label: "d_model",
+    last: SIZES.length - 1,
+    read: (p) => SIZES[p],
+    show: String,
+    find: (d) => Math.log2(d / 64),
+    onInput: (value) => change({ d_model: value }),
+  });
+  const warmup = slider({
+    label: "warm-up steps",
+    ...decades(10, 60),
+    show: round,
+    onInput: (value) => change({ warmup: Math.min(value, last) }),
+  });
+  const peak = slider({
+    label: "peak",
+    ...decades(1e-5, 60),
+    show: rate,
+    onInput: (value) => change({ peak: value }),
+  });
+  const others = ["constant", "cosine"].map((name) =>
+    toggle({ label: name, onInput: (on) => change({ [name]: on }) }),
+  );
+  const key = (name, text) =>
+    html(
+      "span",
+      { class: `se-key se-${name}` },
+      svg(
+        "svg",
+        { width: 30, height: 8, "aria-hidden": "true" },
+        svg("line", { x1: 2, x2: 28, y1: 4, y2: 4, class: `se-line se-${name}` }),
+      ),
+      text,
+    );
   others.forEach((other, i) => other.element.append(key(["constant", "cosine"][i], "")));
   const log = toggle({ label: "logarithmic axes", onInput: (on) => change({ logarithmic: on }) });
 
   let [x, y] = [null, null];
   let frame = svg("g");
-  const lines = ["constant", "cosine", "paper"].map((name) => svg("polyline", { class: `se-line se-${name}` }));
-  const top = svg("g", {}, svg("circle", { r: 4, class: "se-top" }), svg("text", { class: "lf-halo", y: -10 }));
+  const lines = ["constant", "cosine", "paper"].map((name) =>
+    svg("polyline", { class: `se-line se-${name}` }),
+  );
+  const top = svg(
+    "g",
+    {},
+    svg("circle", { r: 4, class: "se-top" }),
+    svg("text", { class: "lf-halo", y: -10 }),
+  );
   const rated = run.length > 0 && run[0].length > 2; // the run's own rates are known: its marks stand on them, else on the axis
   const runTop = rated ? Math.max(...run.map(([, , r]) => r)) : 0;
   const runLine = svg("polyline", { class: "se-line se-run" });
-  const marks = milestones(run).map(([, loss]) => svg("g", {}, svg("circle", { r: 4, class: "se-mark" }),
-    svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` })));
+  const marks = milestones(run).map(([, loss]) =>
+    svg(
+      "g",
+      {},
+      svg("circle", { r: 4, class: "se-mark" }),
+      svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` }),
+    ),
+  );
   const line = svg("line", { y1: TOP, y2: BOTTOM, class: "se-cursor" });
-  const picture = canvas(640, HEIGHT, { class: "lf-svg se-picture", role: "group", "aria-label": "learning rate by step" });
+  const picture = canvas(640, HEIGHT, {
+    class: "lf-svg se-picture",
+    role: "group",
+    "aria-label": "learning rate by step",
+  });
   // Arrows move the handle by screen width, so that they suit both axes.
-  const handle = draggable(svg("g", { "aria-label": "step" }, svg("circle", { r: 18, class: "lf-touch" }), svg("circle", { r: 8, class: "lf-knob" })), {
-    at: () => [x(get("step")), 0], to: (px, up) => change({ step: clamp(Math.round(x.invert(px + up)), 1, last) }),
-    point: (event) => [pointIn(picture, event)[0], 0], step: 4, leap: 40 });
+  const handle = draggable(
+    svg(
+      "g",
+      { "aria-label": "step" },
+      svg("circle", { r: 18, class: "lf-touch" }),
+      svg("circle", { r: 8, class: "lf-knob" }),
+    ),
+    {
+      at: () => [x(get("step")), 0],
+      to: (px, up) => change({ step: clamp(Math.round(x.invert(px + up)), 1, last) }),
+      point: (event) => [pointIn(picture, event)[0], 0],
+      step: 4,
+      leap: 40,
+    },
+  );
   picture.append(frame, ...lines, runLine, line, ...marks, top, handle);
   const size = fluid(picture, HEIGHT, () => draw());
 
   function draw() {
-    const state = Object.fromEntries(["height", "d_model", "warmup", "peak"].map((name) => [name, get(name)]));
+    const state = Object.fromEntries(
+      ["height", "d_model", "warmup", "peak"].map((name) => [name, get(name)]),
+    );
     const shape = { warmup: state.warmup, top: peakOf(state), last };
-    const curves = { constant: () => shape.top, cosine: (s) => cosine(s, shape), paper: (s) => inverseSqrt(s, shape) };
+    const curves = {
+      constant: () => shape.top,
+      cosine: (s) => cosine(s, shape),
+      paper: (s) => inverseSqrt(s, shape),
+    };
     const [wide, step, here] = [get("logarithmic"), get("step"), curves.paper(get("step"))];
     height.update(state.height);
     model.update(state.d_model);
@@ -106,57 +230,157 @@ function build({ get, change }) {
     y = scale([low, high], [BOTTOM, TOP], wide);
     const [stride] = roundUp(last / (width / 90), [[1], [2], [5], [10]]);
     const digits = Math.max(0, -Math.floor(Math.log10(high / parts) + 1e-9));
-    const fresh = axes({ x, y, left: LEFT, right, top: TOP, bottom: BOTTOM, xLabel: "step", yLabel: "learning rate",
-      xTicks: (wide ? steps(7).map((n) => 10 ** n) : steps(11).map((n) => n * stride)).filter((s) => s <= last).map((s) => [s, round(s)]),
-      yTicks: (wide ? steps(5).map((n) => high / 10 ** n) : steps(parts + 1).map((n) => (high * n) / parts)).map((r) => [r, wide ? power(r) : r.toFixed(digits)]) });
+    const fresh = axes({
+      x,
+      y,
+      left: LEFT,
+      right,
+      top: TOP,
+      bottom: BOTTOM,
+      xLabel: "step",
+      yLabel: "learning rate",
+      xTicks: (wide ? steps(7).map((n) => 10 ** n) : steps(11).map((n) => n * stride))
+        .filter((s) => s <= last)
+        .map((s) => [s, round(s)]),
+      yTicks: (wide
+        ? steps(5).map((n) => high / 10 ** n)
+        : steps(parts + 1).map((n) => (high * n) / parts)
+      ).map((r) => [r, wide ? power(r) : r.toFixed(digits)]),
+    });
     frame.replaceWith(fresh);
     frame = fresh;
 
-    const grid = steps(Math.ceil((right - LEFT) / 2)).map((n) => x.invert(LEFT + 2 * n)).concat(shape.warmup, last).map((s) => clamp(s, 1, last)).sort((a, b) => a - b);
+    const grid = steps(Math.ceil((right - LEFT) / 2))
+      .map((n) => x.invert(LEFT + 2 * n))
+      .concat(shape.warmup, last)
+      .map((s) => clamp(s, 1, last))
+      .sort((a, b) => a - b);
     const up = (r) => y(Math.max(r, low));
-    ["constant", "cosine", "paper"].forEach((name, i) => set(lines[i], { visibility: name === "paper" || get(name) ? "visible" : "hidden",
-      points: grid.map((s) => `${fixed(x(s), 1)},${up(curves[name](s)).toFixed(1)}`).join(" ") }));
-    const place = (element, s) => set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
+    ["constant", "cosine", "paper"].forEach((name, i) =>
+      set(lines[i], {
+        visibility: name === "paper" || get(name) ? "visible" : "hidden",
+        points: grid.map((s) => `${fixed(x(s), 1)},${up(curves[name](s)).toFixed(1)}`).join(" "),
+      }),
+    );
+    const place = (element, s) =>
+      set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
     place(top, shape.warmup);
     const late = x(shape.warmup) > (LEFT + right) / 2;
     const at = width > 420 ? ` at step ${round(shape.warmup)}` : "";
-    set(top.lastChild, { text: `peak ${rate(shape.top)}${at}`, "text-anchor": late ? "end" : "start", x: late ? -8 : 8 });
+    set(top.lastChild, {
+      text: `peak ${rate(shape.top)}${at}`,
+      "text-anchor": late ? "end" : "start",
+      x: late ? -8 : 8,
+    });
     let [px, py] = [-99, -99]; // the last mark with words: words that would cover it, or the peak's, are left out
-    const peakWords = [x(shape.warmup) - (late ? 190 : 0), x(shape.warmup) + (late ? 0 : width > 420 ? 190 : 90)];
+    const peakWords = [
+      x(shape.warmup) - (late ? 190 : 0),
+      x(shape.warmup) + (late ? 0 : width > 420 ? 190 : 90),
+    ];
     milestones(run).forEach(([s], i) => {
       const [mx, my] = [x(clamp(s, 1, last)), rated ? up(runAt(run, s, "rate")) : BOTTOM];
       set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
       // above the axis; left of a climbing curve, if the axis leaves room, below a falling one
-      const climbs = rated && runAt(run, s, "rate") < runTop && s < run.find(([, , r]) => r === runTop)[0];
-      const [dx, dy, anchor] = !rated ? [0, -10, "middle"] : !climbs ? [0, 20, "middle"] : mx > LEFT + 64 ? [-10, 0, "end"] : [10, 8, "start"];
+      const climbs =
+        rated && runAt(run, s, "rate") < runTop && s < run.find(([, , r]) => r === runTop)[0];
+      const [dx, dy, anchor] = !rated
+        ? [0, -10, "middle"]
+        : !climbs
+          ? [0, 20, "middle"]
+          : mx > LEFT + 64
+            ? [-10, 0, "end"]
+            : [10, 8, "start"];
       const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where its words begin
-      const free = Math.abs(my + dy - up(shape.top) + 10) > 16 || beside > peakWords[1] || beside + 44 < peakWords[0];
+      const free =
+        Math.abs(my + dy - up(shape.top) + 10) > 16 ||
+        beside > peakWords[1] ||
+        beside + 44 < peakWords[0];
       const room = free && (Math.abs(mx - px) > 66 || Math.abs(my - py) > 16);
       if (room) [px, py] = [mx, my];
-      set(marks[i].lastChild, { x: dx, y: dy, "text-anchor": anchor, visibility: room ? "visible" : "hidden" });
+      set(marks[i].lastChild, {
+        x: dx,
+        y: dy,
+        "text-anchor": anchor,
+        visibility: room ? "visible" : "hidden",
+      });
     });
     place(handle, step);
     set(line, { x1: x(step), x2: x(step) });
     const [loss, pace] = ["loss", "rate"].map((what) => runAt(run, step, what));
-    set(runLine, { points: rated ? run.filter(([s]) => s <= last).map(([s, , r]) => `${fixed(x(Math.max(1, s)), 1)},${fixed(up(r), 1)}`).join(" ") : "" });
-    set(handle, { "aria-valuenow": step, "aria-valuemin": 1, "aria-valuemax": last, "aria-valuetext": `step ${round(step)}, rate ${rate(here)}` });
-    const where = step < shape.warmup ? "still climbing" : step === shape.warmup ? "at the top" : "on the way down";
+    set(runLine, {
+      points: rated
+        ? run
+            .filter(([s]) => s <= last)
+            .map(([s, , r]) => `${fixed(x(Math.max(1, s)), 1)},${fixed(up(r), 1)}`)
+            .join(" ")
+        : "",
+    });
+    set(handle, {
+      "aria-valuenow": step,
+      "aria-valuemin": 1,
+      "aria-valuemax": last,
+      "aria-valuetext": `step ${round(step)}, rate ${rate(here)}`,
+    });
+    const where =
+      step < shape.warmup
+        ? "still climbing"
+        : step === shape.warmup
+          ? "at the top"
+          : "on the way down";
     return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
-      loss === null ? "" : ` The recorded run, on its own schedule, was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`}`;
+      loss === null
+        ? ""
+        : ` The recorded run, on its own schedule, was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`
+    }`;
   }
 
   const [slow] = longest([1.2e-9, 1.2e-5, 1.2e-4].map(rate));
   const start = `At step ${round(last)} the rate is ${slow}, 100\u00a0% of its peak, on the way down.`;
-  return { controls: [height.element, model.element, peak.element, warmup.element, ...others.map((other) => other.element), log.element],
-    picture: [html("div", { class: "lf-wide" }, html("p", {}, key("paper", "this schedule"), rated ? key("run", "the recorded run’s") : null), picture)], draw,
-    longest: [run.length ? `${start} The recorded run, on its own schedule, was at a loss of ${
-      fixed(Math.max(...run.map(([, loss]) => loss)))} there${rated ? `, at a rate of ${slow}` : ""}.` : start] };
+  return {
+    controls: [
+      height.element,
+      model.element,
+      peak.element,
+      warmup.element,
+      ...others.map((other) => other.element),
+      log.element,
+    ],
+    picture: [
+      html(
+        "div",
+        { class: "lf-wide" },
+        html(
+          "p",
+          {},
+          key("paper", "this schedule"),
+          rated ? key("run", "the recorded run’s") : null,
+        ),
+        picture,
+      ),
+    ],
+    draw,
+    longest: [
+      run.length
+        ? `${start} The recorded run, on its own schedule, was at a loss of ${fixed(
+            Math.max(...run.map(([, loss]) => loss)),
+          )} there${rated ? `, at a rate of ${slow}` : ""}.`
+        : start,
+    ],
+  };
 }
 
 export default live({
   name: "ScheduleExplorer",
   title: () => "Why climb before descending?",
-  state: { height: ["d_model", "peak"], d_model: [64, 2048], warmup: [10, 10000], peak: [1e-5, 1e-2], step: [1, 1e7],
-    constant: [], cosine: [], logarithmic: [] },
+  state: {
+    height: ["d_model", "peak"],
+    d_model: [64, 2048],
+    warmup: [10, 10000],
+    peak: [1e-5, 1e-2],
+    step: [1, 1e7],
+    constant: [],
+    cosine: [],
+    logarithmic: [],
+  },
   build,
 });

@@ -6,11 +6,18 @@ import { choice, clamp, html, live, longest, set, slider, steps, toggle } from "
 const PAD = "<pad>";
 
 /** Whom each word looks at in one layer: n rows of n, true = may look. */
-export const mayLook = (mask, window, n) => steps(n).map((row) => steps(n).map((column) =>
-  !(mask.includes("past") && column > row) && !(mask.includes("window") && Math.abs(row - column) > window)));
+export const mayLook = (mask, window, n) =>
+  steps(n).map((row) =>
+    steps(n).map(
+      (column) =>
+        !(mask.includes("past") && column > row) &&
+        !(mask.includes("window") && Math.abs(row - column) > window),
+    ),
+  );
 
 /** The product of two tables of true and false: from row to column over any place between. */
-export const join = (a, b) => a.map((row) => b[0].map((_, j) => row.some((may, k) => may && b[k][j])));
+export const join = (a, b) =>
+  a.map((row) => b[0].map((_, j) => row.some((may, k) => may && b[k][j])));
 
 /** After 0, 1, … layers: which inputs (columns: the words, then the source) can have come to which word (rows).
  *  The encoder has read the source to its end, so a look across brings all of it but the padding. */
@@ -19,12 +26,14 @@ export function reach({ words, source, layers, mask, window, across }) {
   const look = mayLook(mask, window, n);
   const brought = [...words.map(() => false), ...source.map((word) => across && word !== PAD)];
   const tables = [steps(n).map((i) => brought.map((_, j) => i === j))];
-  for (let layer = 1; layer <= layers; layer += 1) tables.push(join(look, tables.at(-1)).map((row) => row.map((knows, j) => knows || brought[j])));
+  for (let layer = 1; layer <= layers; layer += 1)
+    tables.push(join(look, tables.at(-1)).map((row) => row.map((knows, j) => knows || brought[j])));
   return tables;
 }
 
 /** After how many layers nothing is added any more. */
-export const needed = (mask, window, n) => (!mask.includes("window") ? 1 : window === 0 ? 0 : Math.ceil((n - 1) / window));
+export const needed = (mask, window, n) =>
+  !mask.includes("window") ? 1 : window === 0 ? 0 : Math.ceil((n - 1) / window);
 
 // ---- picture
 
@@ -34,29 +43,68 @@ function build({ all, get, change }) {
   const whole = (x, low, high) => clamp(Math.round(x), low, high); // an address may say 1.5
   const state = () => {
     const now = all();
-    return { ...now, words, source, layers, window: Math.round(now.window), layer: whole(now.layer, 1, layers), token: whole(now.token, 0, n - 1) };
+    return {
+      ...now,
+      words,
+      source,
+      layers,
+      window: Math.round(now.window),
+      layer: whole(now.layer, 1, layers),
+      token: whole(now.token, 0, n - 1),
+    };
   };
-  const mask = choice({ label: "in each layer a word looks at", onInput: (value) => change({ mask: value }),
-    options: [["everyone", "everyone"], ["past", "the past"], ["window", "a window"], ["past-window", "a window of the past"]] });
-  const near = slider({ label: "the window: words to each side", last: 3, read: (p) => p, find: (w) => w, show: String, onInput: (value) => change({ window: value }) });
-  const across = toggle({ label: "and across, at the source", onInput: (value) => change({ across: value }) });
+  const mask = choice({
+    label: "in each layer a word looks at",
+    onInput: (value) => change({ mask: value }),
+    options: [
+      ["everyone", "everyone"],
+      ["past", "the past"],
+      ["window", "a window"],
+      ["past-window", "a window of the past"],
+    ],
+  });
+  const near = slider({
+    label: "the window: words to each side",
+    last: 3,
+    read: (p) => p,
+    find: (w) => w,
+    show: String,
+    onInput: (value) => change({ window: value }),
+  });
+  const across = toggle({
+    label: "and across, at the source",
+    onInput: (value) => change({ across: value }),
+  });
 
   const at = (i) => ({ layer: layers - Math.floor(i / n), token: i % n });
   const where = ({ layer, token }) => (layers - layer) * n + token;
-  const cells = choice({ label: "click a word in a layer; each number says how many words it can know", className: "wk-cells",
-    options: steps(layers * n).map((i) => [i, ""]), onInput: (i) => change(at(i)) });
-  set(cells.element, { onkeydown(event) { // up and down by a layer; left and right are the browser's
-    const to = where(state()) + ({ ArrowUp: -n, ArrowDown: n }[event.key] ?? NaN);
-    if (Number.isNaN(to)) return;
-    event.preventDefault();
-    if (!cells.labels[to]) return;
-    change(at(to));
-    cells.labels[to].firstChild.focus({ preventScroll: true });
-  } });
+  const cells = choice({
+    label: "click a word in a layer; each number says how many words it can know",
+    className: "wk-cells",
+    options: steps(layers * n).map((i) => [i, ""]),
+    onInput: (i) => change(at(i)),
+  });
+  set(cells.element, {
+    onkeydown(event) {
+      // up and down by a layer; left and right are the browser's
+      const to = where(state()) + ({ ArrowUp: -n, ArrowDown: n }[event.key] ?? NaN);
+      if (Number.isNaN(to)) return;
+      event.preventDefault();
+      if (!cells.labels[to]) return;
+      change(at(to));
+      cells.labels[to].firstChild.focus({ preventScroll: true });
+    },
+  });
   const name = (text) => html("span", { class: "wk-name", text });
-  const [inputs, sources] = [words, source].map((list) => list.map((word) => html("span", { class: "wk-word" }, html("span", { text: word }))));
+  const [inputs, sources] = [words, source].map((list) =>
+    list.map((word) => html("span", { class: "wk-word" }, html("span", { text: word }))),
+  );
   steps(layers).forEach((row) => cells.labels[row * n].before(name(`layer ${layers - row}`)));
-  cells.element.lastChild.append(name("input"), ...inputs, ...(source.length ? [name("source"), ...sources] : []));
+  cells.element.lastChild.append(
+    name("input"),
+    ...inputs,
+    ...(source.length ? [name("source"), ...sources] : []),
+  );
   set(cells.element.lastChild, { "--columns": Math.max(n, source.length) });
 
   function draw() {
@@ -83,25 +131,45 @@ function build({ all, get, change }) {
     const list = [...words, ...source].filter((_, j) => known[j]);
     const need = needed(kind, w, n);
     const after = need === 1 ? "after 1 layer" : `after ${need} layers`;
-    const rule = kind === "everyone" ? "One layer is enough to reach everyone."
-      : kind === "past" ? "More layers do not help: what comes later stays hidden."
-        : w === 0 ? "A window of 0 is the word itself, and layers add nothing."
-          : kind === "window" ? `Each layer reaches ${w} further to each side: everyone knows everyone ${after}.`
-            : `Each layer reaches ${w} further back: everyone knows the whole past ${after}.`;
+    const rule =
+      kind === "everyone"
+        ? "One layer is enough to reach everyone."
+        : kind === "past"
+          ? "More layers do not help: what comes later stays hidden."
+          : w === 0
+            ? "A window of 0 is the word itself, and layers add nothing."
+            : kind === "window"
+              ? `Each layer reaches ${w} further to each side: everyone knows everyone ${after}.`
+              : `Each layer reaches ${w} further back: everyone knows the whole past ${after}.`;
     return `In layer ${layer}, ${words[token]} can know ${list.length} of ${known.length} words: ${list.join(", ")}. ${rule}`;
   }
 
-  const every = ["everyone", "past", "window", "past-window"].flatMap((kind) => [0, 1, 2, 3].flatMap((w) => [false, true].flatMap((on) => {
-    const one = { words, source, layers, mask: kind, window: w, across: on };
-    const last = reach(one).at(-1); // nobody knows less in a later layer
-    return last.map((known, token) => sentence({ ...one, layer: layers, token }, known));
-  })));
-  return { controls: [mask.element, near.element, ...(source.length ? [across.element] : [])], picture: [cells.element], draw, longest: longest(every) };
+  const every = ["everyone", "past", "window", "past-window"].flatMap((kind) =>
+    [0, 1, 2, 3].flatMap((w) =>
+      [false, true].flatMap((on) => {
+        const one = { words, source, layers, mask: kind, window: w, across: on };
+        const last = reach(one).at(-1); // nobody knows less in a later layer
+        return last.map((known, token) => sentence({ ...one, layer: layers, token }, known));
+      }),
+    ),
+  );
+  return {
+    controls: [mask.element, near.element, ...(source.length ? [across.element] : [])],
+    picture: [cells.element],
+    draw,
+    longest: longest(every),
+  };
 }
 
 export default live({
   name: "WhoKnows",
   title: () => "Who can know what?",
-  state: { mask: ["everyone", "past", "window", "past-window"], window: [0, 3], across: [], layer: [1, 6], token: [0, 7] },
+  state: {
+    mask: ["everyone", "past", "window", "past-window"],
+    window: [0, 3],
+    across: [],
+    layer: [1, 6],
+    token: [0, 7],
+  },
   build,
 });
