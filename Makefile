@@ -20,18 +20,18 @@ ASSETS    := node_modules/.package-lock.json
 CHECKERS  := node_modules/axe-core/package.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
-test check matrix coverage: export OMP_NUM_THREADS ?= 1
+test test-all check matrix coverage: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then. There they must be:
 # hundreds of processes start here, and torch alone takes each of them two seconds more without.
-test check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
+test test-all check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test matrix lint format coverage notebooks bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all matrix lint format coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, then seconds)
 	@$(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet > /dev/null
@@ -69,9 +69,10 @@ endef
 check: $(WITH_ALL) $(CHECKERS)  ## Answer in two minutes: style, types, the gate, unit tests that touch what you changed
 	$(call both,$(MAKE) --no-print-directory lint && $(PY) tests/notebooks/gate.py,$(CHECK_UNITS))
 
-CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow and not browser" $$($(PY) tests/changed.py)
+# pytest ends with 5 where all that it was named is slow.
+CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow" $$($(PY) tests/changed.py) || [ $$? = 5 ]
 
-test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, notebooks, the built site in a browser
+test: $(WITH_ALL) $(CHECKERS)  ## Check style, types, unit tests, doctests, every notebook, the built site in a browser
 	@echo "== style and types; the site is built and printed; unit tests; the site is looked at"
 	@echo "   beside it, in what time that leaves: doctests, notebooks"
 	$(call both,$(DOCTESTS) && nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(FIRST) && $(LIBRARY) && $(LOOK))
@@ -79,7 +80,7 @@ test: $(WITH_ALL) $(CHECKERS)  ## Run everything: style, unit tests, doctests, n
 DOCTESTS = $(PY) -m pytest --quiet tests/test_project.py transformer_lib
 FIRST = $(MAKE) --no-print-directory lint && $(BUILD_ALL)
 LIBRARY = echo "== unit tests" && $(PY) $(UNITS)
-UNITS = -m pytest --quiet $(TWO) $(FEWER) tests/unit
+UNITS = -m pytest --quiet $(TWO) -m "not slow" tests/unit
 # A browser often waits. What fills that time must not slow down the pages, whose speed is tested.
 LOOK = echo "== the site" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
 TWO = -n 2 --dist worksteal
@@ -88,6 +89,9 @@ TWO = -n 2 --dist worksteal
 FEWER = -m "not firefox$(if $(filter later,$(FONTS)), and not fonts)"
 # Without a browser there is no print, and its tests are skipped.
 BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
+
+test-all: $(WITH_ALL)  ## Run the tests that `make test` leaves out: those marked slow
+	@$(PY) -m pytest --quiet $(TWO) -m "slow$(if $(filter later,$(FONTS)), and not fonts)" tests/unit
 
 matrix: $(WITH_ALL)  ## Run the tests that depend on the reader's font with each of several (after make test)
 	@$(PY) tests/matrix.py
@@ -107,7 +111,7 @@ SCRIPTS = {_ext,_static,tests,transformer_lib/figures}/**/*.{js,mjs,css}
 
 coverage: $(WITH_ALL)  ## Run the unit tests, half as long again, and say which lines of the library they leave out
 	@rm -rf .cache/coverage
-	@$(PY) -m coverage run $(UNITS)
+	@$(PY) -m coverage run -m pytest --quiet $(TWO) tests/unit
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 

@@ -394,9 +394,15 @@ def test_an_exercise_knows_six_mistakes(module, exercise):
     assert len(exercise.mistakes) >= 6
 
 
-# Each by itself: an exercise's dozens take a minute, and two processes share them.
+# Each by itself: an exercise's dozens take a minute, and two processes share them. `make test` has
+# the first three of each exercise.
 MISTAKES = [
-    pytest.param(*parameter.values, description, id=f"{parameter.id}-{number}")
+    pytest.param(
+        *parameter.values,
+        description,
+        id=f"{parameter.id}-{number}",
+        marks=pytest.mark.slow if number >= 3 else (),
+    )
     for parameter in EXERCISES
     for number, description in enumerate(parameter.values[1].mistakes)
 ]

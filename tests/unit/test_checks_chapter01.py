@@ -8,6 +8,8 @@ import torch.nn.functional as F
 
 from transformer_lib.checks.chapter01 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

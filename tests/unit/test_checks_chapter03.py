@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from transformer_lib import AdditiveScore
 from transformer_lib.checks.chapter03 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 
 from transformer_lib.checks.chapter04 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

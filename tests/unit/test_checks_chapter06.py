@@ -9,6 +9,8 @@ from torch import nn
 
 from transformer_lib.checks.chapter06 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

@@ -7,6 +7,8 @@ from torch import nn
 
 from transformer_lib.checks.chapter07 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, answer, name):
     answer.__name__ = name

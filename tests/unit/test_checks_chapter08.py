@@ -9,6 +9,8 @@ from torch import nn
 
 from transformer_lib.checks.chapter08 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, answer, name):
     answer.__name__ = name

@@ -10,6 +10,8 @@ from transformer_lib.checks.chapter09 import check
 from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 from transformer_lib.pretrained import from_torch
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, answer, name):
     answer.__name__ = name

@@ -9,6 +9,8 @@ import torch
 from transformer_lib import RotaryPositions
 from transformer_lib.checks.chapter10 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

@@ -14,6 +14,8 @@ from transformer_lib.checks.chapter11 import check
 from transformer_lib.checks.chapter11.parts import DecoderLayer, EncoderLayer
 from transformer_lib.models import parameter_counts
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, answer, name):
     answer.__name__ = name

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from transformer_lib.checks.chapter12 import check
 from transformer_lib.data import TokenBatchSampler, collate
 
+pytestmark = pytest.mark.slow
+
 PAD, BOS, EOS = 0, 1, 2
 
 

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from transformer_lib.checks.chapter13 import check
 from transformer_lib.data import collate
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

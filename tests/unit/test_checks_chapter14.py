@@ -11,6 +11,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from transformer_lib.checks.chapter14 import check
 
+pytestmark = pytest.mark.slow
+
 report, passes, fails = judges(check)
 
 

@@ -9,6 +9,8 @@ import torch
 
 from transformer_lib.checks.chapter15 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function):
     function.__name__ = "share_of_flips"

@@ -7,6 +7,8 @@ import torch
 from transformer_lib import checks
 from transformer_lib.checks.chapter16 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

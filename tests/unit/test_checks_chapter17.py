@@ -10,6 +10,8 @@ from transformer_lib.checks.chapter17 import check
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 
+pytestmark = pytest.mark.slow
+
 _, passes, is_told = judges(check)
 
 

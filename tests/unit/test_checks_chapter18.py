@@ -8,6 +8,8 @@ from judging import judges
 from transformer_lib.checks.chapter18 import Reader, check
 from transformer_lib.decoding.sampling import distribution
 
+pytestmark = pytest.mark.slow
+
 verdict, passes, fails = judges(check)
 
 

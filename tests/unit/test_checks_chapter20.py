@@ -7,6 +7,8 @@ from torch import nn
 
 from transformer_lib.checks.chapter20 import check
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

@@ -11,6 +11,8 @@ from transformer_lib.checks.chapter21 import check
 from transformer_lib.config import ModelConfig
 from transformer_lib.norms import rms_norm as library_norm
 
+pytestmark = pytest.mark.slow
+
 
 def verdict(capsys, function, name):
     function.__name__ = name

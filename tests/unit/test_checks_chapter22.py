@@ -11,6 +11,8 @@ from safetensors.torch import load, save
 
 from transformer_lib.checks.chapter22 import check
 
+pytestmark = pytest.mark.slow
+
 verdict, passes, is_told = judges(check)
 
 

@@ -15,6 +15,8 @@ from transformer_lib.checks.chapter06 import check as chapter06
 from transformer_lib.checks.chapter07 import check as chapter07
 from transformer_lib.checks.chapter08 import check as chapter08
 
+pytestmark = pytest.mark.slow
+
 
 def report(check, name, answer):
     answer.__name__ = name

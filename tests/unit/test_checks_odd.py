@@ -214,6 +214,7 @@ def small(exercise):
     return dataclasses.replace(exercise, cases=[*exercise.cases[:2]], mistakes=some)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
 def test_no_odd_answer_passes_or_ends_in_a_traceback(module, exercise):

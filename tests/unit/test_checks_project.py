@@ -11,6 +11,8 @@ from torch import nn
 from transformer_lib import norms
 from transformer_lib.checks.project import check
 
+pytestmark = pytest.mark.slow
+
 verdict, passes, is_told = judges(check)
 
 

@@ -18,6 +18,8 @@ from transformer_lib.checks.chapter22 import check as chapter22
 from transformer_lib.checks.project import check as of_project
 from transformer_lib.checks.traces import trace
 
+pytestmark = pytest.mark.slow
+
 
 def is_told(check, name, answer, what):
     answer.__name__ = name

@@ -14,6 +14,8 @@ from transformer_lib.checks.chapter05 import check as chapter05
 from transformer_lib.checks.chapter14 import check as chapter14
 from transformer_lib.checks.chapter16 import check as chapter16
 
+pytestmark = pytest.mark.slow
+
 
 def largest_of_rows_and_sum_of_columns(scores):
     powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()

@@ -5,7 +5,7 @@ from engine_page import CHECK, assert_same, given, make
 
 from transformer_lib.figures.engine import source
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 
 COMMANDS = """
 engine.serve({

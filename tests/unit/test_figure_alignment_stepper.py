@@ -183,7 +183,7 @@ def letters():
     )  # fmt: skip
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_what_is_read_may_be_letters(show):
     page = show(letters())
     assert "Which source letter is being read now?" in page.locator(".lf-title").inner_text()
@@ -195,7 +195,7 @@ def test_what_is_read_may_be_letters(show):
     )
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.fonts
 @pytest.mark.parametrize("width", [760, 390, 320])
 def test_the_line_above_the_states_has_room(show, width):

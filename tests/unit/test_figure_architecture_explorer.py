@@ -177,7 +177,7 @@ def test_what_makes_no_model_is_refused(numbers, error, message):
         ArchitectureExplorer(**numbers)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
     page = show(ArchitectureExplorer())
     assert "4 d_model² + 4 d_model = 1,050,624 numbers" in status(page)
@@ -203,7 +203,7 @@ def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
     assert link.evaluate("(a) => a.href").endswith("/chapters/08_encoder.html")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_published_model_holds_its_sizes(show):
     page = show(ArchitectureExplorer(n_layers=2))
     page.get_by_role("radio", name="Llama 3 8B").check()
@@ -223,7 +223,7 @@ def test_a_published_model_holds_its_sizes(show):
     assert page.locator("label", has_text="+ positions").filter(visible=True).count() == 2
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_no_slider_leads_to_heads_that_do_not_divide(show):
     page = show(ArchitectureExplorer(d_model=768, n_heads=12))
     page.get_by_role("slider", name="d_model").press("ArrowLeft")
@@ -242,7 +242,7 @@ SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")
   .map((box) => box.innerText)"""
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.fonts
 @pytest.mark.parametrize("width", [320, 390, 600, 800])
 def test_the_names_fit_their_boxes(show, width):
@@ -254,7 +254,7 @@ def test_the_names_fit_their_boxes(show, width):
         assert page.evaluate(SPILLS) == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_no_key_leads_under_the_status_line(show):
     page = show(ArchitectureExplorer(), viewport={"width": 320, "height": 600})
     page.get_by_role("radio", name="embedding").first.focus()

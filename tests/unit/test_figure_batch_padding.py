@@ -81,7 +81,7 @@ def test_what_makes_no_batch_is_refused(given, error, message):
         BatchPadding(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_batches_are_made_by_mouse_keys_and_finger(show):
     page = show(BatchPadding(), viewport={"width": 390, "height": 900}, has_touch=True)
     size = page.get_by_role("slider")
@@ -117,7 +117,7 @@ def test_batches_are_made_by_mouse_keys_and_finger(show):
     assert status(page).startswith("Batches of 16 pairs, as they come: 38")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_drawn_places_are_tokens_and_padding(show):
     """The areas of a batch: as many blue places as tokens, as many orange ones as padding."""
     figure = BatchPadding(size=8)
@@ -135,7 +135,7 @@ def test_the_drawn_places_are_tokens_and_padding(show):
     assert areas[3] == pytest.approx([100 - 100 * figure.waste(), 100 * figure.waste()], abs=0.01)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     page = show(BatchPadding(), attributes=PUBLISHED, fragment="#BatchPadding=way:tokens;size:9.7")
     assert status(page).startswith("Batches of up to 320 places a side, by tokens: ")

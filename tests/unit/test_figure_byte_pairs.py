@@ -99,7 +99,7 @@ def pieces(page):
     return page.locator(".bp-pieces b:visible").all_inner_texts()
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_word_is_typed_letter_by_letter(show):
     page = show(BytePairs(laid=15))
     field = page.get_by_role("textbox", name="word")
@@ -113,7 +113,7 @@ def test_a_word_is_typed_letter_by_letter(show):
     assert page.locator(".bp-pieces [data-unknown=true] small:visible").inner_text() == "3"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_next_and_back_go_to_the_merges_that_change_the_word(show):
     page = show(BytePairs(laid=0))
     said = []
@@ -125,7 +125,7 @@ def test_next_and_back_go_to_the_merges_that_change_the_word(show):
     assert "merge 14, ▁ + nin" in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_word_with_an_umlaut_comes_from_the_address(show):
     page = show(BytePairs(), attributes="data-content_root", fragment="#BytePairs=word:gr%C3%B6n")
     assert pieces(page)[:4] == ["▁", "g", "r", "ö"]

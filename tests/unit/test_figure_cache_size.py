@@ -134,7 +134,7 @@ def bar(page, name):
     return page.locator(f".cs-bar[data-part={name}]").evaluate("(e) => e.getBBox().width")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_groups_and_windows_divide_the_cache(show):
     page = show(CacheSize(), viewport={"width": 760, "height": 900})
     page.evaluate(SETTLE)
@@ -158,7 +158,7 @@ def test_groups_and_windows_divide_the_cache(show):
     assert "The window holds the whole text." in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_own_model_begins_as_the_one_that_was_shown(show):
     page = show(CacheSize(), viewport={"width": 390, "height": 900}, has_touch=True)
     shared = page.get_by_role("slider", name="heads of keys and values")
@@ -184,7 +184,7 @@ def test_an_own_model_begins_as_the_one_that_was_shown(show):
     assert page.evaluate("models[0].get('n_heads')") == 32
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#CacheSize=model:own;n_heads:7;n_kv_heads:5;length:3.5;precision:int4"
     page = show(CacheSize(), attributes=PUBLISHED, fragment=address)

@@ -125,7 +125,7 @@ def test_what_is_no_such_file_is_refused(given, error, message):
 TAKEN = '[...document.querySelectorAll(".cb-byte[data-taken]")].map((one) => one.textContent)'
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     page = show(CheckpointBytes(), viewport={"width": 390, "height": 900}, has_touch=True)
     said = "wide[0], F32: bytes 184 to 187 of the file, db 0f 49 40, are"
@@ -156,7 +156,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert page.evaluate("models[0].get('number')") == 4
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_sign_exponent_and_fraction_make_the_number(show):
     page = show(CheckpointBytes())
     for number, value in enumerate([math.pi, 0.1, -2] * 3):
@@ -168,7 +168,7 @@ def test_sign_exponent_and_fraction_make_the_number(show):
         assert made == pytest.approx(value, rel=0.004)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#CheckpointBytes=number:3.4;from_back:false;taken:1"
     page = show(CheckpointBytes(), attributes=PUBLISHED, fragment=address)

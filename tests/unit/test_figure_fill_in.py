@@ -47,7 +47,7 @@ def test_what_guesses_nothing_is_refused(changes, message):
         FillIn(**changes)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_words_are_hidden_by_mouse_and_by_key(show):
     page = show(FillIn())
     assert page.locator(".fi-best .fi-word").first.inner_text() == "goat"

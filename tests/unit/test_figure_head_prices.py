@@ -172,7 +172,7 @@ def test_what_has_no_prices_is_refused(given, error, message):
         HeadPrices(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_heads_are_removed_by_mouse_key_and_finger(show, record):
     loss = record["loss"]
     figure = HeadPrices(gone=0)
@@ -217,7 +217,7 @@ def test_heads_are_removed_by_mouse_key_and_finger(show, record):
     assert page.evaluate("[models[0].get('gone'), models[0].get('measure')]") == [0, 0]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_bars_are_as_long_as_the_sums(show):
     """A head without which the loss falls has a price below 0: its bar goes back."""
     table = [1.0, 0.8, 1.1, 1.5]
@@ -244,7 +244,7 @@ def test_the_bars_are_as_long_as_the_sums(show):
     ]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     for text in ("gone:255;measure:1", "gone:254.6;measure:1;model:3", "gone:999;measure:0.8"):
         page = show(HeadPrices(), attributes=PUBLISHED, fragment=f"#HeadPrices={text}")

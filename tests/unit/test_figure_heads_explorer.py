@@ -197,7 +197,7 @@ def test_arithmetic_of_the_page(js):
     assert js("heads_explorer.js", body, before=before, after=after) == pytest.approx(want)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_head_switched_off_shows_what_is_lost(show):
     page = show(HeadsExplorer())
     page.get_by_role("checkbox", name="switch this head off").check()
@@ -208,7 +208,7 @@ def test_a_head_switched_off_shows_what_is_lost(show):
     assert page.locator(".he-fill[data-fallen=true]").count() == 0, "one at a time"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_row_that_is_pointed_at_is_the_one_looked_at(show):
     page = show(HeadsExplorer())
     for band in (7, 3):
@@ -218,7 +218,7 @@ def test_a_row_that_is_pointed_at_is_the_one_looked_at(show):
     assert "“i”" in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_encoder_alone_has_no_probabilities(show):
     data = stand_in()
     shown = HeadsExplorer(
@@ -232,7 +232,7 @@ def test_an_encoder_alone_has_no_probabilities(show):
     assert len(shown._png()) > 2000
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.fonts
 def test_long_words_below_the_bars_do_not_overlap(show):
     data = stand_in()
@@ -245,7 +245,7 @@ def test_long_words_below_the_bars_do_not_overlap(show):
         assert all(a[1] < b[0] for a, b in pairwise(ends))
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_what_is_answered_has_its_own_name(show):
     page = show(HeadsExplorer(**stand_in(), answer="tag", together="the row of tags"))
     assert page.locator(".he-caption").inner_text().startswith("probability of each tag (")

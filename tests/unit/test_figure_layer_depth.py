@@ -114,7 +114,7 @@ def test_what_has_no_layers_is_refused(given, error, message):
         LayerDepth(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_layers_are_passed_by_mouse_keys_and_finger(show):
     page = show(LayerDepth(), viewport={"width": 390, "height": 900}, has_touch=True)
     depth = page.get_by_role("slider")
@@ -145,7 +145,7 @@ def test_layers_are_passed_by_mouse_keys_and_finger(show):
     assert status(page).startswith("With residual, post-norm, after 12 layers")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_point_stands_on_the_thick_line(show):
     page = show(LayerDepth(norm="pre", layer=18))
     line = page.locator(".ld-line:not([data-other])").get_attribute("d")
@@ -155,7 +155,7 @@ def test_the_point_stands_on_the_thick_line(show):
     assert found == pytest.approx([float(x) for x in point.split(",")], abs=0.06)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     page = show(LayerDepth(), attributes=PUBLISHED, fragment="#LayerDepth=norm:x;layer:99.5")
     assert status(page).startswith("With residual, post-norm, after 24 layers")

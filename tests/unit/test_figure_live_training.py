@@ -131,7 +131,7 @@ SLOW_WORKER = """() => {
 }"""
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     page = show(LiveTraining())
     page.get_by_role("checkbox", name="residual").uncheck()
@@ -154,7 +154,7 @@ def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     assert page.workers == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_is_started_paused_and_looked_into(show):
     page = show(LiveTraining(question="mask"), viewport={"width": 760, "height": 900})
     page.evaluate(SLOW_WORKER)
@@ -189,7 +189,7 @@ def test_it_is_started_paused_and_looked_into(show):
     assert status(page).startswith("Nothing runs yet. Start lets one run")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_whole_run_ends_in_a_verdict(show):
     page = show(LiveTraining(question="mask"), reduced_motion="reduce")
     page.get_by_role("radio", name="less well").check()
@@ -206,7 +206,7 @@ def test_a_whole_run_ends_in_a_verdict(show):
     assert page.locator(".lt-run").nth(0).locator("[data-wrong]").count() == 0
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_where_no_worker_may_start_it_says_so(show):
     page = show(LiveTraining())
     page.evaluate("() => { window.Worker = class { constructor() { throw new Error('no'); } }; }")

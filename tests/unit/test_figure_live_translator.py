@@ -334,7 +334,7 @@ READ = """() => [...document.querySelectorAll(".tr-english:not([aria-hidden]) li
     .map((piece) => piece.firstChild.textContent)"""
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     asked = []
@@ -355,7 +355,7 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     assert page.evaluate("Object.keys(bookModels)") == ["number-words"]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_reader_types_chooses_and_points(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED, viewport={"width": 760, "height": 1200})
     load(page)
@@ -384,7 +384,7 @@ def test_a_reader_types_chooses_and_points(show, beside):
     wait_for(page, "head 2 of layer 1 looks most at")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_field_says_how_much_it_holds(show):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     assert "at most 44 characters" in page.locator(".tr-field").inner_text()
@@ -392,7 +392,7 @@ def test_the_field_says_how_much_it_holds(show):
     assert len(page.get_by_role("textbox").input_value()) == 44
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_finger_points_too(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED, has_touch=True,
                 viewport={"width": 390, "height": 900})  # fmt: skip
@@ -406,7 +406,7 @@ def test_a_finger_points_too(show, beside):
     wait_for(page, "head 1 of layer 1")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_under_reduced_motion_the_answer_comes_whole(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED, reduced_motion="reduce")
     load(page)
@@ -423,7 +423,7 @@ def test_under_reduced_motion_the_answer_comes_whole(show, beside):
 
 
 @pytest.mark.fonts
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nothing_jumps_when_it_comes_and_writes(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     sizes = (320, 390, 760)
@@ -451,7 +451,7 @@ def test_nothing_jumps_when_it_comes_and_writes(show, beside):
         assert heights() == pytest.approx(first, abs=1)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_reset_keeps_the_translator_and_leaving_ends_it(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     before = status(page), page.evaluate(SHOWN)
@@ -469,7 +469,7 @@ def test_reset_keeps_the_translator_and_leaving_ends_it(show, beside):
     assert page.evaluate("models[0].listening()") == 0
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_notebook_asks_its_kernel(show):
     page = show(LiveTranslator())
     button(page, LOAD).click()
@@ -480,7 +480,7 @@ def test_a_notebook_asks_its_kernel(show):
     wait_for(page, "It writes “dreig”.")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_page_without_its_files_says_so(show):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     page.evaluate(

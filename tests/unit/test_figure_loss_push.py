@@ -114,7 +114,7 @@ def test_what_cannot_be_pushed_is_refused(given, error, message):
         LossPush(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     page = show(LossPush(), viewport={"width": 390, "height": 1100}, has_touch=True)
     assert status(page) == (
@@ -150,7 +150,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert status(page).startswith("The loss is 2.40 nats. u is pushed up most")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_step_ends_where_the_arrow_points(show):
     page = show(LossPush(smoothing=0.2, rate=3), viewport={"width": 760, "height": 800})
     tips = """[...document.querySelectorAll(".lp-arrow")].map((arrow) =>
@@ -165,7 +165,7 @@ def test_a_step_ends_where_the_arrow_points(show):
     assert page.evaluate(places) == pytest.approx(pointed)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_steps_end_with_smoothing_and_not_without(show):
     page = show(LossPush(), viewport={"width": 760, "height": 800})
     many, right = page.get_by_role("button", name="100 steps"), "models[0].get('logits')[0]"
@@ -190,7 +190,7 @@ def test_steps_end_with_smoothing_and_not_without(show):
     assert cells.all_inner_texts() == ["0.00"] * 5
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#LossPush=logits:9,8,7;right:5;smoothing:7;rate:x"
     page = show(LossPush(), attributes=PUBLISHED, fragment=address)

@@ -106,7 +106,7 @@ def test_what_is_no_change_is_refused(change, state, error, message):
         LowRank(change, **state)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     figure = LowRank()
     page = show(figure, viewport={"width": 390, "height": 1000}, has_touch=True)
@@ -140,7 +140,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert page.evaluate("models[0].get('rank')") == 12
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_what_is_drawn_is_the_matrix_and_its_approximation(show):
     figure = LowRank([[9, -3, 0], [3, -1, 0]], rank=1)  # of rank 1: both maps are alike
     page = show(figure)
@@ -157,7 +157,7 @@ def test_what_is_drawn_is_the_matrix_and_its_approximation(show):
     assert any(one) and not any(other)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     page = show(LowRank(), attributes=PUBLISHED, fragment="#LowRank=rank:77.3;shuffled:x")
     assert status(page).startswith("Rank 24 catches 100.0\u00a0% of what changed")

@@ -166,7 +166,7 @@ def centre(page, row, column):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_keys_paint(show):
     page = show(MaskPainter())
     page.get_by_role("button", name="Reset").focus()
@@ -183,7 +183,7 @@ def test_keys_paint(show):
     assert page.evaluate("document.activeElement.role") != "gridcell", "the grid is one stop"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_mouse_paints_what_the_first_cell_becomes(show):
     page = show(MaskPainter())
     page.mouse.move(*centre(page, 0, 0))
@@ -198,7 +198,7 @@ def test_a_mouse_paints_what_the_first_cell_becomes(show):
     assert mask(page)[0] == "101000"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_finger_paints_and_the_page_stays(show):
     page = show(MaskPainter(), viewport={"width": 390, "height": 500}, has_touch=True)
     page.locator("[role=grid]").scroll_into_view_if_needed()
@@ -213,7 +213,7 @@ def test_a_finger_paints_and_the_page_stays(show):
     assert page.evaluate("scrollY") == scroll
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nan_is_red_and_spreads(show):
     page = show(MaskPainter())
     red = page.locator("td[data-nan]")
@@ -226,7 +226,7 @@ def test_nan_is_red_and_spreads(show):
     assert page.get_by_role("radio", name="smallest number").is_disabled()
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_rules_are_switched_where_the_mask_keeps_them(show):
     page = show(MaskPainter())
     checked = {name: page.get_by_role("checkbox", name=name) for name in ("causal", "padding")}
@@ -237,7 +237,7 @@ def test_rules_are_switched_where_the_mask_keeps_them(show):
     assert not checked["causal"].is_checked()
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_mask_is_in_the_address(show):
     changed = "100000-000000-001000-001100-001110-001111"
     fragment = f"#MaskPainter=mask:{changed};fill:zeros"

@@ -167,7 +167,7 @@ BARS = """[...document.querySelectorAll(".nl-bar")].map((bar) =>
      part.textContent, "comes" in part.dataset]))"""
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     page = show(NextLetter(), viewport={"width": 760, "height": 900}, has_touch=True)
     assert status(page).startswith("After “atha” comes “r”.")
@@ -197,7 +197,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert status(page).startswith("After “atha” comes “r”.")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_bar_is_as_long_as_its_probability(show):
     figure = NextLetter(place=20, read=6)
     page = show(figure, viewport={"width": 760, "height": 900})
@@ -216,7 +216,7 @@ def test_a_bar_is_as_long_as_its_probability(show):
         assert said.split("\t")[2:] == [f"{cost:.2f}", f"{mean:.2f}"]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#NextLetter=place:77.5;read:5"
     page = show(NextLetter(), attributes=PUBLISHED, fragment=address)

@@ -90,7 +90,7 @@ def test_what_makes_no_batch_is_refused(wrong, message):
 # ---- in a browser
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_padding_moves_batch_norm_alone(show):
     page = show(NormExplorer(length=3))
     slider = page.get_by_role("slider")
@@ -106,7 +106,7 @@ def test_padding_moves_batch_norm_alone(show):
     assert "24 numbers: feature 1 of all places, 18 of them padding" in said["batch norm"][1]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_cell_that_is_touched_is_followed(show):
     page = show(NormExplorer(norm="layer"))
     cell = page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1)

@@ -152,7 +152,7 @@ def test_there_are_two_sides():
 SAID, READ = ".om-who > :last-child > :first-child", ".om-asked > .lf-room > :first-child"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_looks_are_turned_by_key_mouse_and_finger(show):
     page = show(OneMixture(), viewport={"width": 390, "height": 900}, has_touch=True)
     looks, twice = page.get_by_role("slider"), page.get_by_role("checkbox", name="look twice")
@@ -196,7 +196,7 @@ def test_looks_are_turned_by_key_mouse_and_finger(show):
     assert joined.count() == 6
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_is_read_and_one_without_sense_does_no_harm(show):
     address = "#OneMixture=first:0.7;second:0.9;twice:true"
     page = show(OneMixture(), attributes=PUBLISHED, fragment=address)

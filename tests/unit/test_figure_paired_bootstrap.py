@@ -98,7 +98,7 @@ def test_answers_that_fit_no_test_are_refused(answers, message):
         PairedBootstrap.from_answers(answers)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     page = show(PairedBootstrap(), viewport={"width": 390, "height": 900}, has_touch=True)
     assert status(page) == (
@@ -128,7 +128,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert status(page).startswith("A is ahead by 1.0 points. Of all draws of 1,000")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_drawn_bars_are_the_shares(show):
     """The areas of both colours: what has the sign of the whole test, and what has not."""
     figure = PairedBootstrap()
@@ -142,7 +142,7 @@ def test_the_drawn_bars_are_the_shares(show):
     assert areas[1] / sum(areas) == pytest.approx(shares[differences <= 0].sum(), abs=0.01)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#PairedBootstrap=pair:1;questions:333.3;paired:false"
     page = show(PairedBootstrap(), attributes=PUBLISHED, fragment=address)

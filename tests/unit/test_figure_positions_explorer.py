@@ -110,7 +110,7 @@ def told(page, name):
     return page.evaluate("(name) => models[0].get(name)", name)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["waves", "rotary"])
 def test_moving_both_leaves_the_dot_product_and_moving_one_does_not(show, view):
     page = show(PositionsExplorer(view=view))
@@ -124,7 +124,7 @@ def test_moving_both_leaves_the_dot_product_and_moving_one_does_not(show, view):
     assert f"product {value}" not in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_rows_and_the_distance_can_be_dragged(show):
     page = show(PositionsExplorer(), viewport={"width": 760, "height": 800})
     a = page.get_by_role("slider", name="position a, a row")
@@ -147,7 +147,7 @@ def test_rows_and_the_distance_can_be_dragged(show):
     assert (told(page, "first"), told(page, "second")) == (60, 0), "a makes room"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_shorter_table_keeps_the_pair_inside(show):
     page = show(PositionsExplorer(first=40, second=60))
     page.get_by_role("slider", name="length").press("Home")
@@ -155,7 +155,7 @@ def test_a_shorter_table_keeps_the_pair_inside(show):
     assert "any two rows 7 apart" in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_that_does_not_fit_is_made_to(show):
     page = show(PositionsExplorer())
     page.evaluate("models[0].set('d_model', 7); models[0].set('length', 8.2);")
@@ -163,7 +163,7 @@ def test_an_address_that_does_not_fit_is_made_to(show):
     assert status(page).startswith("Row 7 with itself has the dot product 4.00")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["waves", "rotary"])
 def test_the_largest_table_is_drawn_in_the_time_of_a_loop(show, view):
     """The thread's own time for a step of the length, beside that of a loop in the same page.

@@ -122,7 +122,7 @@ def test_what_is_no_machine_is_refused(given, error, message):
         Roofline(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_it_answers_to_mouse_keys_and_finger(show):
     figure = Roofline()
     page = show(figure, viewport={"width": 390, "height": 1200}, has_touch=True)
@@ -160,7 +160,7 @@ def test_it_answers_to_mouse_keys_and_finger(show):
     assert page.locator("input[type=radio]:checked").count() == 2
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_bars_and_point_are_where_the_numbers_say(show):
     machines = [["this core", 79, 21, 4], *Roofline.GPUS]
     marks = [[0, 4, 2048, 0.01], [1, 1, 2048, 0.1]]
@@ -187,7 +187,7 @@ def test_bars_and_point_are_where_the_numbers_say(show):
     assert [spot[2] for spot in page.evaluate(spots)[1:]] == [False, True]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_without_sense_does_no_harm(show):
     address = "#Roofline=tokens:3.4;width:100;size:3;rate:1e9;bandwidth:x"
     page = show(Roofline(), attributes=PUBLISHED, fragment=address)

@@ -127,7 +127,7 @@ def test_what_is_no_plan_is_refused(numbers, message):
         RunPlanner(**numbers)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_parts_make_it_fit_and_leave_the_time(show):
     page = show(RunPlanner())
     first = status(page)

@@ -81,7 +81,7 @@ def test_what_is_no_distribution_is_refused(numbers, message):
         Sampler(**numbers)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_settings_cut_and_the_sentence_says_so(show):
     page = show(Sampler())
     assert "10 of 10 are left" in status(page)

@@ -6,7 +6,7 @@ from figure_page import SETTLE, status
 
 from transformer_lib.figures.widgets import ScheduleExplorer
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 
 MARKS = """() => [...document.querySelectorAll(".se-mark")].map(
   (mark) => mark.parentNode.getAttribute("transform"))"""

@@ -111,7 +111,7 @@ def test_what_nobody_can_know_is_refused(given, error, message):
         WhoKnows(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_words_are_asked_by_mouse_key_and_finger(show):
     source = ["two", "seven", "nine", "<pad>", "<pad>"]
     two = (WhoKnows(), WhoKnows(anchor="Second", source=source, mask="past", across=True))

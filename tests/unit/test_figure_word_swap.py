@@ -76,7 +76,7 @@ def test_what_swaps_nothing_is_refused(given, error, message):
         WordSwap(**given)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_words_are_swapped_by_mouse_key_and_finger(show):
     page = show(WordSwap(), viewport={"width": 390, "height": 900}, has_touch=True)
     token = page.locator(".ws-token").nth
@@ -106,7 +106,7 @@ def test_words_are_swapped_by_mouse_key_and_finger(show):
     assert "6 of 6 words receive other numbers" in status(page)
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_with_an_order_is_read_and_one_without_sense_does_no_harm(show):
     for text, order in (("5,1,2,3,4,0", "fish hungry"), ("5,5,5,5,5,5;picked:1.5", "the hungry")):
         page = show(WordSwap(), attributes=PUBLISHED, fragment=f"#WordSwap=order:{text}")

@@ -319,7 +319,7 @@ def test_the_book_s_own_setting_is_off():
     assert setting == 'caption_translator: ""'
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_reader_has_a_caption_translated(build, caption_folder, browser, run, rounded):
     page = browser.new_page(viewport={"width": 760, "height": 1200}, reduced_motion="reduce")
     errors, asked = [], []
@@ -386,7 +386,7 @@ MEASURE = """() => [document.querySelector("figure").getBoundingClientRect().hei
 
 
 @pytest.mark.fonts
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nothing_jumps_between_numbers_and_captions(page_with_captions):
     page = page_with_captions(reduced_motion="reduce")
     found = {width: [] for width in (320, 390, 760)}
@@ -412,7 +412,7 @@ def test_nothing_jumps_between_numbers_and_captions(page_with_captions):
         assert max(heights) - min(heights) <= 1, found
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_an_address_keeps_a_sentence(page_with_captions):
     text = "A man, a girl: 50 % & more; or = 1"
     page = page_with_captions()

@@ -16,7 +16,7 @@ from transformer_lib.figures.widgets import (
     base,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 
 
 # Shows each state: the height of the figure, the width of the page, the height of each part.
