@@ -13,7 +13,7 @@ from transformer_lib.arguments import outside, shown
 __all__ = ["check_bias", "check_floats", "check_mask", "check_positions", "check_row_lengths"]
 
 _INTEGERS = (torch.int64, torch.int32)
-_FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
 def check_floats(**tensors: Any) -> None:
@@ -24,7 +24,7 @@ def check_floats(**tensors: Any) -> None:
         ValueError: less than two dimensions, different devices or batches.
     """
     for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor) or tensor.dtype not in _FLOATS:
+        if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATS:
             raise TypeError(f"{name} must be a floating point tensor, got {shown(tensor)}")
         if tensor.dim() < 2:
             raise ValueError(

@@ -1,5 +1,6 @@
 """Parity with Hugging Face's Llama, Mistral and Qwen2: same weights, same numbers, same text."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,12 @@ from transformer_lib.attention import attention
 from transformer_lib.decoding import greedy
 from transformer_lib.pretrained import from_llama
 
-HALVED = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10_000.0}
+
+def rope(base: float, **scaling: Any) -> dict[str, Any]:
+    """Settings of a config, as the installed version of transformers wants them."""
+    if hasattr(LlamaConfig(), "rope_parameters"):
+        return {"rope_parameters": {"rope_type": "default", "rope_theta": base} | scaling}
+    return {"rope_theta": base, "rope_scaling": scaling or None}
 
 
 def mistral(**options: Any) -> Any:
@@ -38,7 +44,8 @@ def exact(peer: Any) -> Any:
     """
     if peer.dtype is not torch.float64:
         return peer
-    base, d = peer.config.rope_parameters["rope_theta"], peer.model.layers[0].self_attn.head_dim
+    settings = getattr(peer.config, "rope_parameters", None) or peer.config.to_dict()
+    base, d = settings["rope_theta"], peer.model.layers[0].self_attn.head_dim
 
     def turns(x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
         angle = position_ids[..., None] * base ** (-torch.arange(0, d, 2).double() / d)
@@ -55,13 +62,14 @@ def exact(peer: Any) -> Any:
     return peer
 
 
+HALVED = rope(10_000.0, rope_type="linear", factor=2.0)
 KINDS = pytest.mark.parametrize(
     "make, options",
     [
         (llama, {}),
         (llama, {"num_key_value_heads": 5}),
         (llama, {"heads": 10, "num_key_value_heads": 2, "tie_word_embeddings": True}),
-        (llama, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
+        (llama, rope(500.0)),
         (llama, {"rms_norm_eps": 0.1, "attention_bias": True, "mlp_bias": True}),
         (mistral, {"sliding_window": None}),
         (mistral, {"sliding_window": 11}),
@@ -172,7 +180,7 @@ def test_its_config_is_the_peers() -> None:
 @pytest.mark.parametrize(
     "make, complaint",
     [
-        (lambda: llama(rope_parameters=HALVED), "rope_type must be 'default', got 'linear'"),
+        (lambda: llama(**HALVED), "rope_type must be 'default', got 'linear'"),
         (lambda: llama(head_dim=6), "head_dim must be 4, hidden_size / num_att.*; got 6"),
         (lambda: mistral(head_dim=6), "head_dim must be 4, hidden_size / num_att.*; got 6"),
         (lambda: llama(attention_bias=True), "mlp_bias must be the same; got True and False"),
@@ -183,6 +191,21 @@ def test_its_config_is_the_peers() -> None:
 def test_what_ours_cannot_be_is_refused(make: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         from_llama(make())
+
+
+@pytest.mark.parametrize("make", [llama, mistral, qwen2])
+def test_rotary_settings_as_transformers_4_has_them(make: Any) -> None:
+    peer = make(**rope(500.0))
+    settings = peer.config.to_dict() | {"rope_parameters": None, "rope_theta": 500.0}
+    peer.config = SimpleNamespace(**settings | {"rope_scaling": None})
+    assert from_llama(peer).config.rotary_base == 500.0
+    for name in ("type", "rope_type"):
+        peer.config = SimpleNamespace(**settings | {"rope_scaling": {name: "linear"}})
+        with pytest.raises(ValueError, match="rope_type must be 'default', got 'linear'"):
+            from_llama(peer)
+    peer.config = SimpleNamespace(**settings | {"rope_theta": 600.0})
+    with pytest.raises(ValueError, match="must turn by its rope_theta, 600"):
+        from_llama(peer)
 
 
 def test_another_head_is_refused() -> None:

@@ -344,6 +344,21 @@ def test_another_class_is_refused(convert: Callable, make: Callable) -> None:
             convert(peer)
 
 
+@ALL
+def test_what_is_not_plain_weights_is_refused(convert: Callable, make: Callable) -> None:
+    """An adapter, which copying by name would leave out; integers, which need a scale."""
+    peer = make()
+    layer = next(m for m in peer.modules() if isinstance(m, nn.ModuleList))[1]
+    layer.adapter = nn.Linear(2, 3, bias=False)
+    with pytest.raises(ValueError, match=r"layer 1 must have .* An adapter such as LoRA must be"):
+        convert(peer)
+    peer = make()
+    name, weight = next((n, p) for n, p in peer.named_parameters() if "layer" in n or ".h." in n)
+    weight.requires_grad_(False).data = weight.to(torch.int8)
+    with pytest.raises(ValueError, match=rf"not be quantized: its {name} is torch.int8"):
+        convert(peer)
+
+
 @pytest.mark.parametrize(
     "make, complaint",
     [
@@ -355,13 +370,18 @@ def test_another_class_is_refused(convert: Callable, make: Callable) -> None:
         (lambda: gpt2(bos_token_id=V), r"bos_token_id must be in \[0, 37\), got 37"),
         (lambda: gpt2(resid_pdrop=1.0), "dropout"),
         (lambda: bert(BertModel, is_decoder=True), "is_decoder must be False"),
+        (
+            lambda: bert(position_embedding_type="relative_key"),
+            "position_embedding_type must be 'absolute', got 'relative_key'",
+        ),
         (lambda: bert(hidden_act="relu"), "hidden_act must be 'gelu', got 'relu'"),
         (lambda: bert(BertModel, hidden_act="tanh"), "hidden_act must be one of"),
         (lambda: bert(pad_token_id=None), r"pad_token_id must be in \[0, 37\), got None"),
         (lambda: marian(share_encoder_decoder_embeddings=False), "share_encoder_decoder_embed"),
         (lambda: marian(decoder_ffn_dim=19), "decoder_ffn_dim must be 23, got 19"),
         (lambda: marian(decoder_attention_heads=2), "decoder_attention_heads must be 5, got 2"),
-        (lambda: marian(tie_word_embeddings=False), "decoder.embed_tokens must share"),
+        (lambda: marian(tie_word_embeddings=False), "must share the encoder's embed"),
+        (lambda: marian(decoder_layerdrop=0.1), "decoder_layerdrop must be 0.0, got 0.1"),
         (lambda: marian(activation_function="tanh"), "activation_function must be one of"),
         (lambda: marian(pad_token_id=END), "eos_id must differ from pad_id"),
         (lambda: marian(eos_token_id=None), "eos_token_id must be in"),

@@ -12,6 +12,7 @@ from transformer_lib.pretrained.peers import (
     check_class,
     copy,
     copy_tensor,
+    layers,
     require,
     token_id,
 )
@@ -39,7 +40,8 @@ def from_bert(peer: Any) -> EncoderOnly:
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a BERT of a kind ours cannot be (a decoder, another activation, no padding).
+        ValueError: a BERT of a kind ours cannot be (a decoder, relative positions, another
+            activation, no padding).
 
     Source:
         Devlin et al. (2019), *BERT*, section 3.
@@ -57,6 +59,10 @@ def from_bert(peer: Any) -> EncoderOnly:
     theirs, body = peer.config, getattr(peer, "bert", peer)
     head = peer.cls.predictions if hasattr(peer, "cls") else None
     require(theirs, is_decoder=False, add_cross_attention=False)
+    # Transformers 4 has it, and 5 leaves it where a file names it, but computes "absolute".
+    kind = getattr(theirs, "position_embedding_type", "absolute")
+    if kind != "absolute":
+        raise ValueError(f"peer's position_embedding_type must be 'absolute', got {kind!r}")
     if head is not None:  # which has the activation of the layers; ours has BERT's own
         require(theirs, hidden_act="gelu")
     pad_id, words = token_id(theirs, "pad_token_id"), body.embeddings.word_embeddings.weight
@@ -89,7 +95,7 @@ def from_bert(peer: Any) -> EncoderOnly:
     copy_tensor(ours.embedding.types.weight, body.embeddings.token_type_embeddings.weight)
     copy_tensor(ours.embedding.positions.table, body.embeddings.position_embeddings.weight)
     copy(ours.embedding.norm, body.embeddings.LayerNorm)
-    for mine, layer in zip(ours.encoder.layers, body.encoder.layer, strict=True):
+    for mine, layer in layers(ours.encoder.layers, body.encoder.layer):
         own = layer.attention.self
         mine.self_attention.load_projections(
             own.query, own.key, own.value, layer.attention.output.dense

@@ -12,6 +12,7 @@ from transformer_lib.pretrained.peers import (
     copy,
     copy_tensor,
     filler_id,
+    layers,
     require,
     token_id,
     unfilled,
@@ -90,7 +91,7 @@ def from_gpt2(peer: Any) -> DecoderOnly:
     copy_tensor(ours.embedding.positions.table, body.wpe.weight)
     if not config.tie_embeddings:
         copy_tensor(ours.embedding.output, head)
-    for mine, layer in zip(ours.decoder.layers, body.h, strict=True):
+    for mine, layer in layers(ours.decoder.layers, body.h):
         _transposed(mine.self_attention.in_proj, layer.attn.c_attn)
         _transposed(mine.self_attention.out_proj, layer.attn.c_proj)
         _transposed(mine.feed_forward.up, layer.mlp.c_fc)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained.peers import (
@@ -11,6 +13,7 @@ from transformer_lib.pretrained.peers import (
     copy,
     copy_tensor,
     filler_id,
+    layers,
     require,
     token_id,
     unfilled,
@@ -25,6 +28,8 @@ def from_llama(peer: Any) -> DecoderOnly:
     All three are pre-norm stacks with RMS norm, SwiGLU, rotary turns and grouped heads. None has
     biases, except Qwen2 for queries, keys and values. Hugging Face pairs the features of a head by
     halves, as :class:`RotaryPositions` does. Llama's own files pair neighbors.
+
+    Tested with versions 4.57 and 5 of transformers.
 
     Where the peer looks back over a window, as Mistral's first version over 4096 tokens, ours takes
     texts up to that length, where a window hides nothing, and refuses longer ones.
@@ -62,6 +67,7 @@ def from_llama(peer: Any) -> DecoderOnly:
     """
     check_class(peer, "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
     theirs, body, first = peer.config, peer.model, peer.model.layers[0]
+    rotary_base = _rotary_base(theirs, body.rotary_emb)
     _check(theirs, first)
     eos_id, longest = token_id(theirs, "eos_token_id"), theirs.max_position_embeddings
     words, head = body.embed_tokens.weight, peer.lm_head.weight
@@ -76,7 +82,7 @@ def from_llama(peer: Any) -> DecoderOnly:
         attention_dropout=theirs.attention_dropout,
         max_len=min(getattr(theirs, "sliding_window", None) or longest, longest),
         positions="rotary",
-        rotary_base=theirs.rope_parameters["rope_theta"],
+        rotary_base=rotary_base,
         norm="rms",
         norm_eps=theirs.rms_norm_eps,
         activation="swiglu",
@@ -92,7 +98,7 @@ def from_llama(peer: Any) -> DecoderOnly:
     copy_tensor(ours.embedding.weight, words)
     if not config.tie_embeddings:
         copy_tensor(ours.embedding.output, head)
-    for mine, layer in zip(ours.decoder.layers, body.layers, strict=True):
+    for mine, layer in layers(ours.decoder.layers, body.layers):
         own = layer.self_attn
         mine.self_attention.load_projections(own.q_proj, own.k_proj, own.v_proj, own.o_proj)
         copy(mine.feed_forward.gate, layer.mlp.gate_proj)
@@ -104,13 +110,25 @@ def from_llama(peer: Any) -> DecoderOnly:
     return ours.train(peer.training)
 
 
-def _check(theirs: Any, layer: Any) -> None:
-    require(theirs, hidden_act="silu")
-    kind = theirs.rope_parameters["rope_type"]
+def _rotary_base(theirs: Any, turns: Any) -> float:
+    rope = getattr(theirs, "rope_parameters", None)
+    if rope is None:  # transformers before version 5
+        rope = {"rope_theta": theirs.rope_theta} | (getattr(theirs, "rope_scaling", None) or {})
+    kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
         raise ValueError(
             f"peer's rope_type must be 'default', got {kind!r}: ours does not scale its turns"
         )
+    base, width = rope["rope_theta"], 2 * len(turns.inv_freq)
+    expected = base ** (-torch.arange(0, width, 2) / width)
+    rounding = max(1e-5, torch.finfo(turns.inv_freq.dtype).eps)
+    if not torch.allclose(turns.inv_freq.float().cpu(), expected, rtol=rounding, atol=0.0):
+        raise ValueError(f"peer must turn by its rope_theta, {base:g}; its rotary_emb doesn't")
+    return base
+
+
+def _check(theirs: Any, layer: Any) -> None:
+    require(theirs, hidden_act="silu")
     wanted, width = theirs.hidden_size // theirs.num_attention_heads, layer.self_attn.head_dim
     if width != wanted:
         raise ValueError(

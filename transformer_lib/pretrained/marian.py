@@ -17,6 +17,7 @@ from transformer_lib.pretrained.peers import (
     check_class,
     copy,
     copy_tensor,
+    layers,
     require,
     token_id,
 )
@@ -51,7 +52,8 @@ def from_marian(peer: Any) -> Transformer:
     Raises:
         TypeError: a peer of another class.
         ValueError: a Marian of a kind ours cannot be (embeddings not shared, encoder and decoder
-            of different width inside, another activation, a table of positions of its own).
+            of different width inside, another activation, a table of positions of its own, whole
+            layers dropped in training).
 
     Source:
         Junczys-Dowmunt et al. (2018), *Marian: Fast Neural Machine Translation in C++*.
@@ -74,6 +76,8 @@ def from_marian(peer: Any) -> Transformer:
         decoder_vocab_size=theirs.vocab_size,
         decoder_attention_heads=theirs.encoder_attention_heads,
         decoder_ffn_dim=theirs.encoder_ffn_dim,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
     )
     words = encoder.embed_tokens.weight
     for name, other in (("decoder.embed_tokens", decoder.embed_tokens), ("lm_head", peer.lm_head)):
@@ -102,11 +106,11 @@ def from_marian(peer: Any) -> Transformer:
     ours: Any = Transformer(config).to(words)
     copy_tensor(ours.embedding.weight, words)
     copy_tensor(ours.embedding.bias, peer.final_logits_bias[0])
-    for mine, layer in zip(ours.encoder.layers, encoder.layers, strict=True):
+    for mine, layer in layers(ours.encoder.layers, encoder.layers):
         _attention(mine.self_attention, layer.self_attn)
         copy(mine.attention_residual.norm, layer.self_attn_layer_norm)
         _feed_forward(mine, layer)
-    for mine, layer in zip(ours.decoder.layers, decoder.layers, strict=True):
+    for mine, layer in layers(ours.decoder.layers, decoder.layers):
         _attention(mine.self_attention, layer.self_attn)
         copy(mine.self_residual.norm, layer.self_attn_layer_norm)
         _attention(mine.cross_attention, layer.encoder_attn)

@@ -6,10 +6,13 @@ imported here: whoever has such a model has imported it already.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from transformer_lib.tensors import FLOATS
 
 __all__ = [
     "activation",
@@ -17,6 +20,7 @@ __all__ = [
     "copy",
     "copy_tensor",
     "filler_id",
+    "layers",
     "require",
     "token_id",
     "unfilled",
@@ -34,12 +38,16 @@ _ACTIVATIONS = {
 
 
 def check_class(peer: Any, *names: str) -> None:
-    """Raise a TypeError unless ``peer`` is of a class of ``transformers`` by one of these names."""
+    """Raise unless ``peer`` is an unquantized model of ``transformers`` of one of these classes."""
     for base in type(peer).__mro__:
         if base.__name__ in names and base.__module__.startswith("transformers."):
-            return
-    wanted = " or ".join(names)
-    raise TypeError(f"peer must be a {wanted} of transformers, got {type(peer).__name__}")
+            break
+    else:
+        wanted = " or ".join(names)
+        raise TypeError(f"peer must be a {wanted} of transformers, got {type(peer).__name__}")
+    for name, parameter in peer.named_parameters():
+        if parameter.dtype not in FLOATS:
+            raise ValueError(f"peer must not be quantized: its {name} is {parameter.dtype}")
 
 
 def require(config: Any, **wanted: Any) -> None:
@@ -84,6 +92,18 @@ def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
     with torch.device("meta"):
         model = kind(config)
     return model.to(like.dtype).to_empty(device=like.device)
+
+
+def layers(mine: Iterable[Any], theirs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair our layers with the peer's, which must hold no parameter that ours has no place for."""
+    for number, pair in enumerate(zip(mine, theirs, strict=True)):
+        ours, peers = (sum(p.numel() for p in layer.parameters()) for layer in pair)
+        if peers > ours:
+            raise ValueError(
+                f"peer's layer {number} must have {ours:,} parameters, as its config says; got "
+                f"{peers:,}. An adapter such as LoRA must be merged into the weights first"
+            )
+        yield pair
 
 
 def copy(mine: Any, theirs: Any) -> None:
