@@ -15,14 +15,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def write_record(run: str, name: str, model: torch.nn.Module, about: dict[str, Any]) -> None:
     """Write `results/RUN-shipped/measured.json`; `about` begins with `command` and `what`."""
-    weights = (shipped(name) / "model.safetensors").read_bytes()
-    write_found(RESULTS / f"{run}-shipped", model, weights, about)
-
-
-def write_found(
-    folder: Path, model: torch.nn.Module, content: bytes, about: dict[str, Any]
-) -> None:
-    """The same for any file that is shipped, of which `content` are the bytes."""
+    content = (shipped(name) / "model.safetensors").read_bytes()
     where = circumstances(torch.device("cpu"))
     found = {
         "command": about["command"],
@@ -33,6 +26,7 @@ def write_found(
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
     } | about
+    folder = RESULTS / f"{run}-shipped"
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(found, indent=1, ensure_ascii=False)
     (folder / "measured.json").write_text(text + "\n", encoding="utf-8")

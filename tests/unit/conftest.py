@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from caption_run import caption_folder, caption_run, ship_captions  # noqa: F401 (fixtures)
 from figure_page import browser, show  # noqa: F401 (fixtures)
 from hypothesis import settings
 

@@ -60,7 +60,6 @@ export class Interpreter {
 
   arrived(text) {
     this.translator = new Translator(text);
-    this.slot.tokenizer = this.translator.tokenizer;
     this.phase = "ready";
     this.changed();
   }

@@ -1,4 +1,4 @@
-// What there is to translate: numbers in words, and captions of photographs where a page has a model for them.
+// What there is to translate: numbers in words.
 import { german, valueOf } from "./numerals.js";
 import { cut } from "./pieces.js";
 
@@ -96,66 +96,5 @@ export class Numbers {
     if (n === null)
       return `${this.oddity(text)} It always writes something, also where nothing is right.`;
     return answer === german(n) ? "That is right." : `That is wrong: it should be “${german(n)}”.`;
-  }
-}
-
-/** Captions. `about` says what the page has: { parts, megabytes, layers, heads, notice }. */
-export class Captions {
-  constructor(about) {
-    Object.assign(this, {
-      ...about,
-      tokenizer: null,
-      name: "captions",
-      key: "captions",
-      longest: 100,
-      chips: 112,
-      field: "a sentence in English, as below a photograph",
-      empty: "Type a sentence in English, such as stands below a photograph.",
-      examples: [
-        "Two dogs are playing in the snow.",
-        "A man is riding a bike.",
-        "The old man forgot his umbrella.",
-      ],
-    });
-  }
-
-  /** What someone types, as far as the figure takes it: no signs that cannot be seen, and no more bytes than there are places for pieces. */
-  tidy(text) {
-    let bytes = this.chips - 2;
-    const letters = [...text.replace(/\s/g, " ")]
-      .filter((letter) => !/\p{C}/u.test(letter))
-      .slice(0, this.longest);
-    return letters
-      .filter((letter) => (bytes -= new TextEncoder().encode(letter).length) >= 0)
-      .join("");
-  }
-
-  read(text) {
-    return text.trim();
-  }
-
-  /** Pieces, once the tokenizer has come with the model. */
-  cut(text) {
-    return this.tokenizer?.cut(text) ?? [];
-  }
-
-  shown(id) {
-    return this.tokenizer.shown(id);
-  }
-
-  written(pieces) {
-    const text = [...this.tokenizer.joined(pieces.map(({ id }) => id))];
-    return text.length > 200 ? `${text.slice(0, 199).join("")}…` : text.join("");
-  }
-
-  /** What the training never had of a text, in a sentence; nothing where it had all words. */
-  oddity(text, words = this.tokenizer?.unseen(text) ?? []) {
-    return words.length
-      ? `“${words[0].slice(0, 24)}”${more(words, 1)} never stood in its training. Above are the pieces that it reads.`
-      : "";
-  }
-
-  verdict(text) {
-    return `${this.oddity(text)} It always writes something, and nothing here checks it.`.trim();
   }
 }

@@ -1,18 +1,16 @@
 // The trained translator at work: token by token, with probabilities and where every head of cross-attention looks.
 import { beamSearch } from "./beam.js";
-import { BytePairs } from "./bytepairs.js";
 import { State, softmax } from "./decoding.js";
 import { Memory } from "./memory.js";
 import { fromBase64, fromRounded } from "./rounded.js";
 import { Transformer } from "./transformer.js";
 
 export class Translator {
-  /** `text`: { config, weights }, and of a byte-pair encoding its { pieces, merges } as `tokenizer`. */
+  /** `text`: { config, weights }. */
   constructor(text) {
-    const { config, weights, tokenizer } = JSON.parse(text);
+    const { config, weights } = JSON.parse(text);
     const tensors = fromRounded(fromBase64(weights));
     const numbers = tensors.reduce((count, { data }) => count + data.length, 0);
-    this.tokenizer = tokenizer ? new BytePairs(tokenizer) : null;
     this.memory = new Memory({ megabytes: Math.ceil((8 * numbers) / 2 ** 20) + 18 }); // a parameter has 4 bytes, and 4 for its gradient
     this.model = new Transformer(this.memory, config, tensors);
     this.rest = this.memory.top;

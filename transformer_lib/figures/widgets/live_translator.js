@@ -1,4 +1,4 @@
-// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers, and of captions where a page has those. compose() puts `engine` before this text.
+// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers. compose() puts `engine` before this text.
 import {
   button,
   choice,
@@ -18,15 +18,10 @@ import {
 const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
 const HINT = "A recorded translation. Load the translator for other texts.";
 const FAILED = "The translator did not load: its files are not beside this page.";
-const TOLD = globalThis.document?.documentElement.dataset.captions; // what the page knows of a translator of captions; undefined where it has none
 const hundredths = (x) => `${x}\u00a0%`;
 const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // at the end of a sentence
 const load = ({ megabytes }) => `Load the translator (${megabytes} MB)`;
 const field = (slot) => `${slot.field}, at most ${slot.longest} characters`;
-const layersOf = ({ layers, heads }, page) =>
-  [...new Set([(page * MAPS) / heads + 1, Math.min(layers, ((page + 1) * MAPS) / heads)])].join(
-    " to ",
-  );
 export const numbers = (pieces) => new engine.Numbers(pieces);
 
 /** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; source: pieces; phase: of the translator. */
@@ -90,27 +85,15 @@ function build({ get, change, refresh }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const { content_root: root } = document.documentElement.dataset;
   const record = get("record");
-  const slots = {
-    numbers: numbers(get("pieces")),
-    ...(TOLD ? { captions: new engine.Captions(JSON.parse(TOLD)) } : {}),
-  };
-  const [names, all] = [Object.keys(slots), Object.values(slots)];
-  const readers = Object.fromEntries(
-    names.map((name) => [
-      name,
-      new engine.Interpreter({
-        slot: slots[name],
-        root,
-        ask: (key) => model.send({ ask: key }),
-        changed: () => refresh(),
-      }),
-    ]),
-  );
-  const chosen = () => get("translator") ?? "numbers";
-  const here = () => slots[chosen()];
-  const typed = () => here().read(engine.plain(get("text")));
-  const headOf = (slot) => Math.min(get("head"), slot.layers * slot.heads - 1);
-  const heard = (content) => Object.values(readers).forEach((reader) => reader.hear(content));
+  const slot = numbers(get("pieces"));
+  const reader = new engine.Interpreter({
+    slot,
+    root,
+    ask: (key) => model.send({ ask: key }),
+    changed: () => refresh(),
+  });
+  const typed = () => slot.read(engine.plain(get("text")));
+  const heard = (content) => reader.hear(content);
   let rest = true; // as at first: what is recorded is not written once more
   const put = (changes) => {
     rest = false;
@@ -118,26 +101,14 @@ function build({ get, change, refresh }) {
       "text" in changes ? { ...changes, text: engine.coded(changes.text), place: 0 } : changes,
     );
   };
-  const show =
-    (slot) =>
-    ({ id, p, heads }) => ({
-      id,
-      text: id === 2 ? END : slot.shown(id),
-      share: Math.round(100 * p),
-      heads: heads.map((weights) => weights.map((weight) => Math.round(100 * weight))),
-    });
+  const show = ({ id, p, heads }) => ({
+    id,
+    text: id === 2 ? END : slot.shown(id),
+    share: Math.round(100 * p),
+    heads: heads.map((weights) => weights.map((weight) => Math.round(100 * weight))),
+  });
 
   // ---- controls
-  const which = choice({
-    label: "what it has learned",
-    options: names.map((name) => [name, name]),
-    onInput: (name) =>
-      put({
-        translator: name,
-        head: 0,
-        text: name === "numbers" ? record.text : slots[name].examples[0],
-      }),
-  });
   const input = html("input", {
     type: "text",
     class: "tr-text",
@@ -145,16 +116,14 @@ function build({ get, change, refresh }) {
     autocomplete: "off",
     autocapitalize: "none",
     oninput: () => {
-      input.value = here().tidy(input.value);
+      input.value = slot.tidy(input.value);
       put({ text: input.value });
     },
   });
-  const examples = all.map((slot) =>
-    html(
-      "div",
-      { class: "tr-examples", role: "group", "aria-label": "examples" },
-      ...slot.examples.map((text) => button(text, () => put({ text }))),
-    ),
+  const examples = html(
+    "div",
+    { class: "tr-examples", role: "group", "aria-label": "examples" },
+    ...slot.examples.map((text) => button(text, () => put({ text }))),
   );
   const search = choice({
     label: "search",
@@ -166,7 +135,7 @@ function build({ get, change, refresh }) {
   });
   const start = button("", () => {
     rest = false;
-    readers[chosen()].load();
+    reader.load();
   });
   const progress = html("progress", {
     class: "tr-progress",
@@ -177,11 +146,10 @@ function build({ get, change, refresh }) {
   const beside = room(hint, [HINT]); // the one or the other
   beside.append(progress);
   const controls = [
-    names.length > 1 ? which.element : null,
-    html("label", { class: "tr-field" }, room(label, all.map(field)), input),
-    html("div", { class: "lf-room tr-all" }, ...examples),
+    html("label", { class: "tr-field" }, room(label, [field(slot)]), input),
+    html("div", { class: "lf-room tr-all" }, examples),
     search.element,
-    html("div", { class: "tr-load" }, room(start, all.map(load)), beside),
+    html("div", { class: "tr-load" }, room(start, [load(slot)]), beside),
   ];
 
   // ---- picture
@@ -189,7 +157,7 @@ function build({ get, change, refresh }) {
     const [text, small] = [html("b"), html("small")];
     return { text, small, element: html("li", {}, text, small) };
   };
-  const english = steps(Math.max(...all.map(({ chips }) => chips))).map(chip);
+  const english = steps(slot.chips).map(chip);
   const strip = html(
     "ol",
     { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" },
@@ -210,7 +178,7 @@ function build({ get, change, refresh }) {
       class: "tr-label",
       text: "It reads, with the weights of the chosen head in percent",
     }),
-    html("div", { class: "lf-room" }, strip, boxes(slots.numbers.chips)),
+    html("div", { class: "lf-room" }, strip, boxes(slot.chips)),
   );
   const german = choice({
     label: "It writes, piece by piece, with probabilities in percent. Point at a piece",
@@ -218,8 +186,6 @@ function build({ get, change, refresh }) {
     onInput: (place) => change({ place }),
     className: "tr-german lf-wide",
   });
-  const line = german.element.lastChild;
-  if (TOLD) german.element.append(html("div", { class: "lf-room" }, line, boxes(MOST)));
   const letters = german.labels.map((box, i) => {
     const small = html("small");
     box.append(small);
@@ -231,17 +197,10 @@ function build({ get, change, refresh }) {
     );
     return { box, text: box.children[1], small };
   });
-  const pages = Math.max(...all.map(({ layers, heads }) => Math.ceil((layers * heads) / MAPS)));
-  const layers = choice({
-    label: "layers",
-    className: "lf-row-of tr-layers",
-    options: steps(pages).map((page) => [page, layersOf(all.at(-1), page)]),
-    onInput: (page) => change({ head: page * MAPS + (get("head") % MAPS) }),
-  });
   const heads = choice({
     label:
       "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
-    onInput: (h) => change({ head: headOf(here()) - (headOf(here()) % MAPS) + h }),
+    onInput: (head) => change({ head }),
     options: steps(MAPS).map((h) => [h, ""]),
     className: "tr-heads lf-wide",
   });
@@ -250,19 +209,12 @@ function build({ get, change, refresh }) {
     box.append(html("span", { class: "tr-map" }, map, row));
     return { box, map, row, name: box.children[1] };
   });
-  const notice = html("p", { class: "lf-note" });
-  const picture = [
-    read,
-    german.element,
-    pages > 1 ? layers.element : null,
-    heads.element,
-    TOLD ? room(notice, [slots.captions.notice]) : null,
-  ];
+  const picture = [read, german.element, heads.element];
 
-  function update(slot, source, said) {
+  function update(source, said) {
     const count = said?.pieces.length ?? 0;
     const at = Math.min(get("place"), Math.max(0, count - 1));
-    const head = headOf(slot);
+    const head = get("head");
     const weights = said?.pieces[at]?.heads[head] ?? [];
     english.forEach(({ element, text: name, small }, i) => {
       const one = source[i];
@@ -283,27 +235,24 @@ function build({ get, change, refresh }) {
       set(small, { text: one?.share ?? "" });
     });
     german.update(at);
-    heads.update(head % MAPS);
-    layers.update(Math.floor(head / MAPS));
+    heads.update(head);
     const [rows, columns] = [Math.max(1, count), Math.max(1, source.length)];
     maps.forEach(({ box, map, row, name }, i) => {
-      const h = head - (head % MAPS) + i;
-      const [layer, number] = [Math.floor(h / slot.heads) + 1, (h % slot.heads) + 1];
-      set(box, { "data-none": layer > slot.layers });
+      const [layer, number] = [Math.floor(i / slot.heads) + 1, (i % slot.heads) + 1];
       set(box.firstChild, { "aria-label": `layer ${layer}, head ${number}` });
       set(name, { text: `${layer} · ${number}` });
       if (map.width !== columns || map.height !== rows)
         Object.assign(map, { width: columns, height: rows });
-      paint(map, (column, y) => diverging((said?.pieces[y]?.heads[h]?.[column] ?? 0) / 100));
+      paint(map, (column, y) => diverging((said?.pieces[y]?.heads[i]?.[column] ?? 0) / 100));
       set(row, { hidden: count ? null : "", "--at": at, "--rows": rows });
     });
   }
 
   function draw() {
-    const [slot, reader, text] = [here(), readers[chosen()], typed()];
+    const text = typed();
     const source = slot.cut(text);
     const beam = get("search") === "beam";
-    const known = slot === slots.numbers && text === record.text && !beam;
+    const known = text === record.text && !beam;
     const job =
       known && rest
         ? null
@@ -311,7 +260,7 @@ function build({ get, change, refresh }) {
             `${beam} ${text}`,
             source.map(({ id }) => id),
             { most: MOST, beam: beam ? 4 : 1 },
-            show(slot),
+            show,
           );
     const recorded = !job && known;
     const ready = job && (job.done || (job.pieces.length > 0 && !still.matches));
@@ -320,15 +269,9 @@ function build({ get, change, refresh }) {
     if (slot.read(slot.tidy(input.value)) !== text) input.value = engine.plain(get("text"));
     set(input, { maxlength: slot.longest, "aria-label": slot.field });
     set(label, { text: field(slot) });
-    examples.forEach((group, i) => {
-      set(group, { "data-none": all[i] !== slot });
-      [...group.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
-    });
+    [...examples.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
     set(hint, { text: recorded && idle ? HINT : "" });
-    [
-      [which, chosen()],
-      [search, get("search")],
-    ].forEach(([one, value]) => one.update(value));
+    search.update(get("search"));
     set(start, {
       text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …",
       "aria-disabled": !idle,
@@ -338,12 +281,7 @@ function build({ get, change, refresh }) {
       value: phase === "asked" ? null : part,
       "data-none": phase !== "loading" && phase !== "asked",
     });
-    const long = slot === slots.captions;
-    [strip, line].forEach((element) => element.classList.toggle("tr-long", long));
-    set(strip, { tabindex: long ? 0 : null }); // what scrolls can be reached
-    set(layers.element, { "data-none": slot.layers * slot.heads <= MAPS });
-    set(notice, { text: slot.notice ?? "" });
-    update(slot, source, said);
+    update(source, said);
     const now =
       job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
     return sentence({
@@ -355,7 +293,7 @@ function build({ get, change, refresh }) {
       part,
       recorded,
       place: get("place"),
-      head: headOf(slot),
+      head: get("head"),
     });
   }
 
@@ -364,22 +302,22 @@ function build({ get, change, refresh }) {
     controls,
     picture,
     draw,
-    longest: longest(all.flatMap(worst)),
+    longest: longest(worst(slot)),
     restart: () => {
       rest = true;
-      Object.values(readers).forEach((reader) => reader.rest());
+      reader.rest();
     },
     leave: () => {
-      Object.values(readers).forEach((reader) => reader.stop());
+      reader.stop();
       model.off("msg:custom", heard);
     },
   };
 }
 /** The longest sentences of a slot. */
 function worst(slot) {
-  const say = (text, source, piece, answer, more = {}) =>
+  const say = (text, source, piece, answer) =>
     sentence({
-      slot: Object.assign(Object.create(slot), { written: () => answer, ...more }),
+      slot: Object.assign(Object.create(slot), { written: () => answer }),
       text,
       source: [{ text: source }],
       said: {
@@ -393,16 +331,6 @@ function worst(slot) {
       place: MOST,
       head: MAPS - 1,
     });
-  if (slot.key === "captions")
-    return [
-      say("m", "m".repeat(16), "m".repeat(16), "mmmm ".repeat(40), {
-        oddity: () =>
-          slot.oddity(
-            "",
-            steps(51).map(() => "m".repeat(24)),
-          ),
-      }),
-    ];
   return [
     `${"m".repeat(15)} ${"w".repeat(28)}`,
     "m".repeat(44),
@@ -412,19 +340,17 @@ function worst(slot) {
   ].map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
 }
 
-const KINDS = [numbers([]), ...(TOLD ? [new engine.Captions({})] : [])];
+const PLAIN = numbers([]); // tells what may be typed
 
 const figure = live({
   name: "LiveTranslator",
   title: () => "Does it really translate?",
   state: {
-    ...(TOLD ? { translator: ["numbers", "captions"] } : {}),
     text: {
-      includes: (text) =>
-        KINDS.some((kind) => kind.tidy(engine.plain(text)) === engine.plain(text)),
+      includes: (text) => PLAIN.tidy(engine.plain(text)) === engine.plain(text),
     },
     search: ["greedy", "beam"],
-    head: [0, TOLD ? 63 : MAPS - 1],
+    head: [0, MAPS - 1],
     place: [0, MOST - 1],
   },
   build,
