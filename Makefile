@@ -98,16 +98,16 @@ matrix: $(WITH_ALL)  ## Run the tests that depend on the reader's font with each
 
 lint: $(WITH_ALL) $(CHECKERS)  ## Check style and types
 	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --quiet --check transformer_lib tests
+	@$(PY) -m ruff format --quiet --check transformer_lib tests experiments benchmarks
 	@$(PRETTIER) --check '$(SCRIPTS)'
 	@$(PY) -m pyright --pythonpath $(PY)
 
 format: $(WITH_ALL) $(CHECKERS)  ## Format Python, JavaScript and style sheets
-	@$(PY) -m ruff format --quiet transformer_lib tests
+	@$(PY) -m ruff format --quiet transformer_lib tests experiments benchmarks
 	@$(PRETTIER) --write '$(SCRIPTS)'
 
 PRETTIER = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node node_modules/prettier/bin/prettier.cjs --log-level=warn
-SCRIPTS = {_ext,_static,tests,transformer_lib/figures}/**/*.{js,mjs,css}
+SCRIPTS = {_ext,_static,benchmarks,transformer_lib/figures}/**/*.{js,mjs,css}
 
 coverage: $(WITH_ALL)  ## Run the unit tests, half as long again, and say which lines of the library they leave out
 	@rm -rf .cache/coverage
@@ -119,8 +119,8 @@ notebooks: $(WITH_ALL)  ## Run every chapter from the top and store its outputs
 	@$(PY) tests/notebooks/execute.py
 
 bench: $(WITH_ALL)  ## Measure training and decoding beside other models, and how soon pages are there
-	@$(PY) tests/bench/speed.py
-	@$(PY) tests/bench/pages_speed.py
+	@$(PY) benchmarks/speed.py
+	@$(PY) benchmarks/pages.py
 
 repository: $(MADE)  ## Write the repository's address everywhere it is needed (URL=https://…)
 	@$(PY) _ext/repository.py $(if $(URL),"$(URL)",$(error say where it lives: make repository URL=https://github.com/owner/name))

@@ -1,10 +1,8 @@
-"""Records of real training runs: small files beside the code, with all it takes to repeat them.
+"""What the book's long runs and measurements found: `results/NAME.json`, one file for each.
 
-``results/NAME/`` holds three files of a run's folder: ``config.json`` (settings, command, commit,
-versions, hardware), ``log.jsonl`` (what was measured while it trained) and ``scores.json`` (what
-``evaluate`` found); and, for a translator, ``translations.json``, what ``translate`` made of a few
-sentences of our own. A folder with ``measured.json`` alone holds what was counted without training.
-An installed library carries them along, so that a chapter can plot them from any folder.
+An experiment (`experiments/NAME.py`) writes numbers with the command, the versions and the machine
+they come from; a training run is kept with its settings, its log and its scores. An installed
+library carries the files along, so that a chapter can plot them from any folder.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +24,21 @@ from transformer_lib.training import History
 
 _APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # what a task is scored by besides
 
-__all__ = ["Record", "circumstances", "measured", "record_score", "recorded"]
+__all__ = ["RunResult", "circumstances", "load_result", "load_run", "record_score"]
 
 
 @dataclass(frozen=True)
-class Record:
-    """What is known of a run that is over.
+class RunResult:
+    """What is kept of a training run that is over.
 
     Attributes:
-        name: its folder in ``results/``.
-        settings: as ``config.json``: ``task model train sessions …``; each session, from a start
-            to a stop, with ``command started commit hardware versions``.
-        history: as ``log.jsonl``.
-        translations: as ``translations.json``: what the model wrote for each sentence.
-        scores: as ``scores.json``: for each split, and metric and way of decoding it other than
-            the usual, ``metric value signature sentences checkpoint decoding``.
-        searches: as ``beams.json``, where there is one: beam sizes and length penalties tried.
+        name: of its file in ``results/``.
+        settings: the run's ``config.json``: ``task model train sessions …``; each session, from a
+            start to a stop, with ``command started commit hardware versions``.
+        history: the run's ``log.jsonl``, thinned out to what pages plot.
+        scores: the run's ``scores.json``: for each split, and for each metric and way of decoding
+            other than the usual, ``metric value signature sentences checkpoint decoding``.
+        translations: what the model made of a few sentences.
     """
 
     name: str
@@ -49,7 +46,6 @@ class Record:
     history: History
     scores: dict[str, dict[str, Any]]
     translations: dict[str, str]
-    searches: dict[str, Any] = field(default_factory=dict)
 
     def where(self) -> str:
         """Hardware, time and date, in a line: what a reader needs beside any curve."""
@@ -60,56 +56,54 @@ class Record:
         )
 
 
-def recorded(name: str) -> Record:
-    """Read the record of a run.
+def load_run(name: str) -> RunResult:
+    """Read what is kept of a training run.
 
     Args:
-        name: its folder in ``results/``, such as ``"multi30k-tiny-s0"``.
+        name: of its file in ``results/``, such as ``"multi30k-tiny-s0"``.
 
     Raises:
-        ValueError: there is no such record; the message lists those there are.
+        ValueError: there is no such run; the message lists those there are.
 
     Example:
-        >>> recorded("multi30k-tiny-s0").settings["task"]
+        >>> load_run("multi30k-tiny-s0").settings["task"]
         'multi30k'
     """
-    folder = _folder() / str(name)
-    if not isinstance(name, str) or not (folder / "config.json").is_file():
-        known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/config.json")))
-        raise ValueError(f"name must be one of {known}; got {name!r}")
-
-    def content(part: str) -> dict[str, Any]:
-        path = folder / f"{part}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-    return Record(
+    found = _read(name, runs=True)
+    return RunResult(
         name=name,
-        settings=content("config"),
-        history=History.read(folder / "log.jsonl"),
-        scores=content("scores"),
-        translations=content("translations"),
-        searches=content("beams"),
+        settings=found["settings"],
+        history=History(found["log"]),
+        scores=found["scores"],
+        translations=found.get("translations", {}),
     )
 
 
-def measured(name: str) -> dict[str, Any]:
-    """Read numbers that were measured without a training run, and the command that repeats them.
+def load_result(name: str) -> dict[str, Any]:
+    """Read what an experiment found, and the command that repeats it.
 
     Args:
-        name: its folder in ``results/``, such as ``"multi30k-text"``.
+        name: of its file in ``results/``, such as ``"multi30k-text"``.
 
     Raises:
-        ValueError: there is no such record; the message lists those there are.
+        ValueError: there is no such result; the message lists those there are.
 
     Example:
-        >>> measured("multi30k-text")["command"]
-        'python tests/bench/captions.py'
+        >>> load_result("multi30k-text")["command"]
+        'python experiments/multi30k_text.py'
     """
-    path = _folder() / str(name) / "measured.json"
-    if not isinstance(name, str) or not path.is_file():
-        known = ", ".join(sorted(path.parent.name for path in _folder().glob("*/measured.json")))
-        raise ValueError(f"name must be one of {known}; got {name!r}")
-    return json.loads(path.read_text(encoding="utf-8"))
+    return _read(name, runs=False)
+
+
+def _read(name: str, runs: bool) -> dict[str, Any]:
+    path = _folder() / f"{name}.json"
+    if isinstance(name, str) and path.parent == _folder() and path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if ("log" in found) == runs:
+            return found
+    every = {path.stem: json.loads(path.read_text("utf-8")) for path in _folder().glob("*.json")}
+    known = ", ".join(sorted(each for each, found in every.items() if ("log" in found) == runs))
+    raise ValueError(f"name must be one of {known}; got {name!r}")
 
 
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
@@ -181,6 +175,6 @@ def _processor() -> str:
 
 
 def _folder() -> Path:
-    # In a wheel the records lie inside the package, in a checkout beside it.
-    inside = Path(__file__).with_name("recorded")
+    # In a wheel the results lie inside the package, in a checkout beside it.
+    inside = Path(__file__).with_name("published")
     return inside if inside.is_dir() else inside.parents[1] / "results"

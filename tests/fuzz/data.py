@@ -366,13 +366,13 @@ def _(draw: random.Random) -> Call:
     return Call(given, check=check, extra={"score": [metrics.exact_match, len, "bleu"]})
 
 
-@call(results.recorded)
+@call(results.load_run)
 def _(draw: random.Random) -> Call:
     wrong = ["", ".", "..", "../results/multi30k-tiny-s0", "\0", "/etc"]
     return Call({"name": "multi30k-tiny-s0"}, extra={"name": wrong})
 
 
-@call(results.measured)
+@call(results.load_result)
 def _(draw: random.Random) -> Call:
     wrong = ["", ".", "..", "\0", "multi30k-tiny-s0"]
     return Call({"name": "multi30k-text"}, extra={"name": wrong})

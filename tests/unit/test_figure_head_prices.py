@@ -1,7 +1,7 @@
 """HeadPrices: its table is measured by the library, and its sums are those of the table."""
 
 import json
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,26 +13,24 @@ from transformer_lib import ModelConfig, Transformer
 from transformer_lib.figures.widgets import HeadPrices
 from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import from_recorded
-from transformer_lib.results import measured
+from transformer_lib.results import load_result
 
-BENCH = Path(__file__).resolve().parents[1] / "bench" / "head_prices.py"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 EIGHT = 0b11111111
 
 
 @pytest.fixture(scope="module")
 def record():
-    return measured("head-prices")
+    return load_result("head-prices")
 
 
-def test_the_record_is_what_the_library_measures(record):
+def test_the_record_is_what_the_library_measures(record, monkeypatch):
     """No head, each alone, each layer, all, and three sets across both layers."""
     sets = [0, *(1 << i for i in range(8)), 0x0F, 0xF0, EIGHT, 0b10010110, 0b01100100, 0b00110011]
-    spec = spec_from_file_location("bench", BENCH)
-    assert spec and spec.loader
-    bench = module_from_spec(spec)
-    spec.loader.exec_module(bench)
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    experiment = import_module("head_prices")
     model, _ = from_recorded(record["model"])
-    source, target = bench.numbers()
+    source, target = experiment.numbers()
     assert (len(source), record["letters"]) == (record["numbers"], int((target[:, 1:] != 0).sum()))
     loss, wrong = price_table(model, source, target, sets=sets)
     assert loss == pytest.approx([record["loss"][gone] for gone in sets], abs=2e-4)

@@ -19,7 +19,7 @@ from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
 from transformer_lib.pretrained import from_recorded, shipped
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.recipes import TASKS
-from transformer_lib.results import measured, recorded
+from transformer_lib.results import load_result, load_run
 
 FRONT = str(FOLDER / "translator.js")
 MOST = 44
@@ -243,7 +243,7 @@ def test_python_and_page_have_one_vocabulary_and_one_record(js, module, shipped_
 
 
 def test_the_note_is_the_record():
-    record = measured("number-words-shipped")
+    record = load_result("number-words-shipped")
     assert (record["numbers"], record["right"], record["right_in_float32"]) == (1000, 994, 994)
     assert "Of 1,000 numbers" in live_translator.NOTE
     assert "gets 994 right, with 8 bits and with 32" in live_translator.NOTE
@@ -254,8 +254,8 @@ def test_the_note_is_the_record():
 def test_the_chapter_says_how_it_differs_from_the_reader_s(shipped_model):
     """Chapter 13: two layers instead of one, and ten passes behind it."""
     assert shipped_model[0].config.n_layers == 2
-    assert recorded("number-words-s0").settings["train"]["epochs"] == 10
-    assert measured("number-words-shipped")["command"].endswith("runs/number-words-s0")
+    assert load_run("number-words-s0").settings["train"]["epochs"] == 10
+    assert load_result("number-words-shipped")["command"].endswith("runs/number-words-s0")
 
 
 @pytest.mark.parametrize(

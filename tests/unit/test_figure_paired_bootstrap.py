@@ -8,7 +8,7 @@ from figure_page import PUBLISHED, SETTLE, status
 from traitlets import TraitError
 
 from transformer_lib.figures.widgets import PairedBootstrap
-from transformer_lib.results import measured
+from transformer_lib.results import load_result
 
 CALL = """const all = m.times(m.stepOf(given.table, given.paired), given.n);
 return { ...all, interval: m.interval(all) };"""
@@ -16,7 +16,7 @@ return { ...all, interval: m.interval(all) };"""
 
 @pytest.fixture(scope="module")
 def answers():
-    rows = measured("number-words-seeds")["right"]["200"]
+    rows = load_result("number-words-seeds")["right"]["200"]
     return {name: [int(digit) for digit in row] for name, row in zip("ABC", rows, strict=True)}
 
 

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from traitlets import TraitError
 
 from transformer_lib.figures.widgets import Roofline
-from transformer_lib.results import measured
+from transformer_lib.results import load_result
 
 CALL = """return given.states.map((state) => {
   const { arithmetic, memory } = m.secondsOf(state);
@@ -82,7 +82,7 @@ def test_numbers_are_written_with_three_digits_and_the_letter_of_their_size(js):
 
 
 def test_what_was_measured_is_a_record_and_lies_below_the_roof():
-    record, figure = measured("roofline"), Roofline()
+    record, figure = load_result("roofline"), Roofline()
     assert figure.rate == record["gflops"] and figure.bandwidth == record["gbytes"]
     assert record["hardware"] in figure.note
     assert len(figure.marks) == len(record["milliseconds"])

@@ -1,7 +1,7 @@
 """The answers beside the shipped checkpoints are those of Hugging Face's own classes.
 
 Chapter 22 and the project compare a reader's model with them where `transformers` is missing.
-`tests/bench/answers.py` and `tests/bench/tiny_llama.py` write them.
+`experiments/bundle_answers.py` and `experiments/bundle_tiny_llama.py` write them.
 """
 
 import pytest

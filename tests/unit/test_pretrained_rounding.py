@@ -10,7 +10,7 @@ from transformer_lib import Transformer
 from transformer_lib.pretrained import from_recorded, shipped
 from transformer_lib.pretrained.rounding import from_int8, to_int8
 from transformer_lib.recipes import TASKS
-from transformer_lib.results import measured, recorded
+from transformer_lib.results import load_result, load_run
 from transformer_lib.texts import translate
 
 
@@ -50,7 +50,7 @@ def test_a_dtype_of_16_bits_is_rounded_as_its_numbers_are():
 
 
 def test_it_is_the_translator_that_was_measured():
-    record = measured("number-words-shipped")
+    record = load_result("number-words-shipped")
     path = shipped("number-words") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 1_000_000
@@ -70,8 +70,8 @@ def test_it_is_the_translator_that_was_measured():
 
 
 def test_its_rounding_costs_next_to_nothing():
-    record = measured("number-words-shipped")
-    trained = recorded("number-words-s0").scores["val"]["value"]
+    record = load_result("number-words-shipped")
+    trained = load_run("number-words-s0").scores["val"]["value"]
     assert record["right_in_float32"] / record["numbers"] == pytest.approx(trained / 100, abs=5e-3)
     assert record["right"] >= record["right_in_float32"] - 3
 

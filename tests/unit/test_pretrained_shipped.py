@@ -9,7 +9,7 @@ import torch
 from transformer_lib.data import BOS, shakespeare
 from transformer_lib.pretrained import from_gpt2, from_recorded, shipped
 from transformer_lib.recipes import TASKS, perplexity
-from transformer_lib.results import measured, recorded
+from transformer_lib.results import load_result, load_run
 
 
 def text_ids(tokenizer, rows=3, length=127):
@@ -54,7 +54,7 @@ def test_hugging_face_reads_the_same_tokenizer():
 
 
 def test_it_is_the_model_that_was_measured():
-    record = measured("shakespeare-gpt-shipped")
+    record = load_result("shakespeare-gpt-shipped")
     path = shipped("shakespeare") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 2_000_000
@@ -68,8 +68,8 @@ def test_it_is_the_model_that_was_measured():
 
 
 def test_its_rounding_costs_nothing_that_shows():
-    record = measured("shakespeare-gpt-shipped")
-    trained = recorded("shakespeare-gpt").scores["val"]
+    record = load_result("shakespeare-gpt-shipped")
+    trained = load_run("shakespeare-gpt").scores["val"]
     assert trained["metric"] == "nats_per_character"
     assert record["nats_per_character_in_float32"] == pytest.approx(trained["value"], abs=1e-4)
     assert record["nats_per_character"] == pytest.approx(trained["value"], abs=2e-3)

@@ -1,4 +1,4 @@
-"""Records of real runs: complete, readable from anywhere, honest about where they ran."""
+"""Results of real runs: complete, readable from anywhere, honest about where they come from."""
 
 import json
 import re
@@ -7,69 +7,47 @@ from pathlib import Path
 import pytest
 
 from transformer_lib import results
-from transformer_lib.results import measured, record_score, recorded
+from transformer_lib.results import load_result, load_run, record_score
 from transformer_lib.run_folder import identity
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = sorted(path.parent.name for path in results._folder().glob("*/config.json"))
+FILES = sorted((ROOT / "results").glob("*.json"))
+RUNS = [path.stem for path in FILES if "log" in json.loads(path.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_record_says_how_to_repeat_it(name):
-    record = recorded(name)
-    for session in record.settings["sessions"]:
-        assert session["command"].startswith("python -m transformer_lib train ")
-        assert f"--task {record.settings['task']}" in session["command"]
-        assert session["hardware"] and session["versions"]["torch"] and session["started"]
-        assert len(session["commit"]) == 40, "trained from a commit, with nothing changed since"
-    seed = record.settings["train"]["seed"]
-    assert seed == 0 or f"--seed {seed}" in record.settings["sessions"][-1]["command"]
+def test_every_result_says_how_to_repeat_it():
+    for name in (path.stem for path in FILES if path.stem not in RUNS):
+        found = load_result(name)
+        (script,) = [word for word in found["command"].split() if word.endswith(".py")]
+        assert (ROOT / script).is_file(), name
+        assert found["what"] and found["versions"], name
+    for run in map(load_run, RUNS):
+        for session in run.settings["sessions"]:
+            assert session["command"].startswith("python -m transformer_lib train "), run.name
+            assert session["hardware"] and session["versions"]["torch"] and session["started"]
+            assert len(session["commit"]) == 40, "trained from a commit, with nothing changed since"
+        steps = [row["step"] for row in run.history]
+        assert steps == sorted(steps) and run.history.column("val_loss")[0], run.name
+        for score in run.scores.values():
+            assert score["metric"] and score["signature"] and score["sentences"], run.name
+        assert run.scores and run.settings["sessions"][0]["hardware"] in run.where()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_record_is_whole(name):
-    record = recorded(name)
-    steps = [entry["step"] for entry in record.history]
-    assert steps == sorted(steps)
-    assert record.history.column("loss")[0] and record.history.column("val_loss")[0]
-    assert record.scores, "evaluated"
-    for score in record.scores.values():
-        assert score["metric"] and score["signature"] and score["sentences"]
-    first = record.settings["sessions"][0]
-    assert first["hardware"] in record.where() and first["started"][:10] in record.where()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("ablation-")])
-def test_an_ablation_changes_one_thing(name):
+def test_an_ablation_changes_one_thing():
     """Or two that belong together: a shorter climb to a higher peak, and the same rate after it."""
-    different = differences("multi30k-tiny-s0", name)
-    assert len(different) == 1 or different == {"warmup", "peak_lr"}
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_two_sets_of_runs_differ_in_where_they_drop_numbers_alone(seed):
-    different = differences(f"multi30k-tiny-s{seed}", f"multi30k-residual-s{seed}")
-    assert different == {"model.attention_dropout", "model.activation_dropout"}
+    for name in RUNS:
+        if name.startswith("ablation-"):
+            different = differences("multi30k-tiny-s0", name)
+            assert len(different) == 1 or different == {"warmup", "peak_lr"}, name
+    for seed in (0, 1, 2):
+        different = differences(f"multi30k-tiny-s{seed}", f"multi30k-residual-s{seed}")
+        assert different == {"model.attention_dropout", "model.activation_dropout"}
 
 
 def differences(one, other):
     """The settings in which two runs differ, but for how long they were."""
-    one, other = (identity(recorded(name).settings, 1) for name in (one, other))
+    one, other = (identity(load_run(name).settings, 1) for name in (one, other))
     return {key for key in one if one[key] != other[key]}
-
-
-def test_the_searches_of_a_record_say_how_to_repeat_them():
-    record = recorded("multi30k-tiny-s0")
-    found = record.searches
-    assert found["command"].startswith("python tests/bench/beams.py ") and found["hardware"]
-    assert found["split"] == "val", "the test split is not for choosing"
-    assert len(found["commit"]) == 40 and found["versions"]["torch"] and found["words"]
-    greedy, *beams = found["searches"]
-    assert greedy["value"] == pytest.approx(record.scores["val"]["value"])
-    for beam in beams:
-        assert beam["signature"] == record.scores["val"]["signature"] and beam["seconds"] > 0
-        if beam["beam_size"] == 1:
-            assert beam["value"] == greedy["value"]
 
 
 @pytest.mark.parametrize(
@@ -85,25 +63,17 @@ def test_the_caption_of_the_recorded_runs_says_where_they_ran(page, id_, name):
     (cell,) = [cell for cell in chapter["cells"] if cell["id"] == f"{id_}-caption"]
     caption = "".join(cell["source"])
     for seed in (0, 1, 2):
-        record = recorded(f"{name}-s{seed}")
-        first, seconds = record.settings["sessions"][0], record.history[-1]["seconds"]
+        run = load_run(f"{name}-s{seed}")
+        first, seconds = run.settings["sessions"][0], run.history[-1]["seconds"]
         assert first["hardware"] in caption and first["started"][:10] in caption
         assert re.search(rf"\b{seconds / 60:.0f}\b.* minutes", caption)
 
 
 def test_an_unknown_name_is_told_the_known_ones():
     with pytest.raises(ValueError, match="multi30k-tiny-s0"):
-        recorded("multi30k-huge")
-
-
-def test_what_was_measured_says_how_to_repeat_it():
-    for path in results._folder().glob("*/measured.json"):
-        found = measured(path.parent.name)
-        (script,) = [word for word in found["command"].split() if word.endswith(".py")]
-        assert (ROOT / script).is_file()
-        assert found["what"] and found["versions"]
+        load_run("multi30k-huge")
     with pytest.raises(ValueError, match="multi30k-text"):
-        measured("multi30k-tiny-s0")
+        load_result("multi30k-tiny-s0")  # a run
 
 
 def test_a_new_score_joins_the_others(tmp_path):
@@ -121,11 +91,11 @@ def test_scores_that_cannot_be_read_are_named(tmp_path):
             record_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
 
 
-def test_a_wheel_finds_its_records_inside_the_package(tmp_path, monkeypatch):
-    inside = tmp_path / "site" / "recorded" / "a-run"
+def test_a_wheel_finds_its_results_inside_the_package(tmp_path, monkeypatch):
+    inside = tmp_path / "site" / "published"
     inside.mkdir(parents=True)
-    (inside / "config.json").write_text('{"task": "copy"}')
-    (inside / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+    found = {"settings": {"task": "copy"}, "log": [{"step": 1, "loss": 2.0}], "scores": {}}
+    (inside / "a-run.json").write_text(json.dumps(found))
     monkeypatch.setattr(results, "__file__", str(tmp_path / "site" / "results.py"))
-    record = recorded("a-run")
-    assert (record.settings["task"], record.history.column("loss")) == ("copy", ([1], [2.0]))
+    run = load_run("a-run")
+    assert (run.settings["task"], run.history.column("loss")) == ("copy", ([1], [2.0]))

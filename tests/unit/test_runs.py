@@ -10,7 +10,7 @@ import torch
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Tokenizer
 from transformer_lib.metrics import bleu, exact_match
-from transformer_lib.results import record_score, recorded
+from transformer_lib.results import load_run, record_score
 from transformer_lib.runs import Run, train
 from transformer_lib.texts import complete, translate
 from transformer_lib.training import save_checkpoint
@@ -50,8 +50,8 @@ NAN = float("nan")
         (lambda: bleu(["a"], ["a", "b"]), "translations must be as many as references, 2; got 1"),
         (lambda: exact_match(["a"], [None]), "number 0 of references must be a str"),
         (lambda: exact_match(["a", "b"], ["a"]), "translations must be as many as references"),
-        (lambda: recorded(None), "name must be one of .*; got None"),
-        (lambda: recorded("../results/multi30k"), "name must be one of"),
+        (lambda: load_run(None), "name must be one of .*; got None"),
+        (lambda: load_run("../results/multi30k"), "name must be one of"),
         (lambda: record_score("x", 3, {}), "split must be a str"),
         (lambda: record_score("x", "val", None), "score must be a dict"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be True or False"),

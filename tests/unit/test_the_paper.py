@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lib.results import recorded
+from transformer_lib.results import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "chapters" / "the_paper.md").read_text(encoding="utf-8").split())
@@ -66,7 +66,7 @@ def test_the_chapter_prints_what_the_page_says(chapter, words, printed):
 
 def test_the_records_hold_what_the_page_says_of_smoothing():
     def at_ten(name: str, key: str) -> float:
-        history = recorded(name).history
+        history = load_run(name).history
         (value,) = (row[key] for row in history if row["epoch"] == 10 and "val_bleu" in row)
         return value
 

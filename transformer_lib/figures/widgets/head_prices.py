@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import traitlets
 
-from ...results import measured
+from ...results import load_result
 from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
 from .heads_explorer import without_head
@@ -136,7 +136,7 @@ class HeadPrices(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         if "table" not in numbers:
-            record = measured("head-prices")
+            record = load_result("head-prices")
             numbers = {"note": NOTE, "table": [[record["loss"], record["wrong"]]]} | numbers
         else:
             numbers = {"gone": 0} | numbers

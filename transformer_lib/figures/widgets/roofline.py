@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ...results import measured
+from ...results import load_result
 from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress
 
@@ -35,7 +35,7 @@ class Roofline(LiveFigure):
 
     Args:
         machines: 1 to 4 rows: a name of 1 to 12 letters, GFLOP/s, GB/s, and the bytes of a number.
-            By default a core as ``tests/bench/roofline.py`` measured it, and ``GPUS``.
+            By default a core as ``experiments/roofline.py`` measured it, and ``GPUS``.
         rate: GFLOP/s that the machine can do, 0.1 to 2,000,000; by default that of the first.
         bandwidth: GB/s between the machine and its memory, 0.1 to 10,000; that of the first.
         tokens: how many tokens meet the matrix at once: a power of two, 1 to 4096.
@@ -79,7 +79,7 @@ class Roofline(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         if "machines" not in numbers:
-            record = measured("roofline")
+            record = load_result("roofline")
             core = ["a CPU core", record["gflops"], record["gbytes"], record["bytes"]]
             marks = [
                 [0, int(tokens), record["width"], float(f"{spent}e-3")]

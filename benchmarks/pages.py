@@ -1,0 +1,60 @@
+"""How soon a page is there: `make bench` runs this where the site is built and a browser is.
+
+Times on a phone: 390 pixels wide, a processor four times slower than this one, the least of five
+visits. A busy machine makes them longer, so no test depends on them. 1.5 s is the aim.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/site"))
+import lighthouse
+import pages
+
+from browsers import find_browser
+
+VISITED = ("index.html", *pages.chapters())
+WATCH = """
+  window.paint = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.paint = entry.startTime;
+  }).observe({ type: "largest-contentful-paint", buffered: true });
+"""
+
+
+def painted(browser, url: str) -> float:
+    """Milliseconds to the largest contentful paint."""
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    try:
+        page = context.new_page()
+        client = context.new_cdp_session(page)
+        client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        page.add_init_script(WATCH)
+        page.goto(url, wait_until="networkidle")
+        page.wait_for_timeout(300)
+        return page.evaluate("window.paint")
+    finally:
+        context.close()
+
+
+def main() -> None:
+    executable = find_browser()
+    if executable is None or not (pages.BOOK / "index.html").is_file():
+        print("pages: left out, no browser or no site (make book)")
+        return
+    with pages.serving(pages.BOOK, {}) as address:
+        print("\nlargest contentful paint on a slow phone, least of five visits")
+        with pages.browsing(executable) as browser:
+            for page in VISITED:
+                times = [painted(browser, address + page) for _ in range(5)]
+                print(f"  {page:<40} {min(times):6.0f} ms")
+        if lighthouse.PROGRAM.is_file():
+            scores, _ = lighthouse.judge(address + VISITED[1], executable, ["performance"])
+            print(f"\nLighthouse, performance of {VISITED[1]}: {scores['performance']:.0f} of 100")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What the best possible guesser reaches where chapter 19's BERT is scored: exact, by the grammar.
+
+    python experiments/blanks_ceiling.py
+
+Goes through all stories that there can be. For each place that is asked it adds up, for each word,
+the probability of every story that may stand behind the text with its blanks, and takes the most
+probable word. Writes `results/blanks-ceiling.json`; half a minute on one core.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from blanks import MASK, PAD, SEP, WORDS, hide, rows
+from result_file import write_result
+from torch import Tensor
+
+from transformer_lib.data import stories, world
+from transformer_lib.results import circumstances
+
+SHARE, MASKED, SWAPPED = 0.15, 0.8, 0.1
+Drawn = Iterator[tuple[tuple[str, ...], float]]
+
+
+def evenly(*choices: Any) -> Drawn:
+    """One word from each list, all equally likely."""
+    each = [[choice] if isinstance(choice, str) else list(choice) for choice in choices]
+    found = list(itertools.product(*each))
+    yield from ((words, 1 / len(found)) for words in found)
+
+
+def mixed(*parts: tuple[float, Drawn]) -> Drawn:
+    for share, drawn in parts:
+        yield from ((words, share * p) for words, p in drawn)
+
+
+def joined(*parts: Drawn) -> Drawn:
+    for several in itertools.product(*[list(part) for part in parts]):
+        p = 1.0
+        for _, q in several:
+            p *= q
+        yield tuple(word for words, _ in several for word in words), p
+
+
+def of_animal(topic: str, size: str) -> Iterator[tuple[str, str, float]]:
+    place = world._ANIMALS[topic]
+    adjective = mixed((0.6, evenly(size)), (0.2, evenly(world._ANY)), (0.2, evenly(world._MOODS)))
+    animal = list(joined(adjective, evenly(place[size])))
+    people = [person for both in world._PEOPLE.values() for person in both]
+    end = evenly(("eats", "finds"), place["taste"], place["food"])
+    near = evenly(world._RESTS, "near", "the", place["place"])
+    first = mixed(
+        (0.5, joined(evenly("the"), iter(animal), end)),
+        (0.25, joined(evenly("the"), iter(animal), near)),
+        (0.25, joined(evenly("the", people, world._CARES, "the"), iter(animal))),
+    )
+    ends = list(evenly("then the", size, "animal", world._RESTS, "near the", place["place"]))
+    for (words, p), (more, q) in itertools.product(first, ends):
+        yield " ".join(words), " ".join(more), p * q
+
+
+def of_thing(topic: str, who: str) -> Iterator[tuple[str, str, float]]:
+    place = world._THINGS[topic]
+    thing = list(evenly((*world._ANY, "small", "big"), place["thing"]))
+    first = mixed(
+        (0.5, joined(evenly("the", world._PEOPLE[who], place["does"], "the"), iter(thing))),
+        (0.5, joined(evenly("the"), iter(thing),
+                     evenly(("lies", "falls"), "near the", place["place"]))),
+    )  # fmt: skip
+    what = list(evenly(f"then {who}", place["then"], "the", ("long", "short"), place["what"]))
+    for (words, p), (more, q) in itertools.product(first, what):
+        yield " ".join(words), " ".join(more), p * q
+
+
+def all_stories() -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = defaultdict(float)
+    for topic in world.TOPICS:
+        animal = topic in world._ANIMALS
+        for kind in ("small", "big") if animal else ("she", "he"):
+            for first, second, p in (of_animal if animal else of_thing)(topic, kind):
+                found[first, second] += p / len(world.TOPICS) / 2
+    return found
+
+
+def best_guesses(given: Tensor, asked: Tensor, there: Tensor, weights: Tensor) -> list[int]:
+    """For one text (S,) and the stories of its length (M, S): the word at each asked place."""
+    other = 1 / (len(WORDS) - MASK - 1)
+    kept = 1 - MASKED - SWAPPED
+    same = 1 - SHARE + SHARE * (kept + SWAPPED * other)  # a word that is seen is the true one
+    swapped = SHARE * SWAPPED * other
+    equal = there == given
+    fits = torch.where(equal | (given <= SEP), same, swapped)
+    fits = torch.where(given == MASK, SHARE * MASKED, fits).double()  # (M, S)
+    whole = weights * fits.prod(1)
+    guesses = []
+    for place in asked.nonzero()[:, 0].tolist():
+        if given[place] == MASK:
+            at = torch.ones(1, dtype=torch.double)
+        else:
+            at = torch.where(equal[:, place], kept + SWAPPED * other, SWAPPED * other).double()
+        p = torch.zeros(len(WORDS), dtype=torch.double)
+        p.index_add_(0, there[:, place], whole / fits[:, place] * at)
+        guesses.append(int(p.argmax()))
+    return guesses
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    every = all_stories()
+    new = [(story.first, story.second) for story in stories(1_000, seed=1)]
+    assert abs(sum(every.values()) - 1) < 1e-9 and all(text in every for text in new)
+    groups: dict[tuple[int, int], list[tuple[str, str]]] = defaultdict(list)
+    for first, second in every:
+        groups[len(first.split()), len(second.split())].append((first, second))
+    by_length = {
+        length: (rows(texts)[0], torch.tensor([every[text] for text in texts]).double())
+        for length, texts in groups.items()
+    }
+    torch.manual_seed(0)  # as in the chapter
+    ids, _ = rows(new)
+    given, labels = hide(ids, SHARE, MASKED, SWAPPED)
+    right: list[bool] = []
+    for text, hidden, wanted in zip(new, given, labels, strict=True):
+        asked = wanted != PAD
+        found = by_length[len(text[0].split()), len(text[1].split())]
+        right += (torch.tensor(best_guesses(hidden, asked, *found)) == wanted[asked]).tolist()
+    record = {
+        "command": "python experiments/blanks_ceiling.py",
+        "what": f"the most probable word by the grammar's {len(every):,} stories, at the places "
+        "that chapter 19 asks in 1,000 stories",
+        **circumstances(torch.device("cpu")),
+        "asked": len(right),
+        "right": round(sum(right) / len(right), 4),
+    }
+    write_result("blanks-ceiling", record)
+    print(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""How an experiment writes what it found: `results/NAME.json`, which `load_result` reads."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def write_result(name: str, found: dict[str, Any]) -> Path:
+    """Write `results/NAME.json`, numbers to six significant digits."""
+    path = RESULTS / f"{name}.json"
+    path.write_text(as_text(rounded(found)) + "\n", encoding="utf-8")
+    return path
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(each) for each in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.6g}")
+    return value
+
+
+def as_text(value: Any, indent: int = 0) -> str:
+    """JSON with one line for whatever fits on a line, and for lists of plain values."""
+    flat = json.dumps(value, ensure_ascii=False)
+    parts = isinstance(value, dict | list) and any(
+        isinstance(each, dict | list)
+        for each in (value.values() if isinstance(value, dict) else value)
+    )
+    fits = len(flat) + indent <= 100
+    if fits or not (parts or isinstance(value, dict)):
+        return flat
+    inner = "\n" + " " * (indent + 1)
+    if isinstance(value, dict):
+        rows = [
+            f"{json.dumps(name, ensure_ascii=False)}: {as_text(each, indent + 1)}"
+            for name, each in value.items()
+        ]
+        return "{" + inner + f",{inner}".join(rows) + "\n" + " " * indent + "}"
+    rows = [as_text(each, indent + 1) for each in value]
+    return "[" + inner + f",{inner}".join(rows) + "\n" + " " * indent + "]"
