@@ -81,18 +81,12 @@ def _(draw: random.Random) -> Call:
     return Call(given, extra={"pad_id": HUGE})
 
 
-@call(training.orthogonalized)
+@call(training.cosine_schedule)
 def _(draw: random.Random) -> Call:
-    def check(result: Tensor, given: dict[str, Any]) -> None:
-        assert result.shape == given["matrices"].shape
+    def check(result: float, given: dict[str, Any]) -> None:
+        assert 0 < result <= given["peak"]
 
-    return Call({"matrices": torch.randn(draw.choice(((3, 5), (2, 5, 3))))}, check=check)
-
-
-@call(training.Muon)
-def _(draw: random.Random) -> Call:
-    matrices = [nn.Parameter(torch.randn(3, 4)) for _ in range(draw.randint(1, 3))]
-    return Call({"matrices": matrices, "lr": 0.1})
+    return Call({"step": draw.randint(1, 9), "warmup": 4, "last_step": 9, "peak": 0.1}, check=check)
 
 
 @call(training.inverse_sqrt_schedule)

@@ -1,4 +1,4 @@
-"""Training: a loss with its count, the paper's schedule, Muon, checkpoints, and the loop."""
+"""Training: a loss with its count, schedules, checkpoints, and the loop."""
 
 from transformer_lib.training.averaging import average_checkpoints
 from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
@@ -6,17 +6,20 @@ from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import local_device
 from transformer_lib.training.evaluation import evaluate
 from transformer_lib.training.losses import Loss, cross_entropy, r_drop
-from transformer_lib.training.muon import Muon, orthogonalized
 from transformer_lib.training.records import History
-from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
+from transformer_lib.training.schedules import (
+    cosine_schedule,
+    inverse_sqrt_schedule,
+    linear_cooldown,
+)
 from transformer_lib.training.trainer import fit
 
 __all__ = [
     "History",
     "Loss",
-    "Muon",
     "TrainConfig",
     "average_checkpoints",
+    "cosine_schedule",
     "cross_entropy",
     "evaluate",
     "fit",
@@ -24,7 +27,6 @@ __all__ = [
     "linear_cooldown",
     "load_checkpoint",
     "local_device",
-    "orthogonalized",
     "r_drop",
     "save_checkpoint",
 ]

@@ -25,8 +25,13 @@ class TrainConfig:
         cooldown: steps at the end of the run in which the rate falls on to 0; None, as in the
             paper, lets it end as it is. May be given to a run that is resumed.
         peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
-        optimizer: ``"adam"``, or ``"muon"``: :class:`~transformer_lib.training.muon.Muon` for the
-            weights of ``nn.Linear`` modules and Adam for all others, at the same learning rate.
+        schedule: ``"inverse_sqrt"``, the paper's curve, or ``"cosine"``, which falls to 0 at the
+            end of the run: :func:`~transformer_lib.training.schedules.cosine_schedule`.
+        optimizer: ``"adam"``; ``"adamw"``, which also decays weights; or ``"muon"``:
+            ``torch.optim.Muon`` for the weights of ``nn.Linear`` modules and AdamW for all others,
+            at the same learning rate.
+        weight_decay: how much of a weight each update takes away, times the learning rate. The
+            weights of ``nn.Linear`` modules decay; norms, biases and embeddings don't.
         betas: Adam's decay rates of the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
@@ -36,7 +41,10 @@ class TrainConfig:
             leaves them.
         accumulate: batches per update, in each of the processes if there are several.
         seed: of dropout and all else that is drawn in training.
-        amp: compute in bfloat16 where that is safe; ``"auto"``: on a GPU. On a CPU it saves time
+        amp: compute in half precision where that is safe; ``"auto"``: on a GPU. ``True`` takes
+            bfloat16, or float16 on a GPU that only emulates bfloat16; ``"bfloat16"`` and
+            ``"float16"`` take that one. In float16 the loss is scaled, so that small gradients
+            don't vanish, and an update whose gradients overflow is skipped. On a CPU it saves time
             only where the processor multiplies bfloat16 itself (AVX-512 with BF16, AMX). With AVX2
             alone, an update took several times as long as in float32.
         pad_id: label that is not learned.
@@ -70,7 +78,9 @@ class TrainConfig:
     warmup: int = 4000
     cooldown: int | None = None
     peak_lr: float | None = None
-    optimizer: Literal["adam", "muon"] = "adam"
+    schedule: Literal["inverse_sqrt", "cosine"] = "inverse_sqrt"
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
     label_smoothing: float = 0.1
@@ -78,7 +88,7 @@ class TrainConfig:
     clip_norm: float | None = 1.0
     accumulate: int = 1
     seed: int = 0
-    amp: bool | Literal["auto"] = "auto"
+    amp: bool | Literal["auto", "bfloat16", "float16"] = "auto"
     pad_id: int = 0
     compile: bool = False
     parallel: Literal["ddp", "fsdp"] = "ddp"
@@ -111,11 +121,24 @@ class TrainConfig:
             check_number("betas", beta, 0, 1)
         object.__setattr__(self, "betas", tuple(self.betas))  # a list, out of a JSON file
         check_number("label_smoothing", self.label_smoothing, 0, 1)
+        check_number("weight_decay", self.weight_decay, 0)
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, bool | str) or value not in choices:
                 wanted = " or ".join(map(repr, choices))
                 raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        if self.weight_decay and self.optimizer == "adam":
+            raise ValueError(
+                f"weight_decay must be 0 with optimizer='adam', which decays nothing; got "
+                f"{self.weight_decay}. Use optimizer='adamw'"
+            )
+        if self.schedule == "cosine" and self.cooldown is not None:
+            raise ValueError(
+                f"cooldown must be None with schedule='cosine', which ends at 0 by itself; got "
+                f"{self.cooldown}"
+            )
+        if self.amp == "float16" and self.parallel == "fsdp":
+            raise ValueError("amp must be 'bfloat16' with parallel='fsdp', got 'float16'")
         if self.optimizer == "muon" and self.parallel == "fsdp":
             raise ValueError(
                 "optimizer must be 'adam' with parallel='fsdp': Muon needs whole matrices"
@@ -125,18 +148,20 @@ class TrainConfig:
         """The settings that decide what the parameters become.
 
         The others, how long to train and how to end, on how many processes, and how often to
-        report, may change when a run is resumed.
+        report, may change when a run is resumed. With a cosine the length decides, too.
         """
-        return {name: value for name, value in asdict(self).items() if name not in _FREE}
+        free = _FREE - ({"max_steps", "epochs"} if self.schedule == "cosine" else set())
+        return {name: value for name, value in asdict(self).items() if name not in free}
 
 
 _OPTIONAL_COUNTS = ("max_steps", "epochs", "patience", "cooldown")
 _OPTIONAL_COUNTS += ("validate_every", "checkpoint_every", "keep_last")
 _CHOICES: dict[str, tuple[bool | str, ...]] = {
-    "amp": (True, False, "auto"),
+    "amp": (True, False, "auto", "bfloat16", "float16"),
     "compile": (True, False),
-    "optimizer": ("adam", "muon"),
+    "optimizer": ("adam", "adamw", "muon"),
     "parallel": ("ddp", "fsdp"),
+    "schedule": ("inverse_sqrt", "cosine"),
     "tensorboard": (True, False),
 }
 _FREE = {"max_steps", "epochs", "patience", "cooldown", "parallel", "compile"}

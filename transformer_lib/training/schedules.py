@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from transformer_lib.arguments import check_count, check_number
 
-__all__ = ["inverse_sqrt_schedule", "linear_cooldown"]
+__all__ = ["cosine_schedule", "inverse_sqrt_schedule", "linear_cooldown"]
 
 
 def inverse_sqrt_schedule(
@@ -52,6 +54,46 @@ def inverse_sqrt_schedule(
     else:
         raise ValueError(f"give either d_model or peak, got d_model={d_model} and peak={peak}")
     return scale * min(step**-0.5, step * warmup**-1.5)
+
+
+def cosine_schedule(step: int, *, warmup: int, last_step: int, peak: float) -> float:
+    r"""Rise in a straight line for ``warmup`` steps, then fall along half a cosine towards 0.
+
+    .. math:: \frac{peak}{2} \left(1 + \cos \frac{\pi\,(step - warmup)}{last + 1 - warmup}\right)
+
+    Args:
+        step: the step about to be taken; the first is 1.
+        warmup: steps until the peak, at least 1.
+        last_step: the last step of the run, which still moves the parameters a little.
+        peak: the highest learning rate.
+
+    Returns:
+        The learning rate of this step, above 0.
+
+    Raises:
+        TypeError: a ``step``, ``warmup`` or ``last_step`` that isn't an integer, a ``peak`` that
+            isn't a number.
+        ValueError: a ``step`` or ``warmup`` below 1, a ``last_step`` below ``step``, a ``peak``
+            that isn't above 0.
+
+    Source:
+        Loshchilov and Hutter (2017), *SGDR: Stochastic Gradient Descent with Warm Restarts*,
+        equation (5), without the restarts.
+
+    Example:
+        >>> rates = [cosine_schedule(i, warmup=2, last_step=5, peak=1.0) for i in (1, 2, 3, 4, 5)]
+        >>> [round(rate, 2) for rate in rates]
+        [0.5, 1.0, 0.85, 0.5, 0.15]
+    """
+    check_count("step", step)
+    check_count("warmup", warmup)
+    check_count("last_step", last_step)
+    check_number("peak", peak, 0, ends="()")
+    if last_step < step:
+        raise ValueError(f"last_step ({last_step}) must be at least step ({step})")
+    if step <= warmup:
+        return peak * step / warmup
+    return peak / 2 * (1 + math.cos(math.pi * (step - warmup) / (last_step + 1 - warmup)))
 
 
 def linear_cooldown(left: int, *, cooldown: int) -> float:

@@ -102,6 +102,7 @@ class Session:
         self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
         self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
+        self.updater.scaler.load_state_dict(state["scaler"])
         if (norm := state.get("norm")) is not None:
             self.updater.norm = torch.tensor(norm)
 
@@ -115,6 +116,7 @@ class Session:
             "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
             "norm": None if self.updater.norm is None else self.updater.norm.item(),
+            "scaler": self.updater.scaler.state_dict(),
             "random": self.ranks.gather(random_state(self.updater.device)),
             "settings": self.settings,
         }

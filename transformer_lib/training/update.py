@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import Ranks, share, whole, wrap
 from transformer_lib.training.losses import Loss, cross_entropy, r_drop
-from transformer_lib.training.muon import Muon
-from transformer_lib.training.schedules import inverse_sqrt_schedule, linear_cooldown
+from transformer_lib.training.schedules import (
+    cosine_schedule,
+    inverse_sqrt_schedule,
+    linear_cooldown,
+)
 
 __all__ = ["Updater"]
 
@@ -22,7 +25,7 @@ BACKEND = "inductor"  # of torch.compile
 
 
 class Updater:
-    """Adam, the schedule, clipping and mixed precision around one model.
+    """The optimizers, the schedule, clipping and mixed precision around one model.
 
     Args:
         model: trained on the device that it is on.
@@ -40,14 +43,24 @@ class Updater:
         if not any(p.requires_grad for p in model.parameters()):
             raise ValueError("model must have parameters to train, got none")
         d_model = getattr(getattr(model, "config", None), "d_model", None)
-        if config.peak_lr is None and d_model is None:
+        if config.peak_lr is not None:
+            self._peak = config.peak_lr
+            self._height: dict[str, Any] = {"peak": config.peak_lr}
+        elif d_model is not None:
+            self._peak = (d_model * config.warmup) ** -0.5
+            self._height = {"d_model": d_model}
+        else:
             raise ValueError("peak_lr must be given: the model has no config.d_model")
-        self._height = {"d_model": d_model} if config.peak_lr is None else {"peak": config.peak_lr}
         self._wrapped = wrap(model, self.ranks, config.parallel)
         self.model = _compiled(self._wrapped) if config.compile else self._wrapped
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
-        self._amp = self.device.type == "cuda" if config.amp == "auto" else bool(config.amp)
+        self._half = _half(config.amp, self.device)
+        # With gradients that don't need scaling, all it does is call backward() and step().
+        scales = self._half is torch.float16
+        if scales and config.parallel == "fsdp" and self.ranks.size > 1:
+            raise ValueError("parallel must be 'ddp' on a GPU that computes in float16, got 'fsdp'")
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=scales)
         self.optimizers = _optimizers(model, config)
         self.lr = 0.0
         self.norm: Tensor | None = None  # of the last gradient, before clipping
@@ -64,9 +77,7 @@ class Updater:
         config = self.config
         # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
         tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
-        self.lr = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
-        if config.cooldown is not None and left is not None:
-            self.lr *= linear_cooldown(left, cooldown=config.cooldown)
+        self.lr = self._rate(number, left)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
             for settings in optimizer.param_groups:
@@ -74,22 +85,38 @@ class Updater:
         for batch, weight in share(self._wrapped, group, self.ranks):
             loss = self._loss_of(batch)
             total = weight * loss.total
-            (total / max(tokens, 1)).backward()
+            self.scaler.scale(total / max(tokens, 1)).backward()
             self._sum += total.detach()
+        for optimizer in self.optimizers:
+            self.scaler.unscale_(optimizer)
         if config.clip_norm is not None:
             norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm))
             self.norm = norm
-            self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
+            if not self.scaler.is_enabled():  # a scaler skips what has overflowed
+                self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
         for optimizer in self.optimizers:
-            optimizer.step()
+            self.scaler.step(optimizer)
+        self.scaler.update()
         return tokens
+
+    def _rate(self, number: int, left: int | None) -> float:
+        config = self.config
+        if config.schedule == "cosine":
+            if left is None:
+                raise ValueError("left must be given with schedule='cosine', got None")
+            end = number + left - 1
+            return cosine_schedule(number, warmup=config.warmup, last_step=end, peak=self._peak)
+        rate = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
+        if config.cooldown is not None and left is not None:
+            rate *= linear_cooldown(left, cooldown=config.cooldown)
+        return rate
 
     def _loss_of(self, batch: Any) -> Loss:
         config = self.config
         *inputs, labels = batch.to(self.device)
         if config.r_drop is not None:  # each row twice: dropout is drawn for each
             inputs = [torch.cat((x, x)) for x in inputs]
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._amp):
+        with torch.autocast(self.device.type, self._half, enabled=self._half is not None):
             logits = self.model(*inputs)
         how: dict[str, Any] = {"label_smoothing": config.label_smoothing, "pad_id": config.pad_id}
         if config.r_drop is None:
@@ -105,21 +132,31 @@ class Updater:
 
 
 def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    found: list[torch.optim.Optimizer] = []
-    if config.optimizer == "muon":
-        linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-        names = [f"{name}.weight".removeprefix(".") for name in linear]
-        matrices = [parameters.pop(name) for name in names if name in parameters]
-        if not matrices:
-            raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
-        found.append(Muon(matrices))
-    if parameters:
-        others = list(parameters.values())
-        found.append(
-            torch.optim.Adam(others, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
-        )
-    return found
+    others = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    names = [f"{name}.weight".removeprefix(".") for name in linear]
+    matrices = [others.pop(name) for name in names if name in others]
+    decayed = {"params": matrices, "weight_decay": config.weight_decay}
+    kept = {"params": list(others.values()), "weight_decay": 0.0}
+    adam: dict[str, Any] = {"lr": 0.0, "betas": config.betas, "eps": config.eps, "fused": True}
+    if config.optimizer != "muon":
+        groups = [group for group in (decayed, kept) if group["params"]]
+        return [torch.optim.AdamW(groups, **adam)]
+    if not matrices:
+        raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
+    # The factor gives an update the size of one of Adam: the same learning rate suits both.
+    muon = torch.optim.Muon([decayed], lr=0.0, adjust_lr_fn="match_rms_adamw")
+    return [muon, torch.optim.AdamW([kept], **adam)] if others else [muon]
+
+
+def _half(amp: bool | str, device: torch.device) -> torch.dtype | None:
+    """The half-precision type that the device computes in, None for float32 alone."""
+    if amp == "auto":
+        amp = device.type == "cuda"
+    if isinstance(amp, str):
+        return getattr(torch, amp)
+    emulated = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
+    return (torch.float16 if emulated else torch.bfloat16) if amp else None
 
 
 def _compiled(model: nn.Module) -> nn.Module:
