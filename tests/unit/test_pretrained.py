@@ -111,8 +111,37 @@ def test_weights_are_copied_and_the_mode_is_the_peers() -> None:
     assert n_ours == n_theirs
 
 
+@pytest.mark.parametrize("norm", [None, nn.LayerNorm(D)])
+def test_an_encoder_alone(norm) -> None:
+    layer = nn.TransformerEncoderLayer(D, 3, 20, batch_first=True, norm_first=norm is not None)
+    peer = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=False).double().eval()
+    for parameter in peer.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    ours = from_torch(peer)
+    x, visible = torch.randn(B, S, D).double(), torch.rand(B, S) > 0.3
+    visible[:, 0] = True
+    wanted = peer(x, src_key_padding_mask=~visible)
+    torch.testing.assert_close(ours(x, visible[:, None, None]), wanted, rtol=1e-9, atol=1e-9)
+    assert not ours.training and from_torch(peer.train()).training
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_attention_alone(bias: bool) -> None:
+    peer = nn.MultiheadAttention(D, 3, bias=bias, dropout=0.1, batch_first=True).double().eval()
+    for parameter in peer.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    ours = from_torch(peer)
+    x, memory = torch.randn(B, T, D).double(), torch.randn(B, S, D).double()
+    wanted, _ = peer(x, memory, memory)
+    torch.testing.assert_close(ours(x, memory), wanted, rtol=1e-9, atol=1e-9)
+    assert ours.dropout == 0.1 and not ours.training
+    for option in ({"kdim": 5}, {"add_bias_kv": True}, {"add_zero_attn": True}):
+        with pytest.raises(ValueError, match=r"^peer"):
+            from_torch(nn.MultiheadAttention(D, 3, **option))
+
+
 def test_errors() -> None:
-    with pytest.raises(TypeError, match=r"peer must be a torch.nn.Transformer, got Linear"):
+    with pytest.raises(TypeError, match=r"peer must be a torch.nn.Transformer, .*; got Linear"):
         from_torch(nn.Linear(2, 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="bias=False"):
         from_torch(torch_transformer(bias=False))

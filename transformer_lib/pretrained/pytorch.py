@@ -1,36 +1,45 @@
-"""PyTorch's own Transformer: both stacks, on vectors."""
+"""PyTorch's own modules: its Transformer, its encoder, its attention."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from torch import nn
 
 from transformer_lib.config import ModelConfig
-from transformer_lib.models import EncoderDecoder
+from transformer_lib.models import Encoder, EncoderDecoder
 from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.pretrained.peers import copy, copy_tensor
 
 __all__ = ["from_torch"]
 
 
-def from_torch(peer: nn.Transformer) -> EncoderDecoder:
-    """Our two stacks with the weights of a ``torch.nn.Transformer``, copied.
+@overload
+def from_torch(peer: nn.Transformer) -> EncoderDecoder: ...
+@overload
+def from_torch(peer: nn.TransformerEncoder) -> Encoder: ...
+@overload
+def from_torch(peer: nn.MultiheadAttention) -> MultiHeadAttention: ...
+def from_torch(peer: Any) -> Any:
+    """Copy the weights of PyTorch's own module into ours.
 
-    ``nn.Transformer`` takes vectors, batch first or not; ours is always batch first.
-    Its bool masks say True = hidden, ours say True = may attend. Our decoder is
-    causal by itself: give ``nn.Transformer`` a causal ``tgt_mask`` to compare.
+    PyTorch's modules take vectors, batch first or not; ours are always batch first. Their bool
+    masks say True = hidden, ours say True = may attend. Our decoder is causal by itself: give
+    ``nn.Transformer`` a causal ``tgt_mask`` to compare.
 
     Args:
-        peer: pre- or post-norm, ReLU or GELU, with biases.
+        peer: an ``nn.Transformer`` or ``nn.TransformerEncoder``, pre- or post-norm, with ReLU or
+            GELU and biases; or an ``nn.MultiheadAttention``, with or without biases.
 
     Returns:
-        an :class:`EncoderDecoder` in the peer's dtype, device and mode.
+        an :class:`EncoderDecoder`, an :class:`Encoder` or a :class:`MultiHeadAttention`, in the
+        peer's dtype, device and mode.
 
     Raises:
-        TypeError: a peer that is not an ``nn.Transformer``.
-        ValueError: a peer of a kind ours cannot be: without biases, with another activation, or
-            with layers that differ in more than their weights.
+        TypeError: a peer of another class.
+        ValueError: a peer that ours can't be: a Transformer without biases, with another
+            activation, or with layers that differ in more than their weights; attention with
+            ``add_bias_kv`` or ``add_zero_attn``, or with keys or values of another width.
 
     Example:
         >>> import torch
@@ -40,20 +49,45 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
         >>> ours = from_torch(peer)(source, target)
         >>> torch.testing.assert_close(ours, peer(source, target, tgt_mask=hidden))
     """
-    if not isinstance(peer, nn.Transformer):
-        raise TypeError(f"peer must be a torch.nn.Transformer, got {type(peer).__name__}")
+    if isinstance(peer, nn.Transformer):
+        return _transformer(peer)
+    if isinstance(peer, nn.TransformerEncoder):
+        config = _config(peer, peer.layers, [], [peer.norm])
+        return _encoder(Encoder(config).to(next(peer.parameters())), peer).train(peer.training)
+    if isinstance(peer, nn.MultiheadAttention):
+        return _multihead(peer)
+    raise TypeError(
+        "peer must be a torch.nn.Transformer, TransformerEncoder or MultiheadAttention; got "
+        f"{type(peer).__name__}"
+    )
+
+
+def _transformer(peer: nn.Transformer) -> EncoderDecoder:
     for name, kind in (("encoder", nn.TransformerEncoder), ("decoder", nn.TransformerDecoder)):
         if not isinstance(getattr(peer, name), kind):
             raise ValueError(f"peer must have torch's own {name}, got {getattr(peer, name)!r}")
-    layers: list[Any] = [*peer.encoder.layers, *peer.decoder.layers]
+    encoder: Any = peer.encoder
+    decoder: Any = peer.decoder
+    config = _config(peer, encoder.layers, decoder.layers, [encoder.norm, decoder.norm])
+    ours = EncoderDecoder(config).to(next(peer.parameters()))
+    _encoder(ours.encoder, encoder)
+    for mine, theirs in zip(ours.decoder.layers, decoder.layers, strict=True):
+        _decoder_layer(mine, theirs)
+    if config.final_norm:
+        copy(ours.decoder.norm, decoder.norm)
+    return ours.train(peer.training)
+
+
+def _config(peer: nn.Module, encoder: Any, decoder: Any, norms: list[Any]) -> ModelConfig:
+    layers = [*encoder, *decoder]
     if not layers:
         raise ValueError("peer must have layers, got none")
     layer = layers[0]
     if layer.linear1.bias is None:
-        raise ValueError("peer must have biases, got an nn.Transformer made with bias=False")
-    heads = {each.num_heads for each in _parts(peer, nn.MultiheadAttention)}
+        raise ValueError("peer must have biases, got one made with bias=False")
+    attentions = _parts(peer, nn.MultiheadAttention)
     for name, found in {
-        "nhead": {peer.nhead, *heads},
+        "nhead": {each.num_heads for each in attentions},
         "norm_first": {each.norm_first for each in layers},
         "layer_norm_eps": {each.eps for each in _parts(peer, nn.LayerNorm)},
         # A decoder of torch forgets an activation given as a module, and uses ReLU (2.13).
@@ -61,34 +95,51 @@ def from_torch(peer: nn.Transformer) -> EncoderDecoder:
     }.items():
         if len(found) > 1:
             raise ValueError(f"peer must have one {name} everywhere, got {sorted(found)}")
-    if (peer.encoder.norm is None) != (peer.decoder.norm is None):
+    if len({norm is None for norm in norms}) > 1:
         raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
-    config = ModelConfig(
+    return ModelConfig(
         vocab_size=3,  # the stacks have no words; this is the least a config accepts
-        d_model=peer.d_model,
-        n_heads=peer.nhead,
-        n_layers=len(peer.encoder.layers),
-        n_decoder_layers=len(peer.decoder.layers),
+        d_model=attentions[0].embed_dim,
+        n_heads=attentions[0].num_heads,
+        n_layers=len(encoder),
+        n_decoder_layers=len(decoder) if isinstance(peer, nn.Transformer) else None,
         d_ff=layer.linear1.out_features,
         dropout=layer.dropout.p,
         pre_norm=layer.norm_first,
-        final_norm=peer.encoder.norm is not None,
+        final_norm=norms[0] is not None,
         norm_eps=layer.norm1.eps,
         activation=_activation(layer.activation),
     )
-    ours = EncoderDecoder(config).to(layer.linear1.weight)
-    for mine, theirs in zip(ours.encoder.layers, peer.encoder.layers, strict=True):
-        _encoder_layer(mine, theirs)
-    for mine, theirs in zip(ours.decoder.layers, peer.decoder.layers, strict=True):
-        _decoder_layer(mine, theirs)
-    if config.final_norm:
-        copy(ours.encoder.norm, peer.encoder.norm)
-        copy(ours.decoder.norm, peer.decoder.norm)
-    return ours.train(peer.training)
 
 
-def _parts(peer: nn.Transformer, kind: type[nn.Module]) -> list[Any]:
+def _parts(peer: nn.Module, kind: type[nn.Module]) -> list[Any]:
     return [part for part in peer.modules() if isinstance(part, kind)]
+
+
+def _encoder(ours: Encoder, peer: Any) -> Encoder:
+    for mine, theirs in zip(ours.layers, peer.layers, strict=True):
+        _encoder_layer(mine, theirs)
+    if peer.norm is not None:
+        copy(ours.norm, peer.norm)
+    return ours
+
+
+def _multihead(peer: nn.MultiheadAttention) -> MultiHeadAttention:
+    if peer.in_proj_weight is None:
+        raise ValueError(
+            f"peer's keys and values must be as wide as its queries, {peer.embed_dim}; got kdim "
+            f"{peer.kdim} and vdim {peer.vdim}"
+        )
+    if peer.bias_k is not None or peer.add_zero_attn:
+        raise ValueError("peer must be made without add_bias_kv and add_zero_attn")
+    ours = MultiHeadAttention(
+        d_model=peer.embed_dim,
+        n_heads=peer.num_heads,
+        dropout=peer.dropout,
+        bias=peer.in_proj_bias is not None,
+    ).to(peer.in_proj_weight)
+    _attention(ours, peer)
+    return ours.train(peer.training)
 
 
 def _encoder_layer(mine: Any, theirs: Any) -> None:
@@ -111,7 +162,8 @@ def _decoder_layer(mine: Any, theirs: Any) -> None:
 
 def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     copy_tensor(mine.in_proj.weight, theirs.in_proj_weight)
-    copy_tensor(mine.in_proj.bias, theirs.in_proj_bias)
+    if theirs.in_proj_bias is not None:
+        copy_tensor(mine.in_proj.bias, theirs.in_proj_bias)
     copy(mine.out_proj, theirs.out_proj)
 
 
