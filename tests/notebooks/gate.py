@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import symtable
 import sys
 from collections import Counter
 from pathlib import Path
@@ -271,6 +272,40 @@ def blocks_are_whole(nb):
             yield block.cells[0].id, "a cell tagged mine-before is folded, by the tag hide-input"
 
 
+def stubs_replace_nothing(nb):
+    """An exercise that nobody has done yet doesn't take the place of what the chapter uses."""
+    try:
+        found = blocks("00_here", nb.cells)
+    except ValueError:
+        return  # blocks_are_whole says so
+    stubs, used = [], set()
+    for before, block in zip([None, *found], found, strict=False):
+        for cell in block.cells:
+            if cell.cell_type != "code" or block.kind == "solution" or "remove-cell" in tags(cell):
+                continue  # or the student's edition doesn't have it
+            names = symtable.symtable(ast.unparse(parse(cell.source)), cell.id, "exec")
+            if before is not None and before.kind == "exercise":
+                stubs.append((cell.id, defined(names)))
+            elif "check(" not in cell.source:  # what a checker says to an answer
+                used |= global_names(names)
+    for cell_id, names in stubs:
+        for name in sorted(names & used):
+            yield cell_id, f"replaces the chapter's {name}: give the exercise a name of its own"
+
+
+def defined(table: symtable.SymbolTable) -> set[str]:
+    """The functions, classes and variables that a cell defines."""
+    found = table.get_symbols()
+    return {s.get_name() for s in found if s.is_assigned() and not s.is_imported()}
+
+
+def global_names(table: symtable.SymbolTable) -> set[str]:
+    """All global names in a cell, in functions too: defined, imported or used."""
+    everything = table.get_type() == "module"
+    found = {s.get_name() for s in table.get_symbols() if everything or s.is_global()}
+    return found.union(*map(global_names, table.get_children()))
+
+
 def ids_are_stable(nb):
     for cell_id, times in Counter(cell.get("id", "") for cell in nb.cells).items():
         if not cell_id:
@@ -324,6 +359,7 @@ RULES = (
     install_cell_comes_first,
     live_figures_have_state,
     blocks_are_whole,
+    stubs_replace_nothing,
     ids_are_stable,
     metadata_is_clean,
     first_line_is_the_title,

@@ -154,6 +154,12 @@ def mystnb(section, key):
     return lambda nb: cell(nb, "plot").metadata.mystnb[section].pop(key)
 
 
+def stub(source):
+    """The cell of an exercise in which a reader writes, put between it and its solution."""
+    room = nbformat.v4.new_code_cell(source, id="stub")
+    return lambda nb: nb.cells.insert(nb.cells.index(cell(nb, "sol-a")), room)
+
+
 ERROR = output("error", ename="ValueError", evalue="no", traceback=["no"])
 TAMPERED = [
     # rule, what was done, how, a word of the complaint
@@ -227,6 +233,10 @@ TAMPERED = [
     ("blocks_are_whole", "a note without a title", tag("because", "note"), "a note begins with"),
     ("blocks_are_whole", "a recall without answers", replace("recall", "---", "-"), "line '---'"),
     ("blocks_are_whole", "in the way", tag("before", "mine-before"), "hide-input"),
+    ("stubs_replace_nothing", "defined before", stub("def one(): ..."), "the chapter's one"),
+    ("stubs_replace_nothing", "used in a function", lambda nb: [
+        stub("class Step: ...")(nb), replace("train", "loss = 1", "def f(): return Step")(nb)],
+     "the chapter's Step"),
     ("ids_are_stable", "random", put("train", id="3f9a01bc"), "random"),
     ("ids_are_stable", "a UUID", put("train", id="7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10"), "random"),
     ("ids_are_stable", "Colab's", put("train", id="xK3_bv9-QqTa"), "random"),

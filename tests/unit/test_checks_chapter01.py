@@ -212,7 +212,7 @@ def test_a_lookup_without_temperature_is_told_its_signature(capsys):
     assert "calls distance_lookup(query, keys, values, temperature=…)" in report
 
 
-# ---------------------------------------------------------------------------------------- attend
+# ------------------------------------------------------------------------------------- my_attend
 
 
 def attend_in_loops(q, k, v):
@@ -243,7 +243,7 @@ def attend_fused(queries, keys, values):
     "function", [attend_in_loops, attend_by_einsum, attend_transposed, attend_fused]
 )
 def test_right_attentions_pass(capsys, function):
-    assert verdict(capsys, function, "attend")
+    assert verdict(capsys, function, "my_attend")
 
 
 @pytest.mark.filterwarnings("ignore:The use of `x.T`")
@@ -284,6 +284,6 @@ def test_right_attentions_pass(capsys, function):
     ],
 )
 def test_wrong_attentions_are_named(capsys, function, diagnosis):
-    report = verdict(capsys, lambda q, k, v: function(q, k, v), "attend").report
+    report = verdict(capsys, lambda q, k, v: function(q, k, v), "my_attend").report
     assert ("That is what happens when" in report) == (diagnosis is not None)
     assert (diagnosis or "This is the smallest input that fails") in report

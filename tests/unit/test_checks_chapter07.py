@@ -177,7 +177,7 @@ def test_parameters_that_start_elsewhere_are_named(capsys):
     assert "Your `weight` starts at 0" in verdict(capsys, Zeros, "LayerNorm").report
 
 
-# ----------------------------------------------------------------------------------- FeedForward
+# --------------------------------------------------------------------------------- MyFeedForward
 
 
 def network(function, inner=lambda d_model, d_ff: (d_model, d_ff)):
@@ -219,7 +219,7 @@ def by_einsum(self, x):
 
 @pytest.mark.parametrize("answer", [InARow, network(token_by_token), network(by_einsum)])
 def test_right_networks_pass(capsys, answer):
-    assert verdict(capsys, answer, "FeedForward")
+    assert verdict(capsys, answer, "MyFeedForward")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_right_networks_pass(capsys, answer):
     ],
 )
 def test_wrong_networks_are_named(capsys, answer, diagnosis):
-    assert diagnosis in verdict(capsys, answer, "FeedForward").report
+    assert diagnosis in verdict(capsys, answer, "MyFeedForward").report
 
 
 # -------------------------------------------------------------------------------------- Residual

@@ -20,7 +20,7 @@ def verdict(capsys, answer, name):
     return result
 
 
-# ---------------------------------------------------------------------------------- DecoderLayer
+# -------------------------------------------------------------------------------- MyDecoderLayer
 
 
 class Parts(nn.Module):
@@ -96,7 +96,7 @@ class FromTheLibrarysMathematics(Parts):
     ],
 )
 def test_right_layers_pass(capsys, answer):
-    assert verdict(capsys, answer, "DecoderLayer")
+    assert verdict(capsys, answer, "MyDecoderLayer")
 
 
 def wired(
@@ -479,7 +479,7 @@ class NoCrossAttention(nn.Module):
     ],
 )
 def test_wrong_layers_are_named(capsys, answer, diagnosis):
-    assert diagnosis in verdict(capsys, answer, "DecoderLayer").report
+    assert diagnosis in verdict(capsys, answer, "MyDecoderLayer").report
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested")

@@ -211,7 +211,7 @@ def test_a_missing_super_is_named():
         def __init__(self, d_model, d_ff):
             self.up = nn.Linear(d_model, d_ff)
 
-    text = report(chapter07, "FeedForward", NoSuper)
+    text = report(chapter07, "MyFeedForward", NoSuper)
     assert "That is what happens when `super().__init__()` is missing" in text
 
 

@@ -1,4 +1,4 @@
-"""The exercise `FeedForward`: what it asks for, and how its answers go wrong."""
+"""The exercise `MyFeedForward`: what it asks for, and how its answers go wrong."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _INIT = {"d_model": 3, "d_ff": 7}
 _SOME = Case("2 sentences of 5 tokens", random_tensor(2, 5, 3, seed=1), init=_INIT)
 
 FEED_FORWARD = Exercise(
-    name="FeedForward",
+    name="MyFeedForward",
     reference=FeedForward,
     cases=[
         Case("one token, d_ff = 7", random_tensor(3), init=_INIT),

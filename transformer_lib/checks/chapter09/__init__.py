@@ -8,4 +8,4 @@ from transformer_lib.checks.core import Checker
 __all__ = ["Writer", "check"]
 
 check = Checker(DECODER_LAYER, GREEDY)
-"""The exercises `DecoderLayer` and `greedy`."""
+"""The exercises `MyDecoderLayer` and `greedy`."""

@@ -1,4 +1,4 @@
-"""The exercise `DecoderLayer`: what it asks for, and how its answers go wrong."""
+"""The exercise `MyDecoderLayer`: what it asks for, and how its answers go wrong."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _norms_missing() -> Mapping[str, list[type[nn.Module]]]:
 _FULL = _case("norm before, both masks", _X, _M, mask=_CAUSAL, memory_mask=_READS)
 
 DECODER_LAYER = Exercise(
-    name="DecoderLayer",
+    name="MyDecoderLayer",
     reference=Layer,
     cases=[
         _case("2 tokens written, 3 read, norm before", _X[:1, :2], _M[:1, :3]),

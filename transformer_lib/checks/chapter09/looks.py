@@ -1,4 +1,4 @@
-"""What goes wrong inside the two looks of a `DecoderLayer`: masks, queries, keys."""
+"""What goes wrong inside the two looks of a `MyDecoderLayer`: masks, queries, keys."""
 
 from __future__ import annotations
 

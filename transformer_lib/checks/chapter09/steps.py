@@ -1,4 +1,4 @@
-"""A decoder layer in steps, of which the mistakes of the exercise `DecoderLayer` replace some."""
+"""A decoder layer in steps, of which the mistakes of the exercise `MyDecoderLayer` replace some."""
 
 from __future__ import annotations
 

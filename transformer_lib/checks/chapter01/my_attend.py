@@ -1,4 +1,4 @@
-"""The exercise `attend`: what it asks for, and how its answers go wrong."""
+"""The exercise `my_attend`: what it asks for, and how its answers go wrong."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _all_axes_reversed(keys: Tensor) -> Tensor:  # what `.T` does, without its w
     return keys.permute(*reversed(range(keys.dim())))
 
 
-ATTEND = Exercise(
-    name="attend",
+MY_ATTEND = Exercise(
+    name="my_attend",
     reference=_attend,
     cases=[
         Case("one query", _FRUIT[None], _KEYS, _PRICES),
