@@ -148,7 +148,8 @@ def edition(app, docname: str, notebook: dict) -> dict:
     ]
     page = f"[The page of this chapter]({places.page(docname)})"
     yours = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
-    about = f"{yours}\n\n{needed(app)}"
+    how = "A live figure works once you've run its cell. To write into a text, double-click it."
+    about = f"{yours}\n\n{how} {needed(app)}"
     made = {**notebook, "cells": [title, markdown("about-this-notebook", about), *written]}
     stored = notebook["metadata"].get("widgets", {}).get(STATE)
     if stored is not None:
