@@ -20,14 +20,14 @@ ASSETS    := node_modules/.package-lock.json
 CHECKERS  := node_modules/axe-core/package.json
 
 # Tests run beside each other; one thread each also keeps sums in one order.
-test test-all check matrix coverage: export OMP_NUM_THREADS ?= 1
+test test-all check coverage: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then. There they must be:
 # hundreds of processes start here, and torch alone takes each of them two seconds more without.
-test test-all check matrix coverage: export PYTHONDONTWRITEBYTECODE :=
+test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test test-all matrix lint format coverage notebooks bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -67,34 +67,32 @@ define both
 endef
 
 check: $(WITH_ALL) $(CHECKERS)  ## Answer in two minutes: style, types, the gate, unit tests that touch what you changed
-	$(call both,$(MAKE) --no-print-directory lint && $(PY) tests/notebooks/gate.py,$(CHECK_UNITS))
+	$(call both,$(LINT) && $(PY) tests/notebooks/gate.py,$(CHECK_UNITS))
 
 # pytest ends with 5 where all that it was named is slow.
-CHECK_UNITS = $(PY) -m pytest --quiet -m "not slow" $$($(PY) tests/changed.py) || [ $$? = 5 ]
+CHECK_UNITS = $(PYTEST) -m "not slow" $$($(PY) tests/changed.py) || [ $$? = 5 ]
 
-test: $(WITH_ALL) $(CHECKERS)  ## Check style, types, unit tests, doctests, every notebook, the built site in a browser
-	@echo "== style and types; the site is built and printed; unit tests; the site is looked at"
-	@echo "   beside it, in what time that leaves: doctests, notebooks"
-	$(call both,$(DOCTESTS) && nice -n 19 $(PY) -m pytest --quiet tests/notebooks,$(FIRST) && $(LIBRARY) && $(LOOK))
+# Notebooks take most of the time. What else there is comes before them, on one of two processors.
+test: $(WITH_ALL) $(CHECKERS)  ## Check style and types, run every chapter, test the library and the built site
+	@echo "== style and types; the book; tests of the library; tests of the site"
+	@echo "   beside it, in what time that leaves: every chapter"
+	$(call both,nice -n 19 $(PY) tests/notebooks/strict.py,$(LINT) && $(BOOK) && $(LIBRARY) && $(PAGES))
 
-DOCTESTS = $(PY) -m pytest --quiet tests/test_project.py transformer_lib
-FIRST = $(MAKE) --no-print-directory lint && $(BUILD_ALL)
-LIBRARY = echo "== unit tests" && $(PY) $(UNITS)
-UNITS = -m pytest --quiet $(TWO) -m "not slow" tests/unit
-# A browser often waits. What fills that time must not slow down the pages, whose speed is tested.
-LOOK = echo "== the site" && $(PY) -m pytest --quiet $(TWO) $(FEWER) tests/site
-TWO = -n 2 --dist worksteal
-# Another browser's tests are `make matrix`'s. In .ci/run that comes next, and has also those that depend on
-# the reader's font.
-FEWER = -m "not firefox$(if $(filter later,$(FONTS)), and not fonts)"
+LINT = $(MAKE) --no-print-directory lint
+BOOK = $(MAKE) --no-print-directory book
+LIBRARY = $(PYTEST) -m "not slow" tests/test_project.py tests/unit tests/notebooks transformer_lib
+PAGES = $(PYTEST) -m "not slow" tests/site
+PYTEST = $(PY) -m pytest --quiet
+
+test-all: $(WITH_ALL) $(CHECKERS)  ## Run the tests that make test leaves out: those marked slow
+	@echo "== the book, its print; tests of the library; tests of the site"
+	@echo "   beside it, in what time that leaves: every chapter in a new environment"
+	$(call both,nice -n 19 $(PYTEST) -m slow tests/notebooks,$(BOOK) && $(PRINT) && $(SLOW) tests/unit && $(SLOW) tests/site)
+
 # Without a browser there is no print, and its tests are skipped.
-BUILD_ALL = $(MAKE) --no-print-directory book && { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
-
-test-all: $(WITH_ALL)  ## Run the tests that `make test` leaves out: those marked slow
-	@$(PY) -m pytest --quiet $(TWO) -m "slow$(if $(filter later,$(FONTS)), and not fonts)" tests/unit
-
-matrix: $(WITH_ALL)  ## Run the tests that depend on the reader's font with each of several (after make test)
-	@$(PY) tests/matrix.py
+PRINT = { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
+SLOW = $(PYTEST) $(TWO) -m slow
+TWO = -n 2 --dist worksteal
 
 lint: $(WITH_ALL) $(CHECKERS)  ## Check style and types
 	@$(PY) -m ruff check .

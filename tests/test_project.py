@@ -29,6 +29,7 @@ def load(path: Path):
 
 
 repository = load(ROOT / "_ext" / "repository.py")
+changed_tests = load(ROOT / "tests" / "changed.py")
 
 
 def read(name: str) -> str:
@@ -389,82 +390,35 @@ def test_the_npm_lock_names_no_host():
 
 
 def test_ci_calls_the_command_of_the_readme():
-    last = [line for line in read(".ci/run").splitlines() if line.strip()][-3:]
-    assert last == ["make test", "make test-all", "make matrix"]
+    last = [line for line in read(".ci/run").splitlines() if line.strip()][-2:]
+    assert last == ["make test", "make test-all"]
     commands = re.findall(r"^\$ (make \w+)", read("README.md"), re.M)
     assert {"make book", "make test"} <= set(commands)
 
 
-@pytest.mark.parametrize(
-    "fonts, said", [("later", "-m not firefox and not fonts"), ("", "-m not firefox")]
-)
-def test_only_before_the_matrix_are_its_tests_left_out(fonts, said):
-    """`make test` has one browser, and in .ci/run, where `make matrix` comes next, no fonts."""
-    command = ["make", "--no-print-directory", "--eval", "say: ; @echo $(FEWER)", "say"]
-    environment = {**os.environ, "FONTS": fonts}
-    answer = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == said
-    before, *commands = read(".ci/run").splitlines()[-4:]
-    assert before.startswith("export FONTS=later ")
-    assert commands == ["make test", "make test-all", "make matrix"]
-
-
-def test_ci_installs_every_font_of_the_matrix():
-    """One package each, in the order of tests/matrix.py."""
+def test_ci_installs_every_font():
+    """One package each, in the order of tests/fonts.py."""
     packages = re.search(r"^for package in (.*); do", read(".ci/run"), re.M)[1].split()
-    matrix = load(ROOT / "tests" / "matrix.py")
+    fonts = load(ROOT / "tests" / "fonts.py")
     assert [name.split("-")[1] for name in packages if name.startswith("fonts-")] == [
-        family.split()[0].lower() for family in matrix.FAMILIES
+        family.split()[0].lower() for family in fonts.FAMILIES
     ]
 
 
-def test_the_matrix_makes_one_family_the_only_one(tmp_path):
-    matrix = load(ROOT / "tests" / "matrix.py")
+def test_a_font_is_the_only_one(tmp_path):
+    fonts = load(ROOT / "tests" / "fonts.py")
     folder = tmp_path / "system"
     folder.mkdir()
     for name in ("LiberationSans-Bold", "LiberationSansNarrow-Bold", "DejaVuSans", "Roboto-Thin"):
         (folder / f"{name}.ttf").touch()
-    config = matrix.only("Liberation Sans", tmp_path / "made", [folder])
+    made = tmp_path / "made"
+    made.mkdir()
+    config = fonts.only("Liberation Sans", made, [folder])
     there = re.search("<dir>(.*)</dir>", config.read_text())[1]
     assert [path.name for path in Path(there).iterdir()] == ["LiberationSans-Bold.ttf"]
     (folder / "Roboto-Thin.ttf").unlink()
     with pytest.raises(FileNotFoundError, match="no file of Roboto"):
-        matrix.only("Roboto", tmp_path / "made", [folder])
-
-
-def test_the_matrix_has_what_is_marked_alone_and_what_a_whole_file_is():
-    matrix = load(ROOT / "tests" / "matrix.py")
-    for kind, name in (("unit", "test_widgets_browser.py"), ("site", "test_fonts.py")):
-        assert str(ROOT / "tests" / kind / name) in matrix.marked(kind)
-
-
-def test_the_matrix_has_the_site_and_figures_in_each_font(capsys, monkeypatch):
-    """Each run is told which font; what fails in one is said at the end."""
-    matrix = load(ROOT / "tests" / "matrix.py")
-    asked = set()
-
-    def ran(command, env, **options):
-        told = (env.get(name) for name in ("EVERY_FONT", "FONT", "LETTER_SPACING"))
-        asked.add((command[-1], command[5], *told))
-        return subprocess.CompletedProcess(command, env.get("FONT") == "Roboto", "said")
-
-    monkeypatch.setattr(matrix.subprocess, "run", ran)
-    monkeypatch.setattr(matrix, "files_of", lambda family: [])
-    monkeypatch.setattr(matrix, "only", lambda family, made: made)
-    assert matrix.main([]) == 1
-    assert capsys.readouterr().out.endswith("failed with Roboto\n")
-    unit, site = matrix.marked("unit")[-1], matrix.marked("site")[-1]
-    firefox = str(ROOT / "tests/site/test_firefox.py")
-    assert asked == {
-        (site, "fonts", "true", None, None),
-        (firefox, "firefox", None, None, None),
-        (unit, "fonts", None, "DejaVu Sans", None),
-        (unit, "fonts", None, "DejaVu Sans", ".08em"),
-        (unit, "fonts", None, "Liberation Sans", None),
-        (unit, "fonts", None, "Roboto", None),
-    }
+        fonts.only("Roboto", made, [folder])
 
 
 @pytest.mark.parametrize(
@@ -484,7 +438,7 @@ def test_the_matrix_has_the_site_and_figures_in_each_font(capsys, monkeypatch):
     ],
 )
 def test_a_change_names_its_tests(changed, wanted, spared):
-    named = load(ROOT / "tests" / "changed.py").touched({changed})
+    named = changed_tests.touched({changed})
     assert f"tests/unit/test_{wanted}.py" in named
     assert f"tests/unit/test_{spared}.py" not in named
     assert all((ROOT / name).is_file() for name in named)

@@ -4,7 +4,7 @@
     python tests/notebooks/strict.py chapters/01_soft_lookup.ipynb     # one
 
 Further arguments go to pytest (`-x`, `-k`, `-n 0`). These are the only settings with which chapters
-are compared: `make test` and the canary test both come here. With --nbval-kernel-name another
+are compared: `make test` and the tests come here. With --nbval-kernel-name another
 environment's kernel runs them, with that environment's library (test_clean_environment.py).
 """
 
@@ -28,19 +28,21 @@ OPTIONS = [
     # A notebook is one module: its cells stay in order, in one worker.
     "-n=2",
     "--dist=loadscope",
+    "--no-loadscope-reorder",
     # The project's own options are for its tests. No cache beside the chapters.
     "-o",
     "addopts=",
     "-p",
     "no:cacheprovider",
 ]
+# A minute or two of training: first in, so that nothing waits for them.
+LONGEST = ("03_bottleneck", "07_the_block")
 
 
 def main(arguments: list[str]) -> int:
     paths = [argument for argument in arguments if argument.endswith(".ipynb")]
     options = [argument for argument in arguments if argument not in paths]
-    # The last chapters train and take longest: first in, so that nothing waits for them.
-    paths = paths or [str(path) for path in notebooks()[::-1]]
+    paths = paths or [str(path) for path in longest_first(notebooks())]
     if not any(option.startswith("--nbval-kernel-name") for option in options):
         # The kernels import the library from this checkout, whatever is installed.
         options.append("--nbval-current-env")
@@ -48,6 +50,11 @@ def main(arguments: list[str]) -> int:
         os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     return pytest.main([*OPTIONS, *options, *paths])
+
+
+def longest_first(paths: list[Path]) -> list[Path]:
+    """Most of the last chapters train as well."""
+    return sorted(paths[::-1], key=lambda path: path.stem not in LONGEST)
 
 
 if __name__ == "__main__":

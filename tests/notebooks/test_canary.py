@@ -18,6 +18,7 @@ import pytest
 import strict
 from execute import notebooks
 
+pytestmark = pytest.mark.slow
 COMPARED_CELLS = 3  # enough to hold a printed and a shown value, few enough to take seconds
 
 

@@ -27,12 +27,11 @@ from gate import ANSI
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow
 CHAPTERS = notebooks()
 LIBRARY = "transformer-lib"
 LINKED = ("torch", "ipykernel")  # the build at hand; and what runs a notebook at all
 JOBS = 2
-# A minute or two of training: first in, so that nothing waits for them.
-LONGEST = ("03_bottleneck", "07_the_block")
 # Wheels of the lowest versions exist for these Pythons; building them from source is not the point.
 # On later ones the chapters run in this environment.
 LOWEST_HAVE_WHEELS = sys.version_info < (3, 13)
@@ -187,7 +186,7 @@ def compare(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def failures(compare):
-    paths = sorted(CHAPTERS[::-1], key=lambda path: path.stem not in LONGEST)
+    paths = strict.longest_first(CHAPTERS)
     with ThreadPoolExecutor(JOBS) as pool:
         return dict(zip(paths, pool.map(compare, paths), strict=True))
 

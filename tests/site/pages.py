@@ -11,9 +11,10 @@ from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
 from bs4 import BeautifulSoup
 
-import matrix
+import fonts
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
@@ -47,6 +48,25 @@ def gallery() -> list[str]:
     """The pages of live figures, one for each part of the book, in its order."""
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     return [f"{file}.html" for file in re.findall(r"file: (chapters/live_figures_\w+)", toc)]
+
+
+# A page of each kind: `make test` opens these in a browser, and `make test-all` all others.
+SAMPLE = [
+    "index.html",
+    "search.html",
+    "chapters/01_soft_lookup.html",
+    "chapters/glossary.html",
+    "chapters/the_paper.html",
+    "chapters/live_figures_attention.html",
+    "reference/attention.html",
+]
+
+
+def each(cases, sample=SAMPLE):
+    """The cases as parameters of a test, slow where they are not in the sample."""
+    return [
+        case if case in sample else pytest.param(case, marks=pytest.mark.slow) for case in cases
+    ]
 
 
 def until(page, holds) -> None:
@@ -162,15 +182,10 @@ SET = """
 
 
 def in_every_font(page):
-    """Set a page in one font after another, and give their names.
-
-    That is the machine's own, or with EVERY_FONT those of tests/matrix.py.
-    """
-    if os.environ.get("EVERY_FONT") != "true":
-        yield "the machine's"
-        return
-    for name in matrix.RUNS:
-        page.evaluate(SET, matrix.style(name))
+    """Set a page in one font after another, the machine's own first, and give their names."""
+    yield "the machine's"
+    for name in fonts.installed():
+        page.evaluate(SET, fonts.style(name))
         yield name
 
 

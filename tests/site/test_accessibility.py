@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from pages import ROOT, pages, parsed
+from pages import ROOT, each, pages, parsed
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 SOURCES = ["_modules/transformer_lib/attention.html"]  # one of the pages of source stands for all
@@ -142,7 +142,7 @@ def in_every_view(page) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=each(PAGES))
 def in_a_file(request, visit_once):
     """A page opened without a server, with what there is to see in it unfolded: (page, watch)."""
     page, watch = visit_once(request.param, "file")
@@ -153,13 +153,11 @@ def in_a_file(request, visit_once):
     page.context.close()
 
 
-@pytest.mark.browser
 def test_a_page_in_a_file_asks_nobody_else(in_a_file):
     _, complaints = in_a_file
     assert complaints == {}
 
 
-@pytest.mark.browser
 def test_axe_finds_nothing(in_a_file, axe):
     page, _ = in_a_file
     page.evaluate(ONCE)
@@ -167,7 +165,7 @@ def test_axe_finds_nothing(in_a_file, axe):
     assert in_every_view(page) == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_words_that_look_alike_are_asked_once(visit, axe):
     """Of each look one is left: what is faint, or holds more than text, is found."""
     words = "".join(f"<span class='{name}'>is</span> " for name in ("k", "faint", "k", "faint"))
@@ -186,7 +184,7 @@ def test_words_that_look_alike_are_asked_once(visit, axe):
     assert "color-contrast" in found and "image-alt" in found
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "markup, rule, views",
     [
@@ -224,7 +222,6 @@ def test_headings_go_down_one_at_a_time(book, name):
     assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
 
 
-@pytest.mark.browser
 def test_the_keyboard_reaches_code_in_an_opened_solution(visit):
     page, _ = visit("chapters/01_soft_lookup.html", figures="#none")
     page.add_style_tag(content=":root { font-size: 250% }")  # code scrolls, whatever the font
@@ -239,7 +236,6 @@ def test_the_keyboard_reaches_code_in_an_opened_solution(visit):
     assert {stop for _, stop in scrolling} == {0}
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("name", ["index.html", "chapters/01_soft_lookup.html"])
 def test_the_keyboard_reaches_the_text_first(visit, name):
     """The first Tab offers to skip what is around the text, and Enter does."""

@@ -164,6 +164,7 @@ def report_of(notebook: dict, folder: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
 def test_it_runs_to_the_end_without_an_answer_and_with_the_books(book, path, tmp_path):
     names = list(checked(path).values())
@@ -175,6 +176,7 @@ def test_it_runs_to_the_end_without_an_answer_and_with_the_books(book, path, tmp
     assert [line.split(" ", 1)[1] for line in said[1:-1]] == [f"{name}: passed" for name in names]
 
 
+@pytest.mark.slow
 @every_chapter
 def test_its_links_lead_somewhere(book, published, path):
     for site in (BOOK, published):

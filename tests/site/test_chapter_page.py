@@ -59,7 +59,7 @@ def test_a_page_shows_no_markup_of_its_source(book, page):
     assert "####" not in text
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_title_opens_its_own_fold_wherever_it_is_hit(visit):
     page, watch = visit("chapters/06_many_heads.html", figures="none")
     folds = page.locator(FOLDED)
@@ -79,7 +79,6 @@ def test_a_title_opens_its_own_fold_wherever_it_is_hit(visit):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
 def test_the_keyboard_opens_a_fold(visit):
     page, _ = visit("chapters/06_many_heads.html", figures="none")
     page.locator("#sol-06-crossover > summary").focus()
@@ -87,7 +86,7 @@ def test_the_keyboard_opens_a_fold(visit):
     assert page.locator("#sol-06-crossover").get_attribute("open") is not None
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_link_to_a_solution_opens_it(visit):
     page, _ = visit("chapters/06_many_heads.html#sol-06-flops", figures="none")
     page.locator("#sol-06-flops[open]").wait_for(timeout=20_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pages import pages, parsed
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 LINKS = "nav.page-toc a"
 SETTLED = """async () => {
   for (let frame = 0; frame < 4; frame += 1) await new Promise(requestAnimationFrame);

@@ -1,7 +1,7 @@
 """The site in Firefox: figures, folds, search, themes and equations, served and as files.
 
 Chromium has the whole of the tests; here is what another browser could do otherwise. Debian has
-Firefox as firefox-esr; where there is none, nothing of this runs. `make matrix` has it.
+Firefox as firefox-esr; where there is none, nothing of this runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FIRST = "chapters/01_soft_lookup.html"
 KINDS = [(page, model) for page, model in live_figures() if page in gallery()] or [("", "none")]
 PHONE, DESK = (390, 844), (1280, 900)
 SCHEMES = ("http", "file")
-pytestmark = pytest.mark.firefox
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ def test_nothing_in_a_title_leads_elsewhere(book, page):
         assert box.summary.select("a, button, input, summary, [tabindex], [onclick]") == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
     page = max(PAGES, key=lambda page: len(parsed(page).select(BOXES)))
@@ -65,7 +65,7 @@ def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
         context.close()
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_link_opens_what_it_leads_to(visit):
     page = next(page for page in PAGES if parsed(page).select(f"{BOXES}[id] .cell"))
     shown, watch = visit(page, figures=".nothing")
@@ -79,7 +79,7 @@ def test_a_link_opens_what_it_leads_to(visit):
     assert watch.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_what_is_printed_is_open(visit):
     shown, _ = visit(PAGES[0], figures=".nothing")
     shown.evaluate("dispatchEvent(new Event('beforeprint'))")

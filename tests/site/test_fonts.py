@@ -1,24 +1,22 @@
 """Every page in the reader's font, at three widths: nothing sticks out, overlaps or moves.
 
-One visit to a page serves all the tests, and in `make matrix` several fonts.
+One visit to a page serves all the tests, and several fonts.
 """
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import pytest
-from pages import in_every_font, pages, scroll_through, signs, wake
+from pages import each, in_every_font, pages, scroll_through, signs, wake
 from test_predictions import ANSWER_ALL, kept
 
-import matrix
+import fonts
 
 PAGES = pages() or ["index.html"]
 NUMBERED = [page for page in PAGES if signs(page, ".eqno")]
 ASKING = [page for page in PAGES if signs(page, ".predict")]
 WIDTHS = (1280, 390, 320)
-pytestmark = [pytest.mark.browser, pytest.mark.fonts]
 
 # What reaches beyond the right edge, where nothing around it scrolls by itself.
 TOO_WIDE = """
@@ -87,7 +85,7 @@ def places(page) -> list[str]:
     return page.evaluate(PLACES)
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=each(PAGES))
 def seen(request, visit_once):
     """What there is to see of a page, by width; with its figures awake, in every font."""
     name = request.param
@@ -110,16 +108,16 @@ def seen(request, visit_once):
 
 
 def test_a_page_fits_its_window(seen):
-    for width, fonts in seen.fonts.items():
-        for font, ((needed, scrolled, too_wide), _) in fonts.items():
+    for width, found in seen.fonts.items():
+        for font, ((needed, scrolled, too_wide), _) in found.items():
             assert needed <= width, (font, too_wide)
             assert scrolled == 0, (font, too_wide)
 
 
-@pytest.mark.parametrize("seen", NUMBERED, indirect=True)
+@pytest.mark.parametrize("seen", each(NUMBERED), indirect=True)
 def test_the_number_stands_beside_the_equation(seen):
     """However far an equation that is too wide is scrolled, no part of it lies under its number."""
-    for _, equations in (each for fonts in seen.fonts.values() for each in fonts.values()):
+    for _, equations in (font for found in seen.fonts.values() for font in found.values()):
         assert len(equations) == seen.expected[0]
         for start, end, gap, clipped, out in equations:
             assert start >= -1, "the beginning of the equation cannot be seen"
@@ -128,7 +126,7 @@ def test_the_number_stands_beside_the_equation(seen):
             assert out <= 0, "the number is out of sight"
 
 
-@pytest.mark.parametrize("seen", ASKING, indirect=True)
+@pytest.mark.parametrize("seen", each(ASKING), indirect=True)
 def test_an_answered_question_moves_nothing(seen):
     """Not when the reader commits, and not when the page opens with what was answered before.
 
@@ -140,6 +138,7 @@ def test_an_answered_question_moves_nothing(seen):
     assert seen.opened_again == seen.asked
 
 
+@pytest.mark.slow
 def test_a_wide_page_is_found(browser):
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content("<body style='margin: 0'><main><div style='width: 500px'>wide</div></main>")
@@ -148,7 +147,7 @@ def test_a_wide_page_is_found(browser):
     assert found == (500, 110, ["DIV."])
 
 
-@pytest.mark.skipif(os.environ.get("EVERY_FONT") != "true", reason="one font, the machine's own")
+@pytest.mark.slow
 def test_the_page_is_set_in_each_font(visit):
     """A family that the machine lacks would be another, and widths those of the first again."""
     page, _ = visit("index.html", figures=".nothing")
@@ -163,7 +162,7 @@ def test_the_page_is_set_in_each_font(visit):
         page.evaluate("document.body.offsetHeight")  # lays the page out
         (face,) = client.send("CSS.getPlatformFontsForNode", word)["fonts"]
         used[font] = face["familyName"], space == "normal"
+    del used["the machine's"]
     assert used == {
-        name: (settings["FONT"], "LETTER_SPACING" not in settings)
-        for name, settings in matrix.RUNS.items()
+        name: (fonts.FONTS[name][0], fonts.FONTS[name][1] == "normal") for name in fonts.installed()
     }

@@ -19,7 +19,7 @@ from pages import BOOK, ROOT
 sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 CHAPTERS = ["01_soft_lookup", "02_scaled_dot_product", "05_masks"]
 TOOLS = {"JupyterLab": "lab/tree", "Notebook": "notebooks"}
 # Both tools show a figure with the same code: one chapter tells whether Notebook does.

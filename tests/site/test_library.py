@@ -167,6 +167,7 @@ def part_of_the_book(folder, root: str):
     return made
 
 
+@pytest.mark.slow
 def test_no_module_is_imported_to_write_it(tmp_path):
     """Neither torch nor the library itself: both fail loudly here when somebody does."""
     html = part_of_the_book(tmp_path, "reference/attention")()
@@ -175,6 +176,7 @@ def test_no_module_is_imported_to_write_it(tmp_path):
     assert list((html / "_modules").rglob("masks.html"))
 
 
+@pytest.mark.slow
 def test_a_second_build_keeps_what_pages_load(tmp_path):
     """Also beside a page of the first build that only leads on, and loads nothing."""
     build = part_of_the_book(tmp_path, "reference/attention")

@@ -18,7 +18,7 @@ from browsers import find_browser
 PAGE = "chapters/01_soft_lookup.html"
 SCORES = {"accessibility": 100, "best-practices": 95}
 WITHOUT_A_CLOCK = ("cumulative-layout-shift", "total-byte-weight", "unsized-images")
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ kind by mouse and fingers as well.
 from __future__ import annotations
 
 import pytest
-from pages import PICTURE, live_figures, open_page, wake
+from pages import PICTURE, each, live_figures, open_page, wake
 from playwright.sync_api import Error, Locator
 
 FIGURES = live_figures() or [("index.html", "")]
@@ -23,7 +23,6 @@ KINDS = {
     model.rpartition("-")[0]: (page, model)
     for page, model in sorted(FIGURES, key=lambda figure: "live_figures" in figure[0])
 }
-pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 CONTROLS = (
@@ -265,7 +264,7 @@ def figure_on(shown, model: str) -> Figure:
     return figure
 
 
-@pytest.fixture(scope="module", params=FIGURES, ids=ids)
+@pytest.fixture(scope="module", params=each(FIGURES, KINDS.values()), ids=ids)
 def place(request) -> tuple[str, str]:
     """The page of a figure, and the widget's id there."""
     return request.param
@@ -298,6 +297,7 @@ def test_it_answers_to_keys(at_desk):
     assert changed == {"status", "picture"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
 def test_it_answers_to_the_mouse_in_a_file(open_once, page, model):
     """Without a server, as when the page was saved or mailed."""
@@ -307,6 +307,7 @@ def test_it_answers_to_the_mouse_in_a_file(open_once, page, model):
     assert changed == {"status", "picture"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
 def test_it_answers_to_a_finger(open_once, page, model):
     figure = figure_on(open_once(page, **PHONE)[0], model)
@@ -358,6 +359,7 @@ QUICKLY = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
 def test_it_answers_in_the_time_of_a_loop(visit, page, model):
     """A million sines take about 11 ms on a laptop, 45 on a phone four times as slow.
@@ -414,7 +416,7 @@ def move_something(figure: Figure) -> tuple[str, str]:
     return now
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", each(PAGES))
 def test_the_address_holds_all_states_and_reset_the_first(visit, page):
     """Whoever opens an address sees the same figures; Reset brings back what there was."""
     shown, _ = visit(page)
@@ -436,6 +438,7 @@ def test_the_address_holds_all_states_and_reset_the_first(visit, page):
     shown.wait_for_url(lambda address: "=" not in address)
 
 
+@pytest.mark.slow
 def test_a_finger_can_hit_it(in_hand):
     """Controls are at least 32 pixels high on a phone, and can be tapped there."""
     figure = in_hand
@@ -451,6 +454,7 @@ def test_a_finger_can_hit_it(in_hand):
     assert small == {}
 
 
+@pytest.mark.slow
 def test_the_room_kept_for_its_sentence_is_set_as_the_sentence(in_hand):
     """The longest sentences lie unseen below the one shown, in the same lines, or it jumps."""
     looks = in_hand.root.evaluate(
@@ -463,7 +467,7 @@ def test_the_room_kept_for_its_sentence_is_set_as_the_sentence(in_hand):
     assert len(set(looks)) == 1, looks
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", each(PAGES))
 def test_without_scripts_pictures_stand_in(browser, bases, page):
     context = browser.new_context(java_script_enabled=False)
     try:

@@ -65,6 +65,7 @@ See [(1.2)](#eq-1-2) and [(1.1)](01_one.md#eq-1-1).
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "right, wrong, warning",
     [

@@ -42,7 +42,7 @@ def test_what_is_read_off_the_text_is_on_the_page(book, page):
     assert signs(page, "[data-model]") == models
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "markup, kind",
     [
@@ -167,7 +167,7 @@ def test_raw_tex_is_found():
     assert raw_tex(BeautifulSoup(page, "html.parser")) == [r"As $x^2$ and \frac{1}{2}."]
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_panels_beside_each_other_scroll_on_a_phone(visit):
     """They keep a legible size, and whoever has only a keyboard can scroll them."""
     unfolded = ".wide-figure:not(details *)"
@@ -229,7 +229,7 @@ ROWS = """() => {
 }"""
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", ["06_many_heads", "13_training", "14_decoding", "one_page"])
 def test_long_lines_of_code_go_on_below_on_a_phone(visit, stem):
     phone = {"width": 390, "height": 844}
@@ -247,7 +247,7 @@ def test_long_lines_of_code_go_on_below_on_a_phone(visit, stem):
     assert widths or stem != "14_decoding"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_picture_s_paper_is_the_page_s(visit, theme):
     """A figure drawn on light paper is no bright box in a dark page."""

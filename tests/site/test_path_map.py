@@ -25,8 +25,7 @@ def test_the_map_shows_the_chapters_of_the_list_and_links_to_those_that_are_ther
     assert all(stop["aria-label"] for stop in stops if stop.name == "a")
 
 
-@pytest.mark.browser
-@pytest.mark.fonts
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "width, name", [(1280, "path-wide"), (390, "path-narrow"), (320, "path-narrow")]
 )

@@ -28,7 +28,7 @@ MARGIN = 31 * MILLIMETRE
 # Whatever else is in the print came from the machine that made it, and would differ elsewhere.
 OUR_FONTS = re.compile(r"/([A-Z]+\+)?(SourceSerif4|SourceCodePro|NotoSansSC|DejaVuSansMono|KaTeX_)")
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def test_every_question_is_there_with_and_without_scripts(book, page):
             assert form["data-kind"] == "line"
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
     context = browser.new_context(java_script_enabled=False)
     try:
@@ -83,7 +83,7 @@ def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
 # --- with it --------------------------------------------------------------------------------------
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_by_mouse_a_wrong_answer(visit, scheme):
     page, watch = visit(FIRST, scheme, figures=".nothing")
@@ -109,7 +109,6 @@ def test_by_mouse_a_wrong_answer(visit, scheme):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
 def test_by_keyboard_a_right_answer(visit):
     page, watch = visit(FIRST, figures=".nothing")
     box = question(page, "01-break-it-predict")
@@ -125,7 +124,7 @@ def test_by_keyboard_a_right_answer(visit):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typed, verdict",
     [("8", "Near enough."), ("7,99", "Near enough."), ("$8.50", None), ("much", None),
@@ -145,7 +144,7 @@ def test_a_number(visit, typed, verdict):
         assert kept(page) == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_nothing_is_told_to_whom_has_not_answered(visit):
     page, _ = visit(SIXTH, figures=".nothing")
     for form in page.locator(".predict-live").all():
@@ -155,7 +154,7 @@ def test_nothing_is_told_to_whom_has_not_answered(visit):
     assert kept(page) == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [FIRST, SIXTH, OURS])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_before_and_after(visit, axe, page, theme):  # noqa: F811
@@ -167,7 +166,7 @@ def test_axe_finds_nothing_before_and_after(visit, axe, page, theme):  # noqa: F
     assert violations(opened, ALL, where) == []
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_what_is_touched_is_large_enough(visit, width):
     page, _ = visit(FIRST, figures=".nothing", viewport={"width": width, "height": 900})
@@ -189,7 +188,7 @@ for (const name of ["getItem", "setItem", "removeItem"]) {
 """
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_where_storage_is_refused_it_answers_and_forgets(visit):
     page, watch = visit(FIRST, figures=".nothing")
     page.add_init_script(REFUSED)
@@ -204,7 +203,7 @@ def test_where_storage_is_refused_it_answers_and_forgets(visit):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stored",
     ["not JSON", "7", "null", "[null]", '{"01-break-it-predict": 3}',
@@ -226,7 +225,7 @@ def test_a_spoiled_memory_harms_nothing(visit, stored):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_the_reader_s_own_page(visit, scheme):
     """All questions in order, each with its place; what was answered; a button to clear it."""
@@ -257,7 +256,7 @@ def test_the_reader_s_own_page(visit, scheme):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_on_paper_the_reasons_are_read(visit):
     page, _ = visit(FIRST, figures=".nothing")
     page.emulate_media(media="print")

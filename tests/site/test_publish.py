@@ -148,6 +148,7 @@ def test_without_an_address_nothing_claims_one(book):
         assert "repository.invalid" not in str(soup.select("[href], [src], [content]"))
 
 
+@pytest.mark.slow
 def test_with_an_address_every_page_knows_its_own(published):
     urls = re.findall("<loc>(.*)</loc>", (published / "sitemap.xml").read_text(encoding="utf-8"))
     assert urls == sorted(set(urls))
@@ -183,6 +184,7 @@ def test_what_was_built_of_other_sources_is_not_taken(tmp_path):
     assert fingerprint(tmp_path) in seen
 
 
+@pytest.mark.slow
 def test_tools_stay_out_of_search_engines(published):
     for name in ("404.html", "search.html"):
         soup = BeautifulSoup((published / name).read_text(encoding="utf-8"), "html.parser")
@@ -218,7 +220,7 @@ def test_addresses_from_the_root(before, after):
     assert publish.from_the_root(before, "/book/") == after
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["gone.html", "chapters/gone.html", "a/b/c/gone"])
 def test_the_page_not_found_works_at_any_depth(browser, published, address):
     context = browser.new_context()

@@ -43,6 +43,7 @@ def test_without_an_address_nothing_leads_there(book):
     assert offered == {"download"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_colab_opens_the_student_s_edition(published, path):
     """It is alone on a branch of its own, and what it installs is of the chapters' branch."""
@@ -53,6 +54,7 @@ def test_colab_opens_the_student_s_edition(published, path):
     assert f"git+{REPOSITORY}@main" in installed
 
 
+@pytest.mark.slow
 def test_an_error_is_reported_with_its_place(published):
     version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.M)[1]
     reported = 0
@@ -78,7 +80,7 @@ def test_an_error_is_reported_with_its_place(published):
     assert reported > 5
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_report_names_the_section_on_the_screen(browser, published):
     with publishing(published) as base:
         page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
@@ -103,8 +105,7 @@ def test_a_report_names_the_section_on_the_screen(browser, published):
         page.close()
 
 
-@pytest.mark.browser
-@pytest.mark.fonts
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1440, 1100, 768, 390, 320])
 def test_header_at_every_width(browser, published, width):
     """Nothing twice, nothing too small to touch, nothing cut off; words where there is room."""
@@ -159,7 +160,7 @@ def progress(page) -> float:
     return box["width"] / page.evaluate("document.documentElement.clientWidth")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_progress_and_memory(visit, scheme):
     page, watch = visit(CHAPTER, scheme, figures=".nothing")
@@ -191,7 +192,7 @@ def test_progress_and_memory(visit, scheme):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "7", "[null]"])
 def test_a_spoiled_memory_harms_nothing(visit, stored):
     page, watch = visit(CHAPTER, figures=".nothing")
@@ -202,7 +203,7 @@ def test_a_spoiled_memory_harms_nothing(visit, stored):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_without_storage_the_bar_still_moves(visit):
     page, watch = visit(CHAPTER, figures=".nothing")
     page.add_init_script("""
@@ -221,7 +222,7 @@ def test_without_storage_the_bar_still_moves(visit):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_the_bar_moves_nothing_and_is_not_printed(visit):
     page, _ = visit(CHAPTER, figures=".nothing")
     bar = page.locator(".reading-progress")
@@ -249,7 +250,6 @@ def test_only_chapters_have_a_bar(book):
 # --- search ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_from_the_keyboard(visit, scheme):
     page, watch = visit(CHAPTER, scheme, figures=".nothing")
@@ -274,7 +274,7 @@ def test_search_from_the_keyboard(visit, scheme):
     assert page.locator("dt#term-cross-attention").is_visible()
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_excerpts_are_prose(visit):
     """A formula once, and not as HTML, MathML and TeX in a row; no table of contents."""
     page, _ = visit("search.html?q=softmax+score", figures=".nothing")
@@ -287,7 +287,7 @@ def test_excerpts_are_prose(visit):
     assert "Contents" not in text
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_search_that_finds_nothing_says_so(visit):
     page, watch = visit("search.html?q=zzyzx", figures=".nothing")
     page.get_by_text("did not match any documents").wait_for()

@@ -170,6 +170,7 @@ def test_no_cell_needs_what_only_a_solution_defines(book, path):
     assert {cell: names - later for cell, names in missing.items() if names - later} == {}
 
 
+@pytest.mark.slow
 @every_chapter
 def test_once_published_its_links_are_whole_addresses(published, path):
     student = json.loads((published / "student" / path.name).read_text(encoding="utf-8"))
@@ -189,6 +190,7 @@ def test_once_published_its_links_are_whole_addresses(published, path):
     assert f"`pip install {library}`" in cells.text(student["cells"][1])
 
 
+@pytest.mark.slow
 def test_the_folder_holds_what_the_branch_will(book, published):
     names = {path.name for path in CHAPTERS} | {"README.md"}
     assert {path.name for path in (BOOK / "student").iterdir()} == names

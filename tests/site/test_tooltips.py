@@ -96,7 +96,7 @@ def scheme(request):
 PAGE = max(TIPPED, key=lambda page: len(signs(page, TERMS)), default="index.html")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390, 320])
 def test_every_tip_opens_near_its_link_and_moves_nothing(visit, width):
     page, watch = visit(PAGE, viewport={"width": width, "height": 700})
@@ -112,7 +112,7 @@ def test_every_tip_opens_near_its_link_and_moves_nothing(visit, width):
     assert watch.complaints == {}
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_mouse(visit, scheme):
     page, _ = visit(PAGE, scheme, AWAKE)
     tip = Tip(page)
@@ -125,7 +125,6 @@ def test_mouse(visit, scheme):
     tip.box.wait_for(state="hidden")
 
 
-@pytest.mark.browser
 def test_keyboard(visit, scheme):
     page, _ = visit(PAGE, scheme, AWAKE)
     tip = Tip(page)
@@ -144,7 +143,7 @@ def test_keyboard(visit, scheme):
     page.wait_for_url("**/glossary.html#term-*")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_touch(visit, scheme):
     page, _ = visit(PAGE, scheme, AWAKE, has_touch=True, viewport={"width": 390, "height": 800})
     here = page.url
@@ -160,7 +159,7 @@ def test_touch(visit, scheme):
     page.wait_for_url("**/glossary.html#term-*")
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 def test_a_screen_reader_hears_it(visit):
     page, _ = visit(PAGE, figures=AWAKE)
     tip = Tip(page)

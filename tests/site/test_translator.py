@@ -19,7 +19,7 @@ def test_its_files_are_light(book):
     assert sum(file.stat().st_size for file in files(book)) < MOST_BYTES
 
 
-@pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PAGES)
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_it_is_loaded_when_a_reader_asks(visit, book, place, scheme):

@@ -12,10 +12,9 @@ from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from pages import Watch, pages, parsed, scroll_through, serving, wake
+from pages import SAMPLE, Watch, each, pages, parsed, scroll_through, serving, wake
 
 PAGES = pages() or ["index.html"]
-pytestmark = pytest.mark.browser
 every_page = pytest.mark.parametrize("page", PAGES)
 
 MOST_BYTES = 250_000  # packed with gzip, images apart
@@ -115,7 +114,12 @@ def least_work(browser, url: str, yardstick: str, seen: list[float], first: floa
     return min(tries)
 
 
-@pytest.fixture(scope="module", params=[(p, s) for p in PAGES for s in SIZES], ids="-".join)
+AT_DESK = [(page, "desk") for page in SAMPLE]
+
+
+@pytest.fixture(
+    scope="module", params=each([(p, s) for p in PAGES for s in SIZES], AT_DESK), ids="-".join
+)
 def visit_to(request, browser, packed):
     """What there is to know of a first visit: a page, at a desk or with a phone."""
     (name, size), (address, sent) = request.param, packed
@@ -164,7 +168,9 @@ def plain_text(tmp_path_factory):
         yield address, []
 
 
-@pytest.mark.parametrize("visit_to", [(p, "desk") for p in PAGES], ids="-".join, indirect=True)
+@pytest.mark.parametrize(
+    "visit_to", each([(p, "desk") for p in PAGES], AT_DESK), ids="-".join, indirect=True
+)
 def test_a_page_is_little_work(browser, plain_text, visit_to):
     assert least_work(browser, visit_to.url, *plain_text, visit_to.work) <= MOST_WORK
 
@@ -195,6 +201,7 @@ def test_text_is_set_in_the_book_s_own_face(browser, bases):
         assert {font["familyName"] for font in used["fonts"]} == {"Source Serif 4"}
 
 
+@pytest.mark.slow
 def test_a_page_that_moves_is_found(browser, tmp_path):
     (tmp_path / "index.html").write_text(
         "<!DOCTYPE html><body><p>Still</p><script>const move = () => { const box ="
@@ -210,6 +217,7 @@ def test_a_page_that_moves_is_found(browser, tmp_path):
     assert moved
 
 
+@pytest.mark.slow
 def test_a_page_of_much_work_is_found(browser, tmp_path, plain_text):
     text = PLAIN_TEXT.replace("2000", "8000")
     (tmp_path / "index.html").write_text(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from figure_page import browser, show  # noqa: F401 (fixtures)
+from figure_page import browser, font, show  # noqa: F401 (fixtures)
 from hypothesis import settings
 
 # An example may take as long as it takes: the machine may be busy.

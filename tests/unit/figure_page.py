@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import fonts
 from browsers import need_browser
 
 PAGE = """<!doctype html><html lang="en" ATTRIBUTES><meta charset="utf-8"><title>Figures</title>
@@ -32,25 +33,41 @@ document.body.dataset.ready = "";
 
 
 @pytest.fixture(scope="session")
-def browser():
+def font(request):
+    """The name of the only font that the browser finds; None: the machine's own fonts."""
+    return getattr(request, "param", None)
+
+
+in_every_font = pytest.mark.parametrize(
+    "font", [None, *fonts.FONTS], indirect=True, ids=lambda name: name or "the machine's"
+)
+
+
+@pytest.fixture(scope="session")
+def browser(font, tmp_path_factory):
     executable = need_browser()
+    if font and font not in fonts.installed():
+        pytest.skip(f"no {font} here")
+    made = fonts.only(font, tmp_path_factory.mktemp("font")) if font else ""
+    environment = {**os.environ, "FONTCONFIG_FILE": str(made)} if font else None
     api = pytest.importorskip("playwright.sync_api")
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=arguments, env=environment
+        )
         yield browser
         browser.close()
 
 
 @pytest.fixture
-def show(browser, tmp_path):
+def show(browser, font, tmp_path):
     """show(figures, html attributes, address's fragment, **context options) -> page."""
     contexts, errors, asked = [], [], []
 
     def show(*figures, attributes="", fragment="", **options):
         states = [dict(figure.get_state()) for figure in figures]
-        # tests/matrix.py spaces letters wider than any system's font does.
-        apart = f":root {{ letter-spacing: {os.environ.get('LETTER_SPACING', 'normal')} }}"
+        apart = f":root {{ letter-spacing: {fonts.FONTS[font][1] if font else 'normal'} }}"
         css = "\n".join([apart, *(state["_css"] for state in states)])
         text = PAGE.replace("CSS", css).replace("ATTRIBUTES", attributes)
         path = tmp_path / "page.html"

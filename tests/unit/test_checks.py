@@ -419,6 +419,7 @@ def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, descriptio
         assert "(see " not in result.report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "exercise"), EXERCISES)
 def test_a_known_mistake_takes_the_arguments_of_its_exercise(module, exercise):
     # One case for each way of calling it.

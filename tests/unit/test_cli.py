@@ -678,6 +678,7 @@ def test_the_five_commonest_options_come_first(command: str, capsys) -> None:
     assert listed[:6] == [*FIRST[command], "--help"] and "--debug" in listed
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own(tmp_path: Path) -> None:
     """The module runs, and what went wrong is the exit code."""
     command = [sys.executable, "-m", "transformer_lib", "translate", "--run", str(tmp_path), "one"]

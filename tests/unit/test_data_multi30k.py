@@ -134,6 +134,7 @@ def test_the_cache(folder, tmp_path, monkeypatch):
         multi30k.load("val")
 
 
+@pytest.mark.slow
 def test_the_package_needs_torch_alone():
     code = (
         "import sys\n"

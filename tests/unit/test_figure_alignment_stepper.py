@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from figure_page import status
+from figure_page import in_every_font, status
 from traitlets import TraitError
 
 from transformer_lib import greedy
@@ -196,7 +196,7 @@ def test_what_is_read_may_be_letters(show):
 
 
 @pytest.mark.slow
-@pytest.mark.fonts
+@in_every_font
 @pytest.mark.parametrize("width", [760, 390, 320])
 def test_the_line_above_the_states_has_room(show, width):
     page = show(letters(), viewport={"width": width, "height": 800})

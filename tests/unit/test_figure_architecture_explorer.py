@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import SETTLE, in_every_font, status
 
 from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, Transformer, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
@@ -243,7 +243,7 @@ SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")
 
 
 @pytest.mark.slow
-@pytest.mark.fonts
+@in_every_font
 @pytest.mark.parametrize("width", [320, 390, 600, 800])
 def test_the_names_fit_their_boxes(show, width):
     page = show(ArchitectureExplorer(), viewport={"width": width, "height": 844})

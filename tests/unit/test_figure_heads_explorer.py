@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import SETTLE, in_every_font, status
 
 from transformer_lib import (
     ModelConfig,
@@ -233,7 +233,7 @@ def test_an_encoder_alone_has_no_probabilities(show):
 
 
 @pytest.mark.slow
-@pytest.mark.fonts
+@in_every_font
 def test_long_words_below_the_bars_do_not_overlap(show):
     data = stand_in()
     page = show(HeadsExplorer(**data | {"writes": ["hundert"] * len(data["writes"])}))

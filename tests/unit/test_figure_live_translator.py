@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from figure_page import PUBLISHED, SETTLE, status
+from figure_page import PUBLISHED, SETTLE, in_every_font, status
 
 from transformer_lib import beam_search, record_attention
 from transformer_lib.data import number_words
@@ -422,7 +422,7 @@ def test_under_reduced_motion_the_answer_comes_whole(show, beside):
     assert page.evaluate("[...seen]") in ([4], [0, 4])
 
 
-@pytest.mark.fonts
+@in_every_font
 @pytest.mark.slow
 def test_nothing_jumps_when_it_comes_and_writes(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)

@@ -178,6 +178,7 @@ def test_a_run_may_be_told_to_cool_down_when_it_is_resumed(tmp_path: Path) -> No
         assert torch.equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("way", ["_die_in_step", "_die_while_saving"])
 def test_killed_and_resumed_ends_in_the_same_bits(way: str, tmp_path: Path, unbroken: Path) -> None:

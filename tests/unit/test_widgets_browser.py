@@ -8,7 +8,7 @@ import re
 
 import pytest
 from figure_examples import EXAMPLES, make, states
-from figure_page import PUBLISHED, SETTLE, status
+from figure_page import PUBLISHED, SETTLE, in_every_font, status
 
 from transformer_lib.figures.widgets import (
     MixingMatrix,
@@ -34,10 +34,10 @@ NAMES = """() => [...document.querySelector("figure")
   .map((e) => `${e.tagName} ${e.getAttribute("class")} ${e.textContent.slice(0, 30)}`)"""
 
 
-@pytest.mark.fonts
+@in_every_font
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_nothing_jumps_and_nothing_sticks_out(show, name):
-    """In no state, at no width, in no font: `make matrix` shows it in several."""
+    """In no state, at no width, in no font."""
     shown = states(name)
     page = show(make(name))
     for width in (320, 390, 760):
