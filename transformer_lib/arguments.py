@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "check_vectors",
     "naming",
     "outside",
+    "plain_number",
     "shown",
 ]
 
@@ -43,7 +45,16 @@ def naming(name: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
+        # A subclass, such as UnicodeDecodeError, may want other arguments than a message.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
+
+
+def plain_number(value: Any) -> Any:
+    """A NumPy scalar as a number of Python; anything else as it is."""
+    if type(value) in (int, float) or not isinstance(value, Real):
+        return value
+    return getattr(value, "item", lambda: value)()
 
 
 def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> None:
@@ -55,19 +66,24 @@ def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> 
     raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
 
 
-def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
+def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> Any:
     """Raise unless ``value`` is an integer of at least ``least``, or None if it is ``optional``.
+
+    Returns:
+        the value, as an int of Python if it is one of NumPy's.
 
     Raises:
         TypeError: it is no integer; True and False are none.
         ValueError: it is below ``least``.
     """
     if optional and value is None:
-        return
+        return None
+    value = plain_number(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return value
 
 
 def check_id(name: str, value: Any, vocab_size: int) -> None:
@@ -89,6 +105,7 @@ def check_number(
         TypeError: it is no number; True and False are none.
         ValueError: it is out of the range, infinite or not a number.
     """
+    value = plain_number(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # An integer may be larger than any float.
     if number and value <= sys.float_info.max:
@@ -134,13 +151,17 @@ def as_device(name: str, device: Any) -> torch.device:
     """The device that is meant by ``"cpu"``, ``"cuda:1"`` and the like.
 
     Raises:
-        ValueError: PyTorch knows no such device, or there is none here.
+        ValueError: PyTorch knows no such device, or this machine doesn't have it.
     """
     try:
         found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        wanted = "a device, such as 'cpu' or 'cuda:1'"
+        raise ValueError(f"{name} must be {wanted}; got {device!r}") from error
+    try:
         torch.empty(0, device=found)
-    except (RuntimeError, TypeError, AssertionError) as error:
-        raise ValueError(f"{name} must be a device that there is, got {device!r}") from error
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ValueError(f"{name} '{found}' is not available on this machine") from error
     return found
 
 

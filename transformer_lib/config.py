@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lib.arguments import check_count, check_id, check_number, check_type
+from transformer_lib.arguments import (
+    check_count,
+    check_id,
+    check_number,
+    check_type,
+    plain_number,
+)
 
 __all__ = ["ModelConfig"]
 
@@ -91,6 +97,8 @@ class ModelConfig:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain_number(value))
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
             check_count(name, getattr(self, name))
         for name in ("n_kv_heads", "n_decoder_layers"):

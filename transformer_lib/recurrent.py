@@ -58,6 +58,7 @@ from transformer_lib.arguments import (
     check_same_batch,
     check_tokens,
     check_type,
+    plain_number,
 )
 from transformer_lib.attention import mix
 from transformer_lib.dropout import Dropout
@@ -81,6 +82,8 @@ class RNNConfig:
     eos_id: int
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain_number(value))
         check_count("vocab_size", self.vocab_size)
         check_count("d_model", self.d_model)
         check_type("attention", self.attention, str, optional=True)
@@ -177,6 +180,7 @@ class RNNSeq2Seq(nn.Module):
             vocab_size=vocab_size, d_model=d_model, attention=attention, dropout=dropout,
             pad_id=pad_id, bos_id=bos_id, eos_id=eos_id,
         )  # fmt: skip
+        vocab_size, d_model = self.config.vocab_size, self.config.d_model
         self.source_embedding = nn.Embedding(vocab_size, d_model)
         self.target_embedding = nn.Embedding(vocab_size, d_model)
         self.dropout = Dropout(dropout)

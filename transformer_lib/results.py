@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from transformer_lib.arguments import as_path, check_type
+from transformer_lib.arguments import as_path, check_type, plain_number
 from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
@@ -130,7 +130,7 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
         apart.insert(0, _APART[score["metric"]])
     apart += [score["together"]] if "together" in score else []
     apart += [f"against {score['against']}"] if "against" in score else []
-    scores[", ".join([split, *apart])] = score
+    scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
     try:
         text = json.dumps(scores, indent=2, ensure_ascii=False)
     except TypeError as error:

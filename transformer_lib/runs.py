@@ -17,7 +17,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer_lib.arguments import as_path, check_count, check_path, check_type, naming
+from transformer_lib.arguments import (
+    as_path,
+    check_count,
+    check_path,
+    check_type,
+    naming,
+    plain_number,
+)
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.data.checking import texts as strings
@@ -98,7 +105,8 @@ class Run:
         Raises:
             TypeError, FileNotFoundError, ValueError: as :meth:`load`; another task or vocabulary.
         """
-        check_type("folders", folders, list)
+        if isinstance(folders, str) or not isinstance(folders, Sequence):
+            raise TypeError(f"folders must be a list of paths, got {folders!r}")
         if not folders:
             raise ValueError("folders must hold at least one run, got none")
         for folder in folders:
@@ -212,7 +220,8 @@ def train(
     """
     folder, recipe = as_path("folder", folder), task_named(task)
     one_of("preset", preset, ("tiny", "base", "big"))
-    check_count("max_tokens", max_tokens, optional=True)
+    max_tokens = check_count("max_tokens", max_tokens, optional=True)
+    vocab_size, bpe_dropout = plain_number(vocab_size), plain_number(bpe_dropout)
     check_count("score_every", score_every, optional=True)
     if score_every and recipe.score is None:
         raise ValueError("score_every must be left out: this task has no score but its loss")

@@ -238,9 +238,10 @@ BAD = [
     (lambda: collate_texts([[4], "b"]), "text 1 of texts must be a sequence of integers"),
     (
         lambda: collate(PAIRS[:2]).to("abacus"),
-        "device must be a device that there is, got 'abacus'",
+        "device must be a device, such as 'cpu' or 'cuda:1'; got 'abacus'",
     ),
-    (lambda: collate(PAIRS[:2]).to(None), "device must be a device that there is, got None"),
+    (lambda: collate(PAIRS[:2]).to(None), "device must be a device, .*; got None"),
+    (lambda: collate(PAIRS[:2]).to("cuda:99"), "device 'cuda:99' is not available on this mach"),
     (lambda: Batches(PAIRS, batch_size=2, shuffle=torch.ones(2)), "shuffle must be True or False"),
     (lambda: TokenBatchSampler([3], max_tokens=3, shuffle=0), "shuffle must be True or False"),
     (lambda: Batches(PAIRS, batch_size=2.0), "batch_size must be an integer"),

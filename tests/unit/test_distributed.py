@@ -23,6 +23,7 @@ from transformer_lib.decoding import greedy
 from transformer_lib.training import (
     History,
     TrainConfig,
+    distributed,
     evaluate,
     fit,
     load_checkpoint,
@@ -344,14 +345,23 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     chosen = []
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(distributed, "as_device", lambda name, device: torch.device(device))
     assert local_device() == torch.device("cuda") and not chosen
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert local_device() == torch.device("cuda:1") and chosen == ["cuda:1"]
+    assert local_device() == torch.device("cuda:1") and chosen == [torch.device("cuda:1")]
     assert local_device("cpu") == torch.device("cpu")
-    with pytest.raises(TypeError, match="device must be a name as 'cpu', got 1"):
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="device must be a string such as 'cpu', got 1"):
         local_device(1)
-    with pytest.raises(ValueError, match=r"device must be 'auto' or a name.*got 'gpu'"):
+    with pytest.raises(ValueError, match=r"device must be a device, such as .*; got 'gpu'"):
         local_device("gpu")
+    with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available on this machine$"):
+        local_device("cuda:99")
+    monkeypatch.setenv("LOCAL_RANK", "99")
+    with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available on this machine$"):
+        local_device("cuda")
 
 
 def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,6 +264,24 @@ def test_the_right_call_is_right(function: Any) -> None:
         assert judge(CALLS[function](random.Random(seed)), {}) == "answered"
 
 
+def as_numpy(value: Any) -> Any:
+    """The value with numbers as NumPy has them, and tuples for lists."""
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return tuple(map(as_numpy, value))
+    if isinstance(value, dict):
+        return {name: as_numpy(inner) for name, inner in value.items()}
+    kind = {int: np.int64, float: np.float32}.get(type(value))
+    return value if kind is None else kind(value)
+
+
+@pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__qualname__)
+def test_numbers_of_numpy_and_tuples_will_do(function: Any) -> None:
+    for seed in range(3):
+        torch.manual_seed(seed)
+        call = CALLS[function](random.Random(seed))
+        assert judge(call, as_numpy(call.given)) == "answered"
+
+
 @pytest.mark.slow
 def test_wrong_calls_are_refused_by_name_or_answered_rightly() -> None:
     outcomes: Counter[str] = Counter()

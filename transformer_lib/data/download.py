@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from transformer_lib.arguments import as_path, check_type
+from transformer_lib.arguments import as_path, check_type, plain_number
 from transformer_lib.data.files import replacing
 
 _CHUNK = 1 << 16
@@ -49,6 +49,7 @@ def fetch(
         raise ValueError(f"url must begin with http://, https:// or file://; got {url!r}")
     if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
         raise ValueError(f"sha256 must be 64 hexadecimal digits in lower case; got {sha256!r}")
+    timeout = plain_number(timeout)
     if not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise ValueError(f"timeout must be above 0 and below 1e6 seconds; got {timeout!r}")
     check_type("progress", progress, bool)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from numbers import Integral
 
 from transformer_lib.arguments import check_count, check_type
 from transformer_lib.data.checking import id_list, items
@@ -131,9 +132,8 @@ def drawing(seed: int, epoch: int) -> random.Random:
 
 def _sides(i: int, length: int | tuple[int, int]) -> list[int]:
     name = f"lengths, at {i},"
-    if isinstance(length, int):
-        check_count(name, length, least=0)
-        return [length] * 2
+    if isinstance(length, Integral):
+        return [check_count(name, length, least=0)] * 2
     found = id_list(name, length)
     if len(found) != 2:
         raise ValueError(f"{name} must be one number or two; got {found}")

@@ -114,7 +114,7 @@ def copy_pairs(
     check_count("n", n)
     check_count("vocab_size", vocab_size, least=5)
     check_count("max_length", max_length)
-    check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0)
     if vocab_size >= 2**31 or n * max_length >= 10**8:
         raise ValueError(
             f"n times max_length must be below 10⁸, vocab_size below 2³¹; "
@@ -161,7 +161,7 @@ def split_pairs(
     found: list[Pair] = items("pairs", pairs, "pair")
     sources = [pair(f"pair {i} of pairs", both)[0] for i, both in enumerate(found)]
     check_count("held_out", held_out)
-    check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0)
     if held_out >= len(found):
         raise ValueError(
             f"held_out must be from 1 to {len(found) - 1}, one below the number of pairs; "

@@ -102,7 +102,7 @@ def stories(n: int, *, seed: int = 0) -> list[Story]:
         the woman swings the small glove. then she wins the long match.
     """
     check_count("n", n)
-    check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0)
     if n > 10**6:
         raise ValueError(f"n must be at most 1,000,000; got {n:,}")
     draw = random.Random(seed)
@@ -172,7 +172,7 @@ def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str,
         the woman swings the small glove. then the small animal sleeps near the forest. False
     """
     found: list[Story] = items("told", told, "story")
-    check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0)
     for i, story in enumerate(found):
         if not isinstance(story, Story):
             raise TypeError(f"story {i} of told must be a Story; got {story!r}")

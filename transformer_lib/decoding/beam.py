@@ -84,6 +84,7 @@ def beam_search(
     """
     check_request(model, source, max_len, bos_id, eos_id, pad_id)
     _check_options(beam_size, length_penalty, n_best, early_stopping)
+    max_len = int(max_len)
     n_best = beam_size if n_best is None else n_best
 
     with evaluating(model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -127,9 +127,8 @@ def check_request(
     _check_id("pad_id", pad_id, vocab_size)
 
 
-def _check_id(name: str, id_: object, vocab_size: int | None) -> None:
+def _check_id(name: str, id_: Any, vocab_size: int | None) -> None:
     check_count(name, id_, least=0)
-    assert isinstance(id_, int)
     if id_ >= 2**63:
         raise ValueError(f"{name} must be below 2**63, got {id_}")
     if vocab_size is not None and id_ >= vocab_size:

@@ -51,7 +51,7 @@ def alibi_bias(
         <BLANKLINE>
                 [[-0.0078, -0.0039,  0.0000]]])
     """
-    check_count("n_heads", n_heads)
+    n_heads = check_count("n_heads", n_heads)
     power = 1 << (n_heads.bit_length() - 1)  # the greatest power of two in n_heads
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_heads - power), 2)]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_path, check_type
+from transformer_lib.arguments import check_path, check_type, plain_number
 from transformer_lib.data.files import replacing
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
@@ -28,7 +28,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
 
     Args:
         path: the file.
-        state: what to save. Keys are strings or integers.
+        state: what to save. Keys are strings or integers. NumPy scalars become numbers of Python.
 
     Raises:
         TypeError: ``path`` is no path; something that ``weights_only`` loading would refuse, with
@@ -45,7 +45,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     """
     check_path("path", path, "file")
     check_type("state", state, dict)
-    _check_plain("state", state)
+    state = _plain("state", state)
     # To memory first: torch.save hides the reason when the file behind it cannot be written.
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "state": state}, buffer)
@@ -96,17 +96,19 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     return saved["state"]
 
 
-def _check_plain(name: str, value: Any) -> None:
+def _plain(name: str, value: Any) -> Any:
     if isinstance(value, dict):
-        for key, item in value.items():
+        for key in value:
             if not isinstance(key, str | int):
                 raise TypeError(f"keys of {name} must be strings or integers, got {key!r}")
-            _check_plain(f"{name}[{key!r}]", item)
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            _check_plain(f"{name}[{index}]", item)
-    elif not isinstance(value, (Tensor, *_PRIMITIVES)):
+        return {key: _plain(f"{name}[{key!r}]", item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_plain(f"{name}[{index}]", item) for index, item in enumerate(value)]
+        return items if isinstance(value, list) else tuple(items)
+    value = plain_number(value)
+    if not isinstance(value, (Tensor, *_PRIMITIVES)):
         raise TypeError(
             f"{name} must be a tensor, a primitive or a dict, list or tuple of those; "
             f"got {type(value).__name__}"
         )
+    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.arguments import check_count, check_number, plain_number
 from transformer_lib.training.losses import check_pad_id
 
 __all__ = ["TrainConfig"]
@@ -99,6 +99,8 @@ class TrainConfig:
     tensorboard: bool = False
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain_number(value))
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
         check_number("eps", self.eps, 0, ends="()")
@@ -119,7 +121,7 @@ class TrainConfig:
             raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
         for beta in self.betas:
             check_number("betas", beta, 0, 1)
-        object.__setattr__(self, "betas", tuple(self.betas))  # a list, out of a JSON file
+        object.__setattr__(self, "betas", tuple(map(plain_number, self.betas)))  # or a list
         check_number("label_smoothing", self.label_smoothing, 0, 1)
         check_number("weight_decay", self.weight_decay, 0)
         for name, choices in _CHOICES.items():

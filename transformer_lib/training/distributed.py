@@ -18,6 +18,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from transformer_lib.arguments import as_device
+
 __all__ = ["Ranks", "join", "local_device", "parts", "share", "whole", "whole_model", "wrap"]
 
 
@@ -28,26 +30,22 @@ def local_device(device: str = "auto") -> torch.device:
         device: ``"auto"`` is the GPU if there is one; else a name such as ``"cpu"``.
 
     Raises:
-        TypeError: ``device`` is no string.
-        ValueError: no device has that name.
+        TypeError: ``device`` is not a string.
+        ValueError: no device has that name, or this machine doesn't have it.
 
     Example:
         >>> local_device("cpu")
         device(type='cpu')
     """
     if not isinstance(device, str):
-        raise TypeError(f"device must be a name as 'cpu', got {device!r}")
+        raise TypeError(f"device must be a string such as 'cpu', got {device!r}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and "LOCAL_RANK" in os.environ:
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
-        torch.cuda.set_device(device)
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(
-            f"device must be 'auto' or a name such as 'cpu', got {device!r}"
-        ) from error
+        own = as_device("device", f"cuda:{os.environ['LOCAL_RANK']}")
+        torch.cuda.set_device(own)
+        return own
+    return as_device("device", device)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from transformer_lib.arguments import plain_number
+
 from .. import style
 from ..engine import source
 
@@ -167,6 +169,7 @@ class Numbers(traitlets.List):
             if not isinstance(value, (list, tuple)):
                 raise TypeError(f"{where} must be a list; got {value!r}")
             return [self._check(item, f"{where}[{i}]", depth - 1) for i, item in enumerate(value)]
+        value = plain_number(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{where} must be a number; got {value!r}")
         if not (math.isfinite(value) and self.low <= value <= self.high):
@@ -184,6 +187,7 @@ class Number(traitlets.TraitType):
 
     def validate(self, obj: Any, value: Any) -> float:
         kinds = (int,) if self.whole else (int, float)
+        value = plain_number(value)
         # JSON has one kind of number: a page sends 4.0 as 4, and some send 4 as 4.0
         if self.whole and isinstance(value, float) and value.is_integer():
             value = int(value)
