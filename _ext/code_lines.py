@@ -10,7 +10,7 @@ from html import unescape
 from pygments.formatters import HtmlFormatter
 from sphinx.highlighting import PygmentsBridge
 
-FAR = re.compile(r"^((?:<span[^>]*>)? {12})( +)")
+DEEP = re.compile(r"^((?:<span[^>]*>)? {12})( +)")
 
 
 class Lines(HtmlFormatter):
@@ -25,10 +25,10 @@ def own_element(piece):
     text = unescape(re.sub(r"<[^>]*>", "", html))
     indent = len(text) - len(text.lstrip(" "))
     style = f' style="--indent:{indent}"' if indent else ""
-    html = FAR.sub(r'\1<span class="far">\2</span>', html)
+    html = DEEP.sub(r'\1<span class="deep-indent">\2</span>', html)
     return is_code, f'<span class="line"{style}>{html}</span>'
 
 
 def setup(app):
     PygmentsBridge.html_formatter = Lines
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}

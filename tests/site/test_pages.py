@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from importlib.util import find_spec
 from io import BytesIO
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, SIGNS, Watch, pages, parsed, serving, signs, until
+from pages import BOOK, ROOT, SIGNS, Watch, pages, parsed, serving, signs, until
 from PIL import Image
 
 PAGES = pages() or ["index.html"]
@@ -216,7 +218,7 @@ ROWS = """() => {
         text.selectNodeContents(line);
         const [first, ...rows] = [...text.getClientRects()].filter((row) => row.width > 1);
         const letter = parseFloat(getComputedStyle(line).fontSize) * 0.6;
-        const cut = line.querySelector(".far")?.textContent.length ?? 0;
+        const cut = line.querySelector(".deep-indent")?.textContent.length ?? 0;
         const indent = (line.textContent.search(/\\S/) - cut) * letter;
         const begin = line.getBoundingClientRect().left + indent;
         return rows.filter((row) => row.top > first.bottom - 2)
@@ -238,13 +240,61 @@ def test_long_lines_of_code_go_on_below_on_a_phone(visit, stem):
     assert found["scrolling"] == 0
     assert found["hangs"] and min(found["hangs"]) >= 3  # four letters, as wide as the font has them
     # However far a line is indented, there is room for its words.
-    widths = page.evaluate("""() => [...document.querySelectorAll("article .far")]
-        .map((far) => far.closest(".line"))
+    widths = page.evaluate("""() => [...document.querySelectorAll("article .deep-indent")]
+        .map((indent) => indent.closest(".line"))
         .filter((line) => !line.closest(".cell_output"))
         .filter((line) => line.checkVisibility())
         .map((line) => line.clientWidth - parseFloat(getComputedStyle(line).paddingLeft))""")
     assert all(width > 140 for width in widths)
     assert widths or stem != "14_decoding"
+
+
+# Where our own code gives an element its class, in Python, JavaScript, templates and Markdown.
+CLASS = re.compile(
+    r"""(?:class(?:Name)?["']?\s*[=:]|classes=\[|\["classes?"\](?:\.append\(|\s*=\s*\[)"""
+    r"""|classList\.\w+\()\s*(["'`])(.*?)\1"""
+)
+IN_MARKDOWN = re.compile(r"^(?::class:|[`:]{3,}\{container\}) (.+)", re.MULTILINE)
+# Classes of the theme and of Sphinx on elements that should look as theirs do.
+THEIRS_ON_PURPOSE = {
+    "active", "admonition", "admonition-title", "article-header-buttons", "btn", "eqno",
+    "jp-RenderedHTMLCommon", "prev-next-area", "prev-next-info", "prev-next-subtitle",
+    "prev-next-title", "pst-scrollable-table-container", "reference", "search-button-field",
+    "simple", "theme-switch",
+}  # fmt: skip
+
+
+def own_classes() -> set[str]:
+    found = []
+    for folder, kinds in (("_ext", {".py", ".js", ".html"}), ("transformer_lib/figures", {".js"})):
+        for path in (ROOT / folder).rglob("*.*"):
+            if path.suffix in kinds and not path.stem.startswith("pdf"):  # paper has no theme
+                found += [text for _, text in CLASS.findall(path.read_text(encoding="utf-8"))]
+    for path in [ROOT / "index.md", *(ROOT / "chapters").glob("*.md")]:
+        found += IN_MARKDOWN.findall(path.read_text(encoding="utf-8"))
+    return {name for text in found for name in re.findall(r"(?<![\w{-])[a-zA-Z][\w-]*", text)}
+
+
+def their_classes() -> set[str]:
+    """All that style sheets of packages have rules for; the theme's sheet holds the icons', too."""
+    found = set()
+    for package in ("sphinx_book_theme", "pydata_sphinx_theme", "sphinx", "sphinx_design",
+                    "sphinx_copybutton", "sphinx_togglebutton", "myst_nb"):  # fmt: skip
+        for path in Path(find_spec(package).origin).parent.rglob("*.css*"):
+            if path.suffix == ".map":
+                continue
+            sheet = re.sub(r"/\*.*?\*/|url\([^)]*\)", "", path.read_text("utf-8"), flags=re.DOTALL)
+            for selector in re.findall(r"([^{};]+)\{", sheet):
+                found |= set(re.findall(r"\.([a-zA-Z_][\w-]*)", selector))
+    return found
+
+
+def test_no_class_of_ours_is_one_of_the_theme_s():
+    """`far` for an indent was also the icon font's, which drew it in a proportional font."""
+    ours, theirs = own_classes(), their_classes()
+    assert {"line", "live-host", "lf-title", "predict-kept", "your-predictions"} <= ours
+    assert {"far", "lead", "fa-solid", "btn"} <= theirs
+    assert ours & theirs == THEIRS_ON_PURPOSE
 
 
 @pytest.mark.slow
