@@ -3,8 +3,8 @@
 // A page carries the state of its widgets as JSON, and a <div class="live-host" data-model="…"> where
 // each is shown. A widget is an ES module kept in that state under `_esm`; its default export has
 // initialize({ model }) and render({ model, el }): anywidget's front-end module format. When a figure
-// nears the viewport its module is imported and rendered. The <noscript> in the div holds a picture of
-// the figure's first state; it also stands in when a figure cannot run.
+// nears the viewport its module is imported and rendered. The div holds a picture of the figure's first
+// state, which the style sheet shows where the figure isn't alive.
 (() => {
   "use strict";
 
@@ -141,15 +141,13 @@
     }
   }
 
-  /** Say what happened, and show the picture that readers without scripts see. */
+  /** Say what happened; the style sheet shows the picture. */
   function fail(figure, error) {
     const message = document.createElement("p");
     message.className = "live-host-message";
     message.textContent = `This figure could not come alive (${error.message}). Here is how it looks at first.`;
-    const picture = document.createElement("template");
-    picture.innerHTML = figure.querySelector("noscript")?.textContent ?? "";
     figure.dataset.state = "failed";
-    figure.append(message, picture.content);
+    figure.prepend(message);
   }
 
   // ---- Start: each figure when it nears the viewport, or when the address names it -------------------

@@ -2,8 +2,9 @@
 
 A notebook stores the state of its anywidgets (metadata.widgets) and, for each figure, a picture of
 its first state. A page that shows one gets three things: that state as JSON, the host
-(live_figures.js), and in the figure's place a `<div class="live-host">` with the widget's id and,
-for readers without scripts, the picture. No widget manager, no network.
+(live_figures.js), and in the figure's place a `<div class="live-host">` with the widget's id and
+the picture, which the style sheet shows where the figure isn't alive: without scripts, or on paper.
+No widget manager, no network.
 """
 
 import hashlib
@@ -28,11 +29,12 @@ def mounting_point(model_id, picture):
     """What stands for one live figure: an element to fill, and in it the picture to replace."""
     if picture is not None:
         picture["alt"] = picture.get("alt") or "How this figure looks at first"
-    opening = f'<div class="live-host" data-model="{model_id}"><noscript>'
+        picture["classes"].append("live-still")
+    opening = f'<div class="live-host" data-model="{model_id}">'
     return [
         nodes.raw("", opening, format="html"),
         *([picture] if picture is not None else []),
-        nodes.raw("", "</noscript></div>", format="html"),
+        nodes.raw("", "</div>", format="html"),
     ]
 
 

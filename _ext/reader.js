@@ -192,19 +192,24 @@
   addEventListener("hashchange", openTarget);
   openTarget();
 
-  // On paper, everything is open.
+  // On paper, everything is open and light.
+  const { dataset } = document.documentElement;
   let shut = [];
+  let theme;
   addEventListener("beforeprint", () => {
+    theme = dataset.theme;
+    dataset.theme = "light";
     shut = [...document.querySelectorAll("details.admonition:not([open])")];
     shut.forEach((fold) => {
       fold.open = true;
     });
   });
-  addEventListener("afterprint", () =>
+  addEventListener("afterprint", () => {
+    dataset.theme = theme;
     shut.forEach((fold) => {
       fold.open = false;
-    }),
-  );
+    });
+  });
 
   // ---- Report an error here ----------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pypdfium2
 import pytest
 from pages import pages, parsed, signs
 
@@ -80,9 +83,23 @@ def test_a_link_opens_what_it_leads_to(visit):
 
 
 @pytest.mark.slow
-def test_what_is_printed_is_open(visit):
-    shown, _ = visit(PAGES[0], figures=".nothing")
-    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert all(shown.evaluate(OPEN))
-    shown.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert not any(shown.evaluate(OPEN))
+def test_a_print_is_complete_and_light(visit):
+    """Folds are open, a figure that never woke is a picture, and dark prints as light does."""
+    name = "chapters/13_training.html"
+    prints = []
+    for theme, motion in (("dark", "no-preference"), ("light", "reduce")):
+        shown, _ = visit(name, figures=".nothing", color_scheme=theme, reduced_motion=motion)
+        prints.append(pypdfium2.PdfDocument(shown.pdf()))
+        assert not any(shown.evaluate(OPEN))
+        assert shown.evaluate("document.documentElement.dataset.theme") == theme
+    dark, light = ([page.render(scale=0.5).to_pil() for page in made] for made in prints)
+    assert dark == light
+    text = "".join(page.get_textpage().get_text_bounded() for page in prints[0])
+    printed = re.sub(r"\W", "", text)
+    code = [block.get_text() for block in parsed(name).select("details.hide pre")]
+    lines = [re.sub(r"\W", "", line) for block in code for line in block.split("\n")]
+    assert len(lines) > 150
+    assert [line for line in lines if line not in printed] == []
+    kinds = {"filter": [pypdfium2.raw.FPDF_PAGEOBJ_IMAGE], "max_depth": 6}
+    pictures = [picture for page in prints[0] for picture in page.get_objects(**kinds)]
+    assert len(pictures) == len(parsed(name).select("article img"))
