@@ -135,10 +135,13 @@ def operate(page, figure) -> None:
     arrow = "ArrowLeft" if at_end else "ArrowRight"
     before, after = changes(page, lambda: page.keyboard.press(arrow))
     assert after != before, "an arrow moves the control, and Python does not know"
-    for key in ("x", "b", "a", "ArrowDown", "ArrowUp"):
+    for key in ("x", "b", "a", "ArrowDown", "ArrowUp", "Control+a", "Control+Shift+ArrowDown"):
         page.keyboard.press(key)
     page.wait_for_timeout(200)
     assert page.evaluate("window.ask.state()") == notebook, "a key of the figure is the notebook's"
+    page.evaluate("window.ask.panel().context.model.dirty = true")
+    page.keyboard.press("Control+s")
+    page.wait_for_function("!window.ask.panel().context.model.dirty", polling=ASKED_EVERY)
     assert figure.is_visible()
 
     reset = figure.locator("button", has_text="Reset")

@@ -40,8 +40,7 @@ const make = (element, attributes, children) => (
   element
 );
 
-/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML.
- *  What can be focused keeps its keys: in a notebook, `x` would cut the figure's cell. */
+/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML. */
 export function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "text") element.textContent = value;
@@ -50,8 +49,6 @@ export function set(element, attributes) {
     else if (value === false || value === null) element.removeAttribute(name);
     else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
   }
-  if (element.matches("a, button, input, select, summary, textarea, [tabindex]"))
-    element.dataset.lmSuppressShortcuts = true;
   return element;
 }
 
@@ -414,6 +411,13 @@ function writeFragment(anchor, text) {
 }
 
 // ---------------------------------------------------------------- a figure
+/** A figure keeps its keys: in a notebook, `x` would cut the figure's cell. Commands such as Ctrl+S are the notebook's,
+ *  except those that edit text or move in it. JupyterLab and Notebook look for this attribute on the focused element. */
+function keepKeys({ target, key, ctrlKey, metaKey }) {
+  const edits = /^([acvxyz]|Arrow\w+|Backspace|Delete|Home|End)$/i.test(key);
+  target.toggleAttribute("data-lm-suppress-shortcuts", edits || !(ctrlKey || metaKey));
+}
+
 /** The anywidget module of a figure.
  *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
  *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and returns {controls, picture, draw, longest};
@@ -482,14 +486,17 @@ export function live({ name, title, state: allowed, build }) {
       refresh();
       if (fromAddress()) el.scrollIntoView({ block: "center" });
 
+      const keys = (event) => el.contains(event.target) && keepKeys(event);
       const changed = () => busy || refresh();
       names.forEach((trait) => model.on(`change:${trait}`, changed));
       addEventListener("hashchange", fromAddress);
+      addEventListener("keydown", keys, true); // before the notebook, which listens at the document
       return () => {
         leave?.();
         clearTimeout(timer);
         names.forEach((trait) => model.off(`change:${trait}`, changed));
         removeEventListener("hashchange", fromAddress);
+        removeEventListener("keydown", keys, true);
       };
     },
   };
