@@ -161,6 +161,7 @@
   }
 
   clear.addEventListener("click", () => {
+    if (!confirm("Clear all your predictions? This can't be undone.")) return;
     remember({});
     list();
     count.focus(); // the button is gone, and the focus must be somewhere

@@ -74,6 +74,7 @@
   }
 
   clear.addEventListener("click", () => {
+    if (!confirm("Clear the marks of all chapters you have read? This can't be undone.")) return;
     remember(new Set());
     showTicks();
     summary.hidden = false;
@@ -156,6 +157,27 @@
     for (const event of ["scroll", "resize", "hashchange", "load"])
       addEventListener(event, soon, { passive: true });
     new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
+  }
+
+  // ---- The drawers of a narrow screen ------------------------------------------------------------------
+
+  // A link in a drawer closes it. The theme then returns the focus to the button that opened it; a section's
+  // heading takes it instead, so that a screen reader goes on there.
+  for (const drawer of document.querySelectorAll("dialog[id$='-sidebar-modal']")) {
+    drawer.addEventListener("click", ({ target }) => {
+      const link = target.closest("a");
+      if (!link) return;
+      const heading = entries.find((entry) => entry.link === link)?.heading;
+      drawer.addEventListener(
+        "close",
+        () => {
+          heading?.setAttribute("tabindex", "-1");
+          heading?.focus({ preventScroll: true });
+        },
+        { once: true },
+      );
+      drawer.close();
+    });
   }
 
   // ---- What was folded -------------------------------------------------------------------------------

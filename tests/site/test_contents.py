@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pages import pages, parsed
+from pages import pages, parsed, until
 
 pytestmark = pytest.mark.slow
 LINKS = "nav.page-toc a"
@@ -82,3 +82,23 @@ def test_it_goes_on_when_the_page_grows(shown, hashes):
     marked = shown.evaluate(MARKED)
     shown.evaluate("document.querySelector('#grown').remove()")
     assert marked == []
+
+
+def test_a_link_in_a_drawer_closes_it(visit):
+    """On a phone. The focus is in the section then, where a screen reader goes on."""
+    phone = {"width": 390, "height": 844}
+    page, watch = visit("chapters/13_training.html", figures=".nothing", viewport=phone)
+    page.locator("button.secondary-toggle").click()
+    drawer = page.locator("#pst-secondary-sidebar-modal")
+    link = drawer.locator(LINKS).nth(3)
+    section = page.locator(link.get_attribute("href"))
+    link.click()
+    drawer.wait_for(state="hidden")
+    until(page, lambda: section.evaluate("(e) => e.contains(document.activeElement)"))
+    until(page, lambda: section.evaluate("(e) => Math.abs(e.getBoundingClientRect().top) < 120"))
+
+    page.locator("button.primary-toggle").click()
+    drawer = page.locator("#pst-primary-sidebar-modal")
+    drawer.locator("nav.bd-links .current > a").click()  # this page
+    drawer.wait_for(state="hidden")
+    assert watch.errors == []
