@@ -99,14 +99,21 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
     split = TASKS[args.task].splits[0]
     score, _ = Run.load(folder, device=args.device).score(split, progress=_shows_progress(args))
     _print_score(split, score)
+    print(f"Try it: {_next_command(TASKS[args.task], folder)}")
+
+
+def _next_command(task: Task, folder: Path) -> str:
+    command = ["generate" if task.language_model else "translate", "--run", str(folder)]
+    draws = ["--temperature", "0.8"] if task.score is None else []  # where no answer is right
+    return shlex.join(["python", "-m", "transformer_lib", *command, *draws, task.example])
 
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     run = Run.together(args.run, args.checkpoint, args.device)
     task, split = TASKS[run.task], args.split
     if task.score is None and (args.beam or args.write or args.against):
-        refused = "no --beam, no --against and nothing to --write"
-        raise ValueError(f"{run.task} is scored by perplexity: {refused}")
+        refused = "leave out --beam, --write and --against"
+        raise ValueError(f"{run.task} is scored by perplexity, without decoding: {refused}")
     if task.score is exact_match and args.against:
         raise ValueError(f"--against compares BLEU, but {run.task} is scored by exact_match")
     other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
@@ -139,7 +146,7 @@ def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterat
         try:
             yield compare(texts, references)
         except ImportError as error:
-            print(f"{compare.__name__} is left out: {error}", file=sys.stderr)
+            print(f"no {compare.__name__}: {error}", file=sys.stderr)
 
 
 def _record(args: argparse.Namespace, measured: dict[str, Any], decoding: str | None) -> None:
@@ -159,7 +166,8 @@ def _print_score(split: str, score: Score) -> None:
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
     run = _load(args, language_model=False)
     number = 0
-    for texts in _inputs(args.text) if args.split is None else [_sources(run.task, args.split)]:
+    typed = _inputs(args.text, "a sentence")
+    for texts in typed if args.split is None else [_sources(run.task, args.split)]:
         _say_unseen(run, texts, args.strict)
         found = candidates(
             run.model,
@@ -191,7 +199,7 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             top_p=args.top_p,
             generator=generator.manual_seed(args.seed or 0),
         )
-    for texts in _inputs(args.text):
+    for texts in _inputs(args.text, "a prompt"):
         _say_unseen(run, texts, args.strict)
         prompts = [text.strip() for text in texts for _ in range(args.samples)]
         run.answer(
@@ -207,7 +215,7 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
 def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
     """Name the words that the model never saw, or refuse them."""
     if run.words is None and strict:
-        raise ValueError("--strict needs a run that keeps words.txt: train again, or leave it out")
+        raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
     if unseen := run.unseen(texts):
         shown = (word if word.isprintable() else ascii(word) for word in unseen)
         said = f"never seen in training: {', '.join(shown)}"
@@ -219,16 +227,18 @@ def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
 def _load(args: argparse.Namespace, language_model: bool) -> Run:
     run = Run.together(args.run, args.checkpoint, args.device)
     if TASKS[run.task].language_model != language_model:
-        does, other = ("translates", "translate") if language_model else ("continues", "generate")
-        raise ValueError(f"{args.run[0]} learned {run.task}: it {does} texts, with {other}")
+        other = "translate" if language_model else "generate"
+        raise ValueError(f"{args.run[0]} learned {run.task}: use {other}, not {args.command}")
     return run
 
 
-def _inputs(texts: list[str]) -> Iterator[list[str]]:
+def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
     """The texts given, or the lines of the standard input: one at a time where one is typed."""
     if texts:
         yield texts
         return
+    if sys.stdin.isatty():
+        print(f"Type {what} and press Enter. Ctrl-D ends.", file=sys.stderr)
     # Some editors begin a file with a byte order mark.
     lines = (line.removeprefix("\ufeff").rstrip("\n") for line in sys.stdin)
     while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
@@ -263,9 +273,11 @@ def _penalty(args: argparse.Namespace) -> float:
 
 def _say_interrupted(args: argparse.Namespace) -> None:
     if _speaks():
-        goes_on = "; the same command goes on from here" if args.command == "train" else ""
-        anew = ", without --restart" if getattr(args, "restart", False) else ""
-        print(f"\nInterrupted{goes_on}{anew}.", file=sys.stderr)
+        said = "Interrupted."
+        if args.command == "train":
+            without = "without --restart " if args.restart else ""
+            said += f" Run the same command {without}to resume."
+        print(f"\n{said}", file=sys.stderr)
 
 
 def _speaks() -> bool:

@@ -6,6 +6,7 @@ import argparse
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,34 @@ TRAIN_SETTINGS = [field.name for field in fields(TrainConfig) if field.name not 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments, checked; wrong ones and ``--help`` raise SystemExit."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    parser, commands = _parser()
+    args, rest = parser.parse_known_args(argv)
+    command = commands[args.command]
+    error = command.error
+    # The rest may also hold texts that come after an option, and the value of an unknown option.
+    if unknown := [word.partition("=")[0] for word in rest if word.startswith("-")]:
+        options = [name for action in command._actions for name in action.option_strings]
+        error(f"{args.command} has no option {unknown[0]}{_did_you_mean(unknown[0], options)}")
+    if "text" in args:
+        args.text += rest
+    elif rest:
+        error(f"unrecognized arguments: {' '.join(rest)}")
     if args.command == "generate":
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
-            parser.error("--samples and --seed need --temperature, --top-k or --top-p")
+            error("--samples and --seed need --temperature, --top-k or --top-p")
     if vars(args).get("split") and vars(args).get("text"):
-        parser.error("--split takes the place of sentences")
+        error("give either sentences or --split")
     of_beam = [vars(args).get(name) for name in ("length_penalty", "n_best", "early_stopping")]
     if vars(args).get("beam") is None and any(given is not None for given in of_beam):
-        parser.error("--length-penalty, --early-stopping and --n-best need --beam")
+        error("--length-penalty, --early-stopping and --n-best need --beam")
     return args
 
 
 Add = Callable[..., Any]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib",
         description=DESCRIPTION,
@@ -71,59 +82,64 @@ def _parser() -> argparse.ArgumentParser:
         )
         first = made.add_argument_group("most used").add_argument
         rest = made.add_argument_group("more options").add_argument
-        rest("-h", "--help", action="help", help="show this and exit")
+        rest("-h", "--help", action="help", help="show this help and exit")
         return first, rest
 
     _add_train(
-        *command("train", "train a model, or go on training", TRAIN, "--task TASK [options]")
+        *command("train", "train a model, or resume training", TRAIN, "--task TASK [options]")
     )
 
     run = "--run FOLDER [options]"
     first, rest = command("evaluate", "score a run", EVALUATE, run)
     _add_run(first)
-    first("--split", default="val", help="val (default), or test_2016_flickr of the captions")
+    first("--split", default="val", help="val (default) or, for captions, test_2016_flickr")
     _add_beam(first)
-    first("--limit", type=_count, help="only the first texts")
-    first("--write", type=Path, metavar="FILE", help="write what the model said, one text a line")
+    first("--limit", type=_count, metavar="N", help="score only the first N texts")
+    first("--write", type=Path, metavar="FILE", help="write the answers to this file, one per line")
     rest("--against", type=Path, action="append", metavar="FOLDER", help="compare with this run")
     _add_checkpoint(rest)
     _add_search(rest)
     _add_common(rest)
 
     first, rest = command("translate", "translate sentences", TRANSLATE, f"{run} [sentence ...]")
-    first("text", nargs="*", metavar="sentence", help="if not given, the standard input")
+    first("text", nargs="*", metavar="sentence", help="read from standard input if left out")
     _add_run(first)
     _add_beam(first)
-    first("--n-best", type=_count, metavar="K", help="show the K best of the beam")
+    first("--n-best", type=_count, metavar="K", help="print the K best translations")
     _add_strict(first)
     _add_checkpoint(first)
-    rest("--split", help="translate this split's texts, such as train, in their order")
-    rest("--batch-size", type=_count, default=64, metavar="N", help="texts at once (64)")
+    rest("--split", help="translate all texts of a split, such as train")
+    rest("--batch-size", type=_count, default=64, metavar="N", help="texts per batch (64)")
     _add_search(rest)
     _add_common(rest)
 
     generate = "continue texts with a language model"
     first, rest = command("generate", generate, GENERATE, f"{run} [prompt ...]")
-    first("text", nargs="*", metavar="prompt", help="if not given, the standard input")
+    first("text", nargs="*", metavar="prompt", help="read from standard input if left out")
     _add_run(first)
-    first("--temperature", type=float, help="below 1 the probable becomes more so (1)")
-    first("--top-p", type=float, metavar="P", help="draw from the fewest that have probability P")
-    first("--samples", type=_count, default=1, metavar="N", help="continuations of each prompt (1)")
-    first("--max-tokens", type=_count, default=100, help="most tokens to add (100)")
-    rest("--top-k", type=_count, metavar="K", help="draw from the K most probable tokens")
-    rest("--seed", type=_seed, help="of what is drawn (0)")
+    first("--temperature", type=_temperature, help="sample; below 1 favors probable tokens (1)")
+    first(
+        "--top-p",
+        type=_number,
+        metavar="P",
+        help="sample from the likeliest tokens that add up to P",
+    )
+    first("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
+    first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
+    rest("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
+    rest("--seed", type=_seed, help="random seed (0)")
     rest(
         "--stop",
         type=_text,
         action="append",
         default=[],
         metavar="TEXT",
-        help="end before this text; may be given more than once",
+        help="stop before this text; may be repeated",
     )
     _add_strict(rest)
     _add_checkpoint(rest)
     _add_common(rest)
-    return parser
+    return parser, commands.choices
 
 
 def _add_run(add: Add) -> None:
@@ -133,7 +149,7 @@ def _add_run(add: Add) -> None:
         required=True,
         action="append",
         metavar="FOLDER",
-        help="folder of a trained run; given again, the runs decide together",
+        help="folder of a trained run; repeat it for an ensemble",
     )
 
 
@@ -142,75 +158,90 @@ def _add_checkpoint(add: Add) -> None:
         "--checkpoint",
         choices=("best", "last", "average"),
         default="best",
-        help="which model (best); average: the mean of those that --keep-last kept",
+        help="which model to use (best); average: the mean of those kept by --keep-last",
     )
 
 
 def _add_beam(add: Add) -> None:
-    add("--beam", type=_count, metavar="N", help="search with a beam of N texts")
+    add("--beam", type=_count, metavar="N", help="beam search of size N")
 
 
 def _add_search(add: Add) -> None:
-    add("--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)")
+    add("--length-penalty", type=_number, metavar="ALPHA", help="0 favors short texts (0.6)")
     add(
         "--early-stopping",
         action="store_true",
         default=None,
-        help="stop at the N-th end, though a better text may come",
+        help="stop after N finished texts, even if a better one may follow",
     )
 
 
 def _add_strict(add: Add) -> None:
-    add("--strict", action="store_true", help="refuse words that the model never saw")
+    add("--strict", action="store_true", help="refuse words never seen in training")
 
 
 def _add_common(add: Add) -> None:
     add("--device", default="auto", help="auto (GPU if there is one), cpu, cuda")
-    add("--threads", type=_count, help="CPU threads; PyTorch's choice if not given")
+    add("--threads", type=_count, help="CPU threads (PyTorch's choice)")
     add("--quiet", action="store_true", help="no progress bar")
     add("--debug", action="store_true", help="show the traceback of an error")
 
 
 def _add_train(first: Add, add: Add) -> None:
     first("--task", choices=tuple(TASKS), required=True, metavar="TASK", help="one of those above")
-    first("--preset", choices=("tiny", "base", "big"), default="tiny", help="size of model (tiny)")
+    first("--preset", choices=("tiny", "base", "big"), default="tiny", help="model size (tiny)")
     first("--epochs", type=_count, help="passes over the data")
     first("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
-    first("--restart", action="store_true", help="begin anew, over what is in the folder")
-    add("--steps", type=_count, dest="max_steps", help="updates; with --epochs, the first to end")
-    add("--patience", type=_count, help="stop after so many validations without a lower loss")
+    first("--restart", action="store_true", help="start over, replacing the run in the folder")
+    add(
+        "--steps",
+        type=_count,
+        dest="max_steps",
+        help="updates; with --epochs, training ends at whichever comes first",
+    )
+    add("--patience", type=_count, help="stop after this many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
     add("--accumulate", type=_count, help="batches per update (1)")
-    add("--lr", type=float, dest="peak_lr", help="highest learning rate")
-    add("--warmup", type=_count, help="steps until the highest learning rate")
-    add("--cooldown", type=_count, help="steps at the end in which the rate falls on to 0")
-    add("--dropout", type=float, help="the preset's or the task's if not given")
-    add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
-    add("--r-drop", type=float, metavar="ALPHA", help="two passes that must agree; often 5")
+    add("--lr", type=_number, dest="peak_lr", help="peak learning rate")
+    add("--warmup", type=_count, help="steps until the peak learning rate")
+    add("--cooldown", type=_count, help="steps at the end in which the rate falls to 0")
+    add("--dropout", type=_number, help="overrides the preset's and the task's")
+    add("--label-smoothing", type=_number, help="share of probability spread over all tokens (0.1)")
+    add(
+        "--r-drop",
+        type=_number,
+        metavar="ALPHA",
+        help="weight of R-Drop, often 5; slower",
+    )
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
-    add("--distill", type=Path, metavar="FILE", help="learn this translation of each text, too")
-    add("--bpe-dropout", type=float, metavar="P", help="leave out each merge with probability P")
-    add("--seed", type=_seed, help="of everything that is drawn (0)")
+    add(
+        "--distill",
+        type=Path,
+        metavar="FILE",
+        help="learn these translations as well, one per line",
+    )
+    add("--bpe-dropout", type=_number, metavar="P", help="skip each merge with probability P")
+    add("--seed", type=_seed, help="random seed (0)")
     add(
         "--set",
         type=_setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any other setting, see below; may be given more than once",
+        help="any other setting, see below; may be repeated",
     )
-    add("--compile", action="store_true", default=None, help="with torch.compile")
-    add("--keep-last", type=_count, metavar="N", help="keep N checkpoints, to average them")
-    add("--tensorboard", action="store_true", default=None, help="log for TensorBoard, too")
-    add("--log-every", type=_count, metavar="STEPS", help="steps between two records (50)")
-    add("--validate-every", type=_count, metavar="STEPS", help="each epoch if not given")
-    add("--checkpoint-every", type=_count, metavar="STEPS", help="each epoch if not given")
+    add("--compile", action="store_true", default=None, help="use torch.compile")
+    add("--keep-last", type=_count, metavar="N", help="keep the last N models, to average them")
+    add("--tensorboard", action="store_true", default=None, help="also log for TensorBoard")
+    add("--log-every", type=_count, metavar="STEPS", help="steps between log records (50)")
+    add("--validate-every", type=_count, metavar="STEPS", help="every epoch if left out")
+    add("--checkpoint-every", type=_count, metavar="STEPS", help="every epoch if left out")
     add(
         "--score-every",
         "--bleu-every",
         type=_count,
         metavar="EPOCHS",
-        help="also translate and score the validation split every so many epochs",
+        help="also score the validation split, every EPOCHS epochs",
     )
     _add_common(add)
 
@@ -236,6 +267,21 @@ def _least(least: int, text: str) -> int:
     return value
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _temperature(text: str) -> float:
+    value = _number(text)
+    if not value > 0:
+        most_probable = "leave it out to take the most probable token each time"
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text}; {most_probable}")
+    return value
+
+
 def _text(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
@@ -244,13 +290,24 @@ def _text(text: str) -> str:
 
 def _setting(text: str) -> tuple[str, Any]:
     """NAME=VALUE: a number, True, False, None or a tuple as in Python, else a text."""
-    name, _, value = text.partition("=")
-    if name not in (known := MODEL_SETTINGS + TRAIN_SETTINGS):
-        raise argparse.ArgumentTypeError(f"there is no setting {name!r}, but {' '.join(known)}")
+    name, equals, value = text.partition("=")
+    known = MODEL_SETTINGS + TRAIN_SETTINGS
+    if name in _IDS:
+        raise argparse.ArgumentTypeError(f"{name} can't be set: the tokenizer decides it")
+    if name not in known:
+        hint = _did_you_mean(name, known) or "; train --help lists them all"
+        raise argparse.ArgumentTypeError(f"there is no setting {name!r}{hint}")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _listed(names: list[str]) -> str:

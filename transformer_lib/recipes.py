@@ -45,6 +45,7 @@ class Task:
         scores_too: other ways to compare them, for ``evaluate``.
         word: a pattern: what counts as a word of the texts that the model reads.
         language_model: a decoder alone learns to continue texts; else a Transformer translates.
+        example: a text to try a trained model on.
         running: of a language model: its texts are the parts of a single one, in their order. It
             is read in windows of the model's ``max_len``, and scored in nats per character.
         model, train: settings that suit the task, over those of preset and ``TrainConfig``.
@@ -58,6 +59,7 @@ class Task:
     score: Callable[[Sequence[str], Sequence[str]], Score] | None
     scores_too: tuple[Callable[[Sequence[str], Sequence[str]], Score], ...] = ()
     word: str = r"\w+|[^\w\s]"  # a run of letters and digits, or one other sign
+    example: str = ""
     language_model: bool = False
     running: bool = False
     model: dict[str, Any] = field(default_factory=dict)
@@ -192,6 +194,7 @@ _CAPTIONS = {"epochs": 30, "warmup": 2000, "peak_lr": 0.005}
 TASKS = {
     "multi30k": Task(
         load=multi30k.load,
+        example="A man is riding a bike.",
         splits=("val", "test_2016_flickr"),
         tokenizer=_bpe,
         score=bleu,
@@ -201,6 +204,7 @@ TASKS = {
     ),
     "multi30k-lowercase": Task(
         load=partial(multi30k.load, lowercase=True),
+        example="a man is riding a bike .",
         splits=("val", "test_2016_flickr"),
         tokenizer=_bpe,
         score=bleu_tokenized,
@@ -210,6 +214,7 @@ TASKS = {
     ),
     "number-words": Task(
         load=holding_out(1_000, number_word_pairs),
+        example="forty-two",
         splits=("val",),
         tokenizer=_words_to_characters,
         score=exact_match,
@@ -220,6 +225,7 @@ TASKS = {
     "copy": Task(
         load=holding_out(500, _copy_texts),
         word=r"\S",  # its letters stand in any order
+        example="hello",
         splits=("val",),
         tokenizer=_characters,
         score=exact_match,
@@ -229,6 +235,7 @@ TASKS = {
     ),
     "captions": Task(
         load=_captions,
+        example="A man is",
         splits=("val", "test_2016_flickr"),
         tokenizer=_bpe,
         score=None,
@@ -238,6 +245,7 @@ TASKS = {
     ),
     "number-lines": Task(
         load=holding_out(1_000, _number_lines),
+        example="forty-two =",
         splits=("val",),
         tokenizer=_words_to_characters,
         score=exact_match,
@@ -248,6 +256,7 @@ TASKS = {
     ),
     "shakespeare": Task(
         load=_speeches,
+        example="ROMEO:",
         splits=("val",),
         tokenizer=_characters,
         score=None,

@@ -69,7 +69,8 @@ def former_settings(folder: Path, settings: dict[str, Any], processes: int) -> d
     former = read_settings(folder)
     with _undamaged(folder):
         there = identity(former, former["sessions"][-1].get("processes", 1))
-    check_same_run(folder, there, identity(settings, processes))
+    way_out = "Choose another --output, or --restart"
+    check_same_run(folder, there, identity(settings, processes), way_out)
     return former
 
 
@@ -139,11 +140,27 @@ def read_words(folder: Path) -> frozenset[str] | None:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
-    if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no run: there is no {path.name} in it")
+    if not path.is_file():
+        raise FileNotFoundError(_no_run(folder))
     with _undamaged(folder):
         settings = json.loads(path.read_text(encoding="utf-8"))
         return {"task": settings["task"], "model": settings["model"]} | settings
+
+
+def _no_run(folder: Path) -> str:
+    """What is wrong with a folder without a run, and which runs there are nearby."""
+    if folder.is_dir():
+        problem = f"{folder} holds no run: it has no config.json"
+    elif folder.exists():
+        problem = f"{folder} is a file, not the folder of a run"
+    else:
+        problem = f"there is no folder {folder}"
+    for place in (folder, folder.parent, Path("runs")):
+        inside = sorted(place.iterdir()) if place.is_dir() else []
+        if runs := [str(each) for each in inside if (each / "config.json").is_file()]:
+            more = f" and {len(runs) - 10} more" if len(runs) > 10 else ""
+            return f"{problem}. These are runs: {', '.join(runs[:10])}{more}"
+    return problem
 
 
 def write_settings(folder: Path, settings: dict[str, Any]) -> None:

@@ -274,12 +274,12 @@ def train(
             f"{len(train_batches):,} batches, on {session['hardware']}."
         )
         if slow_amp(config, place):
-            say("This processor does not multiply bfloat16 itself: amp=True slows the run down.")
+            say("This processor has no bfloat16 arithmetic: amp=True slows training down.")
         if over:
-            say(f"Nothing is left to train: the run in {folder} has done all that is asked for.")
+            say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")
             return
         if going_on:
-            say(f"Going on with the run in {folder}.")
+            say(f"Resuming the run in {folder}.")
         else:
             read = [a + b if recipe.language_model else a for a, b in train_pairs]
             begin(folder, tokenizer, read, recipe.word)

@@ -70,7 +70,7 @@ def test_train_says_how_long_it_will_take(small_numbers, tmp_path: Path, capsys)
     loud = [argument for argument in TRAIN if argument != "--quiet"]
     assert main([*loud, "--steps", "14", "--output", str(tmp_path / "a")]) == 0
     said = capsys.readouterr().err
-    assert re.fullmatch(r"About \d+ s to go: 3 steps of \S+ s, and the validations\.\n", said)
+    assert re.fullmatch(r"About \d+ s to go: 3 steps of \S+ s each, plus validation\.\n", said)
     assert main([*TRAIN, "--steps", "14", "--output", str(tmp_path / "b")]) == 0
     assert capsys.readouterr().err == ""
 
@@ -304,7 +304,7 @@ def test_words_that_the_model_never_saw_are_named(folder: Path, lines: Path, tmp
     assert main(["translate", "--run", str(tmp_path), "banana"]) == 0
     assert capsys.readouterr().err == ""
     assert main(["translate", "--run", str(tmp_path), "--strict", "one"]) == 1
-    assert "--strict needs a run that keeps words.txt" in capsys.readouterr().err
+    assert "--strict needs a run with a words.txt" in capsys.readouterr().err
 
 
 def test_evaluate_a_language_model(lines: Path, tmp_path: Path, capsys) -> None:
@@ -407,7 +407,7 @@ def test_the_same_command_goes_on(small_numbers, tmp_path: Path, capsys) -> None
     short = [*TRAIN, "--steps", "3", "--output", str(tmp_path / "short")]
     assert main(short) == 0
     assert main([*short[:-4], "--steps", "5", *short[-2:]]) == 0
-    assert "Going on with the run in" in capsys.readouterr().out
+    assert "Resuming the run in" in capsys.readouterr().out
     assert main([*TRAIN, "--steps", "5", "--output", str(tmp_path / "whole")]) == 0
     parted, whole = (load_checkpoint(tmp_path / n / "checkpoint.pt") for n in ("short", "whole"))
     assert parted["progress"]["step"] == 5
@@ -419,12 +419,18 @@ def test_the_same_command_goes_on(small_numbers, tmp_path: Path, capsys) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--task", "copy"], "is of another run: its task is 'number-words', now it is 'copy'"),
-        (["--max-tokens", "601"], "its max_tokens is 600, now it is 601"),
-        (["--dropout", "0.2"], "its model.dropout is 0.0, now it is 0.2"),
-        (["--lr", "0.1"], "its peak_lr is 0.002, now it is 0.1"),
-        (["--seed", "1"], "its seed is 0, now it is 1"),
-        (["--set", "positions=none"], "its model.positions is 'sinusoidal', now it is 'none'"),
+        (
+            ["--task", "copy"],
+            "numbers has other settings: task is 'number-words' there, 'copy' here",
+        ),
+        (["--max-tokens", "601"], "max_tokens is 600 there, 601 here"),
+        (["--dropout", "0.2"], ": dropout is 0.0 there, 0.2 here"),
+        (["--lr", "0.1"], "peak_lr is 0.002 there, 0.1 here"),
+        (["--seed", "1"], "seed is 0 there, 1 here"),
+        (
+            ["--set", "positions=none"],
+            "positions is 'sinusoidal' there, 'none' here. Choose another --output, or --restart\n",
+        ),
     ],
 )
 def test_another_run_is_refused_and_the_first_one_kept(
@@ -441,7 +447,11 @@ def test_a_finished_run_whose_log_is_gone_is_scored(folder: Path, tmp_path, caps
     shutil.copytree(folder, tmp_path / "run")
     (tmp_path / "run" / "log.jsonl").unlink()
     assert main([*TRAIN, "--steps", "12", "--output", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.endswith("val, 20 texts: exact_match 0.00 (percent)\n")
+    score, after = capsys.readouterr().out.splitlines()[-2:]
+    assert score == "val, 20 texts: exact_match 0.00 (percent)"
+    assert (
+        after == f"Try it: python -m transformer_lib translate --run {tmp_path / 'run'} forty-two"
+    )
 
 
 def test_restart_begins_anew(small_numbers, tmp_path: Path) -> None:
@@ -495,7 +505,7 @@ def test_who_asks_for_less_than_is_done_gets_nothing(folder: Path, capsys) -> No
     before = (folder / "config.json").read_bytes()
     assert main([*TRAIN, "--steps", "4", "--output", str(folder)]) == 0
     said = capsys.readouterr().out
-    assert "Nothing is left to train" in said and "Going on" not in said
+    assert "Nothing left to train" in said and "Resuming" not in said
     assert (folder / "config.json").read_bytes() == before
 
 
@@ -529,7 +539,7 @@ def test_bfloat16_that_slows_a_run_down_is_said(
     assert main(arguments) == 0
     assert "amp" not in capsys.readouterr().out
     assert main([*arguments, "--set", "amp=True", "--restart"]) == 0
-    assert capsys.readouterr().out.count("amp=True slows the run down") == slow
+    assert capsys.readouterr().out.count("amp=True slows training down") == slow
 
 
 def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
@@ -538,9 +548,9 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
 
     monkeypatch.setattr(runs, "prepared_fit", interrupted)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
-    assert capsys.readouterr().err == "\nInterrupted; the same command goes on from here.\n"
+    assert capsys.readouterr().err == "\nInterrupted. Run the same command to resume.\n"
     assert main([*TRAIN, "--steps", "12", "--output", str(folder), "--restart"]) == 130
-    said = "Interrupted; the same command goes on from here, without --restart."
+    said = "Interrupted. Run the same command without --restart to resume."
     assert capsys.readouterr().err == f"\n{said}\n"
     monkeypatch.setenv("RANK", "1")
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
@@ -562,7 +572,7 @@ def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["translate", "--run", "nowhere", "one"], "nowhere holds no run"),
+        (["translate", "--run", "nowhere", "one"], "there is no folder nowhere"),
         (["evaluate", "--run", "FOLDER", "--split", "train"], "split must be one of val"),
         ([*TRAIN, "--vocab-size", "300"], "vocab_size must be left out"),
         ([*TRAIN, "--lr", "-1"], "above 0, got -1.0"),
@@ -571,9 +581,15 @@ def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, 
         ([*TRAIN, "--set", "n_heads=many"], "n_heads must be"),
         ([*TRAIN, "--set", "max_len=9"], "max_len must be at least 1"),
         (["train", "--task", "shakespeare", "--score-every", "1"], "score_every must be left out"),
-        (["translate", "--run", "LINES", "one"], "continues texts, with generate"),
-        (["generate", "--run", "FOLDER", "one"], "translates texts, with translate"),
-        (["generate", "--run", "LINES", "--temperature", "-1", "one"], "temperature must be"),
+        (
+            ["translate", "--run", "LINES", "one"],
+            "learned number-lines: use generate, not translate",
+        ),
+        (
+            ["generate", "--run", "FOLDER", "one"],
+            "learned number-words: use translate, not generate",
+        ),
+        ([*TRAIN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
         (["generate", "--run", "LINES", "one " * 600], "prompts must have fewer than 512 tokens"),
         (["evaluate", "--run", "FOLDER", "--checkpoint", "average"], "train with --keep-last"),
         (
@@ -612,32 +628,86 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
         assert str(tmp_path / name) in capsys.readouterr().err
 
 
+def test_a_run_that_is_not_there_is_told_from_a_file_and_a_folder(
+    folder: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = [Path("runs", name) for name in ("a", "b")]
+    for run in kept:
+        shutil.copytree(folder, run)
+    Path("runs", "empty").mkdir()
+    for run, problem in (
+        ("nowhere", "there is no folder nowhere"),
+        ("runs/c", f"there is no folder {Path('runs', 'c')}"),
+        ("runs", "runs holds no run: it has no config.json"),
+        ("runs/empty", f"{Path('runs', 'empty')} holds no run: it has no config.json"),
+        ("runs/a/best.pt", f"{kept[0] / 'best.pt'} is a file, not the folder of a run"),
+    ):
+        assert main(["translate", "--run", run, "one"]) == 1
+        err = capsys.readouterr().err
+        assert err == f"error: {problem}. These are runs: {kept[0]}, {kept[1]}\n"
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "message"),
     [
-        [],
-        ["train"],
-        ["train", "--task", "juggling"],
-        [*TRAIN, "--epochs", "0"],
-        [*TRAIN, "--seed", "-1"],
-        [*TRAIN, "--steps", "many"],
-        [*TRAIN, "--set", "legs=4"],
-        [*TRAIN, "--set", "vocab_size=4"],
-        ["translate"],
-        ["translate", "--run", "x", "--n-best", "2"],
-        ["evaluate", "--run", "x", "--length-penalty", "1"],
-        ["evaluate", "--run", "x", "--early-stopping"],
-        ["generate", "--run", "x", "--samples", "2"],
-        ["generate", "--run", "x", "--seed", "2"],
-        ["generate", "--run", "x", "--top-k", "5", "--seed", str(2**63)],
-        ["generate", "--run", "x", "--stop", ""],
+        ([], "COMMAND"),
+        (["train"], "--task"),
+        (["train", "--task", "juggling"], "juggling"),
+        ([*TRAIN, "five"], "unrecognized arguments: five"),
+        ([*TRAIN, "--epochs", "0"], "must be at least 1, got 0"),
+        ([*TRAIN, "--seed", "-1"], "must be at least 0, got -1"),
+        ([*TRAIN, "--steps", "many"], "must be a whole number, got 'many'"),
+        ([*TRAIN, "--lr", "low"], "must be a number, got 'low'"),
+        ([*TRAIN, "--set", "legs=4"], "there is no setting 'legs'; train --help lists them all"),
+        ([*TRAIN, "--set", "positons=none"], "no setting 'positons'; did you mean positions?"),
+        ([*TRAIN, "--set", "n_layers"], "must be NAME=VALUE, got 'n_layers'"),
+        ([*TRAIN, "--set", "vocab_size=4"], "vocab_size can't be set: the tokenizer decides it"),
+        (["translate"], "--run"),
+        (["translate", "--run", "x", "--n-best", "2"], "need --beam"),
+        (["evaluate", "--run", "x", "--length-penalty", "1"], "need --beam"),
+        (["evaluate", "--run", "x", "--early-stopping"], "need --beam"),
+        (["generate", "--run", "x", "--samples", "2"], "need --temperature"),
+        (["generate", "--run", "x", "--seed", "2"], "need --temperature"),
+        (["generate", "--run", "x", "--top-k", "5", "--seed", str(2**63)], "below 2^63"),
+        (["generate", "--run", "x", "--stop", ""], "must not be empty"),
+        (["generate", "--run", "x", "--temperature", "0"], "above 0, got 0; leave it out to take"),
+        (
+            ["generate", "--run", "x", "--beam", "4", "one"],
+            "error: generate has no option --beam\n",
+        ),
+        (["translate", "--run", "x", "--beems=4"], "no option --beems; did you mean --beam?"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
+def test_wrong_usage_is_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "usage:" in said and message in said
+
+
+def test_texts_may_stand_between_options() -> None:
+    args = parse(["translate", "one", "--run", "x", "two", "three", "--beam", "2", "four"])
+    assert args.text == ["one", "two", "three", "four"]
+    assert parse(["translate", "--run", "x", "--", "-one"]).text == ["-one"]
+
+
+@pytest.mark.parametrize(("command", "what"), [("translate", "sentence"), ("generate", "prompt")])
+def test_a_terminal_is_told_what_to_type(
+    folder: Path, lines: Path, command: str, what: str, capsys, monkeypatch
+) -> None:
+    typed = io.StringIO("one\n")
+    monkeypatch.setattr("sys.stdin", typed)
+    run = ["--run", str(folder if command == "translate" else lines)]
+    assert main([command, *run]) == 0
+    assert capsys.readouterr().err == ""
+    typed.seek(0)
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    assert main([command, *run]) == 0
+    assert capsys.readouterr().err == f"Type a {what} and press Enter. Ctrl-D ends.\n"
 
 
 HOME = Path(transformer_lib.__file__).parents[1]
@@ -684,7 +754,7 @@ def test_a_process_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "transformer_lib", "translate", "--run", str(tmp_path), "one"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=HOME)
     assert ended.returncode == 1
-    assert ended.stderr == f"error: {tmp_path} holds no run: there is no config.json in it\n"
+    assert ended.stderr.startswith(f"error: {tmp_path} holds no run: it has no config.json")
 
 
 def test_bars_are_for_terminals(folder: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
@@ -719,7 +789,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) ->
         _, errors = process.communicate(timeout=600)  # only for what hangs
     assert (process.returncode, errors) == (
         code,
-        "\nInterrupted; the same command goes on from here.\n",
+        "\nInterrupted. Run the same command to resume.\n",
     )
     stopped = load_checkpoint(tmp_path / "run" / "checkpoint.pt")["progress"]["step"]
     assert stopped >= 3
@@ -742,7 +812,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert ended.returncode == 0, ended.stderr
-    assert [line.split()[0] for line in ended.stdout.splitlines()] == ["copy,", "3", "val,"]
+    assert [line.split()[0] for line in ended.stdout.splitlines()] == ["copy,", "3", "val,", "Try"]
     assert main([*train, "--accumulate", "2", "--output", str(tmp_path / "one")]) == 0
     losses = [
         History.read(tmp_path / name / "log.jsonl").column(column)[1]
@@ -827,7 +897,7 @@ def test_captions_are_scored_in_three_ways(tmp_path: Path, monkeypatch, capsys) 
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     assert main(["evaluate", "--run", str(tmp_path), "--quiet"]) == 0
     out, err = capsys.readouterr()
-    assert "bleu " in out and "bleu_lowercased is left out" in err
+    assert "bleu " in out and "no bleu_lowercased: " in err
 
 
 def test_tokenized_bleu_takes_words_as_they_are() -> None:
@@ -954,4 +1024,4 @@ def test_a_file_of_windows_is_read_as_any_other(tmp_path: Path) -> None:
 def test_translate_takes_sentences_or_a_split(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["translate", "--run", str(tmp_path), "a man", "--split", "val"])
-    assert "--split takes the place of sentences" in capsys.readouterr().err
+    assert "give either sentences or --split" in capsys.readouterr().err

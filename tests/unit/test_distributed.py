@@ -260,7 +260,7 @@ class TestTwoProcesses:
         steps, losses = history.column("loss")
         assert steps == expected.column("loss")[0]
         assert losses == pytest.approx(expected.column("loss")[1], abs=3e-6)
-        with pytest.raises(ValueError, match="its accumulate is 2, now it is 1"):
+        with pytest.raises(ValueError, match="accumulate is 2 there, 1 here"):
             run(tmp_path, model(), settings(accumulate=1), resume=True)
 
     def test_both_leave_the_group_before_they_end(self, two: Path) -> None:

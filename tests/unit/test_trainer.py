@@ -338,15 +338,21 @@ def test_resume_false_starts_anew(tmp_path: Path, unbroken: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"config": TrainConfig(**vars(CONFIG) | {"warmup": 6})}, "its warmup is 5, now it is 6"),
-        ({"config": TrainConfig(**vars(CONFIG) | {"r_drop": 5.0})}, "its r_drop is None, now"),
+        (
+            {"config": TrainConfig(**vars(CONFIG) | {"warmup": 6})},
+            "warmup is 5 there, 6 here. Choose another d",
+        ),
+        (
+            {"config": TrainConfig(**vars(CONFIG) | {"r_drop": 5.0})},
+            "r_drop is None there, 5.0 here",
+        ),
         (
             {"config": TrainConfig(**vars(CONFIG) | {"optimizer": "muon"})},
-            "its optimizer is 'adam'",
+            "optimizer is 'adam' there",
         ),
-        ({"batches": data(seed=1)}, "its data is"),
-        ({"batches": data(n=37)}, "its data is"),
-        ({"model": Toy(dropout=0.3)}, r"its model is 'Toy\("),
+        ({"batches": data(seed=1)}, "data is"),
+        ({"batches": data(n=37)}, "data is"),
+        ({"model": Toy(dropout=0.3)}, r"model is 'Toy\("),
     ],
 )
 def test_another_run_is_refused(change: dict, message: str, unbroken: Path) -> None:

@@ -135,7 +135,7 @@ def _check_options(
 ) -> None:
     check_number("temperature", temperature, 0)
     if temperature == 0:
-        raise ValueError("temperature must be above 0, got 0: for that limit there is greedy")
+        raise ValueError("temperature must be above 0, got 0: greedy takes the most probable token")
     check_count("top_k", top_k, optional=True)
     if top_p is not None:
         check_number("top_p", top_p, 0, 1, "(]")

@@ -88,7 +88,8 @@ class Session:
             raise
 
     def _restore(self, state: dict[str, Any]) -> None:
-        check_same_run(self.folder.checkpoint, state["settings"], self.settings)
+        way_out = "Choose another directory, or resume=False"
+        check_same_run(self.folder.checkpoint, state["settings"], self.settings, way_out)
         present = self.model.state_dict()
         self.model.load_state_dict(parts(state["model"], present))
         for optimizer, saved in zip(self.updater.optimizers, state["optimizers"], strict=True):

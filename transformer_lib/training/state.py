@@ -93,13 +93,13 @@ def check_batch(model: nn.Module, batch: Any) -> None:
         ) from error
 
 
-def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any], way_out: str) -> None:
     """Raise a ValueError that names the first setting in which two runs differ."""
     for name in [*now, *(saved.keys() - now.keys())]:
         if saved.get(name) != now.get(name):
             raise ValueError(
-                f"{path} is of another run: its {name} is {saved.get(name)!r}, now it is "
-                f"{now.get(name)!r}. Use that value, another folder, or begin anew"
+                f"{path} has other settings: {name.removeprefix('model.')} is "
+                f"{saved.get(name)!r} there, {now.get(name)!r} here. {way_out}"
             )
 
 

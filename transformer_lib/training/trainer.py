@@ -194,8 +194,8 @@ class _Steps:
         if self.taken == 1 + self.TIMED and left > 0:
             each = self.seconds / self.TIMED
             self.forecast(
-                f"About {_duration(left * each)} to go: {left:,} steps of {each:.2g} s, "
-                f"and the validations."
+                f"About {_duration(left * each)} to go: {left:,} steps of {each:.2g} s each, "
+                f"plus validation."
             )
 
 
