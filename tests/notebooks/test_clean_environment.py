@@ -3,7 +3,9 @@
 A fresh virtual environment gets the library's wheel and the *lowest* version that pyproject.toml
 allows of each dependency; every notebook then runs top to bottom in an empty folder of its own, and
 each output is compared with the stored one, which the versions of requirements.txt have made: one
-run shows that both ends of what is allowed say the same. torch is the build at hand: it and the
+run shows that both ends of what is allowed say the same. It's also the run of a reader who has done
+no exercise: solutions, and what else the student's edition lacks, run and are compared too, but no
+other cell sees the names they define (aside.py). torch is the build at hand: it and the
 kernel are linked into the new environment from this one, with what they need themselves. The lowest
 torch has no wheel for every Python here, and weighs gigabytes.
 """
@@ -18,7 +20,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import aside
 import nbformat
 import pytest
 import strict
@@ -26,6 +31,10 @@ from execute import ROOT, notebooks
 from gate import ANSI
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+sys.path.insert(0, str(ROOT / "_ext"))
+import cells
+import student
 
 pytestmark = pytest.mark.slow
 CHAPTERS = notebooks()
@@ -149,8 +158,38 @@ class Environment:
         return different(path, folder, ["--nbval-kernel-name=clean"], self.variables)
 
 
+def readers_cells(path: Path, nb: nbformat.NotebookNode) -> set[str]:
+    """The ids of the cells that the student's edition has."""
+    places: Any = SimpleNamespace(
+        docname="", page=lambda *_: "", number=lambda _: "", links_in=lambda text: text
+    )
+    found = cells.blocks(path.stem, nb.cells)
+    return {
+        cell["id"]
+        for block, follows in zip(found, [*found[1:], None], strict=True)
+        for cell in student.as_written(block, follows, places)
+    }
+
+
+def run_others_aside(path: Path, nb: nbformat.NotebookNode) -> None:
+    """Hide what solutions and guards define from the cells that a reader has."""
+    new = nbformat.v4.new_code_cell
+    readers, inside = readers_cells(path, nb), False
+    setup = Path(aside.__file__).read_text(encoding="utf-8")
+    made = [new(f"{setup}\n\n_aside = Aside(globals())", id="aside")]
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            if inside != (cell.id not in readers):
+                inside = not inside
+                call = "begin" if inside else "end"
+                made.append(new(f"_aside.{call}()", id=f"{call}-{cell.id}"[:64]))
+            made.append(cell)
+    nb.cells = made
+
+
 def different(path: Path, folder: Path, options: list[str], variables: dict[str, str]) -> str:
     nb = nbformat.read(path, as_version=4)
+    run_others_aside(path, nb)
     for cell in nb.cells:  # also the cell for Colab does no harm
         cell.metadata["tags"] = [t for t in cell.metadata.get("tags", []) if t != "nbval-skip"]
     nbformat.write(nb, folder / path.name)
@@ -230,3 +269,25 @@ def test_another_output_is_seen(compare, tmp_path):
     nbformat.write(nb, path)
     found = compare(path)
     assert "Cell outputs differ" in found or "mismatch" in found, found
+
+
+def test_what_only_a_solution_defines_is_seen_by_no_other_cell(compare, tmp_path):
+    """Two cells fail: one calls an exercise that isn't done, one needs a name of the solution."""
+    code = [
+        ("def f():\n    return 1", []),
+        ("def f():\n    ...  # your lines", []),
+        ("def f():\n    return 1\n\n\ng = 1", ["solution"]),
+        ("assert f() == g", ["remove-cell"]),
+        ("one = f() + 1", []),
+        ("two = g", []),
+    ]
+    made = [
+        nbformat.v4.new_code_cell(source, execution_count=count, metadata={"tags": tags})
+        for count, (source, tags) in enumerate(code, start=1)
+    ]
+    exercise = nbformat.v4.new_markdown_cell("### Build: f\n\nWrite it.", id="ex-f")
+    exercise.metadata["tags"] = ["exercise"]
+    path = tmp_path / "00_small.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[made[0], exercise, *made[1:]]), path)
+    found = compare(path)
+    assert "2 failed" in found and "TypeError" in found and "NameError" in found, found
