@@ -147,7 +147,7 @@ def our_contender(config: ModelConfig, device: str) -> Contender:
         return beam_search(model, source, beam_size=beams, n_best=1, **settings).best.ids
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(logits, labels, label_smoothing=0.1).mean
+        return cross_entropy(logits, labels, pad_id=CONFIG.pad_id, label_smoothing=0.1).mean
 
     return Contender(model, model, text, loss)
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from transformer_lib import ModelConfig, Transformer
-from transformer_lib.data import Tokenizer, collate, number_word_pairs
+from transformer_lib.data import PAD, Batch, Tokenizer, collate, number_word_pairs
 from transformer_lib.decoding import greedy
 from transformer_lib.figures.engine import FOLDER
 from transformer_lib.results import circumstances
@@ -53,6 +53,10 @@ def pairs(name: str, draw: torch.Generator) -> tuple[list[tuple[list[int], list[
     return encoded, tokenizer.vocab_size
 
 
+def tokens_of(batch: Batch) -> int:
+    return int((batch.labels != PAD).sum())
+
+
 def seconds(run: Callable[[], Any], times: int) -> float:
     """Processor seconds of one run: the median of some rounds, after two to warm up."""
     run(), run()
@@ -80,7 +84,7 @@ def pytorch(tasks: dict[str, Any]) -> dict[str, Any]:
 
         def step(model=model, batch=batch, adam=adam) -> None:
             logits = model(batch.source, batch.target_input)
-            loss = cross_entropy(logits, batch.labels, label_smoothing=0.1)
+            loss = cross_entropy(logits, batch.labels, pad_id=PAD, label_smoothing=0.1)
             adam.zero_grad()
             loss.mean.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -90,10 +94,10 @@ def pytorch(tasks: dict[str, Any]) -> dict[str, Any]:
             source = torch.tensor([task["sentence"]])
             never = model.config.vocab_size  # as the id that ends a text
             with torch.inference_mode():
-                ids = greedy(model, source, bos_id=1, eos_id=never, max_len=task["most"]).ids
+                ids = greedy(model, source, eos_id=never, max_len=task["most"]).ids
             assert ids.shape == (1, task["most"])
 
-        train = batch.n_tokens / seconds(step, task["times"])
+        train = tokens_of(batch) / seconds(step, task["times"])
         models[name] = {"train": train, "greedy": task["most"] / seconds(write, 2)}
     return {"products": products, "models": models}
 
@@ -115,7 +119,7 @@ def node(mode: str, tasks: dict[str, Any]) -> dict[str, Any]:
                 "labels": batch.labels.tolist(),
             },
             **{key: task[key] for key in ("sentence", "most")},
-            "tokens": batch.n_tokens,
+            "tokens": tokens_of(batch),
             "times": task["times"] if wasm else 1,
         }
     given = {"engine": (FOLDER / "index.js").as_uri(), "wasm": wasm, "rounds": ROUNDS,
@@ -164,7 +168,7 @@ def main() -> None:
             name: {
                 **SIZES[name],
                 "parameters": sum(p.numel() for p in task["model"].parameters()),
-                "rows": len(task["batch"].source), "tokens": task["batch"].n_tokens,
+                "rows": len(task["batch"].source), "tokens": tokens_of(task["batch"]),
             }
             for name, task in tasks.items()
         },

@@ -33,7 +33,7 @@ def update(model: Any, adam: torch.optim.Optimizer, ids: torch.Tensor, bf16: boo
     source, target, labels = ids
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         logits = model(source, target)
-    total, count = cross_entropy(logits.float(), labels)
+    total, count = cross_entropy(logits.float(), labels, pad_id=CONFIG.pad_id)
     adam.zero_grad()
     (total / count).backward()
     adam.step()

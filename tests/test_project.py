@@ -60,7 +60,7 @@ LAYERS = {
     "recording": 0,
     "attention": 0,
     "positions": 0,
-    "config": 0,
+    "config": -1,
     "cache": 0,
     "decoding": 0,
     "norms": 1,
@@ -196,7 +196,7 @@ def test_imports_point_down():
         (
             "config.py",
             "def f():\n    from transformer_lib import cache",
-            "config (layer 0) imports",
+            "config (layer -1) imports",
         ),
         ("training/losses.py", "from transformer_lib.attention import attention", "any model"),
         ("cache.py", "import transformer_lib", "imports __init__"),

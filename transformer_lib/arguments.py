@@ -86,10 +86,12 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
     return value
 
 
-def check_id(name: str, value: Any, vocab_size: int) -> None:
-    """Raise a TypeError or ValueError unless ``value`` is an id of the vocabulary."""
-    check_count(name, value, least=0)
-    if value >= vocab_size:
+def check_id(name: str, value: Any, vocab_size: int | None = None) -> None:
+    """Raise a TypeError or ValueError unless ``value`` is an id of the vocabulary, or of any."""
+    value = check_count(name, value, least=0)
+    if value >= 2**63:
+        raise ValueError(f"{name} must be below 2**63, got {value}")
+    if vocab_size is not None and value >= vocab_size:
         raise ValueError(f"{name} must be below vocab_size ({vocab_size}), got {value}")
 
 

@@ -13,11 +13,50 @@ from transformer_lib.arguments import (
     plain_number,
 )
 
-__all__ = ["ModelConfig"]
+__all__ = ["ModelConfig", "SpecialIds"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
+class SpecialIds:
+    """The ids of padding, begin and end of a sequence. A model's config has them.
+
+    Losses, decoding and batches take them from there. The defaults are a
+    :class:`~transformer_lib.data.Tokenizer`'s.
+
+    Args:
+        pad_id: fills up short sequences.
+        bos_id: begins a sequence. It may equal ``pad_id``, as in Marian, or ``eos_id``, as in
+            GPT-2.
+        eos_id: ends a sequence; must differ from ``pad_id``.
+
+    Raises:
+        TypeError, ValueError: ids that aren't integers of at least 0, or don't go together.
+
+    Example:
+        >>> SpecialIds(pad_id=5).eos_id
+        2
+    """
+
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain_number(value))
+        for name in ("pad_id", "bos_id", "eos_id"):
+            check_id(name, getattr(self, name))
+        if self.eos_id == self.pad_id:
+            raise ValueError(f"eos_id must differ from pad_id, both are {self.eos_id}")
+
+    @property
+    def special_ids(self) -> SpecialIds:
+        """These three ids alone."""
+        return SpecialIds(pad_id=self.pad_id, bos_id=self.bos_id, eos_id=self.eos_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(SpecialIds):
     """Sizes and choices of a Transformer. Names are the paper's.
 
     Args:
@@ -54,9 +93,7 @@ class ModelConfig:
         embedding_norm: normalize the embeddings before the first layer, as BERT does.
         output_bias: add a learned bias to the logits.
         n_token_types: kinds of token (BERT's two segments), each with a vector; 0 for none.
-        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence. ``bos_id`` may equal
-            ``pad_id``, as in Marian, or ``eos_id``, as in GPT-2. ``pad_id`` and ``eos_id`` must
-            differ.
+        pad_id, bos_id, eos_id: as for :class:`SpecialIds`.
 
     Raises:
         TypeError: a setting of another type.
@@ -92,13 +129,9 @@ class ModelConfig:
     embedding_norm: bool = False
     output_bias: bool = False
     n_token_types: int = 0
-    pad_id: int = 0
-    bos_id: int = 1
-    eos_id: int = 2
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, plain_number(value))
+        super().__post_init__()
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
             check_count(name, getattr(self, name))
         for name in ("n_kv_heads", "n_decoder_layers"):
@@ -136,8 +169,6 @@ class ModelConfig:
         check_number("rotary_base", self.rotary_base, 1)
         for name in ("pad_id", "bos_id", "eos_id"):
             check_id(name, getattr(self, name), self.vocab_size)
-        if self.eos_id == self.pad_id:
-            raise ValueError(f"eos_id must differ from pad_id, both are {self.eos_id}")
 
     @property
     def d_head(self) -> int:

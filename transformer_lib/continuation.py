@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer_lib.data import EOS, Tokenizer
+from transformer_lib.data import Tokenizer
 
 __all__: list[str] = []  # for texts.py and __main__.py alone
 
@@ -32,7 +32,7 @@ class Continuation:
         """Take the next token; return the text that became certain."""
         if self.ended:
             return ""
-        if token == EOS:
+        if token == self.tokenizer.special_ids.eos_id:
             return self.end()
         self.ids.append(token)
         text = self._added()

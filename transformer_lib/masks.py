@@ -7,7 +7,7 @@ opposite, True = hidden: invert them with ``~``. No check can find out that a ma
 Masks compose: a key must be allowed by each of them.
 
 >>> ids = torch.tensor([[5, 6, 7, 0]])
->>> mask = padding_mask(ids) & causal_mask(4) & local_mask(4, window=1)  # (1, 1, 4, 4)
+>>> mask = padding_mask(ids, pad_id=0) & causal_mask(4) & local_mask(4, window=1)  # (1, 1, 4, 4)
 >>> mask[0, 0].int().tolist()
 [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
 """
@@ -17,17 +17,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_lengths
+from transformer_lib.arguments import check_count, check_id, check_lengths
 
 __all__ = ["causal_mask", "local_mask", "padding_mask"]
 
 
-def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Let every query see the real tokens and none of the padding.
 
     Args:
         ids: token ids, integer, ``(B, S)``.
-        pad_id: the id that fills up short rows.
+        pad_id: the id that fills up short rows: ``config.pad_id`` of the model that reads them.
 
     Returns:
         bool ``(B, 1, 1, S)``, True at real tokens.
@@ -37,7 +37,7 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
         ValueError: ids that are not ``(B, S)``, a negative ``pad_id``.
 
     Example:
-        >>> padding_mask(torch.tensor([[5, 6, 0]])).tolist()
+        >>> padding_mask(torch.tensor([[5, 6, 0]]), pad_id=0).tolist()
         [[[[True, True, False]]]]
     """
     if not isinstance(ids, Tensor):
@@ -46,9 +46,7 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
         raise TypeError(f"ids must be integers, got {ids.dtype}")
     if ids.dim() != 2:
         raise ValueError(f"ids must have shape (B, S), got {tuple(ids.shape)}")
-    check_count("pad_id", pad_id, least=0)
-    if pad_id > 2**63 - 1:
-        raise ValueError(f"pad_id must be an id, below 2**63, got {pad_id}")
+    check_id("pad_id", pad_id)
     return (ids.long() != pad_id)[:, None, None, :]  # a narrow dtype would wrap pad_id
 
 

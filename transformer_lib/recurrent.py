@@ -58,9 +58,9 @@ from transformer_lib.arguments import (
     check_same_batch,
     check_tokens,
     check_type,
-    plain_number,
 )
 from transformer_lib.attention import mix
+from transformer_lib.config import SpecialIds
 from transformer_lib.dropout import Dropout
 from transformer_lib.scores import AdditiveScore, LuongScore
 
@@ -70,20 +70,16 @@ _LUONG = ("dot", "general", "concat")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RNNConfig:
+class RNNConfig(SpecialIds):
     """The settings of a :class:`RNNSeq2Seq`, which documents them."""
 
     vocab_size: int
     d_model: int
     attention: str | None
     dropout: float
-    pad_id: int
-    bos_id: int
-    eos_id: int
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, plain_number(value))
+        super().__post_init__()
         check_count("vocab_size", self.vocab_size)
         check_count("d_model", self.d_model)
         check_type("attention", self.attention, str, optional=True)
@@ -147,7 +143,7 @@ class RNNSeq2Seq(nn.Module):
         d_model: width of embeddings and states.
         attention: None, ``"additive"``, ``"dot"``, ``"general"`` or ``"concat"``.
         dropout: probability of dropping a number while training.
-        pad_id, bos_id, eos_id: ids of padding, begin and end of sequence.
+        pad_id, bos_id, eos_id: as for :class:`~transformer_lib.config.SpecialIds`.
 
     Raises:
         TypeError, ValueError: a setting of another type or out of its range.
@@ -171,9 +167,9 @@ class RNNSeq2Seq(nn.Module):
         d_model: int = 256,
         attention: str | None = None,
         dropout: float = 0.0,
-        pad_id: int = 0,
-        bos_id: int = 1,
-        eos_id: int = 2,
+        pad_id: int = SpecialIds.pad_id,
+        bos_id: int = SpecialIds.bos_id,
+        eos_id: int = SpecialIds.eos_id,
     ) -> None:
         super().__init__()
         self.config = RNNConfig(

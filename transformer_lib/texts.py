@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_lib.arguments import check_count, check_type
 from transformer_lib.continuation import Continuation
-from transformer_lib.data import BOS, Tokenizer, pad
+from transformer_lib.data import Tokenizer, pad
 from transformer_lib.data.checking import texts
 from transformer_lib.decoding import Beams, Generation, greedy
 
@@ -138,7 +138,8 @@ def complete(
     if watched and not _takes(decode, "on_step"):
         raise TypeError("decode must take on_step where stop or on_text is given, as greedy does")
     prompts = texts("prompts", prompts)
-    ids = [[BOS, *tokenizer.encode(prompt.strip())] for prompt in prompts]
+    bos_id = tokenizer.special_ids.bos_id
+    ids = [[bos_id, *tokenizer.encode(prompt.strip())] for prompt in prompts]
     # A model that takes no lengths reads prompts of one length together.
     pads = _takes(getattr(model, "start", None), "lengths")
     groups: dict[tuple[int, ...], list[int]] = {}  # of prompts to which as much may be added
@@ -245,6 +246,11 @@ def _check(
         raise TypeError(f"decode must be a function; got {type(decode).__name__}")
     check_count("batch_size", batch_size)
     check_type("progress", progress, bool)
+    ids = getattr(model.config, "special_ids", None)
+    if ids != tokenizer.special_ids:
+        raise ValueError(
+            f"model must have the special ids of tokenizer, {tokenizer.special_ids}; got {ids}"
+        )
     vocab_size = getattr(model.config, "vocab_size", tokenizer.vocab_size)
     if vocab_size < tokenizer.vocab_size:
         raise ValueError(

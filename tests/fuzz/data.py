@@ -7,6 +7,7 @@ import hashlib
 import random
 import tempfile
 from collections.abc import Sequence
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib import data, metrics, results
+from transformer_lib.config import SpecialIds
 from transformer_lib.data import Tokenizer, multi30k, shakespeare, tasks
 
 from . import Call, call
@@ -42,10 +44,10 @@ def lists(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) for row in rows)
 
 
-def padded(result: Tensor, rows: list[list[int]]) -> None:
+def padded(result: Tensor, rows: list[list[int]], pad_id: int) -> None:
     assert result.dtype is torch.int64 and result.shape == (len(rows), max(map(len, rows)))
     for found, row in zip(result.tolist(), rows, strict=True):
-        assert found == row + [0] * (len(found) - len(row))
+        assert found == row + [pad_id] * (len(found) - len(row))
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -55,9 +57,9 @@ def padded(result: Tensor, rows: list[list[int]]) -> None:
 def _(draw: random.Random) -> Call:
     def check(result: Tensor, given: dict[str, Any]) -> None:
         if lists(given["rows"]):
-            padded(result, [[int(i) for i in row] for row in given["rows"]])
+            padded(result, [[int(i) for i in row] for row in given["rows"]], given["pad_id"])
 
-    return Call({"rows": TEXTS}, check=check)
+    return Call({"rows": TEXTS, "pad_id": 0}, check=check, extra={"pad_id": HUGE})
 
 
 @call(data.collate)
@@ -65,20 +67,23 @@ def _(draw: random.Random) -> Call:
     def check(result: Any, given: dict[str, Any]) -> None:
         if lists(given["pairs"]) and all(map(lists, given["pairs"])):
             pairs = [([int(i) for i in s], [int(i) for i in t]) for s, t in given["pairs"]]
-            padded(result.source, [source for source, _ in pairs])
-            padded(result.target_input, [[1, *target] for _, target in pairs])
-            padded(result.labels, [[*target, 2] for _, target in pairs])
+            pad_id, bos_id, eos_id = astuple(given["special_ids"])
+            padded(result.source, [source for source, _ in pairs], pad_id)
+            padded(result.target_input, [[bos_id, *target] for _, target in pairs], pad_id)
+            padded(result.labels, [[*target, eos_id] for _, target in pairs], pad_id)
 
-    return Call({"pairs": PAIRS}, check=check)
+    return Call({"pairs": PAIRS, "special_ids": SpecialIds(bos_id=3)}, check=check)
 
 
 @call(data.collate_texts)
 def _(draw: random.Random) -> Call:
     def check(result: Any, given: dict[str, Any]) -> None:
         if lists(given["texts"]):
-            padded(result.input, [[1, *(int(i) for i in text)] for text in given["texts"]])
+            pad_id, bos_id, _ = astuple(given["special_ids"])
+            rows = [[bos_id, *(int(i) for i in text)] for text in given["texts"]]
+            padded(result.input, rows, pad_id)
 
-    return Call({"texts": TEXTS}, check=check)
+    return Call({"texts": TEXTS, "special_ids": SpecialIds(pad_id=9)}, check=check)
 
 
 @call(data.Batch.to)
@@ -93,7 +98,7 @@ def _(draw: random.Random) -> Call:
 
 def sizes(draw: random.Random) -> dict[str, Any]:
     size = draw.choice(({"max_tokens": 9}, {"batch_size": 2}))
-    return size | {"seed": 3, "shuffle": draw.random() < 0.5}
+    return size | {"seed": 3, "shuffle": draw.random() < 0.5, "special_ids": SpecialIds()}
 
 
 @call(data.Batches)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_lib import blocks, decoding, models, multihead, recording, recurrent
 from transformer_lib.cache import AttentionCache, KVCache
-from transformer_lib.config import ModelConfig
+from transformer_lib.config import ModelConfig, SpecialIds
 from transformer_lib.embedding import Embedding
 from transformer_lib.norms import make_norm
 from transformer_lib.positions import RelativePositions, RotaryPositions
@@ -58,6 +58,12 @@ def broken() -> nn.Module:
     model = models.Transformer(config(random.Random(1), positions="none"))
     nn.init.constant_(model.embedding.weight, math.nan)
     return model
+
+
+@call(SpecialIds)
+def _(draw: random.Random) -> Call:
+    given = {"pad_id": 0, "bos_id": 1, "eos_id": 2}
+    return Call(given, extra=dict.fromkeys(given, HUGE))
 
 
 @call(ModelConfig)

@@ -35,11 +35,11 @@ def _(draw: random.Random) -> Call:
     given = {
         "max_steps": 10, "epochs": 2, "patience": None, "warmup": 3, "peak_lr": 0.1,
         "betas": (0.9, 0.98), "eps": 1e-9, "label_smoothing": 0.1, "clip_norm": 1.0,
-        "accumulate": 2, "seed": 3, "amp": "auto", "pad_id": 0, "compile": False,
+        "accumulate": 2, "seed": 3, "amp": "auto", "compile": False,
         "parallel": "ddp", "log_every": 5, "validate_every": None, "checkpoint_every": 7,
         "keep_last": 2, "tensorboard": False,
     }  # fmt: skip
-    big = ("max_steps", "epochs", "patience", "warmup", "accumulate", "seed", "log_every", "pad_id")
+    big = ("max_steps", "epochs", "patience", "warmup", "accumulate", "seed", "log_every")
     extra: dict[str, list[Any]] = dict.fromkeys(big, HUGE)
     extra |= {name: [1e300, 10**400] for name in ("peak_lr", "clip_norm", "eps")}
     return Call(given, extra=extra | {"betas": [(0.9,), (0.9, 1.0), (0.9, None), [0.5, 0.5]]})
@@ -51,7 +51,8 @@ def _(draw: random.Random) -> Call:
         logits, labels = given["logits"], given["labels"].long()
         if logits.device.type == "meta" or not logits.isfinite().all():
             return
-        kept = labels != given["pad_id"]
+        pad_id = given["pad_id"]
+        kept = torch.ones_like(labels).bool() if pad_id is None else labels != pad_id
         log_p = logits.double().log_softmax(-1)[kept]
         smoothing = given["label_smoothing"]
         each = -(1 - smoothing) * log_p.gather(-1, labels[kept][..., None])[..., 0]
@@ -115,8 +116,8 @@ def _(draw: random.Random) -> Call:
     def check(result: dict[str, float], given: dict[str, Any]) -> None:
         assert result["loss"] > 0 and 0 <= result["accuracy"] <= 1
 
-    given = {"model": model(), "batches": Batches(PAIRS, batch_size=2), "pad_id": 0}
-    wrong = {"batches": [TextBatches(TEXTS, batch_size=2), [1], nothing()], "pad_id": HUGE}
+    given = {"model": model(), "batches": Batches(PAIRS, batch_size=2)}
+    wrong = {"batches": [TextBatches(TEXTS, batch_size=2), [1], nothing()]}
     return Call(given, check=check, extra=wrong, calls_others=True)
 
 

@@ -181,7 +181,7 @@ def test_the_single_head_of_mine_is_the_librarys():
 
 def test_the_masks_of_mine_are_the_librarys():
     ids = torch.tensor([[5, 6, 7], [5, 0, 0]])
-    assert torch.equal(state(5)["padding_mask"](ids), padding_mask(ids))
+    assert torch.equal(state(5)["padding_mask"](ids), padding_mask(ids, 0))
     assert torch.equal(state(5)["causal_mask"](4), causal_mask(4))
 
 
@@ -191,7 +191,7 @@ def test_the_multi_head_attention_of_mine_is_the_librarys():
     copy_into(theirs, own, "query", "key", "value")
     theirs.out_proj.load_state_dict(own.output.state_dict())
     x, memory = torch.randn(2, 5, 21).double(), torch.randn(2, 7, 21).double()
-    hidden = padding_mask(torch.tensor([[5] * 7, [5] * 4 + [0] * 3]))
+    hidden = padding_mask(torch.tensor([[5] * 7, [5] * 4 + [0] * 3]), 0)
     torch.testing.assert_close(own(x, x), theirs(x))
     torch.testing.assert_close(own(x, x, causal_mask(5)), theirs(x, mask=causal_mask(5)))
     torch.testing.assert_close(own(x, memory, hidden), theirs(x, memory, mask=hidden))
@@ -239,7 +239,7 @@ def test_the_encoder_of_mine_is_the_librarys():
     theirs = Encoder(ModelConfig(vocab_size=9, pre_norm=True, **sizes)).double().eval()
     copy_stack(theirs, own)
     x = torch.randn(2, 5, 18).double()
-    hidden = padding_mask(torch.tensor([[5] * 5, [5] * 3 + [0] * 2]))
+    hidden = padding_mask(torch.tensor([[5] * 5, [5] * 3 + [0] * 2]), 0)
     torch.testing.assert_close(own(x, None), theirs(x))
     torch.testing.assert_close(own(x, hidden), theirs(x, hidden))
 
@@ -526,7 +526,7 @@ def test_the_decoder_of_mine_is_the_librarys():
     theirs = Decoder(ModelConfig(vocab_size=9, pre_norm=True, **sizes)).double()
     copy_stack(theirs, own)
     x, memory = torch.randn(3, 5, 22).double(), torch.randn(3, 7, 22).double()
-    hidden = padding_mask(torch.tensor([[5] * 7, [5] * 4 + [0] * 3, [5] + [0] * 6]))
+    hidden = padding_mask(torch.tensor([[5] * 7, [5] * 4 + [0] * 3, [5] + [0] * 6]), 0)
     torch.testing.assert_close(
         own(x, memory, causal_mask(5), hidden), theirs(x, memory, memory_mask=hidden)
     )

@@ -24,6 +24,7 @@ import transformer_lib
 from transformer_lib import metrics, recipes, run_folder, runs, texts
 from transformer_lib.__main__ import _keep_freed_memory, _search, main
 from transformer_lib.cli import parse
+from transformer_lib.config import SpecialIds
 from transformer_lib.continuation import InTurn
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.recipes import TASKS
@@ -174,7 +175,7 @@ def test_a_beam_is_not_content_with_the_first_ends_unless_asked(asked, text: lis
     class Model:
         """Ends with probability 0.1 after each token, after the third one surely."""
 
-        at = 0
+        at, config = 0, SpecialIds()
 
         def start(self, source):
             return self

@@ -25,7 +25,7 @@ def test_a_window_is_foretold_from_what_stands_before_in_it():
     for batch in batches.epoch(0):
         assert batch.input[:, 0].tolist() == [BOS] * len(batch.input)
         assert batch.input[:, 1:].equal(batch.labels[:, :-1])
-        assert batch.n_tokens == batch.labels.numel()
+        assert batch.labels.ne(0).all()
 
 
 @pytest.mark.parametrize("count", [9, 13, 14, 36])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib import ModelConfig, Transformer, greedy
+from transformer_lib.config import SpecialIds
 
 V, PAD, BOS, EOS = 11, 0, 1, 2
 CONFIG = ModelConfig(
@@ -27,6 +28,8 @@ class Script:
 
 class Toy:
     """A model that is no module: it copies its source, surer and surer."""
+
+    config = SpecialIds()
 
     def __init__(self) -> None:
         self.seen: list[list[int]] = []

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib import KVCache, ModelConfig, Transformer
+from transformer_lib.config import SpecialIds
 from transformer_lib.decoding import Beams, beam_search, greedy
 
 V, PAD, BOS, EOS = 5, 0, 1, 2
@@ -36,6 +37,8 @@ class Hashes:
 
 class Toy:
     """A model whose logits are random, and others for every source and every beginning."""
+
+    config = SpecialIds()
 
     def __init__(self, seed: int, spread: float = 1.5) -> None:
         self.table = spread * torch.randn(10_007, V, generator=torch.Generator().manual_seed(seed))
@@ -297,7 +300,7 @@ class Uncached:
     """A Transformer that reads everything anew at each step."""
 
     def __init__(self, model: Transformer) -> None:
-        self.model = model.eval()
+        self.model, self.config = model.eval(), model.config
 
     def start(self, source: Tensor) -> Whole:
         return Whole(source, source[:, :0])

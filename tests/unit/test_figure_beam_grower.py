@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from transformer_lib import ModelConfig, RNNSeq2Seq, Transformer, beam_search, greedy
+from transformer_lib.config import SpecialIds
 from transformer_lib.data import Tokenizer
 from transformer_lib.figures.widgets import BeamGrower
 from transformer_lib.figures.widgets.beam_tree import (
@@ -35,6 +36,8 @@ class State:
 
 class Dice:
     """A model whose logits are chance, the same for the same beginning."""
+
+    config = SpecialIds()
 
     def __init__(self, seed, sharpness=1.5):
         self.seed, self.sharpness, self.training = seed, sharpness, True
@@ -124,7 +127,7 @@ def steps_taken(model, source, size, exponent):
     """How often a search asks the model."""
 
     class Counter:
-        count = 0
+        count, config = 0, model.config
 
         def start(self, source):
             return model.start(source)
@@ -173,7 +176,7 @@ def test_greedy_is_greedy(js, name):
 class Grove:
     """A tree as a model: what is not in it is shared out among very many other tokens."""
 
-    OTHERS = 20_000
+    config, OTHERS = SpecialIds(), 20_000
 
     def __init__(self, tree):
         self.tree, self.words = tree, ["<pad>", "<bos>", END, *sorted({*tree.tokens} - {END, ""})]

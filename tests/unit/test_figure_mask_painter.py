@@ -60,7 +60,7 @@ def test_zeros_for_empty_rows_is_the_librarys_rule(density):
 
 
 def test_an_empty_row_is_nan_or_uniform_or_nothing():
-    x, mask = torch.randn(N, 3), causal_mask(N) & padding_mask(IDS)[0, 0]
+    x, mask = torch.randn(N, 3), causal_mask(N) & padding_mask(IDS, 0)[0, 0]
     rows = {fill: layer(x, mask, place="before", fill=fill) for fill in FILLS}
     assert rows["-inf"].weights[0].isnan().all()
     assert rows["-inf"].output[1:].isfinite().all()
@@ -81,7 +81,7 @@ def test_shared_out_anew_a_late_mask_is_an_early_one():
 def test_rules_are_the_librarys_masks(js):
     masks = {
         "causal": causal_mask(N),
-        "padding": padding_mask(IDS)[0, 0].expand(N, N),
+        "padding": padding_mask(IDS, 0)[0, 0].expand(N, N),
         "local": local_mask(N, window=1),
     }
     body = """const rules = m.rulesFor(given.words);
@@ -104,7 +104,7 @@ def test_a_rule_taken_away_leaves_the_others_and_what_was_painted(js):
     both[3][2] = false;
     const without = m.lift(both, rules.causal, [rules.padding]);
     return [m.write(without), m.keeps(without, rules.padding), m.keeps(without, rules.causal)];"""
-    want = padding_mask(IDS)[0, 0].expand(N, N).clone()
+    want = padding_mask(IDS, 0)[0, 0].expand(N, N).clone()
     want[3, 2] = False
     assert js("mask_painter.js", body, words=WORDS) == [bits(want), True, False]
 

@@ -62,7 +62,7 @@ def kept_for_a_token(mixed, **sizes):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
                 logits = model(ids, ids)
-            losses.append(cross_entropy(logits.float(), ids).total)
+            losses.append(cross_entropy(logits.float(), ids, pad_id=0).total)
         kept.append(sum(storages.values()))
     return (kept[1] - kept[0]) / (2 * 32)
 

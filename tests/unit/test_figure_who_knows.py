@@ -57,7 +57,7 @@ def test_gradients_come_from_what_can_be_known_and_from_nothing_else(pages):
     encoder = EncoderLayer(config).double()
     with_source = [DecoderLayer(config).double() for _ in range(LAYERS)]
     alone = [EncoderLayer(config).double() for _ in range(LAYERS)]
-    real = padding_mask(torch.tensor([[3, 0, 4, 0]]))
+    real = padding_mask(torch.tensor([[3, 0, 4, 0]]), 0)
     inputs = torch.randn(1, 9, 8, dtype=torch.float64, requires_grad=True)
     probe = torch.randn(8, dtype=torch.float64)
     for state, (_, tables) in zip(STATES, pages, strict=True):

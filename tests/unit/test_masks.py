@@ -1,5 +1,6 @@
 """Masks: True = may attend."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ B, T, S = 2, 3, 5
 
 def test_padding_mask() -> None:
     ids = torch.tensor([[7, 8, 9, 0, 0], [7, 0, 8, 9, 9]])
-    mask = padding_mask(ids)
+    mask = padding_mask(ids, 0)
     assert mask.dtype is torch.bool
     assert mask.shape == (B, 1, 1, S)
     assert mask[:, 0, 0].tolist() == [[True] * 3 + [False] * 2, [True, False] + [True] * 3]
@@ -34,7 +35,7 @@ def test_causal_mask_knows_its_offset() -> None:
 
 
 def test_masks_compose() -> None:
-    both = padding_mask(torch.tensor([[7, 8, 0], [7, 8, 9]])) & causal_mask(T)
+    both = padding_mask(torch.tensor([[7, 8, 0], [7, 8, 9]]), 0) & causal_mask(T)
     assert both.shape == (B, 1, T, T)
     assert both[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     assert both[1, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -54,7 +55,7 @@ def test_local_mask_sees_its_neighborhood(window: int) -> None:
 
 def test_three_masks_compose() -> None:
     ids = torch.tensor([[7, 8, 9, 7, 0], [7, 8, 9, 0, 0]])
-    mask = padding_mask(ids) & causal_mask(T, S) & local_mask(T, S, window=1)
+    mask = padding_mask(ids, 0) & causal_mask(T, S) & local_mask(T, S, window=1)
     assert mask.shape == (B, 1, T, S)
     for b in range(B):
         for i in range(T):
@@ -65,7 +66,7 @@ def test_three_masks_compose() -> None:
     assert (weights > 0).equal(local_mask(S, window=1).expand(B, 7, S, S))
 
 
-padding: Any = padding_mask  # Any: what follows is wrong on purpose
+padding: Any = partial(padding_mask, pad_id=0)  # Any: what follows is wrong on purpose
 causal: Any = causal_mask
 local: Any = local_mask
 

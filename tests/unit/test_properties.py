@@ -28,6 +28,7 @@ from transformer_lib import (
     greedy,
     record_attention,
 )
+from transformer_lib.config import SpecialIds
 from transformer_lib.decoding import beam_search, sample
 from transformer_lib.recurrent import RNNSeq2Seq
 
@@ -228,7 +229,7 @@ class Uncached:
     """A model that reads its whole text anew at each step."""
 
     def __init__(self, model: Any) -> None:
-        self.model = model
+        self.model, self.config = model, model.config
         self.moves: list[Tensor] = []
 
     def start(self, source: Tensor) -> Everything:
@@ -448,6 +449,8 @@ class Said:
 
 class Table:
     """A model of a few tokens whose every beginning has probabilities of its own."""
+
+    config = SpecialIds()
 
     def __init__(self, vocab_size: int, length: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from transformer_lib import ModelConfig
+from transformer_lib.config import SpecialIds
 from transformer_lib.data import BOS, EOS, Tokenizer
 from transformer_lib.decoding import Ensemble, beam_search, greedy, sample
 from transformer_lib.models import DecoderOnly
@@ -18,7 +19,7 @@ TOKENIZER = Tokenizer.characters(["abcdefg "])
 class Echo(torch.nn.Module):
     """Says its source again, token by token."""
 
-    config = SimpleNamespace(max_len=30)
+    config = SimpleNamespace(max_len=30, special_ids=SpecialIds())
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import as_device
+from transformer_lib.arguments import as_device, check_id, check_type
+from transformer_lib.config import SpecialIds
 from transformer_lib.data.checking import id_list, items, pair
 from transformer_lib.data.sampler import Order
-from transformer_lib.data.tokenizer import BOS, EOS, PAD
+from transformer_lib.data.tokenizer import Tokenizer
 
 Ids = Sequence[int]
 
@@ -31,11 +32,6 @@ class Batch(NamedTuple):
     target_input: Tensor
     labels: Tensor
 
-    @property
-    def n_tokens(self) -> int:
-        """Labels that are not padding: what a loss summed over the batch is divided by."""
-        return int((self.labels != PAD).sum())
-
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
         return _moved(self, device)
@@ -52,11 +48,6 @@ class TextBatch(NamedTuple):
     input: Tensor
     labels: Tensor
 
-    @property
-    def n_tokens(self) -> int:
-        """Labels that are not padding."""
-        return int((self.labels != PAD).sum())
-
     def to(self, device: torch.device | str) -> "TextBatch":
         """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
         return _moved(self, device)
@@ -65,30 +56,40 @@ class TextBatch(NamedTuple):
 AnyBatch = TypeVar("AnyBatch", Batch, TextBatch)
 
 
-def pad(rows: Sequence[Ids]) -> Tensor:
+def pad(rows: Sequence[Ids], *, pad_id: int = Tokenizer.special_ids.pad_id) -> Tensor:
     """Id lists of unequal length as one (B, longest) int64 tensor, `<pad>` on the right.
+
+    Args:
+        rows: at least one id list.
+        pad_id: of `<pad>`; a `Tokenizer`'s if not given.
 
     Raises:
         ValueError: there are no rows, or an id is below 0.
-        TypeError: a row is not a list of ints.
+        TypeError: a row is not a list of ints, or `pad_id` isn't an int.
 
     Example:
         >>> pad([[5, 6, 7], [8]])
         tensor([[5, 6, 7],
                 [8, 0, 0]])
     """
-    return _padded(
-        [id_list(f"row {i} of rows", row) for i, row in enumerate(items("rows", rows, "id list"))]
-    )
+    check_id("pad_id", pad_id)
+    found = [
+        id_list(f"row {i} of rows", row) for i, row in enumerate(items("rows", rows, "id list"))
+    ]
+    return _padded(found, pad_id)
 
 
-def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
+def collate(
+    pairs: Sequence[tuple[Ids, Ids]], *, special_ids: SpecialIds = Tokenizer.special_ids
+) -> Batch:
     """Make one batch of (source, target) pairs of id lists.
 
     A target may be empty, a source may not: there would be nothing to attend to.
 
     Args:
         pairs: at least one pair. Targets come bare: their `<bos>` and `<eos>` are put on here.
+        special_ids: those that are put on here, such as `model.config`; a `Tokenizer`'s if not
+            given.
 
     Raises:
         ValueError: there are no pairs, or a source holds nothing but special ids.
@@ -105,14 +106,18 @@ def collate(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
         tensor([[21,  2,  0],
                 [22, 23,  2]])
     """
-    return _pair_batch(_checked_pairs(pairs))
+    check_type("special_ids", special_ids, SpecialIds)
+    return _pair_batch(_checked_pairs(pairs, special_ids), special_ids)
 
 
-def collate_texts(texts: Sequence[Ids]) -> TextBatch:
+def collate_texts(
+    texts: Sequence[Ids], *, special_ids: SpecialIds = Tokenizer.special_ids
+) -> TextBatch:
     """Make one batch of texts, as id lists, for a language model.
 
     Args:
         texts: at least one. They come bare, and may be empty.
+        special_ids: as for `collate`.
 
     Raises:
         ValueError: there are no texts.
@@ -124,7 +129,8 @@ def collate_texts(texts: Sequence[Ids]) -> TextBatch:
                 [ 1, 13,  0]]), labels=tensor([[11, 12,  2],
                 [13,  2,  0]]))
     """
-    return _text_batch(_checked_texts(texts))
+    check_type("special_ids", special_ids, SpecialIds)
+    return _text_batch(_checked_texts(texts), special_ids)
 
 
 class Batches:
@@ -139,6 +145,7 @@ class Batches:
         redraw: a function that makes pair i anew in each epoch, with the random generator that it
             is given; for example `BpeDropout` on both sides. `pairs` still decide which pairs share
             a batch, so a batch may then exceed `max_tokens`.
+        special_ids: as for `collate`. Training refuses a model that has others.
 
     Raises:
         ValueError: there are no pairs, a pair is too long, or not exactly one size was given; and
@@ -160,8 +167,11 @@ class Batches:
         seed: int = 0,
         shuffle: bool = True,
         redraw: Callable[[int, random.Random], tuple[Ids, Ids]] | None = None,
+        special_ids: SpecialIds = Tokenizer.special_ids,
     ):
-        self.pairs = _checked_pairs(pairs)
+        check_type("special_ids", special_ids, SpecialIds)
+        self.special_ids = special_ids.special_ids
+        self.pairs = _checked_pairs(pairs, special_ids)
         if redraw is not None and not callable(redraw):
             raise TypeError(f"redraw must be a function, got {type(redraw).__name__}")
         self._redraw = redraw
@@ -175,10 +185,10 @@ class Batches:
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from number `start` on, to go on where a run was stopped."""
-        order = self._order.epoch(epoch, start)
+        order, ids = self._order.epoch(epoch, start), self.special_ids
         if self._redraw is None:
-            return (_pair_batch([self.pairs[i] for i in batch]) for batch in order)
-        return (collate([self._drawn(i, epoch) for i in batch]) for batch in order)
+            return (_pair_batch([self.pairs[i] for i in batch], ids) for batch in order)
+        return (collate([self._drawn(i, epoch) for i in batch], special_ids=ids) for batch in order)
 
     def _drawn(self, i: int, epoch: int) -> tuple[Ids, Ids]:
         # A function of seed, epoch and pair alone, as the order is: nothing to save for a resume.
@@ -191,7 +201,7 @@ class TextBatches:
 
     Args:
         texts: id lists, as for `collate_texts`.
-        max_tokens, batch_size, seed, shuffle: as for `Batches`.
+        max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
 
     Raises:
         ValueError, TypeError: as `Batches`.
@@ -210,7 +220,10 @@ class TextBatches:
         batch_size: int | None = None,
         seed: int = 0,
         shuffle: bool = True,
+        special_ids: SpecialIds = Tokenizer.special_ids,
     ):
+        check_type("special_ids", special_ids, SpecialIds)
+        self.special_ids = special_ids.special_ids
         self.texts = _checked_texts(texts)
         lengths = [len(text) + 1 for text in self.texts]
         self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
@@ -222,15 +235,15 @@ class TextBatches:
     def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
         """The batches of an epoch from number `start` on."""
         order = self._order.epoch(epoch, start)
-        return (_text_batch([self.texts[i] for i in batch]) for batch in order)
+        return (_text_batch([self.texts[i] for i in batch], self.special_ids) for batch in order)
 
 
-def _checked_pairs(pairs: Any) -> list[tuple[list[int], list[int]]]:
+def _checked_pairs(pairs: Any, special: SpecialIds) -> list[tuple[list[int], list[int]]]:
     checked = []
     for i, example in enumerate(items("pairs", pairs, "pair")):
         source, target = pair(f"pair {i} of pairs", example)
         source = id_list(f"source of pair {i} of pairs", source)
-        if all(id_ in (PAD, BOS, EOS) for id_ in source):
+        if all(id_ in (special.pad_id, special.bos_id, special.eos_id) for id_ in source):
             raise ValueError(f"source of pair {i} of pairs must not be empty; got {source}")
         checked.append((source, id_list(f"target of pair {i} of pairs", target)))
     return checked
@@ -243,18 +256,20 @@ def _checked_texts(texts: Any) -> list[list[int]]:
     ]
 
 
-def _padded(rows: list[list[int]]) -> Tensor:
+def _padded(rows: list[list[int]], pad_id: int) -> Tensor:
     longest = max(map(len, rows))
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows], dtype=torch.long)
+    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows], dtype=torch.long)
 
 
-def _pair_batch(pairs: list[tuple[list[int], list[int]]]) -> Batch:
-    return Batch(_padded([source for source, _ in pairs]), *_text_batch([t for _, t in pairs]))
+def _pair_batch(pairs: list[tuple[list[int], list[int]]], ids: SpecialIds) -> Batch:
+    sources, targets = zip(*pairs, strict=True)
+    return Batch(_padded(list(sources), ids.pad_id), *_text_batch(list(targets), ids))
 
 
-def _text_batch(texts: list[list[int]]) -> TextBatch:
+def _text_batch(texts: list[list[int]], ids: SpecialIds) -> TextBatch:
     return TextBatch(
-        _padded([[BOS, *text] for text in texts]), _padded([[*text, EOS] for text in texts])
+        _padded([[ids.bos_id, *text] for text in texts], ids.pad_id),
+        _padded([[*text, ids.eos_id] for text in texts], ids.pad_id),
     )
 
 

@@ -5,15 +5,16 @@ import os
 from collections.abc import Iterable
 
 from transformer_lib.arguments import as_path, check_count, check_type
+from transformer_lib.config import SpecialIds
 from transformer_lib.data.checking import check_text, id_list
 from transformer_lib.data.checking import texts as checked
 from transformer_lib.data.files import replacing
 
-PAD = 0
+PAD = SpecialIds.pad_id
 """Id of ``<pad>``, which fills a short sequence up to the length of its batch."""
-BOS = 1
+BOS = SpecialIds.bos_id
 """Id of ``<bos>``, which begins what a decoder reads."""
-EOS = 2
+EOS = SpecialIds.eos_id
 """Id of ``<eos>``, which ends what a decoder writes."""
 UNK = 3
 """Id of ``<unk>``, which stands for what the vocabulary does not have."""
@@ -38,6 +39,9 @@ class Tokenizer:
         >>> tokenizer.decode([6, 4, 5, 2, 0])  # <eos> ends the text
         'rei'
     """
+
+    special_ids = SpecialIds()
+    """The ids of `<pad>`, `<bos>` and `<eos>`, the same for all tokenizers."""
 
     def __init__(self, tokenizer):
         """Wrap a `tokenizers.Tokenizer` whose ids 0 to 3 are the special pieces."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from transformer_lib.arguments import check_count, check_type
+from transformer_lib.config import SpecialIds
 from transformer_lib.data.batching import Ids, TextBatch, pad
 from transformer_lib.data.checking import id_list
 from transformer_lib.data.sampler import Order, drawing
-from transformer_lib.data.tokenizer import BOS
+from transformer_lib.data.tokenizer import Tokenizer
 
 
 class WindowBatches:
@@ -24,7 +25,7 @@ class WindowBatches:
     Args:
         ids: of the text, without `<bos>` and `<eos>`.
         length: of a window, in tokens.
-        max_tokens, batch_size, seed, shuffle: as for `Batches`.
+        max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
 
     Raises:
         ValueError: there are fewer ids than training needs, 2 × `length` − 1, or none at all;
@@ -48,7 +49,10 @@ class WindowBatches:
         batch_size: int | None = None,
         seed: int = 0,
         shuffle: bool = True,
+        special_ids: SpecialIds = Tokenizer.special_ids,
     ):
+        check_type("special_ids", special_ids, SpecialIds)
+        self.special_ids = special_ids.special_ids
         self.ids = id_list("ids", ids)
         check_count("length", length)
         check_count("seed", seed, least=0)
@@ -56,7 +60,10 @@ class WindowBatches:
         self.length, self.seed, self.shuffle = length, seed, shuffle
         least = 2 * length - 1 if shuffle else 1
         if len(self.ids) < least:
-            raise ValueError(f"ids must hold at least {least} tokens; got {len(self.ids)}")
+            raise ValueError(
+                f"ids must hold at least {least} tokens for a length of {length}; "
+                f"got {len(self.ids)}"
+            )
         starts = range(0, len(self.ids) - least + 1, length)
         lengths = [len(self.ids[start : start + length]) for start in starts]
         self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
@@ -73,4 +80,6 @@ class WindowBatches:
 
     def _batch(self, places: list[int]) -> TextBatch:
         rows = [self.ids[place : place + self.length] for place in places]
-        return TextBatch(pad([[BOS, *row[:-1]] for row in rows]), pad(rows))
+        bos_id, pad_id = self.special_ids.bos_id, self.special_ids.pad_id
+        inputs = [[bos_id, *row[:-1]] for row in rows]
+        return TextBatch(pad(inputs, pad_id=pad_id), pad(rows, pad_id=pad_id))

@@ -30,9 +30,9 @@ def beam_search(
     length_penalty: float = 0.6,
     n_best: int | None = None,
     early_stopping: bool = False,
-    bos_id: int | Tensor = 1,
-    eos_id: int = 2,
-    pad_id: int = 0,
+    bos_id: int | Tensor | None = None,
+    eos_id: int | None = None,
+    pad_id: int | None = None,
 ) -> Beams:
     r"""Follow the ``beam_size`` most probable beginnings at a time, and return the best texts.
 
@@ -82,7 +82,7 @@ def beam_search(
         >>> beams.ids.shape[:2], beams.ranks.shape, beams.best.scores.shape
         (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
     """
-    check_request(model, source, max_len, bos_id, eos_id, pad_id)
+    bos_id, eos_id, pad_id = check_request(model, source, max_len, bos_id, eos_id, pad_id)
     _check_options(beam_size, length_penalty, n_best, early_stopping)
     max_len = int(max_len)
     n_best = beam_size if n_best is None else n_best

@@ -32,15 +32,17 @@ class Ensemble(nn.Module):
     .. math:: p(y) = \frac{1}{n} \sum_{i=1}^{n} p_i(y)
 
     Models that were trained from different seeds seldom make the same mistake. All of them read
-    the same ids, so they must share one vocabulary. It costs what all of them cost.
+    the same ids, so they must share one vocabulary and its special ids. It costs what all of them
+    cost.
 
     Args:
         models: two or more modules that :func:`~transformer_lib.decoding.greedy` could use by
-            themselves. The first one's ``config``, if it has one, is the ensemble's.
+            themselves. The ensemble's ``config`` is that of the member with the smallest
+            ``max_len``, if they have any.
 
     Raises:
-        TypeError: ``models`` is no list of modules with ``start`` and ``step``.
-        ValueError: fewer than two; vocabularies of different size.
+        TypeError: ``models`` isn't a list of modules with ``start`` and ``step``.
+        ValueError: fewer than two; vocabularies of different size; different special ids.
 
     Source:
         Sutskever et al. (2014), *Sequence to Sequence Learning with Neural Networks*, section 3.4.
@@ -72,7 +74,13 @@ class Ensemble(nn.Module):
             raise ValueError(
                 f"models must have one vocabulary, got sizes {sorted(map(str, sizes))}"
             )
-        self.models, self.config = nn.ModuleList(models), configs[0]  # pyright: ignore
+        ids = {getattr(config, "special_ids", None): None for config in configs}
+        if len(ids) > 1:
+            raise ValueError(
+                f"models must have the same special ids, got {' and '.join(map(str, ids))}"
+            )
+        self.models = nn.ModuleList(models)  # pyright: ignore
+        self.config = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> States:
         """Source ids ``(B, S)`` to the states of all models.

@@ -17,9 +17,9 @@ def greedy(
     max_len: int,
     stop: TokenLists = (),
     on_step: OnStep | None = None,
-    bos_id: int | Tensor = 1,
-    eos_id: int = 2,
-    pad_id: int = 0,
+    bos_id: int | Tensor | None = None,
+    eos_id: int | None = None,
+    pad_id: int | None = None,
 ) -> Generation:
     """Take the most probable token, again and again, until every row has ended.
 
@@ -36,7 +36,8 @@ def greedy(
             where a row has ended. It may show them, or return a bool tensor ``(B,)``: rows that
             are True there end, too.
         bos_id: id that every row begins with, or ids ``(B,)``, one for each.
-        eos_id, pad_id: ids that end a row and fill it up; no row ends if there is no such id.
+        eos_id, pad_id: ids that end a row and fill it up. No row ends if ``eos_id`` is the id of no
+            token. All three ids are those of ``model.config`` where they aren't given.
 
     Returns:
         ``Generation(ids, scores)`` of shapes ``(B, at most max_len)`` and ``(B,)``.

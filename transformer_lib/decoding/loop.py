@@ -33,12 +33,12 @@ def generate(
     max_len: int,
     stop: TokenLists,
     on_step: OnStep | None,
-    bos_id: int | Tensor,
-    eos_id: int,
-    pad_id: int,
+    bos_id: int | Tensor | None,
+    eos_id: int | None,
+    pad_id: int | None,
 ) -> Generation:
     """Step on, each time with the tokens ``(B,)`` that ``choose`` takes from ``(B, V)``."""
-    check_request(model, source, max_len, bos_id, eos_id, pad_id)
+    bos_id, eos_id, pad_id = check_request(model, source, max_len, bos_id, eos_id, pad_id)
     _check_stop(stop)
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step must be a function, got {shown(on_step)}")

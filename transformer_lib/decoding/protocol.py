@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_ids
+from transformer_lib.arguments import check_count, check_id, check_ids
 
 __all__ = ["Beams", "Generation", "State", "StepModel", "evaluating"]
 
@@ -31,13 +31,18 @@ StateT = TypeVar("StateT", bound=State)
 class StepModel(Protocol[StateT]):
     """What decoding needs from a model. State belongs to the caller, not to the model.
 
+    If there is a ``config``, as in the models of this library, decoding takes the ids of padding,
+    begin and end from its ``special_ids``. Otherwise they must be given.
+
     Example:
         A model that always says the same has nothing to remember:
 
+        >>> from transformer_lib.config import SpecialIds
         >>> class Nothing:
         ...     def reorder(self, index: Tensor) -> None:
         ...         pass
         >>> class Same:
+        ...     config = SpecialIds()
         ...     def start(self, source: Tensor) -> Nothing:
         ...         return Nothing()
         ...     def step(self, tokens: Tensor, state: Nothing) -> tuple[Tensor, Nothing]:
@@ -107,9 +112,14 @@ def evaluating(model: object) -> Iterator[None]:
 
 
 def check_request(
-    model: object, source: object, max_len: object, bos_id: object, eos_id: object, pad_id: object
-) -> None:
-    """Raise if no decoder could work with these arguments."""
+    model: object,
+    source: object,
+    max_len: object,
+    bos_id: int | Tensor | None,
+    eos_id: int | None,
+    pad_id: int | None,
+) -> tuple[int | Tensor, int, int]:
+    """Raise if no decoder could work with these arguments; return the ids to decode with."""
     methods = (getattr(model, "start", None), getattr(model, "step", None))
     if isinstance(model, type) or not all(map(callable, methods)):
         raise TypeError(f"model must have the methods start and step, got a {type(model).__name__}")
@@ -118,21 +128,25 @@ def check_request(
     if source.dim() == 0 or source.size(0) == 0:
         raise ValueError(f"source must not be empty, got shape {tuple(source.shape)}")
     check_count("max_len", max_len)
-    vocab_size = getattr(getattr(model, "config", None), "vocab_size", None)
+    config = getattr(model, "config", None)
+    vocab_size = getattr(config, "vocab_size", None)
+    bos_id = _own(config, "bos_id") if bos_id is None else bos_id
+    eos_id = _own(config, "eos_id") if eos_id is None else eos_id
+    pad_id = _own(config, "pad_id") if pad_id is None else pad_id
     if isinstance(bos_id, Tensor):
         _check_begin(bos_id, source, vocab_size)
     else:
-        _check_id("bos_id", bos_id, vocab_size)
-    _check_id("eos_id", eos_id, None)  # an id that the model never says lets no row end
-    _check_id("pad_id", pad_id, vocab_size)
+        check_id("bos_id", bos_id, vocab_size)
+    check_id("eos_id", eos_id)  # an id that the model never says lets no row end
+    check_id("pad_id", pad_id, vocab_size)
+    return bos_id, eos_id, pad_id
 
 
-def _check_id(name: str, id_: Any, vocab_size: int | None) -> None:
-    check_count(name, id_, least=0)
-    if id_ >= 2**63:
-        raise ValueError(f"{name} must be below 2**63, got {id_}")
-    if vocab_size is not None and id_ >= vocab_size:
-        raise ValueError(f"{name} must be below the model's {vocab_size} tokens, got {id_}")
+def _own(config: object, name: str) -> int:
+    own = getattr(config, "special_ids", None)
+    if own is None:
+        raise ValueError(f"{name} must be given: the model has no config.special_ids")
+    return getattr(own, name)
 
 
 def _check_begin(bos_id: Tensor, source: Tensor, vocab_size: int | None) -> None:

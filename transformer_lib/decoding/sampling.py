@@ -23,9 +23,9 @@ def sample(
     generator: torch.Generator | None = None,
     stop: TokenLists = (),
     on_step: OnStep | None = None,
-    bos_id: int | Tensor = 1,
-    eos_id: int = 2,
-    pad_id: int = 0,
+    bos_id: int | Tensor | None = None,
+    eos_id: int | None = None,
+    pad_id: int | None = None,
 ) -> Generation:
     r"""Draw token after token from the model's distribution, until every row has ended.
 

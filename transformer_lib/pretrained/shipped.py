@@ -125,6 +125,9 @@ def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:
             positions="learned",
             activation="gelu_tanh",
             scale_embeddings=False,
+            pad_id=settings["pad_token_id"],
+            bos_id=settings["bos_token_id"],
+            eos_id=settings["eos_token_id"],
         )
     )
     model.load_state_dict(

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from transformer_lib.arguments import check_count, check_number, plain_number
-from transformer_lib.training.losses import check_pad_id
 
 __all__ = ["TrainConfig"]
 
@@ -47,7 +46,6 @@ class TrainConfig:
             don't vanish, and an update whose gradients overflow is skipped. On a CPU it saves time
             only where the processor multiplies bfloat16 itself (AVX-512 with BF16, AMX). With AVX2
             alone, an update took several times as long as in float32.
-        pad_id: label that is not learned.
         compile: let ``torch.compile`` translate the model for training. Takes a minute first.
         parallel: what several processes do with the model: ``"ddp"`` gives each a copy,
             ``"fsdp"`` a part of each layer's parameters, for a model too large for one.
@@ -89,7 +87,6 @@ class TrainConfig:
     accumulate: int = 1
     seed: int = 0
     amp: bool | Literal["auto", "bfloat16", "float16"] = "auto"
-    pad_id: int = 0
     compile: bool = False
     parallel: Literal["ddp", "fsdp"] = "ddp"
     log_every: int = 50
@@ -114,7 +111,6 @@ class TrainConfig:
         check_count("seed", self.seed, 0)
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2^63, got {self.seed}")
-        check_pad_id(self.pad_id)
         if not isinstance(self.betas, tuple | list):
             raise TypeError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
         if len(self.betas) != 2:

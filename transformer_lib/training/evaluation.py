@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from transformer_lib.arguments import check_type
-from transformer_lib.training.losses import check_pad_id, cross_entropy
-from transformer_lib.training.state import Batches, check_batch
+from transformer_lib.training.losses import cross_entropy, is_counted
+from transformer_lib.training.state import Batches, check_batch, padding_of
 
 __all__ = ["evaluate", "modes_kept"]
 
@@ -28,15 +28,14 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str, float]:
+def evaluate(model: nn.Module, batches: Batches) -> dict[str, float]:
     """Loss, perplexity and accuracy per token over one epoch, in evaluation mode.
 
     The loss is not smoothed, so that runs with different smoothing compare.
 
     Args:
         model: as :func:`~transformer_lib.training.trainer.fit` takes it.
-        batches: likewise; ``batches.epoch(0)`` is measured.
-        pad_id: label that does not count.
+        batches: likewise; ``batches.epoch(0)`` is measured, without the padding.
 
     Returns:
         ``{"loss": …, "perplexity": …, "accuracy": …}``; perplexity is ``exp(loss)``, accuracy the
@@ -44,23 +43,23 @@ def evaluate(model: nn.Module, batches: Batches, *, pad_id: int = 0) -> dict[str
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: there was no token to predict.
+        ValueError: there was no token to predict; special ids that differ from the model's.
     """
     check_type("model", model, nn.Module)
     if not callable(getattr(batches, "epoch", None)):
         raise TypeError(f"batches must have epoch(), got {type(batches).__name__}")
-    check_pad_id(pad_id)
+    pad_id = padding_of(model, batches)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     loss, right, count = 0.0, 0, 0
     with modes_kept(model):
         model.eval()
         for batch in batches.epoch(0):
             check_batch(model, batch)
-            count += int((batch[-1] != pad_id).sum())
+            count += int(is_counted(batch[-1], pad_id).sum())
             *inputs, labels = batch.to(device)
             logits = model(*inputs).float()
             loss += cross_entropy(logits, labels, pad_id=pad_id).total.item()
-            right += ((logits.argmax(-1) == labels) & (labels != pad_id)).sum().item()
+            right += ((logits.argmax(-1) == labels) & is_counted(labels, pad_id)).sum().item()
     if count == 0:
         raise ValueError("batches must hold at least one token that is not padding")
     mean = loss / count

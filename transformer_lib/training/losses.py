@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from transformer_lib.arguments import check_count, check_number, check_type
 
-__all__ = ["Loss", "check_pad_id", "cross_entropy", "r_drop", "smoothed_loss"]
+__all__ = ["Loss", "cross_entropy", "is_counted", "r_drop", "smoothed_loss"]
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -28,7 +28,7 @@ class Loss(NamedTuple):
 
 
 def cross_entropy(
-    logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0, pad_id: int = 0
+    logits: Tensor, labels: Tensor, *, pad_id: int | None, label_smoothing: float = 0.0
 ) -> Loss:
     r"""Cross-entropy between label-smoothed targets and the softmax of the logits.
 
@@ -38,8 +38,9 @@ def cross_entropy(
     Args:
         logits: ``(..., V)``, as they come out of the model: no softmax, no log-softmax.
         labels: ``(...)`` integers in ``[0, V)``.
+        pad_id: positions with this label are left out of the sum and the count. For a model of this
+            library that's ``model.config.pad_id``; None leaves out none.
         label_smoothing: ε, the share of probability spread evenly over all V tokens.
-        pad_id: positions with this label are left out of the sum and the count.
 
     Returns:
         ``Loss(total, count)``, both of shape ``()``. Nothing but padding gives ``(0, 0)``,
@@ -59,7 +60,8 @@ def cross_entropy(
         Vaswani et al. (2017), section 5.4, with ε = 0.1.
 
     Example:
-        >>> loss = cross_entropy(torch.zeros(2, 3, 7), torch.tensor([[4, 5, 0], [6, 0, 0]]))
+        >>> labels = torch.tensor([[4, 5, 0], [6, 0, 0]])
+        >>> loss = cross_entropy(torch.zeros(2, 3, 7), labels, pad_id=0)
         >>> loss.count
         tensor(3)
         >>> torch.testing.assert_close(loss.mean, torch.tensor(7.0).log())
@@ -68,7 +70,7 @@ def cross_entropy(
     _check(logits, labels, pad_id)
     vocab_size = logits.size(-1)
     labels = labels.long()
-    keep = labels != pad_id
+    keep = is_counted(labels, pad_id)
     if labels.device.type == "cpu":
         outside = labels[keep & ((labels < 0) | (labels >= vocab_size))]
         if outside.numel():
@@ -83,9 +85,9 @@ def r_drop(
     others: Tensor,
     labels: Tensor,
     *,
+    pad_id: int | None,
     alpha: float = 5.0,
     label_smoothing: float = 0.0,
-    pad_id: int = 0,
 ) -> Loss:
     r"""Cross-entropy of two passes with different dropout, and how far these are apart.
 
@@ -97,7 +99,7 @@ def r_drop(
 
     Args:
         logits, others: ``(..., V)``, from two passes of the same inputs through the same model.
-        labels, label_smoothing, pad_id: as for :func:`cross_entropy`.
+        labels, pad_id, label_smoothing: as for :func:`cross_entropy`.
         alpha: α, what it costs to differ; 5 in the paper's translation.
 
     Returns:
@@ -113,10 +115,10 @@ def r_drop(
 
     Example:
         >>> logits, labels = torch.tensor([[1.0, 0.0]]), torch.tensor([1])
-        >>> same = r_drop(logits, logits, labels)
-        >>> same.total == cross_entropy(logits, labels).total
+        >>> same = r_drop(logits, logits, labels, pad_id=None)
+        >>> same.total == cross_entropy(logits, labels, pad_id=None).total
         tensor(True)
-        >>> r_drop(logits, logits.flip(-1), labels).total > same.total
+        >>> r_drop(logits, logits.flip(-1), labels, pad_id=None).total > same.total
         tensor(True)
     """
     check_number("alpha", alpha, 0)
@@ -133,7 +135,7 @@ def r_drop(
     # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). What both forbid, -inf, adds nothing.
     ratio = (log_p - log_q).masked_fill(log_p == log_q, 0.0)
     apart = ((log_p.exp() - log_q.exp()) * ratio).sum(-1)  # (...)
-    apart = apart.masked_fill(labels == pad_id, 0.0).sum()
+    apart = apart.masked_fill(~is_counted(labels, pad_id), 0.0).sum()
     return Loss((first.total + second.total + alpha / 2 * apart) / 2, first.count)
 
 
@@ -193,10 +195,15 @@ def _exact(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)  # a half would lose small terms
 
 
-def check_pad_id(pad_id: Any) -> None:
-    """Raise unless it is an integer of 64 bits, negative ones included: it need be no token."""
-    check_count("pad_id", pad_id, -(2**63))
-    if pad_id >= 2**63:
+def is_counted(labels: Tensor, pad_id: int | None) -> Tensor:
+    """Which labels count, bool and of their shape."""
+    return torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
+
+
+def _check_pad_id(pad_id: Any) -> None:
+    """Raise unless it is None or an integer of 64 bits; a negative one is the id of no token."""
+    check_count("pad_id", pad_id, -(2**63), optional=True)
+    if pad_id is not None and pad_id >= 2**63:
         raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
 
 
@@ -214,4 +221,4 @@ def _check(logits: Any, labels: Any, pad_id: Any) -> None:
         )
     if logits.device != labels.device:
         raise ValueError(f"labels must be on {logits.device} as logits are, got {labels.device}")
-    check_pad_id(pad_id)
+    _check_pad_id(pad_id)

@@ -24,6 +24,7 @@ from transformer_lib.training.state import (
     Progress,
     check_same_run,
     describe,
+    padding_of,
     random_state,
     set_random_state,
 )
@@ -57,7 +58,7 @@ class Session:
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
         self.folder, self.ranks = folder, folder.ranks
-        self.updater = Updater(model, config, self.ranks)
+        self.updater = Updater(model, config, self.ranks, pad_id=padding_of(model, batches))
         self.progress = Progress()
         self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1  # step of the checkpoint

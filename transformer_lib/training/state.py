@@ -21,6 +21,7 @@ __all__ = [
     "check_batch",
     "check_same_run",
     "describe",
+    "padding_of",
     "random_state",
     "set_random_state",
 ]
@@ -33,7 +34,9 @@ class Batches(Protocol):
         """The batches of an epoch (the first is 0), the same at every call.
 
         A batch is a tuple of tensors with a method ``to(device)``. The last tensor is the
-        labels, those before are the model's arguments.
+        labels, those before are the model's arguments. A label that is padding isn't learned:
+        the ``pad_id`` of ``model.config``, or else of the ``special_ids`` of these batches. If
+        neither has such ids, every label counts.
         """
         ...
 
@@ -91,6 +94,23 @@ def check_batch(model: nn.Module, batch: Any) -> None:
         raise TypeError(
             f"batches must give what model takes, then labels; got {len(batch)} tensors: {error}"
         ) from error
+
+
+def padding_of(model: nn.Module, batches: Batches) -> int | None:
+    """The id of padding among the labels: the model's, or the batches'; None if neither has one.
+
+    Raises:
+        ValueError: model and batches have different special ids.
+    """
+    ids = getattr(getattr(model, "config", None), "special_ids", None)
+    theirs = getattr(batches, "special_ids", None)
+    if ids is not None and theirs is not None and ids != theirs:
+        raise ValueError(
+            f"batches must have the special ids of model.config, {ids}; got {theirs}. Make them "
+            f"with special_ids=model.config"
+        )
+    found = theirs if ids is None else ids
+    return None if found is None else found.pad_id
 
 
 def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any], way_out: str) -> None:

@@ -72,7 +72,8 @@ def fit(
     Raises:
         TypeError: an argument of the wrong type.
         ValueError: a checkpoint of a run with other settings, another model or other data, as far
-            as the number of batches and the first one show it; an epoch without batches.
+            as the number of batches and the first one show it; an epoch without batches; batches
+            with other special ids than the model's.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import Ranks, share, whole, wrap
-from transformer_lib.training.losses import Loss, cross_entropy, r_drop
+from transformer_lib.training.losses import Loss, cross_entropy, is_counted, r_drop
 from transformer_lib.training.schedules import (
     cosine_schedule,
     inverse_sqrt_schedule,
@@ -31,6 +31,7 @@ class Updater:
         model: trained on the device that it is on.
         config: the numbers of the run.
         ranks: the processes that share each update.
+        pad_id: label that isn't learned; None learns all.
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
@@ -38,8 +39,15 @@ class Updater:
             model without ``nn.Linear``.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig, ranks: Ranks | None = None) -> None:
-        self.config, self.ranks = config, ranks or Ranks()
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        ranks: Ranks | None = None,
+        *,
+        pad_id: int | None,
+    ) -> None:
+        self.config, self.ranks, self.pad_id = config, ranks or Ranks(), pad_id
         if not any(p.requires_grad for p in model.parameters()):
             raise ValueError("model must have parameters to train, got none")
         d_model = getattr(getattr(model, "config", None), "d_model", None)
@@ -76,7 +84,7 @@ class Updater:
         """
         config = self.config
         # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
-        tokens = sum(int((labels != config.pad_id).sum()) for *_, labels in group)
+        tokens = sum(int(is_counted(labels, self.pad_id).sum()) for *_, labels in group)
         self.lr = self._rate(number, left)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
@@ -118,7 +126,7 @@ class Updater:
             inputs = [torch.cat((x, x)) for x in inputs]
         with torch.autocast(self.device.type, self._half, enabled=self._half is not None):
             logits = self.model(*inputs)
-        how: dict[str, Any] = {"label_smoothing": config.label_smoothing, "pad_id": config.pad_id}
+        how: dict[str, Any] = {"label_smoothing": config.label_smoothing, "pad_id": self.pad_id}
         if config.r_drop is None:
             return cross_entropy(logits, labels, **how)
         one, other = logits.chunk(2)

@@ -275,11 +275,9 @@ def read_along(
     from ...decoding import evaluating, greedy
     from ...recording import record_attention
 
-    bos, eos = model.config.bos_id, model.config.eos_id
+    bos = model.config.bos_id
     source = torch.tensor([ids], device=model.output.weight.device)
-    output = greedy(
-        model, source, max_len=max_len, bos_id=bos, eos_id=eos, pad_id=model.config.pad_id
-    ).ids[0].tolist()  # fmt: skip
+    output = greedy(model, source, max_len=max_len).ids[0].tolist()
     weights: list = []
     with evaluating(model):
         if model.config.attention is None:
@@ -290,7 +288,7 @@ def read_along(
                 model(source, torch.tensor([[bos, *output[:-1]]], device=source.device))
             weights = maps["alignment"][0, 0].cpu().numpy().round(3).tolist()
     reduced, share = principal(states[0].double().cpu().numpy(), components)
-    words = [END if i == eos else str(vocabulary[i]) for i in output]
+    words = [END if i == model.config.eos_id else str(vocabulary[i]) for i in output]
     return Reading(words, weights, reduced.round(3).tolist()), share
 
 

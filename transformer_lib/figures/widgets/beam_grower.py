@@ -91,9 +91,6 @@ class BeamGrower(LiveFigure):
         source: str,
         *,
         max_len: int = 30,
-        bos_id: int = 1,
-        eos_id: int = 2,
-        pad_id: int = 0,
         **numbers: Any,
     ) -> BeamGrower:
         """Record what a trained model says of every beginning that an offered search can reach.
@@ -103,7 +100,6 @@ class BeamGrower(LiveFigure):
             tokenizer: of the model.
             source: the text to translate.
             max_len: most tokens to write.
-            bos_id, eos_id, pad_id: as for :func:`~transformer_lib.beam_search`.
             numbers: what else the figure takes: ``beam_size``, ``step``, ``anchor``, ``note``, …
         """
         import torch
@@ -112,10 +108,7 @@ class BeamGrower(LiveFigure):
         device = next((parameter.device for parameter in parameters), None)
         ids = torch.tensor([tokenizer.encode(source)], device=device)
         words = tokenizer.tokens(range(tokenizer.vocab_size))
-        tree = record(
-            model, ids, words, max_len=max_len, bos_id=bos_id, eos_id=eos_id, pad_id=pad_id
-        )
-        return cls(source=source, max_len=max_len, **tree, **numbers)
+        return cls(source=source, max_len=max_len, **record(model, ids, words, max_len), **numbers)
 
     def tree(self) -> Tree:
         return Tree(self.parents, self.tokens, self.gains)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ...decoding import StepModel
 
 END = "<eos>"
 SIZES = (1, 2, 3, 4)
@@ -142,8 +141,8 @@ def stand_in() -> dict[str, list]:
 class Recorder:
     """A model to decode from that writes down what it was asked, and its best answers."""
 
-    def __init__(self, model: StepModel) -> None:
-        self.model = model
+    def __init__(self, model: Any) -> None:
+        self.model, self.config = model, model.config
         self.said: dict[tuple[int, ...], list[tuple[int, float]]] = {}  # by the ids so far
 
     def start(self, source: Tensor) -> Asked:
@@ -172,14 +171,14 @@ class Asked:
         self.asked = [self.asked[i] for i in index.tolist()]
 
 
-def record(model: StepModel, source: Tensor, words: Sequence[str], **settings: Any) -> dict:
+def record(model: Any, source: Tensor, words: Sequence[str], max_len: int) -> dict:
     """Search a model with every offered beam size and penalty; return the tree of what was seen.
 
     Args:
-        model: any model that can take a step.
+        model: any model that can take a step, with a ``config``.
         source: ids ``(1, S)``.
         words: the text of each id.
-        settings: of the search: ``max_len``, ``bos_id``, ``eos_id``, ``pad_id``.
+        max_len: most tokens to write.
     """
     from ...decoding import beam_search, evaluating
 
@@ -187,17 +186,18 @@ def record(model: StepModel, source: Tensor, words: Sequence[str], **settings: A
     with evaluating(model):
         for size in SIZES:
             for exponent in PENALTIES:
-                beam_search(recorder, source, beam_size=size, length_penalty=exponent, **settings)
+                how = {"beam_size": size, "length_penalty": exponent}
+                beam_search(recorder, source, max_len=max_len, **how)
 
     nodes: list[tuple[int, str, float]] = []
     whole: list[tuple[int, ...]] = [()]
     for parent, path in enumerate(whole):  # grows while it is gone through
         for token, gain in recorder.said.get(path, []):
             if math.isfinite(gain):
-                text = END if token == settings["eos_id"] else words[token]
+                text = END if token == model.config.eos_id else words[token]
                 nodes.append((parent, text, round(gain, 6)))
                 whole.append((*path, token))
-    return prune(nodes, settings["max_len"])
+    return prune(nodes, max_len)
 
 
 def prune(nodes: list[tuple[int, str, float]], max_len: int) -> dict[str, list]:

@@ -204,10 +204,7 @@ class HeadsExplorer(LiveFigure):
         if not 0 < len(ids) <= LONGEST:
             raise ValueError(f"source must be 1 to {LONGEST} tokens; got {len(ids)}")
         read = torch.tensor([ids], device=next(model.parameters()).device)
-        text = greedy(
-            model, read, max_len=LONGEST + 1,
-            bos_id=config.bos_id, eos_id=config.eos_id, pad_id=config.pad_id,
-        ).ids  # fmt: skip
+        text = greedy(model, read, max_len=LONGEST + 1).ids
         if text.size(1) > LONGEST:
             raise ValueError(f"the translation has more than {LONGEST} tokens")
         target = torch.cat([torch.full_like(text[:, :1], config.bos_id), text[:, :-1]], dim=1)

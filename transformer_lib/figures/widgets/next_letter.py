@@ -231,8 +231,6 @@ def measured(
     """Return all that a figure stores of a model and of a text that is counted."""
     import torch
 
-    from ...data import BOS
-
     if start < max(reads):
         raise ValueError(f"start must be at least {max(reads)}, the most that is read; got {start}")
     ids = torch.tensor(tokenizer.encode(text))
@@ -248,7 +246,9 @@ def measured(
                 known = n == 0 or rows[text[end - fewer : end]]
                 rows[past] = followers(counted, past) if known else {}
         windows = torch.stack([ids[end - n : end] for end in places])
-        windows = torch.cat([torch.full((len(places), 1), BOS), windows], dim=1)
+        windows = torch.cat(
+            [torch.full((len(places), 1), tokenizer.special_ids.bos_id), windows], dim=1
+        )
         with torch.no_grad():
             probs = model(windows)[:, -1].softmax(-1)
         true = probs.gather(1, ids[start:, None])[:, 0]
