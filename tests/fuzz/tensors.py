@@ -231,8 +231,7 @@ for added in (positions.SinusoidalPositions, positions.LearnedPositions):
         return Call(
             {
                 "x": torch.randn(2, 5, 6),
-                "offset": draw.choice((0, 3)),
-                "positions": draw.choice((None, torch.randint(11, (2, 5)))),
+                **draw.choice(({"offset": 3}, {"positions": torch.randint(11, (2, 5))})),
             },
             run=added(d_model=6, max_len=11),
             check=like("x"),
@@ -245,8 +244,7 @@ def _(draw: random.Random) -> Call:
     return Call(
         {
             "x": torch.randn(2, 3, 5, 6),
-            "offset": draw.choice((0, 3)),
-            "positions": draw.choice((None, torch.randint(11, (2, 5)))),
+            **draw.choice(({"offset": 3}, {"positions": torch.randint(11, (2, 5))})),
         },
         run=positions.RotaryPositions(d_head=6, max_len=11),
         check=like("x"),
