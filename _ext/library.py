@@ -10,6 +10,7 @@ from. Sphinx's viewcode makes the pages that show the code.
 from __future__ import annotations
 
 import builtins
+import re
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -142,6 +143,22 @@ def tagged(module, code):
     return code, ModuleAnalyzer.for_string(code, module).find_tags()
 
 
+# What viewcode puts before the code of each entry: the name in its module, and the way back.
+BACK = re.compile(r'(id="([\w.]+)">\n<a class="viewcode-back" href="[^"#]*#)[^"]*')
+
+
+def lead_back(app, pagename, templatename, context, doctree):
+    """From the code to its entry. Viewcode takes all entries of a module to share one path."""
+    home = library(app).home
+
+    def right(link):
+        name, _, member = link[2].partition(".")
+        return ".".join(filter(None, (link[1] + home[f"{context['title']}.{name}"], member)))
+
+    if pagename.startswith(f"_modules/{PACKAGE}"):
+        context["body"] = BACK.sub(right, context["body"])
+
+
 def setup(app):
     app.setup_extension("sphinx.ext.viewcode")
     app.add_directive("library", Entries)
@@ -149,6 +166,7 @@ def setup(app):
     app.connect("missing-reference", resolve)
     app.connect("viewcode-follow-imported", where_defined)
     app.connect("viewcode-find-source", source_of)
+    app.connect("html-page-context", lead_back)
     sources = [Path(__file__), Path(__file__).with_name("library_source.py")]
     version = crc32(b"".join(path.read_bytes() for path in sources))
     return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -139,6 +139,19 @@ def test_the_code_itself_is_a_click_away(book):
     assert without == []
 
 
+def test_and_the_code_leads_back_to_its_entry(book):
+    entered = entries(nested=False) | entries(nested=True)
+    ways, lost = 0, []
+    for path in (BOOK / "_modules").rglob("*.html"):
+        for link in parsed(path.relative_to(BOOK).as_posix()).select("a.viewcode-back"):
+            page, _, anchor = link["href"].partition("#")
+            ways += 1
+            if anchor not in entered or not (path.parent / page).is_file():
+                lost.append(f"{path.stem}: {link['href']}")
+    assert lost == []
+    assert ways > 100
+
+
 def part_of_the_book(folder, root: str):
     """A function that builds a book of one page there, without torch and the library."""
     for name in ("_ext", "_static", "reference", "transformer_lib"):
