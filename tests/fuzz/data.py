@@ -169,6 +169,17 @@ def _(draw: random.Random) -> Call:
     return Call({"tokenizer": tokenizer()._tokenizer}, extra={"tokenizer": wrong})
 
 
+@call(data.Tokenizer.from_bpe)
+def _(draw: random.Random) -> Call:
+    given = {
+        "vocab": {"a": 0, "b": 1, "ab": 2},
+        "merges": [("a", "b")],
+        "special_ids": SpecialIds(pad_id=0, bos_id=1, eos_id=1),
+    }
+    extra = {"vocab": [{"a": "b"}, {}], "merges": [[("a", "x")], ["ab"]]}
+    return Call(given, run=Tokenizer.from_bpe, extra=extra)
+
+
 @call(data.Tokenizer.train_bpe)
 def _(draw: random.Random) -> Call:
     text = ["low low lower", "newest newest"]

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_lib.config import SpecialIds
 from transformer_lib.data import Tokenizer, files
 
 TEXTS = [
@@ -237,3 +238,46 @@ def test_words_that_are_none(words, error, message):
 def test_a_bad_call_names_its_argument(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def test_an_existing_encoding_keeps_its_ids(tmp_path):
+    """GPT-2's files, in small: what its own class of transformers makes of them, we do, too."""
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import ByteLevelBPETokenizer
+
+    texts = ["Low, lower, lowest!", "  the new  newest\nwide 42", "straße 😀 日本", "<|endoftext|>"]
+    learned = ByteLevelBPETokenizer()
+    learned.train_from_iterator(texts * 3, vocab_size=300, show_progress=False)
+    vocab = learned.get_vocab()
+    end = vocab["<|endoftext|>"] = len(vocab)
+    learned.save_model(str(tmp_path))
+    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
+    theirs = transformers.GPT2TokenizerFast.from_pretrained(tmp_path)
+    ids = SpecialIds(pad_id=0, bos_id=end, eos_id=end)
+    ours = Tokenizer.from_bpe(tmp_path / "vocab.json", tmp_path / "merges.txt", special_ids=ids)
+    assert ours.vocab_size == len(vocab)
+    for text in texts[:3]:
+        found = ours.encode(text)
+        assert found == theirs(text)["input_ids"]
+        assert ours.decode([end, *found, end, 0, 0]) == text  # 0 pads, and is a piece as well
+    assert ours.decode(ours.encode(texts[3])) == texts[3]  # spelled, not the end
+    ours.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again == ours and again.special_ids == ids
+    assert again != Tokenizer.from_bpe(
+        vocab, [], special_ids=SpecialIds(pad_id=1, bos_id=end, eos_id=end)
+    )
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "eos_id", "message"),
+    [
+        ({"a": 0, "b": 1}, [("a", "c")], 1, "vocab and merges must make a byte-pair encoding"),
+        ({"a": 0, "b": 1}, [], 7, "vocab must have special_ids.bos_id"),
+        ({"a": "b"}, [], 1, "vocab and merges must make"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(vocab, merges, eos_id, message):
+    ids = SpecialIds(pad_id=0, bos_id=eos_id, eos_id=eos_id)
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.from_bpe(vocab, merges, special_ids=ids)

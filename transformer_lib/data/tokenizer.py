@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
 
 from transformer_lib.arguments import as_path, check_count, check_type
 from transformer_lib.config import SpecialIds
@@ -26,7 +28,8 @@ class Tokenizer:
     """Maps a text to a list of ids, and a list of ids to a text.
 
     Ids 0 to 3 are `<pad>`, `<bos>`, `<eos>` and `<unk>`; a text that spells one of these is
-    encoded as the characters it is made of. Make one with `train_bpe`, `characters` or `load`.
+    encoded as the characters it is made of. Make one with `train_bpe`, `characters` or `load`;
+    `from_bpe` takes one that another model has learned with.
 
     **Train on training text only.** A tokenizer that has seen the validation or test text has
     pieces for words that its model should never have met, and the scores are too good. The
@@ -41,10 +44,13 @@ class Tokenizer:
     """
 
     special_ids = SpecialIds()
-    """The ids of `<pad>`, `<bos>` and `<eos>`, the same for all tokenizers."""
+    """The ids of `<pad>`, `<bos>` and `<eos>`: 0, 1 and 2, unless `from_bpe` was given others."""
 
-    def __init__(self, tokenizer):
-        """Wrap a `tokenizers.Tokenizer` whose ids 0 to 3 are the special pieces."""
+    def __init__(self, tokenizer, special_ids: SpecialIds | None = None):
+        """Wrap a `tokenizers.Tokenizer`.
+
+        Its ids 0 to 3 are the special pieces, unless it comes with `special_ids` of its own.
+        """
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders
 
@@ -52,9 +58,14 @@ class Tokenizer:
             raise TypeError(
                 f"tokenizer must be a tokenizers.Tokenizer; got {type(tokenizer).__name__}"
             )
-        specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
-        if specials != SPECIAL_PIECES:
-            raise ValueError(f"tokenizer's ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
+        if special_ids is None:
+            specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
+            if specials != SPECIAL_PIECES:
+                raise ValueError(f"tokenizer's ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
+            self._silent = {PAD, BOS, EOS}
+        else:
+            self.special_ids = special_ids
+            self._silent = {special_ids.bos_id, special_ids.eos_id}
         # Otherwise a text that spells "<eos>" would become the id that ends a sentence.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
@@ -148,6 +159,65 @@ class Tokenizer:
         )
         return cls(tokenizer)
 
+    @classmethod
+    def from_bpe(
+        cls,
+        vocab: str | os.PathLike[str] | Mapping[str, int],
+        merges: str | os.PathLike[str] | Iterable[tuple[str, str]],
+        *,
+        special_ids: SpecialIds,
+    ) -> "Tokenizer":
+        """Use a byte-pair encoding that exists already, such as GPT-2's, with its own ids.
+
+        Args:
+            vocab: id of each piece, bytes written as GPT-2 writes them; or a `vocab.json`.
+            merges: pairs of pieces, the first one merged first; or a `merges.txt`.
+            special_ids: those of the model that goes with it: `model.config.special_ids`. The
+                pieces of `bos_id` and `eos_id` stand for no text. Padding has no piece of its own.
+
+        Raises:
+            FileNotFoundError: there's no such file.
+            ValueError: a file of another kind; a merge of pieces that aren't in the vocabulary; a
+                special id that isn't.
+
+        Source: Radford et al. (2019), *Language Models are Unsupervised Multitask Learners*,
+        section 2.2.
+
+        Example:
+            >>> vocab = {"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5}
+            >>> ids = SpecialIds(pad_id=0, bos_id=5, eos_id=5)
+            >>> tokenizer = Tokenizer.from_bpe(vocab, [("l", "o"), ("lo", "w")], special_ids=ids)
+            >>> tokenizer.encode("lowlo", add_eos=True)
+            [4, 3, 5]
+        """
+        from tokenizers import Tokenizer as HFTokenizer
+        from tokenizers import decoders, models, pre_tokenizers
+
+        check_type("special_ids", special_ids, SpecialIds)
+        pieces: Any = vocab
+        pairs: Any = merges
+        try:
+            if isinstance(vocab, str | os.PathLike):
+                pieces = json.loads(as_path("vocab", vocab).read_text(encoding="utf-8"))
+            if isinstance(merges, str | os.PathLike):
+                text = as_path("merges", merges).read_text(encoding="utf-8")
+                lines = [line for line in text.split("\n") if line and line[:9] != "#version:"]
+                pairs = [tuple(line.split(" ")) for line in lines]
+            model = models.BPE(dict(pieces), list(pairs))
+        except OSError:
+            raise
+        except Exception as error:  # `tokenizers` raises no class narrower than Exception
+            raise ValueError(f"vocab and merges must make a byte-pair encoding: {error}") from error
+        tokenizer = HFTokenizer(model)
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        for name in ("bos_id", "eos_id"):
+            piece = tokenizer.id_to_token(getattr(special_ids, name))
+            if piece is None:
+                raise ValueError(f"vocab must have special_ids.{name}, {special_ids}")
+            tokenizer.add_special_tokens([piece])
+        return cls(tokenizer, special_ids)
+
     @property
     def vocab_size(self) -> int:
         """Number of pieces, the special ones included: ids are 0 to `vocab_size` − 1."""
@@ -157,7 +227,7 @@ class Tokenizer:
         """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
         check_text("text", text)
         check_type("add_eos", add_eos, bool)
-        return self._tokenizer.encode(text).ids + [EOS] * add_eos
+        return self._tokenizer.encode(text).ids + [self.special_ids.eos_id] * add_eos
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
@@ -165,10 +235,13 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
-        ids = self._known(ids)
-        if EOS in ids:
-            ids = ids[: ids.index(EOS)]
-        return self._tokenizer.decode([i for i in ids if i > EOS], skip_special_tokens=False)
+        ids, end = self._known(ids), self.special_ids.eos_id
+        if ids and ids[0] == self.special_ids.bos_id:  # GPT-2 begins with what ends a text
+            ids = ids[1:]
+        if end in ids:
+            ids = ids[: ids.index(end)]
+        spoken = [i for i in ids if i not in self._silent]
+        return self._tokenizer.decode(spoken, skip_special_tokens=False)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The piece of each id, as one would label an axis with it: spaces are shown as `▁`.
@@ -185,14 +258,20 @@ class Tokenizer:
         """Whether they encode alike: the same pieces, ids and merges."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
-        return self._tokenizer.to_str() == other._tokenizer.to_str()
+        return self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
         with replacing(as_path("path", path)) as file:
-            file.write(self._tokenizer.to_str(pretty=True).encode())
+            file.write(self._content().encode())
+
+    def _content(self) -> str:
+        own = self._tokenizer.to_str(pretty=True)
+        if self.special_ids == type(self).special_ids:
+            return own
+        return json.dumps({"special_ids": asdict(self.special_ids), "tokenizer": own}, indent=2)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
@@ -207,7 +286,10 @@ class Tokenizer:
         content = as_path("path", path).read_bytes()
         try:
             # json first: its message says at which character the file breaks off.
-            json.loads(content)
+            found = json.loads(content)
+            if "special_ids" in found:
+                own = HFTokenizer.from_str(found["tokenizer"])
+                return cls(own, SpecialIds(**found["special_ids"]))
             return cls(HFTokenizer.from_str(content.decode()))
         except Exception as error:  # `tokenizers` raises no class narrower than Exception
             raise ValueError(
