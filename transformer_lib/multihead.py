@@ -153,7 +153,7 @@ class MultiHeadAttention(nn.Module):
                     f"got {tuple(theirs.weight.shape)}"
                 )
             if bias is None and theirs.bias is not None:
-                raise ValueError(f"{name}'s bias must be None, as ours: it has none")
+                raise ValueError(f"{name}'s bias must be None: this layer has no biases")
             weight.copy_(theirs.weight)
             if bias is not None:
                 bias.copy_(torch.zeros_like(bias) if theirs.bias is None else theirs.bias)

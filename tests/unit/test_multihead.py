@@ -320,7 +320,7 @@ def test_a_bias_is_not_lost_where_there_is_none() -> None:
     block = MultiHeadAttention(d_model=12, n_heads=3, bias=False)
     plain, biased = nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
     block.load_projections(plain, plain, plain, plain)
-    with pytest.raises(ValueError, match="output's bias must be None, as ours: it has none"):
+    with pytest.raises(ValueError, match="output's bias must be None: this layer has no biases"):
         block.load_projections(plain, plain, plain, biased)
     with pytest.raises(ValueError, match="value's bias must be None"):
         block.load_projections(plain, plain, biased, plain)

@@ -204,7 +204,7 @@ def test_rotary_settings_as_transformers_4_has_them(make: Any) -> None:
         with pytest.raises(ValueError, match="rope_type must be 'default', got 'linear'"):
             from_llama(peer)
     peer.config = SimpleNamespace(**settings | {"rope_theta": 600.0})
-    with pytest.raises(ValueError, match="must turn by its rope_theta, 600"):
+    with pytest.raises(ValueError, match=r"must follow from rope_theta \(600\)"):
         from_llama(peer)
 
 

@@ -180,7 +180,7 @@ def test_bert_for_masked_words_has_no_pooler(caplog: pytest.LogCaptureFixture) -
     ids, types, real = texts()
     with caplog.at_level(logging.WARNING):
         ours = from_bert(peer)
-    assert caplog.messages == ["peer has no pooler: that of the new model is drawn afresh"]
+    assert caplog.messages == ["peer has no pooler: the new model's is initialized at random"]
     expected = peer(ids, attention_mask=real.long(), token_type_ids=types).logits
     close(ours(ids, types)[real], expected[real])
 

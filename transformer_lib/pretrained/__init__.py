@@ -1,8 +1,8 @@
-"""Copy the weights of another library's model into one of ours; save ours, and load it again.
+"""Convert models of other libraries into ours, save ours, and load them again.
 
-One trained model comes along: :func:`from_recorded`.
+Two trained models come with the library: :func:`from_recorded`.
 
-The test is parity: with the same weights, both models give the same numbers.
+The test of a conversion is parity: with the same weights, both models give the same numbers.
 """
 
 from transformer_lib.pretrained.bert import from_bert

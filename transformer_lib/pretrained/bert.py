@@ -1,4 +1,4 @@
-"""BERT: an encoder alone."""
+"""BERT: an encoder without a decoder."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _log = logging.getLogger(__name__)
 
 
 def from_bert(peer: Any) -> EncoderOnly:
-    """Our encoder with the weights of a BERT, copied.
+    """Convert a BERT into our encoder; its weights are copied.
 
-    Give ours no ``attention_mask``: it hides the tokens that are ``pad_id``. What the peer lacks
-    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is drawn afresh in
-    ours, to be trained, and a warning is logged. The head for the next sentence is left out.
+    Ours takes no ``attention_mask``: it hides each ``pad_id`` by itself. A part that the peer lacks
+    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is initialized at
+    random, to be trained, and a warning is logged. The head for the next sentence is left out.
 
-    An encoder writes no text, and BERT's config does not name its [CLS] and [SEP]. So the
-    ``bos_id`` and ``eos_id`` of ours have no effect.
+    An encoder generates no text, and BERT's config doesn't name its [CLS] and [SEP]. So ``bos_id``
+    and ``eos_id`` of our model have no effect.
 
     Args:
         peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.
 
     Returns:
-        an :class:`EncoderOnly` in the peer's dtype, device and mode.
+        an :class:`EncoderOnly` with the peer's dtype, device and mode.
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a BERT of a kind ours cannot be (a decoder, relative positions, another
+        ValueError: a BERT that ours can't represent (a decoder, relative positions, another
             activation, no padding).
 
     Source:
@@ -59,11 +59,11 @@ def from_bert(peer: Any) -> EncoderOnly:
     theirs, body = peer.config, getattr(peer, "bert", peer)
     head = peer.cls.predictions if hasattr(peer, "cls") else None
     require(theirs, is_decoder=False, add_cross_attention=False)
-    # Transformers 4 has it, and 5 leaves it where a file names it, but computes "absolute".
+    # Version 4 of transformers implements others. Version 5 still reads the entry, and ignores it.
     kind = getattr(theirs, "position_embedding_type", "absolute")
     if kind != "absolute":
         raise ValueError(f"peer's position_embedding_type must be 'absolute', got {kind!r}")
-    if head is not None:  # which has the activation of the layers; ours has BERT's own
+    if head is not None:  # it has the activation of the layers; ours always has GELU
         require(theirs, hidden_act="gelu")
     pad_id, words = token_id(theirs, "pad_token_id"), body.embeddings.word_embeddings.weight
     config = ModelConfig(
@@ -110,11 +110,11 @@ def from_bert(peer: Any) -> EncoderOnly:
 
 def _heads(ours: Any, pooler: Any, head: Any) -> None:
     if pooler is None:
-        _log.warning("peer has no pooler: that of the new model is drawn afresh")
+        _log.warning("peer has no pooler: the new model's is initialized at random")
     else:
         copy(ours.pooler, pooler.dense)
     if head is None:
-        _log.warning("peer has no head for masked words: that of the new model is drawn afresh")
+        _log.warning("peer has no head for masked words: the new model's is initialized at random")
         return
     copy(ours.head_dense, head.transform.dense)
     copy(ours.head_norm, head.transform.LayerNorm)

@@ -1,4 +1,4 @@
-"""GPT-2: a decoder alone."""
+"""GPT-2: a decoder without an encoder."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ __all__ = ["from_gpt2"]
 
 
 def from_gpt2(peer: Any) -> DecoderOnly:
-    """Our decoder with the weights of a GPT-2, copied.
+    """Convert a GPT-2 into our decoder; its weights are copied.
 
-    GPT-2 keeps its matrices the other way round, inputs in rows; they are transposed here.
+    GPT-2 stores its matrices with the inputs in rows; they are transposed here.
 
-    GPT-2 begins and ends a text with the same token, and has none for padding. Ours needs a number
-    to fill up short rows with: the peer's, if it has one of its own, else 0 (1 where a text ends
-    with 0). That token stays a word like any other: a decoder masks nothing. But when a loss has to
-    leave out the filled places, find them by the lengths of the rows, not by their ids.
+    GPT-2 begins and ends a text with the same token, and has none for padding. Ours needs an id to
+    pad short texts with: the peer's, if it has a separate one, else 0 (or 1 if texts end with 0).
+    That token remains a word like any other, since a decoder masks no padding. So when a loss has
+    to skip the padding, find it by the lengths of the texts, not by its id.
 
-    Ours has one dropout for the embeddings and the rest of the residual stream, where GPT-2 has a
-    setting for each.
+    Ours has one dropout rate for the embeddings and the rest of the residual stream; GPT-2 has one
+    for each.
 
     Args:
-        peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then reads its
-            logits off the embeddings, as GPT-2 does.
+        peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then computes its
+            logits with the embeddings, as GPT-2 does.
 
     Returns:
-        a :class:`DecoderOnly` in the peer's dtype, device and mode.
+        a :class:`DecoderOnly` with the peer's dtype, device and mode.
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a GPT-2 of a kind ours cannot be (with cross-attention, another scale of the
-            scores, another activation, no token for the end).
+        ValueError: a GPT-2 that ours can't represent (with cross-attention, another scale of the
+            scores, another activation, no token that ends a text).
 
     Source:
         Radford et al. (2019), *Language Models are Unsupervised Multitask Learners*.

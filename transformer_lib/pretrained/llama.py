@@ -1,4 +1,4 @@
-"""Llama, Mistral and Qwen2: decoders of one shape."""
+"""Llama, Mistral and Qwen2: decoders with the same architecture."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ __all__ = ["from_llama"]
 
 
 def from_llama(peer: Any) -> DecoderOnly:
-    """Our decoder with the weights of a Llama, a Mistral or a Qwen2, copied.
+    """Convert a Llama, a Mistral or a Qwen2 into our decoder; its weights are copied.
 
-    All three are pre-norm stacks with RMS norm, SwiGLU, rotary turns and grouped heads. None has
-    biases, except Qwen2 for queries, keys and values. Hugging Face pairs the features of a head by
-    halves, as :class:`RotaryPositions` does. Llama's own files pair neighbors.
+    All three are pre-norm stacks with RMS norm, SwiGLU, rotary positions and grouped heads. None
+    has biases, except in Qwen2's queries, keys and values. Hugging Face pairs the features of a
+    head by halves, as :class:`RotaryPositions` does; Llama's own files pair neighbors.
 
     Tested with versions 4.57 and 5 of transformers.
 
-    Where the peer looks back over a window, as Mistral's first version over 4096 tokens, ours takes
-    texts up to that length, where a window hides nothing, and refuses longer ones.
+    If the peer has a sliding window, as Mistral's first version has one of 4096 tokens, ours takes
+    texts up to that length, for which the window hides nothing, and refuses longer ones.
 
-    In float64 the two agree to about 7 digits: the peer computes its norms, sines and cosines in
-    float32 whatever its precision, ours only the sines and cosines.
+    In float64 the two agree to about 7 digits: the peer always computes norms, sines and cosines in
+    float32, ours only sines and cosines.
 
-    For padding, see :func:`from_gpt2`. If several tokens may end a text, ours uses the first. If
+    For padding, see :func:`from_gpt2`. If several tokens can end a text, ours uses the first. If
     the config names no token that begins a text, ours uses the one that ends it.
 
     Args:
         peer: a ``LlamaForCausalLM``, ``MistralForCausalLM`` or ``Qwen2ForCausalLM``.
 
     Returns:
-        a :class:`DecoderOnly` in the peer's dtype, device and mode.
+        a :class:`DecoderOnly` with the peer's dtype, device and mode.
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a peer of a kind ours cannot be (scaled rotary positions, heads of a width other
-            than ``hidden_size / num_attention_heads``, biases in some places only, another
-            activation, no token for the end).
+        ValueError: a peer that ours can't represent (scaled rotary positions, heads of a width
+            other than ``hidden_size / num_attention_heads``, biases in some places only, another
+            activation, no token that ends a text).
 
     Source:
         Touvron et al. (2023), *LLaMA*; Jiang et al. (2023), *Mistral 7B*; Yang et al. (2024),
@@ -117,13 +117,13 @@ def _rotary_base(theirs: Any, turns: Any) -> float:
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
         raise ValueError(
-            f"peer's rope_type must be 'default', got {kind!r}: ours does not scale its turns"
+            f"peer's rope_type must be 'default', got {kind!r}: ours can't scale rotary positions"
         )
     base, width = rope["rope_theta"], 2 * len(turns.inv_freq)
     expected = base ** (-torch.arange(0, width, 2) / width)
     rounding = max(1e-5, torch.finfo(turns.inv_freq.dtype).eps)
     if not torch.allclose(turns.inv_freq.float().cpu(), expected, rtol=rounding, atol=0.0):
-        raise ValueError(f"peer must turn by its rope_theta, {base:g}; its rotary_emb doesn't")
+        raise ValueError(f"peer's rotary_emb must follow from rope_theta ({base:g}), it doesn't")
     return base
 
 

@@ -1,4 +1,4 @@
-"""Marian: the paper's Transformer as thousands of published translation models have it."""
+"""Marian: the paper's Transformer, in thousands of published translation models."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ __all__ = ["from_marian"]
 
 
 def from_marian(peer: Any) -> Transformer:
-    r"""Our Transformer with the weights of a Marian model, copied.
+    r"""Convert a Marian model into our Transformer; its weights are copied.
 
-    Both add the same waves to their embeddings, in another order: Marian all sines and then
-    all cosines, ours each sine beside its cosine. Nothing has to be computed differently for
-    that. The features of a vector may stand in any order, as long as the whole model uses the same
-    one. Let a permutation :math:`P` reorder the features of what flows through the model, from
-    :math:`x` to :math:`P x`. Then a matrix that reads the stream becomes :math:`W P^\top`, and a
-    matrix that writes to it becomes :math:`P W`. A norm has its scale and shift reordered; its mean
-    and variance do not depend on the order. Since :math:`P^\top P = I`, all that is computed inside
-    the layers, and every logit, stays what it was.
+    Both add the same waves to their embeddings, in a different order: Marian puts all sines before
+    all cosines, ours puts each sine next to its cosine. The computation stays the same, since the
+    features of a vector may come in any order, as long as the whole model uses the same one. Let a
+    permutation :math:`P` reorder the features of the residual stream, from :math:`x` to
+    :math:`P x`. Then a matrix that reads the stream becomes :math:`W P^\top`, and a matrix that
+    writes to it becomes :math:`P W`. The scale and shift of a norm are reordered; its mean and
+    variance don't depend on the order. Since :math:`P^\top P = I`, everything computed inside the
+    layers, and every logit, stays as it was.
 
-    A Marian model begins a translation with the token of padding: ``bos_id == pad_id``. That token
-    should never be generated, and the peer's settings for generation may ban it (and force an end
-    at the greatest length). Such settings are not copied; a bias of minus infinity,
-    ``model.embedding.bias[model.config.pad_id] = -torch.inf`` under ``torch.no_grad()``, bans a
-    token.
+    A Marian model begins a translation with the padding token: ``bos_id == pad_id``. That token
+    should never be generated, and the peer's generation settings may ban it (and force an end at
+    the maximum length). These settings are not copied. To ban a token, set its bias to minus
+    infinity, under ``torch.no_grad()``:
+    ``model.embedding.bias[model.config.pad_id] = -torch.inf``.
 
     Args:
-        peer: a ``MarianMTModel``, source and target sharing one vocabulary and its embeddings.
+        peer: a ``MarianMTModel`` whose source and target share a vocabulary and its embeddings.
 
     Returns:
-        a :class:`Transformer` in the peer's dtype, device and mode.
+        a :class:`Transformer` with the peer's dtype, device and mode.
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a Marian of a kind ours cannot be (embeddings not shared, encoder and decoder
-            of different width inside, another activation, a table of positions of its own, whole
+        ValueError: a Marian that ours can't represent (embeddings that aren't shared, encoder and
+            decoder of different inner width, another activation, another table of positions, whole
             layers dropped in training).
 
     Source:
@@ -143,7 +143,7 @@ def _check_positions(mine: Tensor, theirs: Tensor) -> None:
 
 @torch.no_grad()
 def _rename_features(model: Transformer, order: Tensor) -> None:
-    """Let feature ``order[i]`` of the stream be feature ``i``, wherever it is read or written."""
+    """Make feature ``order[i]`` of the stream feature ``i``, wherever it is read or written."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             _renamed(reads=module.in_proj, writes=module.out_proj, order=order)

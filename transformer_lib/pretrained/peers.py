@@ -1,7 +1,7 @@
-"""What the mappings share: is this the peer, can ours be the same, does each tensor fit?
+"""What all conversions check: the class of the peer, its config, and the shape of each tensor.
 
-A peer from Hugging Face is known by the names of its classes, so that ``transformers`` is never
-imported here: whoever has such a model has imported it already.
+A peer from Hugging Face is recognized by the names of its classes, so that ``transformers`` is
+never imported here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def activation(config: Any, name: str) -> str:
 
 
 def token_id(config: Any, name: str) -> int:
-    """The id that the peer's config has under ``name``, the first of several. There may be none."""
+    """The id under ``name`` in the peer's config, or the first of several."""
     value = getattr(config, name)
     if isinstance(value, list) and value:
         value = value[0]
@@ -77,7 +77,7 @@ def token_id(config: Any, name: str) -> int:
 
 
 def filler_id(config: Any, eos_id: int) -> int:
-    """A number to fill short rows with: the peer's padding, if it has one, else 0 (1 after 0)."""
+    """An id to pad with: the peer's, if it has a separate one, else 0 (or 1 if 0 ends texts)."""
     pad_id = config.pad_token_id
     if pad_id is None or pad_id == eos_id or not 0 <= pad_id < config.vocab_size:
         return 1 if eos_id == 0 else 0
@@ -85,9 +85,9 @@ def filler_id(config: Any, eos_id: int) -> int:
 
 
 def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
-    """A model in the dtype and on the device of ``like``, whose weights are still to be copied.
+    """A model with the dtype and device of ``like``, whose weights are still to be copied.
 
-    To draw billions of numbers, only to overwrite them, would take minutes.
+    Initializing billions of weights, only to overwrite them, would take minutes.
     """
     with torch.device("meta"):
         model = kind(config)
@@ -117,7 +117,7 @@ def copy(mine: Any, theirs: Any) -> None:
 
 @torch.no_grad()
 def copy_tensor(mine: Tensor, theirs: Tensor) -> None:
-    """Copy numbers. ``copy_`` alone would stretch a smaller tensor over a larger one."""
+    """Copy a tensor of the same shape. ``copy_`` alone would broadcast a smaller one."""
     if mine.shape != theirs.shape:
         raise ValueError(
             f"peer's weights must have the shapes that its config says: one must be "

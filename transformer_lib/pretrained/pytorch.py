@@ -32,12 +32,12 @@ def from_torch(peer: Any) -> Any:
             GELU and biases; or an ``nn.MultiheadAttention``, with or without biases.
 
     Returns:
-        an :class:`EncoderDecoder`, an :class:`Encoder` or a :class:`MultiHeadAttention`, in the
+        an :class:`EncoderDecoder`, an :class:`Encoder` or a :class:`MultiHeadAttention`, with the
         peer's dtype, device and mode.
 
     Raises:
         TypeError: a peer of another class.
-        ValueError: a peer that ours can't be: a Transformer without biases, with another
+        ValueError: a peer that ours can't represent: a Transformer without biases, with another
             activation, or with layers that differ in more than their weights; attention with
             ``add_bias_kv`` or ``add_zero_attn``, or with keys or values of another width.
 
@@ -90,7 +90,7 @@ def _config(peer: nn.Module, encoder: Any, decoder: Any, norms: list[Any]) -> Mo
         "nhead": {each.num_heads for each in attentions},
         "norm_first": {each.norm_first for each in layers},
         "layer_norm_eps": {each.eps for each in _parts(peer, nn.LayerNorm)},
-        # A decoder of torch forgets an activation given as a module, and uses ReLU (2.13).
+        # Torch's decoder forgets an activation that is given as a module, and uses ReLU (2.13).
         "activation": {_activation(each.activation) for each in layers},
     }.items():
         if len(found) > 1:
@@ -98,7 +98,7 @@ def _config(peer: nn.Module, encoder: Any, decoder: Any, norms: list[Any]) -> Mo
     if len({norm is None for norm in norms}) > 1:
         raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
     return ModelConfig(
-        vocab_size=3,  # the stacks have no words; this is the least a config accepts
+        vocab_size=3,  # the stacks have no vocabulary; this is the smallest a config accepts
         d_model=attentions[0].embed_dim,
         n_heads=attentions[0].num_heads,
         n_layers=len(encoder),
@@ -169,7 +169,7 @@ def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
 
 def _activation(function: Any) -> str:
     for name, module in (("relu", nn.ReLU), ("gelu", nn.GELU)):
-        # torch.relu and F.relu are two objects of one name; a module is a third way.
+        # torch.relu and F.relu are two functions with the same name.
         same = getattr(function, "__name__", None) == name or isinstance(function, module)
         if same and getattr(function, "approximate", "none") == "none":
             return name

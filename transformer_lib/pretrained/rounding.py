@@ -1,4 +1,4 @@
-"""Weights in whole numbers of 8 bits: a quarter of the bytes, for files that come along."""
+"""Weights as 8-bit integers: a quarter of the bytes, for files that come with the library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor
 
 __all__ = ["from_int8", "to_int8"]
 
-_STEP = ".step"  # what a matrix's steps are called in the file, behind its own name
+_STEP = ".step"  # added to a matrix's name, it names the steps of its rows
 
 
 def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    r"""Round each matrix to whole numbers from -127 to 127. What is no matrix stays as it is.
+    r"""Round each matrix to integers from -127 to 127. Other tensors stay as they are.
 
     Each row has a step of its own, so that its largest entry is 127 steps:
 
@@ -21,7 +21,7 @@ def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         s_i = \max_j |W_{ij}| / 127, \quad Q_{ij} = \operatorname{round}(W_{ij} / s_i)
 
     Args:
-        tensors: by name; the matrices are ``(rows, columns)`` and finite.
+        tensors: by name. Matrices are ``(rows, columns)`` and finite.
 
     Returns:
         ``Q`` in int8 under the name of each matrix, ``s`` in float32, ``(rows,)``, under the
@@ -38,14 +38,14 @@ def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             rounded[name] = tensor
             continue
         step = tensor.float().abs().amax(dim=1) / 127  # (rows,)
-        step = torch.where(step > 0, step, 1.0)  # a row of zeros has any step
+        step = torch.where(step > 0, step, 1.0)  # for zeros, any step will do
         rounded[name] = (tensor.float() / step[:, None]).round().to(torch.int8)
         rounded[name + _STEP] = step
     return rounded
 
 
 def from_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What :func:`to_int8` rounded, in float32: no entry is off by more than half a step.
+    """Undo :func:`to_int8`, in float32: no entry is off by more than half a step.
 
     Example:
         >>> weights = {"weight": torch.tensor([[1.27, -0.506]])}

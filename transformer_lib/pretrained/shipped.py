@@ -1,14 +1,13 @@
-"""The models that come with the library, for pages that only look at one.
+"""The models that come with the library, for pages that don't train one themselves.
 
-Each lies in a folder beside this module. How the trained ones were trained and what they score is
-in ``results/``.
+Each is in a folder next to this module. ``results/`` says how the trained ones were trained and
+what they score.
 
-``shakespeare`` stands in the three files and under the names that Hugging Face gives a GPT-2:
-``config.json``, ``model.safetensors``, ``tokenizer.json``. So the folder is read by
-``GPT2LMHeadModel.from_pretrained``, too. ``number-words`` has the same three files with our own
-names; its matrices are whole numbers of 8 bits, see :func:`to_int8`. ``tiny-llama`` is random, to
-prove a reader's own with. Beside two of them lies ``answers.safetensors``: what Hugging Face's own
-class says with the model.
+``shakespeare`` has the files and names that Hugging Face uses for a GPT-2: ``config.json``,
+``model.safetensors``, ``tokenizer.json``. So ``GPT2LMHeadModel.from_pretrained`` reads the folder,
+too. ``number-words`` has the same three files with our own names; its matrices are 8-bit integers,
+see :func:`to_int8`. ``tiny-llama`` is random, for readers to test their own Llama with. Two of them
+come with ``answers.safetensors``: what Hugging Face's own class computes with the model.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["from_recorded", "shipped"]
 
 _TRAINED = ("shakespeare", "number-words")
 _NAMES = (*_TRAINED, "tiny-llama")
-# Ours on the left, with a dot at an end where it is a part of longer names.
+# Our names on the left. One that ends with a dot is the beginning or middle of longer ones.
 _GPT2 = {
     "embedding.tokens.": "wte.",
     "embedding.positions.table": "wpe.weight",
@@ -44,14 +43,13 @@ _GPT2 = {
 
 
 def shipped(name: str) -> Path:
-    """The folder of a model that comes with the library.
+    """Find the folder of a model that comes with the library.
 
     Args:
-        name: ``"shakespeare"``, a decoder alone with GPT-2's settings: 818,560 parameters,
-            4 layers, 4 heads, context 128, in float16. It reads characters. Or
-            ``"number-words"``, a Transformer of 670,720 parameters that translates numbers
-            below 10,000 from English to German. Or ``"tiny-llama"``, a Llama of 2 layers with
-            random parameters.
+        name: ``"shakespeare"``, a GPT-2 that reads characters: 818,560 parameters in float16,
+            4 layers, 4 heads, context 128; ``"number-words"``, a Transformer of 670,720
+            parameters that translates numbers below 10,000 from English to German; or
+            ``"tiny-llama"``, a Llama of 2 layers with random parameters.
 
     Raises:
         ValueError: there is no such model.
@@ -74,12 +72,11 @@ def from_recorded(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]
 @overload
 def from_recorded(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
 def from_recorded(name: str) -> tuple[Any, Tokenizer]:
-    """A trained model that comes with the library, and its tokenizer.
+    """Load a trained model that comes with the library, and its tokenizer.
 
     Args:
-        name: ``"shakespeare"``, a decoder alone; a text begins with ``<bos>``, as in its
-            training. Or ``"number-words"``, which translates a number in English words into
-            German ones.
+        name: ``"shakespeare"``, a decoder whose texts begin with ``<bos>``, as in its training;
+            or ``"number-words"``, which translates a number from English words to German ones.
 
     Returns:
         the model, in float32, on the CPU and in evaluation mode; and the tokenizer.
