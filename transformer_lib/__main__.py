@@ -201,7 +201,7 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
         )
     for texts in _inputs(args.text, "a prompt"):
         _say_unseen(run, texts, args.strict)
-        prompts = [text.strip() for text in texts for _ in range(args.samples)]
+        prompts = [text for text in texts for _ in range(args.samples)]
         run.answer(
             prompts,
             max_tokens=args.max_tokens,

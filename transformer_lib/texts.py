@@ -38,7 +38,9 @@ def translate(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[str]:
-    """Translate sentences. A blank sentence stays blank; those of similar length share a batch.
+    """Translate sentences, without the white space around them. A blank sentence stays blank.
+
+    Sentences of similar length share a batch.
 
     Args:
         model: a Transformer, or any other model that reads a source.
@@ -104,12 +106,13 @@ def complete(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[str]:
-    """Continue prompts with a language model; white space around a prompt is left out.
+    """Continue prompts with a language model.
 
     Args:
         model: a ``DecoderOnly``, or an ``Ensemble`` of such.
         tokenizer: of the texts that it learned.
-        prompts: how the texts begin; an empty one leaves the beginning to the model, too.
+        prompts: how the texts begin, read as they are, white space at the ends included. An empty
+            one leaves the beginning to the model, too.
         max_tokens: most tokens to add; as many as the model has positions for if None.
         stop: strings. A continuation ends before the first of them, even in the middle of a token.
         on_text: a function that shows texts while they grow. It is called with the number of a
@@ -139,7 +142,7 @@ def complete(
         raise TypeError("decode must take on_step where stop or on_text is given, as greedy does")
     prompts = texts("prompts", prompts)
     bos_id = tokenizer.special_ids.bos_id
-    ids = [[bos_id, *tokenizer.encode(prompt.strip())] for prompt in prompts]
+    ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
     # A model that takes no lengths reads prompts of one length together.
     pads = _takes(getattr(model, "start", None), "lengths")
     groups: dict[tuple[int, ...], list[int]] = {}  # of prompts to which as much may be added

@@ -235,7 +235,8 @@ def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> No
 
     first, second = said("forty-two =", "seven")
     assert first.startswith("forty-two =") and second.startswith("seven")
-    assert said(" seven ", "forty-two =") == [second, first]
+    assert said("seven", "forty-two =") == [second, first]
+    assert said("seven ")[0].startswith("seven ")
     monkeypatch.setattr("sys.stdin", io.StringIO("seven\n\nforty-two =\n"))
     assert said()[::2] == [second, first]
     draw = ["--temperature", "3", "--samples", "4"]

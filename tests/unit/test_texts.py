@@ -156,9 +156,11 @@ def test_models_together_read_prompts_of_different_lengths(language_model) -> No
     assert complete(twice, TOKENIZER, PROMPTS, max_tokens=6) == said
 
 
-def test_white_space_around_a_prompt_is_left_out(language_model) -> None:
-    one, other = complete(language_model, TOKENIZER, ["ab", " ab  "], max_tokens=4)
-    assert one == other
+def test_white_space_around_a_prompt_is_read(language_model) -> None:
+    prompts = ["gab", "gab "]
+    said = complete(language_model, TOKENIZER, prompts, max_tokens=4)
+    assert said == [by_hand(language_model, prompt, 4) for prompt in prompts]
+    assert said[0] != said[1]
 
 
 def test_a_continuation_ends_where_the_positions_end(language_model) -> None:
