@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -166,9 +167,7 @@ def _print_score(split: str, score: Score) -> None:
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
     run = _load(args, language_model=False)
     number = 0
-    typed = _inputs(args.text, "a sentence")
-    for texts in typed if args.split is None else [_sources(run.task, args.split)]:
-        _say_unseen(run, texts, args.strict)
+    for texts in _readable(run, args, "a sentence"):
         found = candidates(
             run.model,
             run.tokenizer,
@@ -199,8 +198,7 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             top_p=args.top_p,
             generator=generator.manual_seed(args.seed or 0),
         )
-    for texts in _inputs(args.text, "a prompt"):
-        _say_unseen(run, texts, args.strict)
+    for texts in _readable(run, args, "a prompt"):
         prompts = [text for text in texts for _ in range(args.samples)]
         run.answer(
             prompts,
@@ -212,16 +210,49 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
         )
 
 
-def _say_unseen(run: Run, texts: Sequence[str], strict: bool) -> None:
-    """Name the words that the model never saw, or refuse them."""
-    if run.words is None and strict:
+def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
+    """The texts to work on, some at a time.
+
+    Those before one that the model can't read come first, and then an error that says which it is.
+    """
+    if run.words is None and args.strict:
         raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
-    if unseen := run.unseen(texts):
-        shown = (word if word.isprintable() else ascii(word) for word in unseen)
-        said = f"never seen in training: {', '.join(shown)}"
-        if strict:
-            raise ValueError(said)
-        print(said, file=sys.stderr)
+    split = vars(args).get("split")
+    some = _inputs(args.text, what) if split is None else [_sources(run.task, split)]
+    place, done = "text" if args.text or split else "line", 0
+    for texts in some:
+        reasons = (_unreadable(run, text, args.strict) for text in texts)
+        good, reason = next(((i, why) for i, why in enumerate(reasons) if why), (len(texts), ""))
+        if unseen := run.unseen(texts[:good]):
+            print(_never_seen(unseen), file=sys.stderr)
+        if good:
+            yield texts[:good]
+        if reason:
+            raise ValueError(f"{place} {done + good + 1} {reason}")
+        done += len(texts)
+
+
+def _unreadable(run: Run, text: str, strict: bool) -> str:
+    """Why the model can't read a text, or an empty string."""
+    begins = f"it begins {text.strip()[:40]!r}"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"is not valid UTF-8; {begins}"
+    most = run.model.config.max_len
+    if TASKS[run.task].language_model:
+        most -= 1  # it must have a position left to go on at
+    else:
+        text = text.strip()
+    if (count := len(run.tokenizer.encode(text))) > most:
+        return f"has {count:,} tokens, and the model reads at most {most:,}; {begins}"
+    unseen = run.unseen([text]) if strict else []
+    return f"has words {_never_seen(unseen)}" if unseen else ""
+
+
+def _never_seen(words: Sequence[str]) -> str:
+    shown = (word if word.isprintable() else ascii(word) for word in words)
+    return f"never seen in training: {', '.join(shown)}"
 
 
 def _load(args: argparse.Namespace, language_model: bool) -> Run:
@@ -239,6 +270,8 @@ def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
         return
     if sys.stdin.isatty():
         print(f"Type {what} and press Enter. Ctrl-D ends.", file=sys.stderr)
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # a line that isn't UTF-8 is refused alone
     # Some editors begin a file with a byte order mark.
     lines = (line.removeprefix("\ufeff").rstrip("\n") for line in sys.stdin)
     while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):

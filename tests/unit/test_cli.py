@@ -141,6 +141,29 @@ def test_translate_arguments_and_lines(
     assert (f"{first}\n{second}\n", blank) == (by_argument, "")
 
 
+@pytest.mark.parametrize("command", ["translate", "generate"])
+def test_a_line_that_cannot_be_read_is_named_and_those_before_it_are_answered(
+    command: str, folder: Path, lines: Path, capsys, monkeypatch
+) -> None:
+    run = ["--run", str(folder if command == "translate" else lines)]
+    lines_before = "one\n" * 258  # more than are read at once
+    long = "one " * 600
+    for options, bad, message in (
+        ([], long, r"line 259 has 1,\d+ tokens, and the model reads at most 51\d; it begins"),
+        ([], "one\udcff", "line 259 is not valid UTF-8; it begins 'one"),
+        (["--strict"], "banana", "line 259 has words never seen in training: banana"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{lines_before}{bad}\none\n"))
+        short = ["--max-tokens", "1"] if command == "generate" else []
+        assert main([command, *run, *options, *short]) == 1
+        out, err = capsys.readouterr()
+        assert len(out.splitlines()) == 258
+        assert re.search(message, err)
+    assert main([command, *run, "one", long]) == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 and "text 2 has" in err
+
+
 def test_a_byte_order_mark_is_no_text(folder: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffforty-two\n"))
     assert main(["translate", "--run", str(folder)]) == 0
@@ -295,7 +318,10 @@ def test_words_that_the_model_never_saw_are_named(folder: Path, lines: Path, tmp
         assert err == "never seen in training: banana, Seven\n"
         assert len(out.splitlines()) == 2
         assert main([*asked, "--strict"]) == 1
-        assert capsys.readouterr() == ("", "error: never seen in training: banana, Seven\n")
+        assert capsys.readouterr() == (
+            "",
+            "error: text 1 has words never seen in training: banana, Seven\n",
+        )
         assert main([command, "--run", str(run), "--strict", known]) == 0
         assert capsys.readouterr().err == ""
     assert main(["translate", "--run", str(folder), "one \u200b"]) == 0
@@ -592,7 +618,7 @@ def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, 
             "learned number-words: use translate, not generate",
         ),
         ([*TRAIN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
-        (["generate", "--run", "LINES", "one " * 600], "prompts must have fewer than 512 tokens"),
+        (["generate", "--run", "LINES", "one " * 600], "the model reads at most 511"),
         (["evaluate", "--run", "FOLDER", "--checkpoint", "average"], "train with --keep-last"),
         (
             ["translate", "--run", "FOLDER", "--beam", "2", "--n-best", "3", "one"],

@@ -80,7 +80,7 @@ class Ensemble(nn.Module):
                 f"models must have the same special ids, got {' and '.join(map(str, ids))}"
             )
         self.models = nn.ModuleList(models)  # pyright: ignore
-        self.config = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
+        self.config: Any = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> States:
         """Source ids ``(B, S)`` to the states of all models.
