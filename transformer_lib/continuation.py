@@ -1,4 +1,4 @@
-"""Texts that grow token by token: what may be shown already, in which order, and where they end."""
+"""Texts that grow token by token: what can be shown already, in which order, and where they end."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ __all__: list[str] = []  # for texts.py and __main__.py alone
 class Continuation:
     """What a model adds to one prompt.
 
-    A text that was shown cannot be taken back. So two things at its end wait for the next token:
-    a character of which some bytes are still missing, and what may become a stop string.
+    Text that was shown can't be taken back. So two things at its end wait for the next token: a
+    character with bytes still missing, and what may become a stop string.
 
     Args:
-        tokenizer: of the prompt and of what is added.
+        tokenizer: of the prompt and its continuation.
         prompt: ids of the prompt.
-        stop: strings that end the text. They do not belong to it.
+        stop: strings that end the text. They are not part of it.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: Sequence[str]) -> None:
         self.tokenizer, self.stop = tokenizer, stop
         self.ids = list(prompt)
-        self.begin = len(tokenizer.decode(prompt))  # where what is added begins
-        self.text = ""  # all of it that is certain
+        self.begin = len(tokenizer.decode(prompt))  # where the continuation begins
+        self.text = ""  # the part that is certain
         self.ended = False
 
     def add(self, token: int) -> str:
-        """Take the next token; return the text that became certain."""
+        """Take the next token; return the text that is now certain."""
         if self.ended:
             return ""
         if token == self.tokenizer.special_ids.eos_id:
@@ -39,18 +39,18 @@ class Continuation:
         if (found := self._first_stop(text)) is not None:
             self.ended = True
             return self._show(text[:found])
-        text = text.rstrip("�")  # bytes that are no whole character yet
+        text = text.rstrip("�")  # bytes that don't make a whole character yet
         return self._show(text[: len(text) - self._held_back(text)])
 
     def end(self) -> str:
-        """No more tokens come: return the text that was held back."""
+        """End the text; return what was held back."""
         if self.ended:
             return ""
         self.ended = True
         return self._show(self._added())
 
     def _added(self) -> str:
-        # Decoded as a whole: the first piece may need the prompt to know its space.
+        # Decoded as a whole: whether the first piece begins with a space may depend on the prompt.
         return self.tokenizer.decode(self.ids)[self.begin :]
 
     def _show(self, text: str) -> str:
@@ -63,7 +63,7 @@ class Continuation:
         return min(places, default=None)
 
     def _held_back(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a stop string."""
+        """How many characters at the end of a text could begin a stop string."""
         longest = max(map(len, self.stop), default=1) - 1
         for length in range(min(longest, len(text)), 0, -1):
             if any(string.startswith(text[-length:]) for string in self.stop):
@@ -72,17 +72,17 @@ class Continuation:
 
 
 class InTurn:
-    """Prints texts that grow side by side one after the other, each as soon as it can be.
+    """Prints texts that grow in parallel, one after the other, as early as possible.
 
     Args:
-        texts: how they begin.
+        texts: their beginnings.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
 
     def show(self, number: int, new: str, is_end: bool) -> None:
-        """Print what can be printed now that ``new`` belongs to text ``number``."""
+        """Add ``new`` to text ``number``, and print what can be printed now."""
         self.waiting[number] += new + "\n" * is_end
         self.ended[number] = is_end
         while self.turn < len(self.waiting):

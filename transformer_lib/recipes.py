@@ -1,4 +1,4 @@
-"""What there is to learn, and the settings that suit it."""
+"""The tasks a model can learn, and the settings that suit them."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Task:
-    """What there is to learn, how its text is cut, and what counts as good.
+    """A task: its texts, how they are tokenized, and how a model is scored.
 
     Attributes:
-        load: gives the (source, target) texts of a split; of a language model's, the (prompt,
-            continuation), which together are a text of the language.
-        splits: what can be measured besides ``"train"``; the first is for validation.
+        load: returns the (source, target) texts of a split; for a language model, (prompt,
+            continuation), which together are one text.
+        splits: what can be scored besides ``"train"``; the first is for validation.
         tokenizer: makes one from the training pairs and a vocabulary size.
         score: compares translations, or continuations, with references; None measures perplexity.
         scores_too: other ways to compare them, for ``evaluate``.
-        word: a pattern: what counts as a word of the texts that the model reads.
-        language_model: a decoder alone learns to continue texts; else a Transformer translates.
+        word: a regular expression: what counts as a word in the texts that the model reads.
         example: a text to try a trained model on.
-        running: of a language model: its texts are the parts of a single one, in their order. It
-            is read in windows of the model's ``max_len``, and scored in nats per character.
-        model, train: settings that suit the task, over those of preset and ``TrainConfig``.
-        max_tokens, batch_size: a batch in tokens per side, or in pairs; one of the two. Tokens
-            save padding, but sort by length, and numbers are learned better in mixed lengths.
+        language_model: whether a decoder learns to continue texts; else a Transformer translates.
+        running: for a language model: its texts are parts of a single one, in their order. It is
+            read in windows of the model's ``max_len``, and scored in nats per character.
+        model, train: settings that suit the task, instead of those of preset and ``TrainConfig``.
+        max_tokens, batch_size: the size of a batch in tokens per side, or in pairs. Tokens save
+            padding but sort by length, and numbers are learned better in mixed lengths.
     """
 
     load: Callable[[str], Pairs]
@@ -58,7 +58,7 @@ class Task:
     tokenizer: Callable[[Pairs, int | None], Tokenizer]
     score: Callable[[Sequence[str], Sequence[str]], Score] | None
     scores_too: tuple[Callable[[Sequence[str], Sequence[str]], Score], ...] = ()
-    word: str = r"\w+|[^\w\s]"  # a run of letters and digits, or one other sign
+    word: str = r"\w+|[^\w\s]"  # a run of letters and digits, or one other character
     example: str = ""
     language_model: bool = False
     running: bool = False
@@ -69,7 +69,7 @@ class Task:
 
 
 def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
-    """A loader of generated pairs: ``count`` of them are for validation, the rest to train on."""
+    """A loader of generated pairs: ``count`` are for validation, the rest for training."""
 
     def load(split: str) -> Pairs:
         train, val = split_pairs(pairs(), held_out=count)
@@ -103,13 +103,13 @@ def _texts(pairs: Pairs) -> list[str]:
 
 def _characters(pairs: Pairs, vocab_size: int | None, words: Iterable[str] = ()) -> Tokenizer:
     if vocab_size is not None:
-        raise ValueError("vocab_size must be left out: this task is spelled in characters")
+        raise ValueError("vocab_size must be left out: the tokens of this task are characters")
     return Tokenizer.characters(_texts(pairs), words=words)
 
 
 def _words_to_characters(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
-    # The source is read word by word, the target spelled: cross-attention, a row per letter and a
-    # column per word, can then be read like an alignment.
+    # The source is read in words, the target written in characters. With a row per character and a
+    # column per word, cross-attention can be read like an alignment.
     words = {word for source, _ in pairs for word in re.findall("[a-z]+", source)}
     return _characters(pairs, vocab_size, words)
 
@@ -127,20 +127,20 @@ def make_batches(
     max_len: int = 0,
     **options: Any,
 ) -> Batches | TextBatches | WindowBatches:
-    """The texts as batches for a task's kind of model.
+    """Batches of texts for a task's kind of model.
 
     Args:
-        task: what there is to learn.
+        task: what the model learns.
         tokenizer: of both sides.
-        pairs: as ``load`` gives them.
+        pairs: what ``load`` returns.
         bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding.
-        max_len: the model's, which no text may exceed, 0 for any length; the length of windows,
-            where a text is read in such.
+        max_len: of the model: the longest text, or 0 for any length; the length of windows if a
+            text is read in windows.
         options: of :class:`~transformer_lib.data.Batches`.
 
     Raises:
-        ValueError: ``bpe_dropout`` where there are no pairs, or no merges to leave out; a text
-            that is longer than ``max_len``.
+        ValueError: ``bpe_dropout`` without pairs, or without merges to skip; a text longer than
+            ``max_len``.
     """
     if task.language_model:
         if bpe_dropout is not None:
@@ -176,7 +176,7 @@ def _check_lengths(pairs: Pairs, lengths: list[int], max_len: int) -> None:
 
 
 def perplexity(task: Task, tokenizer: Tokenizer, model: Any, pairs: Pairs) -> Score:
-    """How well a language model foretells texts; of a running text in nats per character."""
+    """How well a language model predicts texts; for a running text, in nats per character."""
     longest = model.config.max_len
     batches = make_batches(task, tokenizer, pairs, max_len=longest, batch_size=64, shuffle=False)
     found = evaluate(model, batches)
@@ -224,7 +224,7 @@ TASKS = {
     ),
     "copy": Task(
         load=holding_out(500, _copy_texts),
-        word=r"\S",  # its letters stand in any order
+        word=r"\S",  # each letter is a word
         example="hello",
         splits=("val",),
         tokenizer=_characters,

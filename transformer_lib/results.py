@@ -1,8 +1,8 @@
-"""What the book's long runs and measurements found: `results/NAME.json`, one file for each.
+"""What the book's long runs and measurements found: one file each, `results/NAME.json`.
 
-An experiment (`experiments/NAME.py`) writes numbers with the command, the versions and the machine
-they come from; a training run is kept with its settings, its log and its scores. An installed
-library carries the files along, so that a chapter can plot them from any folder.
+An experiment (`experiments/NAME.py`) writes its numbers with the command, the versions and the
+machine they come from; a training run is kept with its settings, its log and its scores. The files
+are installed with the library, so a chapter can plot them from any folder.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from transformer_lib.data.checking import check_text
 from transformer_lib.data.files import replacing
 from transformer_lib.training import History
 
-_APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # what a task is scored by besides
+_APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # additional scores of a task
 
 __all__ = ["RunResult", "circumstances", "load_result", "load_run", "record_score"]
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What is kept of a training run that is over.
+    """What is kept of a finished training run.
 
     Attributes:
         name: of its file in ``results/``.
-        settings: the run's ``config.json``: ``task model train sessions …``; each session, from a
-            start to a stop, with ``command started commit hardware versions``.
+        settings: the run's ``config.json``: ``task model train sessions …``. A session, from a
+            start to a stop, has ``command started commit hardware versions``.
         history: the run's ``log.jsonl``, thinned out to what pages plot.
         scores: the run's ``scores.json``: for each split, and for each metric and way of decoding
             other than the usual, ``metric value signature sentences checkpoint decoding``.
@@ -48,7 +48,7 @@ class RunResult:
     translations: dict[str, str]
 
     def where(self) -> str:
-        """Hardware, time and date, in a line: what a reader needs beside any curve."""
+        """Hardware, time and date in one line: what a reader needs next to any curve."""
         first, last = self.settings["sessions"][0], self.history[-1]
         return (
             f"{first['hardware']}; torch {first['versions']['torch']}; "
@@ -63,7 +63,7 @@ def load_run(name: str) -> RunResult:
         name: of its file in ``results/``, such as ``"multi30k-tiny-s0"``.
 
     Raises:
-        ValueError: there is no such run; the message lists those there are.
+        ValueError: there is no such run; the message lists the existing ones.
 
     Example:
         >>> load_run("multi30k-tiny-s0").settings["task"]
@@ -86,7 +86,7 @@ def load_result(name: str) -> dict[str, Any]:
         name: of its file in ``results/``, such as ``"multi30k-text"``.
 
     Raises:
-        ValueError: there is no such result; the message lists those there are.
+        ValueError: there is no such result; the message lists the existing ones.
 
     Example:
         >>> load_result("multi30k-text")["command"]
@@ -107,21 +107,21 @@ def _read(name: str, runs: bool) -> dict[str, Any]:
 
 
 def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
-    """Add what was measured on a split to a run's ``scores.json``; an older score is replaced.
+    """Add a score on a split to a run's ``scores.json``; an older score is replaced.
 
-    Greedy decoding with the best checkpoint stands under the name of the split. Others, the
-    task's other metrics and differences to another run have a line of their own.
+    The score of greedy decoding with the best checkpoint is filed under the name of the split.
+    Other scores, and differences to another run, have entries of their own.
 
     Raises:
         ValueError: ``scores.json`` is damaged.
-        TypeError: an argument of the wrong type; a score that JSON cannot hold.
+        TypeError: an argument of the wrong type; a score that JSON can't hold.
     """
     path = as_path("folder", folder) / "scores.json"
     check_text("split", split)
     check_type("score", score, dict)
     try:
         scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        check_type("what it holds", scores, dict)
+        check_type("its content", scores, dict)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     usual = {"checkpoint": "best", "decoding": "greedy"}
@@ -134,13 +134,13 @@ def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     try:
         text = json.dumps(scores, indent=2, ensure_ascii=False)
     except TypeError as error:
-        raise TypeError(f"score must hold what JSON can: {error}") from error
+        raise TypeError(f"score must be serializable as JSON: {error}") from error
     with replacing(path) as file:
         file.write(text.encode() + b"\n")
 
 
 def circumstances(device: torch.device) -> dict[str, Any]:
-    """What a reader must know to compare times, and to run the same code."""
+    """What a reader needs to compare times and to run the same code."""
     check_type("device", device, torch.device)
     if device.type == "cuda":
         hardware = torch.cuda.get_device_name(device)
@@ -156,7 +156,7 @@ def circumstances(device: torch.device) -> dict[str, Any]:
 
 def _commit() -> str | None:
     root = Path(__file__).parents[1]
-    if not (root / ".git").exists():  # installed; a repository around it would be another
+    if not (root / ".git").exists():  # installed; a repository around it is a different one
         return None
     git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
     try:
@@ -175,6 +175,6 @@ def _processor() -> str:
 
 
 def _folder() -> Path:
-    # In a wheel the results lie inside the package, in a checkout beside it.
+    # A wheel has the results inside the package, a checkout next to it.
     inside = Path(__file__).with_name("published")
     return inside if inside.is_dir() else inside.parents[1] / "results"

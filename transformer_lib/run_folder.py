@@ -1,4 +1,4 @@
-"""A run's folder: its settings, its weights, and whether another run may go on in it."""
+"""A run's folder: its settings, its weights, and whether another run may continue it."""
 
 from __future__ import annotations
 
@@ -42,30 +42,31 @@ def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
         path = folder / CHECKPOINTS[checkpoint]
         if checkpoint == "best" and not path.exists():
             raise FileNotFoundError(
-                f"there is no {path}: no validation was finished. Train on, or take the latest "
-                f"model with --checkpoint last"
+                f"there is no {path}: no validation has finished yet. Train longer, or use the "
+                f"latest model with --checkpoint last"
             )
         return load_checkpoint(path)["model"]
     kept = sorted(folder.glob("step-*.pt"))
     if not kept:
-        raise FileNotFoundError(f"{folder} kept no models to average: train with --keep-last")
+        raise FileNotFoundError(f"{folder} has no models to average: train with --keep-last")
     return average_checkpoints(kept)
 
 
 def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
-    """What must be equal for two runs to be one: all, but how long and how often to report."""
+    """What one run must share with another to continue it: all but lengths and intervals."""
     names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout", "distilled")
     flat: dict[str, Any] = {name: settings.get(name) for name in names}
-    # Through the classes, which know the defaults of what an older run has not recorded.
+    # The classes know the defaults of settings that an older run did not record.
     model = asdict(ModelConfig(**settings["model"]))
     flat |= {f"model.{name}": value for name, value in model.items()}
-    flat |= TrainConfig(**settings["train"]).arithmetic()
+    train = {name: value for name, value in settings["train"].items() if name != "pad_id"}
+    flat |= TrainConfig(**train).arithmetic()  # older runs kept a pad_id there
     flat["accumulate"] = processes * flat["accumulate"]  # batches per update
     return json.loads(json.dumps(flat))  # from a file or not: no tuples
 
 
 def former_settings(folder: Path, settings: dict[str, Any], processes: int) -> dict[str, Any]:
-    """The settings of the run that is there, if a run of these settings may go on with it."""
+    """The settings of the run in the folder, if a run with these settings may continue it."""
     former = read_settings(folder)
     with _undamaged(folder):
         there = identity(former, former["sessions"][-1].get("processes", 1))
@@ -80,13 +81,13 @@ def config_of(folder: Path, settings: dict[str, Any]) -> ModelConfig:
 
 
 def slow_amp(config: TrainConfig, device: torch.device) -> bool:
-    """Was bfloat16 asked for, on a processor that does not multiply it itself?"""
+    """Was bfloat16 asked for on a processor that has no instructions for it?"""
     without = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
     return config.amp is True and device.type == "cpu" and without
 
 
 def score_is_due(folder: Path, epoch: int, every: int) -> bool:
-    """Was a multiple of ``every`` epochs completed since the last validation?"""
+    """Has a multiple of ``every`` epochs been completed since the last validation?"""
     records = History.read(folder / "log.jsonl")
     before = [record["epoch"] for record in records if "val_loss" in record]
     return epoch // every > (before[-1] if before else 0) // every
@@ -95,14 +96,14 @@ def score_is_due(folder: Path, epoch: int, every: int) -> bool:
 def distilled_pairs(
     task: Task, path: Any, pairs: list[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], str]:
-    """Each source with the translation that a file has for it, one on a line; the file's hash."""
+    """Each source with its line of a file, a second translation; and the hash of the file."""
     content = as_path("distilled", path).read_bytes()
     if task.language_model:
-        raise ValueError("distilled must be left out: this task translates nothing")
+        raise ValueError("distilled must be left out: this task doesn't translate")
     try:
-        text = content.decode("utf-8-sig")  # a mark at its beginning is no text
+        text = content.decode("utf-8-sig")  # a byte order mark is not part of it
     except UnicodeDecodeError as error:
-        raise ValueError(f"distilled must be text in UTF-8, {path} is not: {error}") from error
+        raise ValueError(f"distilled must be text in UTF-8; {path} is not: {error}") from error
     lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if len(lines) != len(pairs):
         raise ValueError(
@@ -116,12 +117,12 @@ def distilled_pairs(
 
 
 def words_of(texts: Iterable[str], pattern: str) -> dict[str, None]:
-    """The different words of texts, as a pattern finds them, in their order."""
+    """The distinct words of texts that a pattern finds, in their order."""
     return {word: None for text in texts for word in re.findall(pattern, text)}
 
 
 def begin(folder: Path, tokenizer: Tokenizer, texts: Iterable[str], pattern: str) -> None:
-    """Write what a new run is to keep; the scores of an older one go."""
+    """Write the files of a new run, and delete the scores of an older one."""
     (folder / "scores.json").unlink(missing_ok=True)
     tokenizer.save(folder / "tokenizer.json")
     write_words(folder, texts, pattern)
@@ -133,7 +134,7 @@ def write_words(folder: Path, texts: Iterable[str], pattern: str) -> None:
 
 
 def read_words(folder: Path) -> frozenset[str] | None:
-    """What :func:`write_words` has written; None in the folder of an older run."""
+    """What :func:`write_words` wrote; None in the folder of an older run."""
     path = folder / "words.txt"
     return frozenset(path.read_text(encoding="utf-8").split("\n")) if path.exists() else None
 
@@ -170,11 +171,12 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 @contextmanager
 def _undamaged(folder: Path) -> Iterator[None]:
-    """Say of an error in the block that it comes from what ``config.json`` holds."""
+    """Say that an error in the block comes from the contents of ``config.json``."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ValueError(
-            f"{folder / 'config.json'} is damaged, or of another version of this library: {reason}"
+            f"{folder / 'config.json'} is damaged, or another version of this library wrote it: "
+            f"{reason}"
         ) from error

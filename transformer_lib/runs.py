@@ -58,24 +58,24 @@ __all__ = ["Run", "train", "translate"]
 
 @dataclass
 class Run:
-    """A trained, or half trained, model with all it takes to use it."""
+    """A trained or partly trained model, with everything it takes to use it."""
 
     task: str
     tokenizer: Tokenizer
     model: Transformer | DecoderOnly | Ensemble
-    words: frozenset[str] | None = None  # of the texts that it read in training, if that is known
+    words: frozenset[str] | None = None  # that it read in training, if known
 
     @classmethod
     def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
-        """Read a run's folder.
+        """Load a run from its folder.
 
         Args:
-            folder: as :func:`train` left it.
+            folder: what :func:`train` wrote.
             checkpoint: ``"best"``, ``"last"`` or ``"average"``, the mean of those kept.
             device: where the model goes; ``"auto"`` is the GPU if there is one.
 
         Raises:
-            FileNotFoundError: there is no run, or it has no such checkpoint yet.
+            FileNotFoundError: the folder holds no run, or the run has no such checkpoint yet.
             ValueError: a file is damaged.
         """
         folder = as_path("folder", folder)
@@ -83,9 +83,9 @@ class Run:
         model = _model(task_named(settings["task"]), config_of(folder, settings))
         try:
             model.load_state_dict(weights(folder, checkpoint))
-        except RuntimeError as error:  # every name that is missing or too many, in many lines
+        except RuntimeError as error:  # it lists every missing and unexpected name
             raise ValueError(
-                f"{folder} holds other weights than its config.json says, or those of another "
+                f"the weights in {folder} don't match its config.json, or come from another "
                 f"version of this library"
             ) from error
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
@@ -96,14 +96,15 @@ class Run:
     def together(
         cls, folders: Sequence[str | Path], checkpoint: str = "best", device: str = "auto"
     ) -> Run:
-        """Read several runs as one, an :class:`~transformer_lib.decoding.Ensemble`.
+        """Load several runs as one, an :class:`~transformer_lib.decoding.Ensemble`.
 
         Args:
-            folders: of runs of one task with one vocabulary; a single folder gives that run itself.
-            checkpoint, device: as of :meth:`load`.
+            folders: runs with the same task and vocabulary; a single folder gives that run itself.
+            checkpoint, device: as for :meth:`load`.
 
         Raises:
-            TypeError, FileNotFoundError, ValueError: as :meth:`load`; another task or vocabulary.
+            TypeError, FileNotFoundError, ValueError: as for :meth:`load`; runs that differ in
+                their task or vocabulary.
         """
         if isinstance(folders, str) or not isinstance(folders, Sequence):
             raise TypeError(f"folders must be a list of paths, got {folders!r}")
@@ -115,17 +116,17 @@ class Run:
         for folder, run in zip(folders[1:], others, strict=True):
             if (run.task, run.tokenizer) != (first.task, first.tokenizer):
                 raise ValueError(
-                    f"folders must be of one task and vocabulary; {folder} has another"
+                    f"folders must have the same task and vocabulary; {folder} has another"
                 )
         if not others:
             return first
         return cls(first.task, first.tokenizer, Ensemble([run.model for run in runs]), first.words)
 
     def unseen(self, texts: Sequence[str]) -> list[str]:
-        """The words of these texts that occurred in no text that the model read in training.
+        """List the words of these texts that the model never read in training.
 
-        The task decides what counts as a word; spelling counts. A run of an older version of this
-        library kept no list of words: then the answer is empty.
+        The task decides what counts as a word; upper and lower case differ. The list is empty for
+        a run of an older version of this library, which kept no list of words.
         """
         found = words_of(strings("texts", texts), TASKS[self.task].word)
         return [] if self.words is None else [word for word in found if word not in self.words]
@@ -147,12 +148,12 @@ class Run:
         decode: Decode = greedy,
         progress: bool = False,
     ) -> tuple[Score, list[str]]:
-        """Answer a split, or its first ``limit`` texts: the score, and the answers.
+        """Answer a split, or its first ``limit`` texts; return the score and the answers.
 
         If the score is perplexity, there are no answers.
 
         Raises:
-            ValueError: a split that the task does not have, or that was trained on.
+            ValueError: a split that the task doesn't have, or that the model was trained on.
         """
         task = TASKS[self.task]
         one_of("split", split, task.splits)
@@ -162,7 +163,7 @@ class Run:
             return perplexity(task, self.tokenizer, self.model, pairs), []
         sources, references = zip(*pairs, strict=True)
         options: dict[str, Any] = {"decode": decode, "progress": progress}
-        if task.language_model:  # what is longer than any reference, with <eos>, is wrong
+        if task.language_model:  # an answer longer than any reference is wrong
             options["max_tokens"] = 1 + max(len(self.tokenizer.encode(r)) for r in references)
         texts = self.answer(sources, **options)
         return task.score(texts, references), texts
@@ -187,32 +188,33 @@ def train(
     say: Callable[[str], None] = lambda text: None,
     forecast: Callable[[str], None] | None = None,
 ) -> History:
-    """Train on a task, or go on where a run of the same settings was stopped.
+    """Train on a task, or resume a run with the same settings.
 
     Args:
-        folder: the run's folder; made if there is none.
+        folder: the run's folder; created if it doesn't exist.
         task: a name in :data:`~transformer_lib.recipes.TASKS`.
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
-        model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, over those of
-            preset and task.
-        vocab_size, max_tokens: size of the vocabulary, and of a batch per side, over the task's.
-        bpe_dropout: of the training pairs, see :class:`~transformer_lib.data.BpeDropout`.
-        distilled: a file with a second translation of each training text, one on a line, such as
-            an ensemble's; both are learned.
+        model, training: settings of :class:`ModelConfig` and :class:`TrainConfig` that replace
+            those of the preset and the task.
+        vocab_size, max_tokens: size of the vocabulary, and tokens per batch on each side, instead
+            of the task's.
+        bpe_dropout: for the training pairs, see :class:`~transformer_lib.data.BpeDropout`.
+        distilled: a file with a second translation of each training text, one per line, such as
+            an ensemble's; the model learns both.
         device: ``"auto"`` is the GPU if there is one.
-        score_every: epochs between two scores of the validation split, which take longer than
-            its loss; None never scores.
+        score_every: score the validation split every so many epochs, which takes longer than
+            computing its loss; None never does.
         restart: begin anew, over what is in the folder.
-        command: the command line that asked for the run, to be recorded.
+        command: the command line of the run, to be recorded.
         progress: show a progress bar.
-        say: called with a line of text for each thing that happens.
-        forecast: called once, after the first steps, with how long the rest will take.
+        say: called with a line of text about each step of the setup.
+        forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
         The run's records.
 
     Raises:
-        ValueError: an unfit setting, or a folder that holds a run of other settings.
+        ValueError: an invalid setting, or a folder that holds a run with other settings.
         RuntimeError: another run is writing to the folder.
 
     Source:
@@ -224,7 +226,7 @@ def train(
     vocab_size, bpe_dropout = plain_number(vocab_size), plain_number(bpe_dropout)
     check_count("score_every", score_every, optional=True)
     if score_every and recipe.score is None:
-        raise ValueError("score_every must be left out: this task has no score but its loss")
+        raise ValueError("score_every must be left out: this task is scored by its loss alone")
     for name, value in (("model", model), ("training", training), ("command", command)):
         check_type(name, value, str if name == "command" else dict, optional=True)
     check_type("restart", restart, bool)
@@ -234,7 +236,7 @@ def train(
     going_on = not restart and (folder / "checkpoint.pt").exists()
     training = dict(training or {})
     if training.get("max_steps") is not None:
-        training.setdefault("epochs", None)  # steps were asked for, and the task's are epochs
+        training.setdefault("epochs", None)  # the given steps replace the task's epochs
     with naming("training"):
         config = TrainConfig(**recipe.train | training)
     made = [] if ranks.first else ranks.gather(None)  # a tokenizer, and when the data is there

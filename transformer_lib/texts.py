@@ -18,15 +18,15 @@ from transformer_lib.decoding import Beams, Generation, greedy
 
 __all__ = ["Candidate", "candidates", "complete", "translate"]
 
-Decode = Callable[..., Any]  # greedy, or another of transformer_lib.decoding with its options
-OnText = Callable[[int, str, bool], None]  # a prompt's number, what is added, is that the end
+Decode = Callable[..., Any]  # greedy, or another search with its options bound
+OnText = Callable[[int, str, bool], None]  # number of the prompt, new text, whether that's the end
 
 
 class Candidate(NamedTuple):
     """A text that a model proposes."""
 
     text: str
-    score: float  # log-probability; of a beam search, over the length penalty
+    score: float  # log-probability; in a beam search, divided by the length penalty
 
 
 def translate(
@@ -48,15 +48,14 @@ def translate(
         sentences: what to translate.
         decode: the search: :func:`~transformer_lib.decoding.greedy`, or another one with its
             options bound, such as ``partial(beam_search, beam_size=4)``.
-        batch_size: how many at once.
-        progress: show a progress bar on the error stream.
+        batch_size: sentences per batch.
+        progress: show a progress bar on standard error.
 
     Returns:
         The translations, in the order of the sentences.
 
     Raises:
-        ValueError, TypeError: an argument that does not fit; a sentence longer than the model's
-            ``max_len``.
+        ValueError, TypeError: an invalid argument; a sentence longer than the model's ``max_len``.
     """
     found = candidates(
         model, tokenizer, sentences, decode=decode, batch_size=batch_size, progress=progress
@@ -73,7 +72,7 @@ def candidates(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[list[Candidate]]:
-    """As :func:`translate`, but every text that the search found for a sentence, best first."""
+    """Like :func:`translate`, but return all texts that the search found, the best first."""
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     sentences = texts("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
@@ -87,7 +86,7 @@ def candidates(
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):
         source = pad([ids[i] for i in chosen]).to(device)
-        # Longer than any honest translation, so that one that never ends does end.
+        # Longer than any real translation, so that one that never ends is cut off.
         max_len = min(2 * source.size(1) + 20, longest)
         for i, rows in zip(chosen, _rows(decode(model, source, max_len=max_len)), strict=True):
             found[i] = [Candidate(tokenizer.decode(row), score) for row, score in rows]
@@ -109,25 +108,25 @@ def complete(
     """Continue prompts with a language model.
 
     Args:
-        model: a ``DecoderOnly``, or an ``Ensemble`` of such.
-        tokenizer: of the texts that it learned.
-        prompts: how the texts begin, read as they are, white space at the ends included. An empty
-            one leaves the beginning to the model, too.
-        max_tokens: most tokens to add; as many as the model has positions for if None.
+        model: a ``DecoderOnly``, or an ``Ensemble`` of several.
+        tokenizer: of the texts it was trained on.
+        prompts: how the texts begin, read as they are, including white space at the ends. If one is
+            empty, the model makes up the beginning, too.
+        max_tokens: maximum number of tokens to add; as many as the model has positions for if None.
         stop: strings. A continuation ends before the first of them, even in the middle of a token.
         on_text: a function that shows texts while they grow. It is called with the number of a
-            prompt, what was added to its continuation, and whether that is the end of it. No text
-            is taken back. So the bytes of an unfinished character wait for the rest of it, and so
-            does text that may be the beginning of a stop string.
+            prompt, the text added to its continuation, and whether it ends there. No text is taken
+            back: the bytes of an unfinished character wait for the rest of it, and so does text
+            that may begin a stop string.
         decode: the search, as for :func:`translate`; with ``stop`` or ``on_text`` it must take
-            ``on_step``, as ``greedy`` and ``sample`` do and ``beam_search`` cannot.
+            ``on_step``, as ``greedy`` and ``sample`` do. ``beam_search`` can't.
         batch_size, progress: as for :func:`translate`.
 
     Returns:
         The continuations, without the prompts.
 
     Raises:
-        ValueError: a prompt that leaves the model no position to go on at.
+        ValueError: a prompt that leaves the model no position to continue at.
         TypeError: an argument of the wrong type.
     """
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
@@ -136,18 +135,18 @@ def complete(
         raise TypeError(f"on_text must be a function; got {type(on_text).__name__}")
     stop = texts("stop", stop)
     if "" in stop:
-        raise ValueError("stop must hold no empty string; got ''")
+        raise ValueError("stop must not contain an empty string")
     watched = bool(stop) or on_text is not None
     if watched and not _takes(decode, "on_step"):
-        raise TypeError("decode must take on_step where stop or on_text is given, as greedy does")
+        raise TypeError("decode must take on_step if stop or on_text is given, as greedy does")
     prompts = texts("prompts", prompts)
     bos_id = tokenizer.special_ids.bos_id
     ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
     # A model that takes no lengths reads prompts of one length together.
     pads = _takes(getattr(model, "start", None), "lengths")
-    groups: dict[tuple[int, ...], list[int]] = {}  # of prompts to which as much may be added
+    groups: dict[tuple[int, ...], list[int]] = {}  # prompts that can grow by the same length
     for i in sorted(range(len(ids)), key=lambda i: len(ids[i])):
-        room = longest + 1 - len(ids[i])  # the last token need not be read again
+        room = longest + 1 - len(ids[i])  # the last token is not read again
         if room < 1:
             raise ValueError(
                 f"prompts must have fewer than {longest} tokens; number {i} has {len(ids[i]) - 1}"
@@ -206,21 +205,21 @@ def _grow(
 def _takes(function: Any, name: str) -> bool:
     try:
         return name in signature(function).parameters
-    except (TypeError, ValueError):  # no function, or one of C that does not say what it takes
+    except (TypeError, ValueError):  # not a function, or one in C without a signature
         return False
 
 
 def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:
-    """For each row of a batch what was found, as (ids, score), whether it is one or several."""
+    """The texts found for each row of a batch, one or several, as pairs (ids, score)."""
     if isinstance(decoded, Generation):
         ids, scores = decoded.ids[:, None], decoded.scores[:, None]
     elif isinstance(decoded, Beams):
         ids, scores = decoded.ids, decoded.ranks
     else:
-        raise TypeError(f"decode must give a Generation or Beams, got {type(decoded).__name__}")
+        raise TypeError(f"decode must return a Generation or Beams, got {type(decoded).__name__}")
     for rows, row_scores in zip(ids.tolist(), scores.tolist(), strict=True):
         both = list(zip(rows, row_scores, strict=True))
-        # A beam search that finds less than was asked for fills up with scores of −inf.
+        # A beam search that finds fewer texts than it should pads them with scores of −inf.
         yield [(row, score) for row, score in both if score > float("-inf")] or both[:1]
 
 
@@ -240,7 +239,7 @@ def _bar(parts: Any, total: int, shown: bool) -> Iterator[list[int]]:
 def _check(
     model: Any, tokenizer: Any, decode: Any, batch_size: Any, progress: Any
 ) -> tuple[torch.device, int]:
-    """The model's device and longest sequence, if it has such, and the rest is of its kind."""
+    """Check the arguments; return the model's device and its longest sequence."""
     longest = getattr(getattr(model, "config", None), "max_len", None)
     if not isinstance(model, nn.Module) or longest is None:
         raise TypeError(f"model must be a Module with config.max_len; got {type(model).__name__}")
@@ -257,6 +256,6 @@ def _check(
     vocab_size = getattr(model.config, "vocab_size", tokenizer.vocab_size)
     if vocab_size < tokenizer.vocab_size:
         raise ValueError(
-            f"model must know all {tokenizer.vocab_size} pieces of tokenizer, it knows {vocab_size}"
+            f"model must know all {tokenizer.vocab_size} pieces of tokenizer; it knows {vocab_size}"
         )
     return next(model.parameters()).device, longest

@@ -52,14 +52,14 @@ def test_one_is_its_own_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"b": torch.ones(2)}, r"a is torch.float32 \(2,\) in .*step-0.pt, not there in .*step-1"),
-        ({"a": torch.ones(2), "b": torch.ones(2)}, "b is not there in .*step-0"),
+        ({"b": torch.ones(2)}, r"a is torch.float32 \(2,\) in .*step-0.pt, missing in .*step-1"),
+        ({"a": torch.ones(2), "b": torch.ones(2)}, "b is missing in .*step-0"),
         ({"a": torch.ones(3)}, r"a is .* \(2,\) in .*step-0.pt, .* \(3,\) in .*step-1.pt"),
         ({"a": torch.ones(2).double()}, "a is torch.float32 .*torch.float64"),
     ],
 )
 def test_other_models_are_refused(other: dict, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="paths must be checkpoints of one model: " + message):
+    with pytest.raises(ValueError, match="paths must be checkpoints of the same model: " + message):
         average_checkpoints(saved(tmp_path, {"a": torch.ones(2)}, other))
 
 
@@ -73,5 +73,5 @@ def test_errors_name_the_argument(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         average_checkpoints([tmp_path / "nowhere.pt"])
     save_checkpoint(tmp_path / "none.pt", {"step": 3})
-    with pytest.raises(ValueError, match=r"paths must be checkpoints of models, .*none\.pt"):
+    with pytest.raises(ValueError, match=r"paths must be checkpoints of models; .*none\.pt"):
         average_checkpoints([tmp_path / "none.pt"])

@@ -248,7 +248,7 @@ def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
     vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
     (others[1] / "tokenizer.json").write_text(json.dumps(tokenizer))
     assert main(["evaluate", *runs]) == 1
-    assert "must be of one task and vocabulary" in capsys.readouterr().err
+    assert "must have the same task and vocabulary" in capsys.readouterr().err
 
 
 def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
@@ -1023,8 +1023,8 @@ def test_an_ensembles_translations_are_learned_beside_the_references(
     ("task", "content", "message"),
     [
         ("number-words", b"eins\nzwei\n", "a line for each of the [0-9,]+ training .* has 2"),
-        ("number-lines", b"1\n", "distilled must be left out: this task translates nothing"),
-        ("number-words", "eins\n".encode("utf-16"), r"must be text in UTF-8, .*said\.txt is not"),
+        ("number-lines", b"1\n", "distilled must be left out: this task doesn't translate"),
+        ("number-words", "eins\n".encode("utf-16"), r"must be text in UTF-8; .*said\.txt is not"),
         ("number-words", None, "No such file"),
     ],
 )

@@ -275,7 +275,7 @@ class TestTwoProcesses:
 
     def test_parameters_without_a_gradient_are_named(self, two: Path) -> None:
         assert "make use of all its parameters" in report(two)["idle"]
-        assert "extra.weight had no part" in report(two)["idle"]
+        assert "extra.weight had no effect" in report(two)["idle"]
 
     def test_one_is_killed_and_both_resume(self, two: Path, tmp_path: Path) -> None:
         when = random.SystemRandom().randint(4, STEPS - 2)  # any will do; a failure shows which

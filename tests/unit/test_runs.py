@@ -82,13 +82,13 @@ def test_a_run_of_files(folder: Path) -> None:
         Run.load(folder, checkpoint="worst")
     with pytest.raises(FileNotFoundError, match=r"checkpoint\.pt"):
         Run.load(folder, checkpoint="last")
-    with pytest.raises(FileNotFoundError, match="kept no models to average"):
+    with pytest.raises(FileNotFoundError, match="has no models to average"):
         Run.load(folder, checkpoint="average")
 
 
 def test_a_run_without_a_validation_says_so(folder: Path) -> None:
     (folder / "best.pt").rename(folder / "checkpoint.pt")
-    with pytest.raises(FileNotFoundError, match=r"no validation was finished.*--checkpoint last"):
+    with pytest.raises(FileNotFoundError, match=r"no validation has finished.*--checkpoint last"):
         Run.load(folder, device="cpu")
     assert Run.load(folder, "last", "cpu").task == "copy"
 

@@ -301,7 +301,7 @@ def test_a_stop_string_ends_its_row_alone(language_model) -> None:
 def test_wrong_stop_strings_and_functions(language_model) -> None:
     for wrong, error, message in (
         ({"stop": "end"}, TypeError, "stop must"),
-        ({"stop": [""]}, ValueError, "stop must hold no empty string"),
+        ({"stop": [""]}, ValueError, "stop must not contain an empty string"),
         ({"stop": [3]}, TypeError, "stop"),
         ({"stop": ["b"], "decode": beam_search}, TypeError, "decode must take on_step"),
         ({"on_text": 3}, TypeError, "on_text must be a function; got int"),

@@ -23,14 +23,14 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
     tensor, such as a count, is taken from the last one.
 
     Args:
-        paths: files that :func:`~transformer_lib.training.trainer.fit` wrote: ``step-….pt`` (with
+        paths: files written by :func:`~transformer_lib.training.trainer.fit`: ``step-….pt`` (with
             ``keep_last``), ``checkpoint.pt`` or ``best.pt``.
 
     Returns:
         For ``model.load_state_dict``, all tensors on the CPU.
 
     Raises:
-        TypeError: ``paths`` is no list of paths.
+        TypeError: ``paths`` is not a list of paths.
         FileNotFoundError: there is no such file.
         ValueError: no paths; a file without a model; models that differ in a name, a shape or a
             dtype.
@@ -72,7 +72,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
 def _model(path: Any) -> dict[str, Tensor]:
     model = load_checkpoint(path).get("model")
     if not isinstance(model, dict) or not all(isinstance(v, Tensor) for v in model.values()):
-        raise ValueError(f"paths must be checkpoints of models, {path} holds none")
+        raise ValueError(f"paths must be checkpoints of models; {path} holds no model")
     return model
 
 
@@ -80,11 +80,11 @@ def _check_alike(path: Any, model: dict[str, Tensor], path2: Any, other: dict[st
     """Raise a ValueError that names the first tensor in which two models differ."""
     for name in [*model, *(other.keys() - model.keys())]:
         kinds = [
-            f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "not there"
+            f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "missing"
             for tensor in (model.get(name), other.get(name))
         ]
         if kinds[0] != kinds[1]:
             raise ValueError(
-                f"paths must be checkpoints of one model: {name} is {kinds[0]} in {path}, "
+                f"paths must be checkpoints of the same model: {name} is {kinds[0]} in {path}, "
                 f"{kinds[1]} in {path2}"
             )

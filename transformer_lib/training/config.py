@@ -1,4 +1,4 @@
-"""The numbers that define a training run, checked once when they are written down."""
+"""The settings of a training run, checked once when they are written down."""
 
 from __future__ import annotations
 
@@ -12,52 +12,51 @@ __all__ = ["TrainConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. The defaults are the paper's; clipping is added.
+    """How to train. The defaults are the paper's, plus gradient clipping.
 
     Args:
-        max_steps: updates of the parameters in all.
-        epochs: passes over the data in all. At least one of the two is needed; with both, the run
-            ends at the first.
-        patience: end, too, after so many validations in a row without a new lowest loss; None
+        max_steps: total number of updates.
+        epochs: total number of passes over the data. At least one of the two is needed; with both,
+            the run ends at whichever comes first.
+        patience: also end after this many validations in a row without a new lowest loss; None
             never does.
-        warmup: steps of rising learning rate.
-        cooldown: steps at the end of the run in which the rate falls on to 0; None, as in the
-            paper, lets it end as it is. May be given to a run that is resumed.
-        peak_lr: highest learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
+        warmup: steps in which the learning rate rises.
+        cooldown: steps at the end of the run in which the rate falls to 0; None, as in the paper,
+            has no such end. May be given when a run is resumed.
+        peak_lr: peak learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
         schedule: ``"inverse_sqrt"``, the paper's curve, or ``"cosine"``, which falls to 0 at the
             end of the run: :func:`~transformer_lib.training.schedules.cosine_schedule`.
         optimizer: ``"adam"``; ``"adamw"``, which also decays weights; or ``"muon"``:
             ``torch.optim.Muon`` for the weights of ``nn.Linear`` modules and AdamW for all others,
             at the same learning rate.
-        weight_decay: how much of a weight each update takes away, times the learning rate. The
+        weight_decay: the share of a weight that each update removes, times the learning rate. The
             weights of ``nn.Linear`` modules decay; norms, biases and embeddings don't.
-        betas: Adam's decay rates of the mean and the mean square of the gradients.
+        betas: Adam's decay rates for the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
-        r_drop: α of :func:`~transformer_lib.training.losses.r_drop`, which takes each batch twice,
-            with different dropout; None takes it once.
-        clip_norm: gradients longer than this, all taken together, are shortened to it; None
-            leaves them.
-        accumulate: batches per update, in each of the processes if there are several.
-        seed: of dropout and all else that is drawn in training.
-        amp: compute in half precision where that is safe; ``"auto"``: on a GPU. ``True`` takes
+        r_drop: α of :func:`~transformer_lib.training.losses.r_drop`, which runs each batch twice,
+            with different dropout; None runs it once.
+        clip_norm: clip the norm of all gradients together to this; None doesn't clip.
+        accumulate: batches per update, in each process if there are several.
+        seed: of dropout and everything else that is random in training.
+        amp: compute in half precision where that is safe; ``"auto"``: on a GPU. ``True`` uses
             bfloat16, or float16 on a GPU that only emulates bfloat16; ``"bfloat16"`` and
-            ``"float16"`` take that one. In float16 the loss is scaled, so that small gradients
-            don't vanish, and an update whose gradients overflow is skipped. On a CPU it saves time
-            only where the processor multiplies bfloat16 itself (AVX-512 with BF16, AMX). With AVX2
-            alone, an update took several times as long as in float32.
-        compile: let ``torch.compile`` translate the model for training. Takes a minute first.
-        parallel: what several processes do with the model: ``"ddp"`` gives each a copy,
-            ``"fsdp"`` a part of each layer's parameters, for a model too large for one.
-        log_every: steps between two records.
+            ``"float16"`` choose one. In float16 the loss is scaled, so that small gradients don't
+            vanish, and an update whose gradients overflow is skipped. On a CPU, amp saves time only
+            if the processor has bfloat16 arithmetic (AVX-512 with BF16, AMX). With AVX2 alone, an
+            update took several times as long as in float32.
+        compile: compile the model with ``torch.compile``, which takes a minute at the start.
+        parallel: how several processes share the model: ``"ddp"`` gives each a copy, ``"fsdp"`` a
+            part of each layer's parameters, for a model that is too large for one.
+        log_every: steps between two log records.
         validate_every: steps between two validations; every epoch if None.
         checkpoint_every: steps between two checkpoints; every epoch if None.
-        keep_last: so many of the last models are kept as well, one from each checkpoint, for
+        keep_last: also keep the models of this many last checkpoints, for
             :func:`~transformer_lib.training.averaging.average_checkpoints`.
-        tensorboard: write the records for TensorBoard, too.
+        tensorboard: also write the log for TensorBoard.
 
     Raises:
-        TypeError: something that is no number where there must be one, with its name.
+        TypeError: a setting of the wrong type, with its name.
         ValueError: a number out of its range, with its name and value.
 
     Source:
@@ -143,10 +142,10 @@ class TrainConfig:
             )
 
     def arithmetic(self) -> dict[str, Any]:
-        """The settings that decide what the parameters become.
+        """The settings that determine the resulting parameters.
 
-        The others, how long to train and how to end, on how many processes, and how often to
-        report, may change when a run is resumed. With a cosine the length decides, too.
+        The others (how long to train, how to end, on how many processes, how often to report) may
+        change when a run is resumed. With a cosine schedule, the length matters as well.
         """
         free = _FREE - ({"max_steps", "epochs"} if self.schedule == "cosine" else set())
         return {name: value for name, value in asdict(self).items() if name not in free}

@@ -1,7 +1,7 @@
-"""Several processes, one run: what they tell each other, and how they share batches and model.
+"""Several processes, one run: how they communicate, and how they share batches and model.
 
 ``torchrun`` starts the processes, PyTorch's ``DistributedDataParallel`` and ``fully_shard`` add up
-their gradients. What is left is to see that they compute what one process would.
+their gradients. What's left to do is to make sure that they compute what one process would.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Ranks", "join", "local_device", "parts", "share", "whole", "whole_mo
 
 
 def local_device(device: str = "auto") -> torch.device:
-    """The device of this process: under ``torchrun``, each process on a machine takes its own GPU.
+    """Choose the device of this process: under ``torchrun``, each process gets its own GPU.
 
     Args:
         device: ``"auto"`` is the GPU if there is one; else a name such as ``"cpu"``.
@@ -50,9 +50,9 @@ def local_device(device: str = "auto") -> torch.device:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a run. Alone, a process talks to itself.
+    """The processes of a run; there may be just one.
 
-    What they tell each other are a few numbers, on the CPU: a GPU is not made to wait for them.
+    They exchange a few numbers, on the CPU, so that no GPU has to wait for them.
     """
 
     rank: int = 0  # of this process
@@ -61,7 +61,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Is this the one that writes?"""
+        """Whether this is the process that writes."""
         return self.rank == 0
 
     def total(self, value: float) -> float:
@@ -81,7 +81,7 @@ class Ranks:
         return values
 
     def wait(self) -> None:
-        """Go on when all have come this far."""
+        """Wait until all ranks get here."""
         self.largest(0)
 
     def _reduce(self, value: float, how: Any) -> float:
@@ -91,13 +91,13 @@ class Ranks:
 
 
 def join(device: torch.device) -> Ranks:
-    """Join the processes that ``torchrun`` started. Without it, alone.
+    """Join the processes that ``torchrun`` started; without it, there is one.
 
-    The process group is set up if nobody did. It stays for whoever comes after, and is taken down
-    when the process ends: a thread of Gloo that is still at work then would abort it.
+    The process group is initialized if it isn't yet. It remains for later runs, and is destroyed
+    when the process ends: a thread of Gloo still running then would abort the process.
 
     Args:
-        device: of the model, which decides between NCCL and Gloo.
+        device: of the model; decides between NCCL and Gloo.
     """
     if not dist.is_available():
         return Ranks()
@@ -112,20 +112,20 @@ def join(device: torch.device) -> Ranks:
 
 
 def _leave() -> None:
-    if dist.is_initialized():  # whoever called may have done it
+    if dist.is_initialized():  # the caller may have done it
         dist.destroy_process_group()
 
 
 def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
-    """The model with gradients that are averaged over all ranks, all of which start from rank 0's.
+    """Wrap the model to average gradients over all ranks, which start from rank 0's parameters.
 
     Args:
-        model: with ``"fsdp"`` it is changed in place: from then on, its parameters are parts.
-        ranks: alone, the model is returned as it is.
+        model: with ``"fsdp"`` it is changed in place: from then on, its parameters are sharded.
+        ranks: if there is only one, the model is returned as it is.
         how: ``"ddp"`` or ``"fsdp"``.
 
     Raises:
-        ValueError: ``"fsdp"`` with a PyTorch before 2.6.
+        ValueError: ``"fsdp"`` with PyTorch before 2.6.
     """
     if ranks.size == 1:
         return model
@@ -139,13 +139,13 @@ def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
         raise ValueError(
             f"parallel='fsdp' needs PyTorch 2.6 or later, this is {torch.__version__}"
         ) from error
-    if isinstance(model, FSDPModule):  # by a run before this one
+    if isinstance(model, FSDPModule):  # by an earlier run
         return model
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             dist.broadcast(tensor, src=0)
     mesh = init_device_mesh(device.type, (ranks.size,))
-    # One unit per layer: only the parameters of the layer at work are whole.
+    # One unit per layer: only the parameters of the layer in use are gathered.
     for layers in [module for module in model.modules() if isinstance(module, nn.ModuleList)]:
         for layer in layers:
             fully_shard(layer, mesh=mesh)
@@ -153,17 +153,17 @@ def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
 
 
 def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int]]:
-    """This rank's batches out of a group for one update, each with its weight.
+    """This rank's batches of a group for one update, each with its weight.
 
-    Rank r takes every ``size``-th batch from number r on. Gradients are averaged over the ranks, so
-    that a weight of ``size`` makes them a sum. The last group of an epoch may not go round: who
-    goes without takes the first batch once more, with weight 0, as all must keep in step. They
-    exchange gradients with the last batch only.
+    Rank r takes every ``size``-th batch, starting with number r. Gradients are averaged over the
+    ranks, so a weight of ``size`` turns them into a sum. The last group of an epoch may have too
+    few batches: a rank without one repeats the first, with weight 0, since all must keep in step.
+    They exchange gradients with the last batch only.
 
     Args:
-        model: as :func:`wrap` returned it.
+        model: what :func:`wrap` returned.
         group: all batches of the update, the same on all ranks.
-        ranks: alone, the batches come as they are, with weight 1.
+        ranks: if there is only one, it gets all batches, with weight 1.
 
     Raises:
         ValueError: parameters that get no gradient, for which DDP would wait.
@@ -179,18 +179,18 @@ def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int
         idle = [n for n, p in model.module.named_parameters() if p.requires_grad and p.grad is None]
         if idle:
             raise ValueError(
-                f"model must make use of all its parameters with parallel='ddp': {idle[0]} had no "
-                f"part in the output. Freeze such with requires_grad_(False)"
+                f"model must use all its parameters with parallel='ddp': {idle[0]} had no effect "
+                f"on the output. Freeze such parameters with requires_grad_(False)"
             )
 
 
 @contextmanager
 def _apart(model: Any) -> Iterator[None]:
-    """Gradients stay where they are."""
+    """Within, ranks don't exchange gradients."""
     if isinstance(model, DistributedDataParallel):
         with model.no_sync():
             yield
-    elif hasattr(model, "set_requires_gradient_sync"):  # fully_shard gave it
+    elif hasattr(model, "set_requires_gradient_sync"):  # from fully_shard
         model.set_requires_gradient_sync(False)
         try:
             yield
@@ -200,11 +200,11 @@ def _apart(model: Any) -> Iterator[None]:
         yield
 
 
-# Parts and wholes: no-ops but for fully_shard
+# Parts and wholes: these do something for fully_shard only
 
 
 def whole(tree: Any) -> Any:
-    """Nested dicts and lists of tensors, with those put together that lie in parts on the ranks.
+    """Nested dicts and lists of tensors, with those gathered that are sharded over the ranks.
 
     All ranks must call it.
     """
@@ -216,7 +216,7 @@ def whole(tree: Any) -> Any:
 
 
 def parts(saved: Any, present: Any) -> Any:
-    """The inverse of :func:`whole`: ``saved``, in parts where ``present`` is."""
+    """The inverse of :func:`whole`: ``saved``, sharded where ``present`` is."""
     if isinstance(saved, dict) and isinstance(present, dict):
         return {name: parts(value, present.get(name)) for name, value in saved.items()}
     if isinstance(saved, Tensor) and _is_part(present) and saved.shape == present.shape:
@@ -228,7 +228,7 @@ def parts(saved: Any, present: Any) -> Any:
 
 @contextmanager
 def whole_model(model: Any) -> Iterator[None]:
-    """Within, any method of the model may be called, not only its forward."""
+    """Within, any method of the model can be called, not only its forward."""
     if not hasattr(model, "unshard"):
         yield
         return

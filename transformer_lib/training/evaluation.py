@@ -1,4 +1,4 @@
-"""How good are the model's predictions, token by token, given the right beginning?"""
+"""How good are the model's predictions of each token, given the correct ones before it?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["evaluate", "modes_kept"]
 
 @contextmanager
 def modes_kept(model: nn.Module) -> Iterator[None]:
-    """After the block, each module is in training or evaluation mode as it was before."""
+    """After the block, each module is back in the mode it was in, training or evaluation."""
     modes = [(module, module.training) for module in model.modules()]
     try:
         yield
@@ -29,17 +29,17 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, batches: Batches) -> dict[str, float]:
-    """Loss, perplexity and accuracy per token over one epoch, in evaluation mode.
+    """Compute loss, perplexity and accuracy per token over one epoch, in evaluation mode.
 
-    The loss is not smoothed, so that runs with different smoothing compare.
+    The loss isn't smoothed, so that runs with different smoothing can be compared.
 
     Args:
-        model: as :func:`~transformer_lib.training.trainer.fit` takes it.
+        model: as for :func:`~transformer_lib.training.trainer.fit`.
         batches: likewise; ``batches.epoch(0)`` is measured, without the padding.
 
     Returns:
         ``{"loss": …, "perplexity": …, "accuracy": …}``; perplexity is ``exp(loss)``, accuracy the
-        share of tokens that were the model's first choice.
+        share of tokens to which the model gave the highest probability.
 
     Raises:
         TypeError: an argument of the wrong type.

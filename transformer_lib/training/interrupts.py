@@ -13,24 +13,24 @@ __all__ = ["Interrupts", "stop"]
 
 
 def stop(signum: int) -> None:
-    """Raise what the signal asks for: the exception of Ctrl-C, or the end of the process."""
+    """Raise the exception of a signal: KeyboardInterrupt for Ctrl-C, else SystemExit."""
     if signum == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + signum)
 
 
 class Interrupts:
-    """Holds a Ctrl-C, or the SIGTERM of a scheduler, back until the caller asks for it.
+    """Holds back a Ctrl-C, or the SIGTERM of a scheduler, until the caller asks for it.
 
-    A ``KeyboardInterrupt`` in the middle of an optimizer step leaves half of the parameters
-    updated, and nothing to resume from. A second Ctrl-C is not held back. Outside the main
-    thread, and where Ctrl-C is ignored (``nohup``, a job in the background), nothing is changed.
+    A ``KeyboardInterrupt`` in the middle of an optimizer step would leave half of the parameters
+    updated, and nothing to resume from. A second Ctrl-C is not held back. Outside the main thread,
+    and where Ctrl-C is ignored (``nohup``, a background job), nothing changes.
 
     Args:
-        together: hold all of them back, always: one of several processes cannot stop alone.
+        together: hold back every signal, always: one of several processes can't stop alone.
 
     Attributes:
-        pending: the number of the signal that waits, 0 if there is none.
+        pending: the number of the waiting signal, or 0.
 
     Example:
         >>> _ = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -62,11 +62,11 @@ class Interrupts:
         for signum, before in self._previous.items():
             signal.signal(signum, before)
         if self.pending and kind is None:
-            stop(self.pending)  # nobody asked: do not swallow it
+            stop(self.pending)  # the caller never asked: don't lose it
 
     @contextmanager
     def let_through(self) -> Iterator[None]:
-        """A stretch in which Ctrl-C interrupts at once, because no state is changing."""
+        """Within, Ctrl-C interrupts at once, because no state is changing."""
         self._held = self.together
         try:
             if self.pending and not self._held:

@@ -12,7 +12,7 @@ __all__ = ["cosine_schedule", "inverse_sqrt_schedule", "linear_cooldown"]
 def inverse_sqrt_schedule(
     step: int, *, warmup: int, d_model: int | None = None, peak: float | None = None
 ) -> float:
-    r"""Rise in a straight line for ``warmup`` steps, then fall with the root of the step.
+    r"""Rise linearly for ``warmup`` steps, then fall with the square root of the step.
 
     .. math:: d_\text{model}^{-1/2} \cdot \min(step^{-1/2},\; step \cdot warmup^{-3/2})
 
@@ -29,10 +29,10 @@ def inverse_sqrt_schedule(
         The learning rate of this step.
 
     Raises:
-        TypeError: a ``step``, ``warmup`` or ``d_model`` that is no integer, a ``peak`` that is
-            no number.
-        ValueError: a ``step``, ``warmup`` or ``d_model`` below 1, a ``peak`` not above 0;
-            ``d_model`` and ``peak``, or neither.
+        TypeError: a ``step``, ``warmup`` or ``d_model`` that isn't an integer, a ``peak`` that
+            isn't a number.
+        ValueError: a ``step``, ``warmup`` or ``d_model`` below 1, a ``peak`` that isn't above 0;
+            both ``d_model`` and ``peak``, or neither.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, section 5.3, equation (3).
@@ -57,7 +57,7 @@ def inverse_sqrt_schedule(
 
 
 def cosine_schedule(step: int, *, warmup: int, last_step: int, peak: float) -> float:
-    r"""Rise in a straight line for ``warmup`` steps, then fall along half a cosine towards 0.
+    r"""Rise linearly for ``warmup`` steps, then fall along half a cosine towards 0.
 
     .. math:: \frac{peak}{2} \left(1 + \cos \frac{\pi\,(step - warmup)}{last + 1 - warmup}\right)
 
@@ -97,22 +97,22 @@ def cosine_schedule(step: int, *, warmup: int, last_step: int, peak: float) -> f
 
 
 def linear_cooldown(left: int, *, cooldown: int) -> float:
-    r"""What is left of the learning rate near the end of a run: a straight line to 0.
+    r"""The factor that brings the learning rate to 0 at the end of a run, in a straight line.
 
     .. math:: \min\left(1,\; \frac{left}{cooldown + 1}\right)
 
-    Multiplied with a schedule that does not know when the run ends, it makes that schedule end
-    near 0. So the length of a run may be decided as late as ``cooldown`` steps before its end.
+    It lets a schedule that doesn't know the end of the run end near 0. So you can decide on the
+    length of a run as late as ``cooldown`` steps before its end.
 
     Args:
-        left: steps still to come, with the one about to be taken; in the last step 1.
+        left: steps left, including the one about to be taken; 1 in the last step.
         cooldown: steps in which the rate falls, at least 1.
 
     Returns:
         The factor for the learning rate of this step, above 0, at most 1.
 
     Raises:
-        TypeError: a ``left`` or ``cooldown`` that is no integer.
+        TypeError: a ``left`` or ``cooldown`` that isn't an integer.
         ValueError: a ``left`` or ``cooldown`` below 1.
 
     Source:

@@ -1,4 +1,4 @@
-"""A run in progress: its steps, its records, and how it is saved and resumed."""
+"""A run in progress: its steps, its log, and how it is saved and resumed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ Validate = Callable[[nn.Module, int], dict[str, Any]]
 class Session:
     """A model, its optimizer and its progress, and what is done with them.
 
-    Of several ranks, all call every method, except where it says otherwise.
+    All ranks call every method, unless it says otherwise.
 
     Args:
-        model, batches, config: as :func:`~transformer_lib.training.trainer.fit` takes them.
-        folder: of the run. Nobody else writes there.
-        resume: go on from the folder's checkpoint, or begin anew, as ``fit`` does.
-        prepare: as of :func:`~transformer_lib.training.trainer.prepared_fit`.
+        model, batches, config: as for :func:`~transformer_lib.training.trainer.fit`.
+        folder: of the run. No other run writes there.
+        resume: continue from the folder's checkpoint or start over, as for ``fit``.
+        prepare: as for :func:`~transformer_lib.training.trainer.prepared_fit`.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Session:
         self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1  # step of the checkpoint
         self.settled_at = -1  # step at which this process saved one that was due
-        seed = config.seed + 1_000_003 * self.ranks.rank  # else all would drop the same numbers
+        seed = config.seed + 1_000_003 * self.ranks.rank  # else all would have the same dropout
         torch.manual_seed(seed)
         random.seed(seed)
         self.settings = config.arithmetic() | describe(model, batches)
-        self.settings["accumulate"] = self.group_size  # by however many processes
+        self.settings["accumulate"] = self.group_size  # no matter how many processes
         if any(settings != self.settings for settings in self.ranks.gather(self.settings)):
             raise ValueError(
-                "config, model and batches must be the same on every rank: the batches are "
-                "divided here"
+                "config, model and batches must be the same on every rank: fit itself divides the "
+                "batches among them"
             )
         state = folder.begin(resume)
         if state is not None:
@@ -83,7 +83,7 @@ class Session:
             if self.ranks.first:
                 prepare(self.is_over())
             folder.clear(until)
-            self.ranks.wait()  # nobody writes before all have read
+            self.ranks.wait()  # no rank writes before all have read
         except BaseException:
             self.log.close()
             raise
@@ -98,7 +98,7 @@ class Session:
             for number, moments in saved["state"].items():
                 saved["state"][number] = parts(moments, dict.fromkeys(moments, parameters[number]))
             optimizer.load_state_dict(saved)
-        # As many processes as before draw the same numbers as before; others cannot.
+        # Only the same number of processes can draw the same random numbers as before.
         if len(state["random"]) == self.ranks.size:
             set_random_state(state["random"][self.ranks.rank], self.updater.device)
         self.progress = Progress(**state["progress"])
@@ -109,7 +109,7 @@ class Session:
             self.updater.norm = torch.tensor(norm)
 
     def save(self, keep: bool = False) -> None:
-        """Save a checkpoint; ``keep``, for one that is due, its model if such are kept."""
+        """Save a checkpoint; with ``keep``, for one that is due, also keep its model."""
         if self.folder.path is None:
             return
         self.read_loss()
@@ -128,13 +128,13 @@ class Session:
             self.settled_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
-        """The batches not used yet, in groups for one update; and: is it its epoch's last?"""
+        """The unused batches, in groups for one update, each with whether it ends its epoch."""
         epoch, used, size = self.progress.epoch, self.progress.index, self.group_size
         while True:
             stream = islice(iter(self.batches.epoch(epoch)), used, None)
             group = list(islice(stream, size))
             if not group:
-                raise ValueError(f"batches.epoch({epoch}) must give a batch, gave none")
+                raise ValueError(f"batches.epoch({epoch}) must give at least one batch, gave none")
             while group:
                 following = list(islice(stream, size))
                 yield group, not following
@@ -143,7 +143,7 @@ class Session:
 
     @property
     def last_step(self) -> int:
-        """The number of the last update, unless the patience is over before."""
+        """The number of the last update, unless patience ends the run earlier."""
         config, ends = self.config, []
         if config.max_steps is not None:
             ends.append(config.max_steps)
@@ -155,7 +155,7 @@ class Session:
 
     def step(self, group: list[Any], last_of_epoch: bool) -> None:
         began, now = time.perf_counter(), self.progress
-        # An epoch may have another batch than its length says: there is always one step left.
+        # An epoch may have more batches than its length says: at least one step is always left.
         tokens = self.updater.step(now.step + 1, group, max(self.last_step - now.step, 1))
         now.step += 1
         now.index += len(group)
@@ -172,7 +172,7 @@ class Session:
     def read_loss(self) -> None:
         loss = self.updater.take_loss()
         if not math.isfinite(loss):
-            kept = f"; the checkpoint is of step {self.saved_at}" if self.saved_at >= 0 else ""
+            kept = f"; the checkpoint is from step {self.saved_at}" if self.saved_at >= 0 else ""
             raise FloatingPointError(
                 f"the loss or its gradient is no longer a number ({loss}) at step "
                 f"{self.progress.step}, learning rate {self.updater.lr:.2g}{kept}. "
@@ -181,7 +181,7 @@ class Session:
         self.progress.window_loss += loss
 
     def record(self) -> dict[str, str]:
-        """Write the record of the steps since the last one; give the gist for the bar."""
+        """Record the steps since the last record; return the gist for the progress bar."""
         self.read_loss()
         now = self.progress
         loss = now.window_loss / max(now.window_tokens, 1)
@@ -207,11 +207,11 @@ class Session:
         if not isinstance(metrics, dict):
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
         if self.config.patience is not None and "loss" not in metrics:
-            raise ValueError("validate must return a 'loss' for patience to wait for, got none")
+            raise ValueError("validate must return a 'loss' if patience is given, got none")
         metrics = {name: _plain(name, value) for name, value in metrics.items()}
         if not isinstance(loss := metrics.get("loss", math.inf), int | float):
             raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
-        return self.ranks.gather(metrics)[0]  # two GPUs may differ in a bit, and then in what to do
+        return self.ranks.gather(metrics)[0]  # GPUs may differ in a bit, but must do the same
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
         now = self.progress
@@ -223,7 +223,7 @@ class Session:
         if self.patience_is_over():
             record["stopped"] = f"no lower val_loss in {now.since_best} validations"
         self.log.add(record)
-        if self.record_is_due():  # the patience is over, and some steps are not recorded yet
+        if self.record_is_due():  # patience is over, and some steps are not recorded yet
             self.record()
         if is_best:
             now.best = loss
@@ -257,8 +257,8 @@ class Session:
         )
 
     def checkpoint_is_due(self) -> bool:
-        # Before the first step as well: a folder that cannot be written is known at once. And where
-        # a run goes on: Ctrl-C may have saved before the validation, and without keeping the model.
+        # Also before the first step, to fail at once if the folder can't be written. And when a run
+        # is resumed: Ctrl-C may have saved before the validation, and without keeping the model.
         return self.settled_at != self.progress.step and self._due(self.config.checkpoint_every)
 
     def _due(self, every: int | None) -> bool:
@@ -267,13 +267,13 @@ class Session:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A measured value as a log can hold it: a number of torch or NumPy becomes one of Python."""
+    """A measured value that a log can hold: a number of torch or NumPy becomes one of Python."""
     try:
         value = value.item() if hasattr(value, "item") else value
         json.dumps(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"validate must return numbers or what else JSON can hold; its {name!r} is of type "
+            f"validate must return what JSON can hold, such as numbers; its {name!r} is a "
             f"{type(value).__name__}: {error}"
         ) from error
     return value

@@ -1,4 +1,4 @@
-"""Where a run stands, and whether another run may go on from there."""
+"""The state of a run, and whether another run may continue from it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class Batches(Protocol):
     def epoch(self, epoch: int, /) -> Iterator[Any]:
         """The batches of an epoch (the first is 0), the same at every call.
 
-        A batch is a tuple of tensors with a method ``to(device)``. The last tensor is the
-        labels, those before are the model's arguments. A label that is padding isn't learned:
-        the ``pad_id`` of ``model.config``, or else of the ``special_ids`` of these batches. If
-        neither has such ids, every label counts.
+        A batch is a tuple of tensors with a method ``to(device)``. The last tensor is the labels;
+        the ones before are the model's arguments. Labels that are padding aren't learned: the
+        ``pad_id`` of ``model.config``, or else of the ``special_ids`` of these batches. If neither
+        has special ids, every label counts.
         """
         ...
 
     def __len__(self) -> int:
-        """Batches per epoch, about: for the progress bar, and where a cooldown begins."""
+        """About how many batches an epoch has: for the progress bar and the learning rate."""
         ...
 
 
 @dataclass
 class Progress:
-    """With the tensors and the random numbers, all it takes to go on as if nothing had been."""
+    """All it takes, with tensors and random state, to continue as if nothing had happened."""
 
     step: int = 0
     epoch: int = 0  # epochs completed
@@ -63,14 +63,14 @@ class Progress:
 
 
 def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
-    """What, besides the settings of the training, makes a run this run and no other."""
+    """What identifies a run, besides its training settings."""
     config = getattr(model, "config", None)
     sizes = (
         {f"model.{name}": value for name, value in asdict(config).items()}
         if is_dataclass(config) and not isinstance(config, type)
         else {"model": str(model)}
     )
-    # The first batch knows the text, the vocabulary, the seed and the size of the batches.
+    # The first batch depends on the text, the vocabulary, the seed and the batch size.
     digest = hashlib.sha256(str(len(batches)).encode())
     for batch in islice(batches.epoch(0), 1):
         check_batch(model, batch)
@@ -80,19 +80,19 @@ def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
 
 
 def check_batch(model: nn.Module, batch: Any) -> None:
-    """Raise a TypeError unless the batch is a tuple of the model's arguments and labels."""
+    """Raise a TypeError unless the batch is a tuple: the model's arguments, then the labels."""
     if not isinstance(batch, tuple):
         raise TypeError(f"batches must give tuples of tensors, got {type(batch).__name__}")
     for tensor in batch:
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"batches must give tuples of tensors, got {type(tensor).__name__} in one"
+                f"batches must give tuples of tensors, got one with a {type(tensor).__name__}"
             )
     try:
         inspect.signature(model.forward).bind(*batch[:-1])
     except TypeError as error:
         raise TypeError(
-            f"batches must give what model takes, then labels; got {len(batch)} tensors: {error}"
+            f"batches must give model's arguments, then labels; got {len(batch)} tensors: {error}"
         ) from error
 
 
@@ -114,7 +114,7 @@ def padding_of(model: nn.Module, batches: Batches) -> int | None:
 
 
 def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any], way_out: str) -> None:
-    """Raise a ValueError that names the first setting in which two runs differ."""
+    """Raise a ValueError that names the first setting in which two runs differ, if there is one."""
     for name in [*now, *(saved.keys() - now.keys())]:
         if saved.get(name) != now.get(name):
             raise ValueError(
@@ -132,7 +132,7 @@ def random_state(device: torch.device) -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any], device: torch.device) -> None:
-    """Put back what :func:`random_state` gave."""
+    """Restore what :func:`random_state` returned."""
     random.setstate(state["python"])
     torch.set_rng_state(state["torch"])
     if device.type == "cuda" and "cuda" in state:

@@ -1,4 +1,4 @@
-"""The training loop: a run that survives whatever stops it."""
+"""The training loop: a run that survives any interruption."""
 
 from __future__ import annotations
 
@@ -35,58 +35,58 @@ def fit(
     progress: bool = True,
     forecast: Callable[[str], None] | None = None,
 ) -> History:
-    """Train a model, on the device that it is on.
+    """Train a model on the device that it is on.
 
-    Every update divides the summed loss by the number of its tokens, in all its batches together.
-    In a ``directory`` the run keeps ``log.jsonl``, ``checkpoint.pt``, from which it goes on,
-    ``best.pt``, the model of the lowest validation loss, and, with ``keep_last``, the last models
-    as ``step-….pt``. A run that was killed and resumed ends, on the same machine, in the same bits
-    as one that was not.
+    Each update divides the summed loss by the number of tokens in all its batches. In a
+    ``directory``, the run keeps ``log.jsonl``; ``checkpoint.pt``, to resume from; ``best.pt``, the
+    model with the lowest validation loss; and, with ``keep_last``, the last models as
+    ``step-….pt``. A run that was killed and resumed ends, on the same machine, with the same bits
+    as one that wasn't.
 
-    Under ``torchrun``, all processes call it with the same arguments, each with the model on a
-    device of its own (:func:`~transformer_lib.training.distributed.local_device`). An update then
-    takes ``accumulate`` batches for each process, from one common order, and its gradient is the
-    one that a single process would get from all these batches. Each process validates, and the
-    numbers of the first count. The first alone writes the files; all must be able to read them. A
-    checkpoint holds the whole model. Any number of processes may resume it if ``accumulate`` times
-    their number is as before. Only the same number of processes gives the same bits. After
-    ``parallel="fsdp"``, the model stays in parts: load a checkpoint into a new one.
+    Under ``torchrun``, all processes call it with the same arguments, each with the model on its
+    own device (:func:`~transformer_lib.training.distributed.local_device`). An update then takes
+    ``accumulate`` batches per process, in one common order, and its gradient is the one that a
+    single process would get from all these batches. Each process validates; the results of the
+    first count. Only the first writes files; all must be able to read them. A checkpoint holds the
+    whole model. Any number of processes may resume it if ``accumulate`` times their number is the
+    same as before; only the same number of processes gives the same bits. After
+    ``parallel="fsdp"``, the model remains sharded: load a checkpoint into a new one.
 
     Args:
-        model: called with all tensors of a batch but the last, returns logits ``(..., V)``.
+        model: called with all tensors of a batch but the last; returns logits ``(..., V)``.
         batches: see :class:`~transformer_lib.training.state.Batches`.
-        config: the numbers of the run.
+        config: the settings of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
-            of epochs completed; returns what to record, such as ``{"loss": 1.2}``. Its
-            ``"loss"`` decides which model is the best. When it raises an error, a run of one
+            of completed epochs; returns what to record, such as ``{"loss": 1.2}``. Its
+            ``"loss"`` decides which model is the best. If it raises an error, a run of one
             process saves a checkpoint first.
         directory: where the run is kept; None keeps nothing.
-        resume: True goes on from the checkpoint, which must exist; ``"auto"`` goes on if there is
-            one; False starts anew, over what was there.
-        progress: show a progress bar on the error stream.
-        forecast: is told once, after the first steps, how long the rest will take, in a line.
+        resume: True continues from the checkpoint, which must exist; ``"auto"`` continues if there
+            is one; False starts over and replaces what was there.
+        progress: show a progress bar on standard error.
+        forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
-        All records of the run, those before a resumption included.
+        All records of the run, including those before it was resumed.
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: a checkpoint of a run with other settings, another model or other data, as far
-            as the number of batches and the first one show it; an epoch without batches; batches
-            with other special ids than the model's.
+        ValueError: a checkpoint of a run with other settings, another model or other data (judged
+            by the number of batches and the first one); an epoch without batches; batches with
+            other special ids than the model's.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
-        KeyboardInterrupt: Ctrl-C, after the step was finished and a checkpoint saved.
-        SystemExit: SIGTERM, with which schedulers and ``torchrun`` stop a process; handled
-            like Ctrl-C.
+        KeyboardInterrupt: Ctrl-C, after the step is finished and a checkpoint saved.
+        SystemExit: SIGTERM, which schedulers and ``torchrun`` send to stop a process; handled like
+            Ctrl-C.
 
     Note:
         Seeds ``torch`` and ``random`` with ``config.seed``.
 
-        A part of the model that is in evaluation mode, such as one that is frozen, stays in it
-        while the rest is trained. A model that is in evaluation mode as a whole is trained as a
-        whole. Afterwards, each module is in the mode in which it came.
+        A part of the model that is in evaluation mode, such as a frozen one, stays in it while the
+        rest is trained. If the whole model is in evaluation mode, all of it is trained. Afterwards,
+        each module is back in the mode it was in.
 
     Example:
         >>> from transformer_lib import ModelConfig, Transformer
@@ -123,11 +123,10 @@ def prepared_fit(
     progress: bool,
     forecast: Callable[[str], None] | None,
 ) -> History:
-    """:func:`fit` for those who write files of their own into the directory.
+    """:func:`fit` for callers that write files of their own into the directory.
 
-    ``prepare`` writes them. It is called in the first process alone, once, when nothing refuses
-    the run any more and nobody else writes there. It is told whether the run is over, so that no
-    step is left to do.
+    ``prepare`` writes them. It is called once, in the first process only, when all arguments have
+    been accepted and no other run is writing there. It is told whether the run is over already.
     """
     _check(model, batches, config, validate, directory, resume)
     check_type("progress", progress, bool)
@@ -160,7 +159,7 @@ def _loop(
                 with interrupts.let_through():
                     metrics = run.measure(validate)
             except BaseException:
-                if run.ranks.size == 1:  # the others may not have failed, and would not save
+                if run.ranks.size == 1:  # the others may be fine, and wouldn't save
                     run.save()  # resumes with this validation
                 raise
             run.record_validation(metrics)
@@ -173,7 +172,7 @@ def _loop(
 
 
 class _Steps:
-    """The steps of a run, the first of them timed: for a forecast."""
+    """The steps of a run; the first are timed, for a forecast."""
 
     TIMED = 10  # after the first one, which is slower
 
@@ -188,7 +187,7 @@ class _Steps:
         if self.forecast is None or self.taken > 1 + self.TIMED:
             return
         if self.taken in (1, 1 + self.TIMED) and self.run.updater.device.type == "cuda":
-            torch.cuda.synchronize()  # a GPU is given work long before it is done
+            torch.cuda.synchronize()  # a GPU runs behind its queue
         if self.taken > 1:
             self.seconds += time.perf_counter() - began
         left = self.run.last_step - self.run.progress.step
@@ -201,7 +200,7 @@ class _Steps:
 
 
 def _duration(seconds: float) -> str:
-    """The two largest units are enough: ``3 h 20 min``."""
+    """In its two largest units: ``3 h 20 min``."""
     for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
         if round(seconds / part) * part >= size:
             whole, rest = divmod(round(seconds / part), size // part)
@@ -219,7 +218,7 @@ def _check(
     if validate is not None and not callable(validate):
         raise TypeError(f"validate must be a function, got {type(validate).__name__}")
     if validate is None and config.patience is not None:
-        raise ValueError("validate must be given for patience to wait for its loss, got None")
+        raise ValueError("validate must be given if patience is: it waits for a loss, got None")
     if directory is not None:
         check_path("directory", directory, "folder")
     if not (isinstance(resume, bool) or (isinstance(resume, str) and resume == "auto")):

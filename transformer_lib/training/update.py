@@ -25,11 +25,11 @@ BACKEND = "inductor"  # of torch.compile
 
 
 class Updater:
-    """The optimizers, the schedule, clipping and mixed precision around one model.
+    """The optimizers, the schedule, clipping and mixed precision for one model.
 
     Args:
         model: trained on the device that it is on.
-        config: the numbers of the run.
+        config: the settings of the run.
         ranks: the processes that share each update.
         pad_id: label that isn't learned; None learns all.
 
@@ -64,7 +64,7 @@ class Updater:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self._half = _half(config.amp, self.device)
-        # With gradients that don't need scaling, all it does is call backward() and step().
+        # If gradients don't need scaling, all it does is call backward() and step().
         scales = self._half is torch.float16
         if scales and config.parallel == "fsdp" and self.ranks.size > 1:
             raise ValueError("parallel must be 'ddp' on a GPU that computes in float16, got 'fsdp'")
@@ -75,15 +75,15 @@ class Updater:
         self._sum = torch.zeros((), device=self.device)
 
     def step(self, number: int, group: list[Any], left: int | None = None) -> int:
-        """Make update ``number``, the first being 1; returns how many tokens it learned from.
+        """Make update ``number``, counted from 1; return how many tokens it learned from.
 
-        ``left`` updates are still to come, this one included; without it, nothing cools down.
+        ``left`` updates are still to come, including this one; without it, nothing cools down.
 
-        The gradient is that of the loss per token, over all tokens of all batches in the group,
-        of which each rank works through its share.
+        The gradient is that of the loss per token, over all tokens of all batches in the group.
+        Each rank computes its share of them.
         """
         config = self.config
-        # Counted on the CPU, before anything goes to a GPU: nobody waits for anybody.
+        # Counted on the CPU, before anything goes to a GPU: neither waits for the other.
         tokens = sum(int(is_counted(labels, self.pad_id).sum()) for *_, labels in group)
         self.lr = self._rate(number, left)
         for optimizer in self.optimizers:
@@ -122,7 +122,7 @@ class Updater:
     def _loss_of(self, batch: Any) -> Loss:
         config = self.config
         *inputs, labels = batch.to(self.device)
-        if config.r_drop is not None:  # each row twice: dropout is drawn for each
+        if config.r_drop is not None:  # each row twice, with different dropout
             inputs = [torch.cat((x, x)) for x in inputs]
         with torch.autocast(self.device.type, self._half, enabled=self._half is not None):
             logits = self.model(*inputs)
@@ -133,7 +133,7 @@ class Updater:
         return r_drop(one, other, labels, alpha=config.r_drop, **how)
 
     def take_loss(self) -> float:
-        """The loss summed since the last call. A GPU stalls at this, so not at every step."""
+        """The loss summed since the last call. This stalls a GPU, so don't call it at each step."""
         loss = self.ranks.total(self._sum.item()) / self.ranks.size
         self._sum.zero_()
         return loss
@@ -152,7 +152,7 @@ def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optim
         return [torch.optim.AdamW(groups, **adam)]
     if not matrices:
         raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
-    # The factor gives an update the size of one of Adam: the same learning rate suits both.
+    # The factor gives updates the size of Adam's, so the same learning rate suits both.
     muon = torch.optim.Muon([decayed], lr=0.0, adjust_lr_fn="match_rms_adamw")
     return [muon, torch.optim.AdamW([kept], **adam)] if others else [muon]
 
@@ -172,7 +172,7 @@ def _compiled(model: nn.Module) -> nn.Module:
     compiler = os.environ.get("CXX", usual)
     if BACKEND == "inductor" and not shutil.which(compiler):
         raise ValueError(
-            f"compile=True needs a C++ compiler, and there is no {compiler}: install one, or name "
+            f"compile=True needs a C++ compiler, but {compiler} was not found: install it, or name "
             f"yours in the environment variable CXX"
         )
     return torch.compile(model, backend=BACKEND)  # pyright: ignore[reportReturnType]
