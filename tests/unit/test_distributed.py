@@ -274,7 +274,7 @@ class TestTwoProcesses:
             assert "batches must be the same on every rank" in report(two, rank)["refused"]
 
     def test_parameters_without_a_gradient_are_named(self, two: Path) -> None:
-        assert "make use of all its parameters" in report(two)["idle"]
+        assert "must use all its parameters" in report(two)["idle"]
         assert "extra.weight had no effect" in report(two)["idle"]
 
     def test_one_is_killed_and_both_resume(self, two: Path, tmp_path: Path) -> None:
