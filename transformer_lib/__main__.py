@@ -53,10 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say_interrupted(args)
         return 130
-    except SystemExit:  # so a training ends after a SIGTERM
+    except SystemExit:  # how training ends after a SIGTERM
         _say_interrupted(args)
         raise
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # nobody reads the output any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -121,7 +121,7 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     if other and other.task != run.task:
         raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
     how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
-    # Decoding may take hours: what can fail comes before it, or after the scores are printed.
+    # Decoding may take hours: what can fail comes before, or after the scores are printed.
     with replacing(args.write.resolve()) if args.write else nullcontext() as file:
         score, texts = run.score(split, args.limit, **how)
         references = [target for _, target in task.load(split)[: args.limit]] if texts else []
@@ -151,7 +151,7 @@ def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterat
 
 
 def _record(args: argparse.Namespace, measured: dict[str, Any], decoding: str | None) -> None:
-    if args.limit is not None:  # a part of a split compares with nothing: not worth a record
+    if args.limit is not None:  # scores of a part can't be compared
         return
     record = measured | {"checkpoint": args.checkpoint, "decoding": decoding}
     if others := [folder.name for folder in args.run[1:]]:
@@ -213,7 +213,7 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
 def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
     """The texts to work on, some at a time.
 
-    Those before one that the model can't read come first, and then an error that says which it is.
+    If the model can't read one, those before it are still returned; then an error says which it is.
     """
     if run.words is None and args.strict:
         raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
@@ -241,7 +241,7 @@ def _unreadable(run: Run, text: str, strict: bool) -> str:
         return f"is not valid UTF-8; {begins}"
     most = run.model.config.max_len
     if TASKS[run.task].language_model:
-        most -= 1  # it must have a position left to go on at
+        most -= 1  # it needs a position to continue at
     else:
         text = text.strip()
     if (count := len(run.tokenizer.encode(text))) > most:
@@ -264,7 +264,7 @@ def _load(args: argparse.Namespace, language_model: bool) -> Run:
 
 
 def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
-    """The texts given, or the lines of the standard input: one at a time where one is typed."""
+    """The given texts, or the lines of standard input: one at a time if they are typed."""
     if texts:
         yield texts
         return
@@ -287,8 +287,8 @@ def _sources(name: str, split: str) -> list[str]:
 def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
     if args.beam is None:
         return greedy
-    # To the end, unless asked not to: smoothed labels leave <eos> a small probability everywhere,
-    # and where tokens are few, as letters are, the first N ends are often short and bad.
+    # No early stopping by default: label smoothing leaves <eos> a small probability everywhere, and
+    # with few tokens, such as characters, the first N finished texts are often short and bad.
     options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
     return partial(beam_search, **options, early_stopping=bool(args.early_stopping))
 
@@ -314,24 +314,24 @@ def _say_interrupted(args: argparse.Namespace) -> None:
 
 
 def _speaks() -> bool:
-    """Of several processes that torchrun started, the first one does."""
+    """Whether this process prints: the first one that torchrun started does."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _shows_progress(args: argparse.Namespace) -> bool:
-    # Not where the texts themselves appear on the screen.
+    # Not if the texts themselves appear in the terminal.
     shares = args.command in ("translate", "generate") and sys.stdout.isatty()
     return not args.quiet and sys.stderr.isatty() and not shares
 
 
 def _keep_freed_memory() -> None:
-    """Tell glibc to keep what a training step frees, for the next one.
+    """Tell glibc to keep the memory that a training step frees, for the next one.
 
-    It gives large blocks back to the system at once, which hands them out again page by page and
-    filled with zeros: up to 40 % of a step on a CPU. A setting for a whole process, so it is made
-    where the process is ours, and never in :func:`main`.
+    By default it returns large blocks to the system at once and gets them back page by page, filled
+    with zeros, which takes up to 40 % of a step on a CPU. The setting is for the whole process, so
+    it is made only where the process is ours, and never in :func:`main`.
     """
-    mmap_max, trim_threshold = -4, -1  # the names of glibc's malloc.h
+    mmap_max, trim_threshold = -4, -1  # from glibc's malloc.h
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library, another system

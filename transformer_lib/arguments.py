@@ -1,4 +1,4 @@
-"""Arguments that are wrong are refused where they come in, by their name and value."""
+"""Checks of arguments: a wrong one is refused in the public API, with its name and value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _INTEGERS = (torch.int64, torch.int32)
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Say of an error in the block that it is about what ``name`` holds."""
+    """Put ``name`` before the message of an error in the block."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -73,7 +73,7 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
         the value, as an int of Python if it is one of NumPy's.
 
     Raises:
-        TypeError: it is no integer; True and False are none.
+        TypeError: it isn't an integer; True and False aren't.
         ValueError: it is below ``least``.
     """
     if optional and value is None:
@@ -100,16 +100,16 @@ def check_number(
 ) -> None:
     """Raise unless ``value`` is a finite number between ``low`` and ``high``.
 
-    ``ends`` says whether these two are allowed themselves: ``"[]"`` both, ``"[)"`` the lower,
-    ``"(]"`` the upper, ``"()"`` neither.
+    ``ends`` says whether these two are allowed: ``"[]"`` both, ``"[)"`` the lower, ``"(]"`` the
+    upper, ``"()"`` neither.
 
     Raises:
-        TypeError: it is no number; True and False are none.
-        ValueError: it is out of the range, infinite or not a number.
+        TypeError: it isn't a number; True and False aren't.
+        ValueError: it is out of range, infinite or NaN.
     """
     value = plain_number(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # An integer may be larger than any float.
+    # An integer can be larger than any float.
     if number and value <= sys.float_info.max:
         high_enough = value >= low if ends[0] == "[" else value > low
         low_enough = value <= high if ends[1] == "]" else value < high
@@ -150,7 +150,7 @@ def as_path(name: str, path: Any) -> Path:
 
 
 def as_device(name: str, device: Any) -> torch.device:
-    """The device that is meant by ``"cpu"``, ``"cuda:1"`` and the like.
+    """The device named ``"cpu"``, ``"cuda:1"`` and the like.
 
     Raises:
         ValueError: PyTorch knows no such device, or this machine doesn't have it.
@@ -168,10 +168,10 @@ def as_device(name: str, device: Any) -> torch.device:
 
 
 def check_lengths(t: Any, s: Any, device: Any = None) -> None:
-    """Raise unless ``t`` queries can be the last of ``s`` keys, on a device that there is.
+    """Raise unless ``t`` queries can be the last of ``s`` keys, and the device is available.
 
     Raises:
-        TypeError: a length that is no integer.
+        TypeError: a length that isn't an integer.
         ValueError: a negative length, or fewer keys than queries; no such device.
     """
     check_count("t", t, least=0)
@@ -190,12 +190,12 @@ def check_ids(
 ) -> None:
     """Raise unless ``ids`` are token ids ``(B, length)`` of the vocabulary.
 
-    Values are looked at on a CPU only: a GPU would have to stop and wait.
+    Values are checked on a CPU only: this would stall a GPU.
 
     Raises:
-        TypeError: no tensor, or not of int64 or int32.
-        ValueError: another shape; nothing in it, unless it may be ``empty``; an id outside;
-            another device than that of the weights that they are ``like``.
+        TypeError: not a tensor of int64 or int32.
+        ValueError: another shape; no ids, unless it may be ``empty``; an id that isn't in the
+            vocabulary; another device than that of the weights, ``like``.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of token ids, got {type(ids).__name__}")
@@ -217,32 +217,32 @@ def check_tokens(tokens: Any, rows: int | None) -> None:
     """Raise unless ``tokens`` is ``(B,)``, one for each of the state's ``rows``.
 
     Raises:
-        TypeError: no tensor.
+        TypeError: not a tensor.
         ValueError: another shape.
     """
     check_type("tokens", tokens, Tensor)
     if tokens.dim() != 1:
         raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
     if rows not in (None, len(tokens)):
-        raise ValueError(f"tokens must be {rows}, one for each row of state, got {len(tokens)}")
+        raise ValueError(f"tokens must hold {rows} ids, one per row of state; got {len(tokens)}")
 
 
 def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None = None) -> None:
     """Raise unless ``index`` is ``(B',)`` integers that choose among ``rows`` rows.
 
     Raises:
-        TypeError: no tensor of integers.
-        ValueError: another shape, or a row that does not exist (seen on a CPU only); another device
-            than that of the tensor that it is ``like``.
+        TypeError: not a tensor of integers.
+        ValueError: another shape, or a row that doesn't exist (checked on a CPU only); another
+            device than that of the tensor ``like``.
     """
     if not isinstance(index, Tensor) or index.dtype not in _INTEGERS:
         raise TypeError(f"{name} must be a tensor of integers, got {shown(index)}")
     if index.dim() != 1:
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
     if like is not None and index.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} as the rows are, got {index.device}")
+        raise ValueError(f"{name} must be on {like.device} like the rows, got {index.device}")
     if rows is not None and index.numel() and (wrong := outside(index, rows)) is not None:
-        raise ValueError(f"{name} must be in [0, {rows}), the rows there are, got {wrong}")
+        raise ValueError(f"{name} must be in [0, {rows}), for {rows} rows; got {wrong}")
 
 
 def check_vectors(
@@ -256,12 +256,12 @@ def check_vectors(
 ) -> None:
     """Raise unless ``x`` is ``(B, length, width)``, of the dtype and device of ``like``.
 
-    ``dims`` asks for another number of dimensions; None for any, the last of them ``width``.
+    ``dims`` asks for another number of dimensions, or None for any, the last of size ``width``.
     ``what`` says what ``like`` is.
 
     Raises:
-        TypeError: no tensor, or of another dtype; under autocast any floating dtype but float64
-            will do.
+        TypeError: not a tensor, or of another dtype; under autocast, any floating dtype except
+            float64 will do.
         ValueError: another shape, or another device.
     """
     if not isinstance(x, Tensor):
@@ -281,7 +281,7 @@ def check_vectors(
 
 
 def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
-    """Raise a ValueError unless ``x`` and ``y`` have equally many rows."""
+    """Raise a ValueError unless ``x`` and ``y`` have the same number of rows."""
     if x.shape[:1] != y.shape[:1]:
         raise ValueError(
             f"{name} and {other} must have the same batch size, "
@@ -290,7 +290,7 @@ def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
 
 
 def outside(numbers: Tensor, end: int) -> int | None:
-    """A number that is not in ``[0, end)``, if there is one and it can be seen without waiting."""
+    """A number that is not in ``[0, end)``, if there is one; None if looking would stall."""
     if numbers.device.type != "cpu" or torch.compiler.is_compiling():
         return None
     low, high = (int(x) for x in numbers.aminmax())
@@ -298,5 +298,5 @@ def outside(numbers: Tensor, end: int) -> int | None:
 
 
 def shown(thing: object) -> str:
-    """What an error calls an argument of a wrong type."""
+    """What an error calls an argument of the wrong type."""
     return str(thing.dtype) if isinstance(thing, Tensor) else type(thing).__name__

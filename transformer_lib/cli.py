@@ -1,4 +1,4 @@
-"""What can be asked for on the command line."""
+"""The commands and options of the command line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from transformer_lib.training import TrainConfig
 
 __all__ = ["parse"]
 
-# Settings that --set may name: all but those that the tokenizer decides.
+# Settings for --set: all but those that the tokenizer decides.
 _IDS = {"vocab_size", "pad_id", "bos_id", "eos_id"}
 MODEL_SETTINGS = [field.name for field in fields(ModelConfig) if field.name not in _IDS]
 TRAIN_SETTINGS = [field.name for field in fields(TrainConfig) if field.name not in _IDS]
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments, checked; wrong ones and ``--help`` raise SystemExit."""
+    """Parse and check the arguments; wrong ones and ``--help`` raise SystemExit."""
     parser, commands = _parser()
     args, rest = parser.parse_known_args(argv)
     command = commands[args.command]
@@ -68,7 +68,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, summary: str, description: str, usage: str) -> tuple[Add, Add]:
-        """A command; what adds an option to the five that are listed first, or to the rest."""
+        """Make a command; return what adds an option to the first five, or to the rest."""
         made = commands.add_parser(
             name,
             help=summary,
@@ -289,7 +289,7 @@ def _text(text: str) -> str:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE: a number, True, False, None or a tuple as in Python, else a text."""
+    """NAME=VALUE: a number, True, False, None or a tuple as in Python, or else a string."""
     name, equals, value = text.partition("=")
     known = MODEL_SETTINGS + TRAIN_SETTINGS
     if name in _IDS:

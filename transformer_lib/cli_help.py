@@ -1,4 +1,4 @@
-"""What the command line says of itself with --help."""
+"""The help texts of the command line."""
 
 __all__: list[str] = []  # for cli.py alone
 

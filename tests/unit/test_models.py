@@ -335,7 +335,7 @@ def test_step_names_what_is_wrong() -> None:
     state = model.start(sentences(B, S))
     with pytest.raises(ValueError, match=r"tokens must have shape \(B,\), got \(2, 1\)"):
         model.step(torch.ones(B, 1).long(), state)
-    with pytest.raises(ValueError, match="tokens must be 2, one for each row of state, got 1"):
+    with pytest.raises(ValueError, match="tokens must hold 2 ids, one per row of state; got 1"):
         model.step(torch.ones(1).long(), state)
     with pytest.raises(ValueError, match="tokens holds id 23"):
         model.step(torch.full((B,), V), state)
