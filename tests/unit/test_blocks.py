@@ -36,6 +36,7 @@ def test_layer_norm_by_hand_is_the_kernel_is_torchs(eps: float) -> None:
     torch.manual_seed(0)
     x = torch.randn(B, T, D, dtype=torch.float64) * 3 + 2
     ours, theirs = LayerNorm(D, eps).double(), nn.LayerNorm(D, eps).double()
+    assert LayerNorm(D).eps == nn.LayerNorm(D).eps
     nn.init.normal_(ours.weight)
     nn.init.normal_(ours.bias)
     theirs.load_state_dict(ours.state_dict())
@@ -77,7 +78,9 @@ def test_rms_norm_keeps_the_mean_and_has_eps_under_the_root() -> None:
         (lambda x: rms_norm(x.long(), torch.ones(D), 1e-5), TypeError, "x must be a float"),
         (lambda x: rms_norm([1.0], torch.ones(1), 1e-5), TypeError, "x must be a float"),
         (lambda x: rms_norm(x, torch.ones(D), float("nan")), ValueError, "eps must"),
+        (lambda x: rms_norm(x[..., :0], torch.ones(0), 1e-5), ValueError, "weight must"),
         (lambda x: LayerNorm(0), ValueError, "d_model must"),
+        (lambda x: RMSNorm(0), ValueError, "d_model must"),
         (lambda x: RMSNorm(3, -1.0), ValueError, "eps must"),
     ],
 )

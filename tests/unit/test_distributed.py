@@ -9,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 import transformer_lib
 from transformer_lib import ModelConfig, Transformer
@@ -362,6 +364,20 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("LOCAL_RANK", "99")
     with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available on this machine$"):
         local_device("cuda")
+
+
+@pytest.fixture
+def group_of_one() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("group_of_one")
+def test_ddp_wraps_the_model_it_is_given() -> None:
+    m, x = nn.Linear(2, 3), torch.randn(5, 2)
+    wrapped = wrap(m, Ranks(0, 2), "ddp")
+    assert isinstance(wrapped, DistributedDataParallel) and wrapped(x).equal(m(x))
 
 
 def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The models: who sees whom, one step at a time as all at once, and what is saved."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,16 @@ from transformer_lib import (
     DecoderOnly,
     Encoder,
     EncoderDecoder,
+    EncoderOnly,
     KVCache,
     ModelConfig,
     Transformer,
     masks,
+    parameter_counts,
     record_attention,
 )
 from transformer_lib.blocks import LayerNorm
+from transformer_lib.embedding import Embedding
 from transformer_lib.models import DecoderState
 
 B, T, S, H, D, V = 2, 5, 7, 3, 18, 23
@@ -197,7 +201,10 @@ def test_reordered_rows_go_on_as_their_parents() -> None:
 def test_a_memory_without_a_mask_is_reordered_too() -> None:
     model, source = transformer(), sentences(3, S)
     index, tokens = torch.tensor([2, 0, 1]), torch.ones(3, dtype=torch.int64)
-    state = DecoderState(KVCache(model.config.decoder_layers), model.encode(source))
+    memory = model.encode(source)
+    state = DecoderState(KVCache(model.config.decoder_layers), memory)
+    state.reorder(torch.arange(3))
+    assert state.memory is memory  # nothing moved, nothing is copied
     state.reorder(index)
     logits, _ = model.step(tokens, state)
     wanted, _ = model.step(tokens, model.start(source[index]))
@@ -367,6 +374,14 @@ def test_step_names_what_is_wrong() -> None:
 def test_the_stacks_name_what_is_wrong(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(torch.randn(B, T, D))
+
+
+@pytest.mark.parametrize(
+    "part", [Embedding, Encoder, Decoder, Transformer, EncoderOnly, DecoderOnly, parameter_counts]
+)
+def test_a_config_of_another_type_is_refused(part: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="config must be a ModelConfig, got dict"):
+        part({"d_model": D})
 
 
 @pytest.mark.parametrize("n_kv_heads", [None, 1])

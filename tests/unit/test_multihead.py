@@ -192,6 +192,7 @@ def test_record_keeps_the_latest_call() -> None:
         (lambda x: layer()(x, x.new_zeros(3, S, D)), ValueError, r"same batch"),
         (lambda x: layer()(x, mask=torch.ones(T, T)), TypeError, "mask must be bool.*float32"),
         (lambda x: layer()(x, mask=torch.ones(T, S) > 0), ValueError, r"mask.*\(5, 7\)"),
+        (lambda x: layer()(x, positions=torch.arange(T)), ValueError, r"positions .*\(2, 5\)"),
         (lambda x: record_attention(nn.Linear(2, 2)).__enter__(), ValueError, "Linear"),
     ],
 )

@@ -118,10 +118,10 @@ def began_without() -> Any:
     return lambda: decoder(x, cache=cache, positions=torch.zeros(B, P).long())
 
 
-def goes_on_without() -> Any:
+def goes_on(positions: Tensor | None) -> Any:
     decoder, cache, x = model_of("t5").decoder, KVCache(2), torch.zeros(B, P, 18).double()
     decoder(x, cache=cache, positions=torch.zeros(B, P).long())
-    return lambda: decoder(x, cache=cache)
+    return lambda: decoder(x, cache=cache, positions=positions)
 
 
 def start(lengths: Any) -> Any:
@@ -136,7 +136,8 @@ def start(lengths: Any) -> Any:
         (decode(positions=torch.full((B, P), 17)), ValueError, r"below max_len \(17\), got 17"),
         (decode(positions=torch.full((B, P), -1)), ValueError, "positions must be from 0.*-1"),
         (began_without(), ValueError, "positions must be None: the cache began without"),
-        (goes_on_without(), ValueError, "positions must be given, as for what the cache holds"),
+        (goes_on(torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
+        (goes_on(None), ValueError, "positions must be given, as for what the cache holds"),
         (start([7, 3, 0]), TypeError, "lengths must be a tensor.*list"),
         (
             start(torch.tensor([7, 3])),

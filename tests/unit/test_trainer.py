@@ -9,7 +9,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,6 +32,8 @@ from transformer_lib.training import (
     inverse_sqrt_schedule,
     load_checkpoint,
     r_drop,
+    session,
+    trainer,
     update,
 )
 from transformer_lib.training.distributed import Ranks
@@ -78,6 +80,11 @@ def data(seed: int = 0, n: int = 36) -> Batches:
     draw = random.Random(seed)
     rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 6))] for _ in range(n)]
     return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)  # 8 batches
+
+
+def clock() -> SimpleNamespace:
+    """Stands in for the module ``time``: a second later each time it is asked."""
+    return SimpleNamespace(perf_counter=count().__next__)
 
 
 def tokens_of(batch: Batch) -> int:
@@ -428,11 +435,12 @@ def test_a_forecast_in_two_units(seconds: float, said: str) -> None:
     assert _duration(seconds) == said
 
 
-def test_a_forecast_comes_once_after_the_first_steps() -> None:
+def test_a_forecast_comes_once_after_the_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "time", clock())  # a step takes one second
     told: list[str] = []
     steps = replace(CONFIG, epochs=None, max_steps=14)
     fit(Toy(), data(), steps, progress=False, forecast=told.append)
-    assert [line.split(": ")[1].split(" of")[0] for line in told] == ["3 steps"]
+    assert told == ["About 3 s to go: 3 steps of 1 s each, plus validation."]
     fit(Toy(), data(), replace(steps, max_steps=11), progress=False, forecast=told.append)
     assert len(told) == 1  # nothing was left to wait for
     with pytest.raises(TypeError, match="forecast must be a function, got str"):
@@ -820,6 +828,13 @@ def test_records(unbroken: Path) -> None:
     assert history[0].keys() == training | {"gradient_norm"}
     best = load_checkpoint(unbroken / "best.pt")
     assert best["val_loss"] == min(history.column("val_loss")[1])
+
+
+def test_steps_and_validations_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "time", clock())  # each takes one second
+    _, history = run(None)
+    assert history.column("seconds")[1][:4] == [4, 8, 9, 13]  # the third: after a validation
+    assert history[0]["tokens_per_second"] == round(history[0]["tokens"] / 4, 1)
 
 
 def test_validation_sees_an_evaluating_model_without_gradients() -> None:
