@@ -52,7 +52,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     path = Path(path)
     try:
         with replacing(path) as file:
-            file.write(buffer.getbuffer())
+            file.write(buffer.getvalue())  # no view, which an error's traceback would keep open
     except OSError as error:
         raise OSError(
             error.errno, f"could not save ({error.strerror}), an older file stays", str(path)
