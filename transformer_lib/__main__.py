@@ -120,6 +120,8 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
     if other and other.task != run.task:
         raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
+    if args.write and args.write.exists():
+        raise FileExistsError(f"{args.write} exists already: choose another file to --write")
     how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
     # Decoding may take hours: what can fail comes before, or after the scores are printed.
     with replacing(args.write.resolve()) if args.write else nullcontext() as file:

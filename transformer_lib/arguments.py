@@ -28,6 +28,7 @@ __all__ = [
     "check_tokens",
     "check_type",
     "check_vectors",
+    "in_the_way",
     "naming",
     "outside",
     "plain_number",
@@ -138,14 +139,20 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
         possible = False
     if not possible:
         raise ValueError(f"{name} must be a path, got {path!r}")
-    there = {"folder": "file", "file": "folder"}.get(kind or "")
-    if there and (Path(path).is_file() if there == "file" else Path(path).is_dir()):
-        raise ValueError(f"{name} must be a {kind}, {path} is a {there}")
+    if kind == "file" and Path(path).is_dir():
+        raise ValueError(f"{name} must be a file, {path} is a folder")
+    if kind == "folder" and (other := in_the_way(Path(path))):
+        raise ValueError(f"{name} must be a folder, but {other} is not one")
 
 
-def as_path(name: str, path: Any) -> Path:
+def in_the_way(folder: Path) -> Path | None:
+    """What keeps ``folder`` from being made: something else has its name, or that of a parent."""
+    return next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
+
+
+def as_path(name: str, path: Any, kind: str | None = None) -> Path:
     """``path`` as a ``Path``, or an error as in :func:`check_path`."""
-    check_path(name, path)
+    check_path(name, path, kind)
     return Path(path)
 
 

@@ -95,8 +95,10 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     first("--split", default="val", help="val (default) or, for captions, test_2016_flickr")
     _add_beam(first)
     first("--limit", type=_count, metavar="N", help="score only the first N texts")
-    first("--write", type=Path, metavar="FILE", help="write the answers to this file, one per line")
-    rest("--against", type=Path, action="append", metavar="FOLDER", help="compare with this run")
+    first(
+        "--write", type=_path, metavar="FILE", help="write the answers to this file, one per line"
+    )
+    rest("--against", type=_path, action="append", metavar="FOLDER", help="compare with this run")
     _add_checkpoint(rest)
     _add_search(rest)
     _add_common(rest)
@@ -145,7 +147,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 def _add_run(add: Add) -> None:
     add(
         "--run",
-        type=Path,
+        type=_path,
         required=True,
         action="append",
         metavar="FOLDER",
@@ -191,7 +193,7 @@ def _add_train(first: Add, add: Add) -> None:
     first("--task", choices=tuple(TASKS), required=True, metavar="TASK", help="one of those above")
     first("--preset", choices=("tiny", "base", "big"), default="tiny", help="model size (tiny)")
     first("--epochs", type=_count, help="passes over the data")
-    first("--output", type=Path, help="the run's folder (runs/TASK-PRESET)")
+    first("--output", type=_path, help="the run's folder (runs/TASK-PRESET)")
     first("--restart", action="store_true", help="start over, replacing the run in the folder")
     add(
         "--steps",
@@ -216,7 +218,7 @@ def _add_train(first: Add, add: Add) -> None:
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
     add(
         "--distill",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="learn these translations as well, one per line",
     )
@@ -286,6 +288,10 @@ def _text(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return text
+
+
+def _path(text: str) -> Path:
+    return Path(_text(text))  # Path("") would be the current folder
 
 
 def _setting(text: str) -> tuple[str, Any]:

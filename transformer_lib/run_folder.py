@@ -139,6 +139,28 @@ def read_words(folder: Path) -> frozenset[str] | None:
     return frozenset(path.read_text(encoding="utf-8").split("\n")) if path.exists() else None
 
 
+def check_own(folder: Path) -> None:
+    """Raise unless a run may write its files here: none of them is another program's.
+
+    The weights and the log are looked at by :meth:`~transformer_lib.training.folder.Folder.begin`.
+
+    Raises:
+        FileExistsError: files of these names are there, without the settings of a run.
+    """
+    names = ("config.json", "tokenizer.json", "words.txt", "scores.json")
+    found = [name for name in names if (folder / name).exists()]
+    try:
+        settings = json.loads((folder / "config.json").read_bytes())
+        own = "task" in settings and "vocab_size" in settings["model"]
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        own = False
+    if found and not own:
+        raise FileExistsError(
+            f"{folder} is not the folder of a run, but holds {' and '.join(found)}, which a run "
+            f"would overwrite: choose another folder"
+        )
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():

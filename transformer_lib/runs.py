@@ -35,6 +35,7 @@ from transformer_lib.recipes import TASKS, Task, make_batches, perplexity
 from transformer_lib.results import circumstances
 from transformer_lib.run_folder import (
     begin,
+    check_own,
     config_of,
     distilled_pairs,
     former_settings,
@@ -204,7 +205,7 @@ def train(
         device: ``"auto"`` is the GPU if there is one.
         score_every: score the validation split every so many epochs, which takes longer than
             computing its loss; None never does.
-        restart: begin anew, over what is in the folder.
+        restart: start over, replacing the run in the folder.
         command: the command line of the run, to be recorded.
         progress: show a progress bar.
         say: called with a line of text about each step of the setup.
@@ -215,12 +216,13 @@ def train(
 
     Raises:
         ValueError: an invalid setting, or a folder that holds a run with other settings.
+        FileExistsError: the folder holds files that no run wrote and that this one would overwrite.
         RuntimeError: another run is writing to the folder.
 
     Source:
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
-    folder, recipe = as_path("folder", folder), task_named(task)
+    folder, recipe = as_path("folder", folder, "folder"), task_named(task)
     one_of("preset", preset, ("tiny", "base", "big"))
     max_tokens = check_count("max_tokens", max_tokens, optional=True)
     vocab_size, bpe_dropout = plain_number(vocab_size), plain_number(bpe_dropout)
@@ -229,6 +231,7 @@ def train(
         raise ValueError("score_every must be left out: this task is scored by its loss alone")
     for name, value in (("model", model), ("training", training), ("command", command)):
         check_type(name, value, str if name == "command" else dict, optional=True)
+    check_own(folder)
     check_type("restart", restart, bool)
     check_type("progress", progress, bool)
     place = local_device(device)
@@ -280,12 +283,13 @@ def train(
         if over:
             say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")
             return
+        # First, since it is what makes this a run's folder.
+        write_settings(folder, settings | {"sessions": [*former["sessions"], session]})
         if going_on:
             say(f"Resuming the run in {folder}.")
         else:
             read = [a + b if recipe.language_model else a for a, b in train_pairs]
             begin(folder, tokenizer, read, recipe.word)
-        write_settings(folder, settings | {"sessions": [*former["sessions"], session]})
 
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)

@@ -27,7 +27,9 @@ from transformer_lib.cli import parse
 from transformer_lib.config import SpecialIds
 from transformer_lib.continuation import InTurn
 from transformer_lib.data import number_word_pairs, shakespeare
+from transformer_lib.pretrained import save_pretrained
 from transformer_lib.recipes import TASKS
+from transformer_lib.runs import Run
 from transformer_lib.training import History, load_checkpoint
 from transformer_lib.training.folder import alone_in
 
@@ -101,7 +103,7 @@ def test_evaluate_refuses_before_it_decodes(folder: Path, tmp_path, monkeypatch,
     monkeypatch.setattr(runs.Run, "score", lambda *_, **__: pytest.fail("it decoded"))
     evaluate = ["evaluate", "--run", str(folder)]
     assert main([*evaluate, "--write", str(tmp_path)]) == 1
-    assert f"{tmp_path} is there already, and is no file" in capsys.readouterr().err
+    assert f"{tmp_path} exists already" in capsys.readouterr().err
     assert main([*evaluate, "--against", str(folder)]) == 1
     said = "--against compares BLEU, but number-words is scored by exact_match"
     assert said in capsys.readouterr().err
@@ -469,6 +471,71 @@ def test_another_run_is_refused_and_the_first_one_kept(
     captured = capsys.readouterr()
     assert message in captured.err and "Traceback" not in captured.err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("restart", [[], ["--restart"]])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"config.json": b'{"model_type": "bert"}', "tokenizer.json": b"{}"},
+        {"config.json": b"{", "checkpoint.pt": b"weights"},
+        {"words.txt": b"mine"},
+        {"best.pt": b"weights"},
+        {"step-00000002.pt": b"weights"},
+        {"log.jsonl": b'{"step": 1, "reward": 3.5}\n'},
+    ],
+)
+def test_train_overwrites_nothing_that_no_run_has_written(
+    files: dict[str, bytes], restart: list[str], small_numbers, tmp_path: Path, capsys
+) -> None:
+    files |= {"notes.txt": b"mine", "lock": b"mine"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    assert main([*TRAIN, "--steps", "2", "--output", str(tmp_path), *restart]) == 1
+    error = capsys.readouterr().err
+    assert next(iter(files)) in error and "choose another folder" in error
+    assert contents(tmp_path) == files
+
+
+def test_train_and_saved_models_leave_each_other_alone(
+    folder: Path, tmp_path: Path, capsys
+) -> None:
+    model = Run.load(folder, device="cpu").model
+    save_pretrained(model, tmp_path)
+    saved, run = contents(tmp_path), contents(folder)
+    assert main([*TRAIN, "--steps", "2", "--output", str(tmp_path), "--restart"]) == 1
+    assert f"{tmp_path} is not the folder of a run" in capsys.readouterr().err
+    with pytest.raises(FileExistsError, match=r"holds config\.json, but not of a model saved here"):
+        save_pretrained(model, folder)
+    assert contents(tmp_path) == saved and contents(folder) == run
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--output", "", "argument --output: must not be empty"),
+        ("--output", "FILE", "folder must be a folder, but {} is not one"),
+        ("--output", "FILE/run", "folder must be a folder, but {} is not one"),
+        ("--write", "", "argument --write: must not be empty"),
+        ("--write", "FILE", "{} exists already: choose another file to --write"),
+        ("--write", "FILE/texts", "texts cannot be written: {} is not a folder"),
+    ],
+)
+def test_where_nothing_can_be_written(
+    option: str, value: str, message: str, folder: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in (tmp_path / "mine", *filter(Path.exists, [Path("/dev/null")])):
+        if not file.exists():
+            file.write_text("mine")
+        where = [option, value.replace("FILE", str(file))]
+        command = TRAIN if option == "--output" else ["evaluate", "--run", str(folder)]
+        try:
+            assert main([*command, *where]) == 1
+        except SystemExit as exit:  # from argparse
+            assert exit.code == 2
+        assert message.format(file) in capsys.readouterr().err
+    assert contents(tmp_path) == {"mine": b"mine"}
 
 
 def test_a_finished_run_whose_log_is_gone_is_scored(folder: Path, tmp_path, capsys) -> None:

@@ -1067,7 +1067,7 @@ def test_fit_errors(tmp_path: Path) -> None:
         run(None, resume=np.ones(2))
     with pytest.raises(TypeError, match="directory must be a path, got 3"):
         fit(toy(), data(), CONFIG, directory=3)
-    with pytest.raises(ValueError, match=r"directory must be a folder, .*\.py is a file"):
+    with pytest.raises(ValueError, match=r"directory must be a folder, but .*\.py is not one"):
         fit(toy(), data(), CONFIG, directory=__file__)
     with pytest.raises(TypeError, match="validate must return a dict, got float"):
         run(None, validate=lambda model, epoch: 1.0)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from transformer_lib.arguments import in_the_way
+
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
@@ -35,7 +37,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     if path.exists() and not path.is_file():  # a device would become a file, too
-        raise FileExistsError(f"{path} is there already, and is no file")
+        raise FileExistsError(f"{path} exists and is not a file")
+    if other := in_the_way(path.parent):
+        raise NotADirectoryError(f"{path} cannot be written: {other} is not a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The same folder, because a rename is atomic only within one file system; a name of its own,
     # because two processes may write the same file at once.

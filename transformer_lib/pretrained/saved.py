@@ -39,10 +39,11 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
 
     Args:
         model: a model of this library, bare: the ``module`` in a ``DistributedDataParallel``.
-        folder: where to; made if there is none. What is saved there already is replaced.
+        folder: where to; made if there is none. A model that was saved there is replaced.
 
     Raises:
         TypeError: a model of another class; a folder that is no path.
+        FileExistsError: the folder holds files of these names that are not of a saved model.
         OSError: the files could not be written.
 
     Example:
@@ -59,7 +60,8 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
     if type(model) not in _CLASSES.values():
         wanted = ", ".join(_CLASSES)
         raise TypeError(f"model must be one of {wanted}; got {type(model).__name__}")
-    folder = as_path("folder", folder)
+    folder = as_path("folder", folder, "folder")
+    _check_own(folder)
     config: Any = model.config
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     weights = save(tensors, metadata={"format": "pt"})  # other tools ask for that entry
@@ -70,8 +72,9 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
         "version": sys.modules["transformer_lib"].__version__,
     }
     text = json.dumps(settings, indent=2) + "\n"
-    with replacing(folder / _CONFIG) as first, replacing(folder / _WEIGHTS) as second:
-        for file, content in ((first, text.encode()), (second, weights)):
+    # The config takes its name first, since it is what makes this the folder of a saved model.
+    with replacing(folder / _WEIGHTS) as first, replacing(folder / _CONFIG) as second:
+        for file, content in ((first, weights), (second, text.encode())):
             file.write(content)
             file.flush()
             os.fsync(file.fileno())  # a full disk must show before one of the two is replaced
@@ -114,6 +117,20 @@ def from_pretrained(folder: str | os.PathLike) -> nn.Module:
     _check_tensors(path, tensors, model.state_dict())
     model.load_state_dict(tensors, assign=True)  # assigned, they keep their dtype
     return model.eval()
+
+
+def _check_own(folder: Path) -> None:
+    found = [name for name in (_CONFIG, _WEIGHTS) if (folder / name).exists()]
+    try:
+        settings = json.loads((folder / _CONFIG).read_bytes())
+        own = settings["class"] in _CLASSES and "sha256" in settings
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        own = False
+    if found and not own:
+        raise FileExistsError(
+            f"{folder} holds {' and '.join(found)}, but not of a model saved here: choose another "
+            f"folder, so that nothing is overwritten"
+        )
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

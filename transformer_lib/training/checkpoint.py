@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer_lib.arguments import check_path, check_type, plain_number
 from transformer_lib.data.files import replacing
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["is_checkpoint", "load_checkpoint", "save_checkpoint"]
 
 _FORMAT = "transformer_lib checkpoint 1"
 _PRIMITIVES = (bool, int, float, str, bytes, type(None))
@@ -94,6 +94,16 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} was not written by save_checkpoint: its format is not {_FORMAT!r}"
         )
     return saved["state"]
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether :func:`save_checkpoint` wrote this file, without reading its tensors."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            return any(_FORMAT.encode() in archive.read(name) for name in names)
+    except zipfile.BadZipFile:
+        return False
 
 
 def _plain(name: str, value: Any) -> Any:

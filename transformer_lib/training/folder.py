@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.training.checkpoint import is_checkpoint, load_checkpoint, save_checkpoint
 from transformer_lib.training.distributed import Ranks
+from transformer_lib.training.records import is_log
 
 __all__ = ["Folder", "alone_in"]
+
+_FOREIGN = "no run has written {}, which a new one would overwrite: choose another folder"
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def alone_in(directory: Path | None) -> Iterator[None]:
     except ImportError:
         yield
         return
-    with open(directory / "lock", "w") as file:
+    with open(directory / "lock", "a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -59,11 +62,20 @@ class Folder:
         # The first rank decides: others might see what it has already written.
         there = self.ranks.gather(self.checkpoint.exists())[0]
         if resume is False or (resume == "auto" and not there):
+            self._check_own(self.path)
             return None
         state = load_checkpoint(self.checkpoint)
         if "progress" not in state:
             raise ValueError(f"{self.checkpoint} holds a model, not a run to resume")
         return state
+
+    def _check_own(self, path: Path) -> None:
+        """Raise a FileExistsError if a new run would replace a file that no run has written."""
+        for saved in (self.checkpoint, path / "best.pt", *self._kept()):
+            if saved.exists() and not is_checkpoint(saved):
+                raise FileExistsError(_FOREIGN.format(saved))
+        if (log := path / "log.jsonl").exists() and not is_log(log):
+            raise FileExistsError(_FOREIGN.format(log))
 
     def clear(self, step: int | None) -> None:
         """Remove what a run that goes on from ``step`` will write again; all for a new one."""

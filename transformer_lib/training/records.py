@@ -9,7 +9,7 @@ from typing import Any
 from transformer_lib.arguments import check_path
 from transformer_lib.data.files import replacing
 
-__all__ = ["History", "RunLog"]
+__all__ = ["History", "RunLog", "is_log"]
 
 Record = dict[str, Any]
 
@@ -59,6 +59,16 @@ class History(list[Record]):
                     break
                 raise ValueError(f"{path}, line {number}: {error}") from error
         return history
+
+
+def is_log(path: Path) -> bool:
+    """Whether a run wrote this file; an empty one is of a run that has only begun."""
+    try:
+        records = History.read(path)
+    except ValueError:
+        return False
+    stamped = all({"step", "epoch", "seconds"} <= record.keys() for record in records)
+    return stamped if records else path.stat().st_size == 0
 
 
 class RunLog:

@@ -62,7 +62,7 @@ def fit(
             process saves a checkpoint first.
         directory: where the run is kept; None keeps nothing.
         resume: True continues from the checkpoint, which must exist; ``"auto"`` continues if there
-            is one; False starts over and replaces what was there.
+            is one; False starts over and replaces the run that was there.
         progress: show a progress bar on standard error.
         forecast: called once, after the first steps, with a line about the time left.
 
@@ -75,6 +75,8 @@ def fit(
             by the number of batches and the first one); an epoch without batches; batches with
             other special ids than the model's.
         FileNotFoundError: ``resume=True`` and no checkpoint.
+        FileExistsError: the directory holds files that no run wrote and that this one would
+            overwrite.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
         KeyboardInterrupt: Ctrl-C, after the step is finished and a checkpoint saved.
