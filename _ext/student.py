@@ -189,7 +189,7 @@ def readme(app) -> str:
 
 def requirement(repository: str, branch: str) -> str:
     """The library, from the branch that the chapters are of."""
-    return f"transformer-lib @ git+{repository}@{branch}"
+    return f"attention-built-by-hand @ git+{repository}@{branch}"
 
 
 def requirements(repository: str, branch: str) -> str:

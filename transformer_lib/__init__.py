@@ -29,6 +29,8 @@ from transformer_lib.scores import AdditiveScore, LuongScore
 
 __version__ = "0.1.0"
 
+BOOK = "Attention, Built by Hand"  # notebooks look for it: PyPI has another transformer_lib
+
 __all__ = [
     "AdditiveScore",
     "Attention",

@@ -51,11 +51,19 @@ TAGS = {
 } | KINDS
 # The install cell; its address is `make repository`'s to write.
 INSTALL = """\
-# Colab only: fetch this book's library and what it needs. Anywhere else this cell does nothing.
+# In Colab, fetch this book's library and what it needs. Everywhere, check that it is the book's.
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install -q "transformer-lib @ git+ADDRESS@main\""""
+    %pip install -q "attention-built-by-hand @ git+ADDRESS@main"
+
+import transformer_lib
+
+if not hasattr(transformer_lib, "BOOK"):
+    raise ImportError(
+        "this transformer_lib is another project's: run %pip uninstall -y transformer-lib "
+        "attention-built-by-hand, restart the kernel, and install the book's library again"
+    )"""
 MOST_IGNORED = 0.2  # of the code cells: a chapter that compares nothing tests nothing
 
 
@@ -220,7 +228,7 @@ def install_cell_comes_first(nb):
         if re.sub(r"git\+[^@\s]+@", "git+ADDRESS@", cell.source) != INSTALL:
             yield cell.id, "the install cell is the same text in every chapter: gate.INSTALL"
         if cell.outputs:
-            yield cell.id, "the install cell does nothing here, yet has an output"
+            yield cell.id, "the install cell prints nothing here, yet has an output"
     for cell in code_cells(nb):
         if SKIP in tags(cell) and cell not in found:
             yield cell.id, f"{SKIP} on a cell that is not the install cell"

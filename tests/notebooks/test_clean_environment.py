@@ -22,13 +22,15 @@ from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import aside
 import nbformat
 import pytest
 import strict
 from execute import ROOT, notebooks
-from gate import ANSI
+from gate import ANSI, INSTALL
+from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -38,7 +40,7 @@ import student
 
 pytestmark = pytest.mark.slow
 CHAPTERS = notebooks()
-LIBRARY = "transformer-lib"
+LIBRARY = "attention-built-by-hand"
 LINKED = ("torch", "ipykernel")  # the build at hand; and what runs a notebook at all
 JOBS = 2
 # Wheels of the lowest versions exist for these Pythons; building them from source is not the point.
@@ -250,6 +252,54 @@ def test_it_holds_the_lowest_versions_and_the_wheel(environment):
     for floor in environment.floors:
         name, version = floor.split("==")
         assert re.fullmatch(re.escape(version) + r"(\.0)*", versions[name]), (floor, versions[name])
+
+
+def test_the_install_cell_tells_another_project_s_library(environment, tmp_path):
+    """PyPI has a transformer-lib with the same import name; pip installs both without a word."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    (site_packages,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    (complete,) = (environment.folder / "venv" / "lib").glob("python3*/site-packages")
+    for entry in complete.iterdir():
+        if not entry.name.startswith(("transformer_lib", LIBRARY.replace("-", "_"))):
+            (site_packages / entry.name).symlink_to(entry)
+    (ours,) = (environment.folder / "wheel").glob("*.whl")
+    theirs = wheel_of_another_project(tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    install = [*pip, "install", "--quiet", "--no-deps", "--no-compile", "--force-reinstall"]
+    cell = TransformerManager().transform_cell(INSTALL)  # as IPython would, %pip included
+
+    def said() -> str:
+        options = {"env": environment.variables, "cwd": tmp_path}
+        ended = subprocess.run([python, "-c", cell], capture_output=True, text=True, **options)
+        assert ended.returncode == (ended.stderr != "")
+        return ended.stderr
+
+    refused = "ImportError: this transformer_lib is another project's: run %pip uninstall -y"
+    for wheel, own in ((theirs, False), (ours, True), (theirs, False)):  # the last one wins
+        run(*install, wheel)
+        assert said() == "" if own else refused in said()
+    run(*pip, "uninstall", "--quiet", "--yes", "transformer-lib")  # takes files of ours along
+    assert refused in said()
+    run(*pip, "uninstall", "--quiet", "--yes", LIBRARY)
+    run(*install, ours)
+    assert said() == ""
+
+
+def wheel_of_another_project(folder: Path) -> Path:
+    name = "transformer_lib-0.1.0"
+    about = {
+        "METADATA": "Metadata-Version: 2.1\nName: transformer-lib\nVersion: 0.1.0\n",
+        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "transformer_lib/__init__.py,,\n",
+    }
+    files = {f"{name}.dist-info/{file}": text for file, text in about.items()}
+    files["transformer_lib/__init__.py"] = "__version__ = '0.1.0'\n"
+    path = folder / f"{name}-py3-none-any.whl"
+    with ZipFile(path, "w") as archive:
+        for place, text in files.items():
+            archive.writestr(place, text)
+    return path
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

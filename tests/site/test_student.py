@@ -185,7 +185,7 @@ def test_once_published_its_links_are_whole_addresses(published, path):
     page = f"{ADDRESS}chapters/{path.stem}.html"
     assert any(link.startswith(f"{page}#sol-") for link in links) == exercises
     (install,) = [c for c in student["cells"] if "google.colab" in cells.text(c)]
-    library = f'"transformer-lib @ git+{REPOSITORY}@main"'
+    library = f'"attention-built-by-hand @ git+{REPOSITORY}@main"'
     assert library in cells.text(install)
     assert f"`pip install {library}`" in cells.text(student["cells"][1])
 

@@ -79,7 +79,7 @@ def _file(name: str, progress: bool) -> Path:
     if not (folder := os.environ.get(DATA_VARIABLE)):
         from platformdirs import user_cache_path
 
-        path = user_cache_path("transformer-lib") / place
+        path = user_cache_path("attention-built-by-hand") / place
         return fetch(_HOME + name, _SHA256[name], path, progress=progress)
     path = Path(folder) / place
     if not path.is_file():
