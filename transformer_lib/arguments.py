@@ -64,7 +64,8 @@ def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> 
         return
     if kind is bool:
         raise TypeError(f"{name} must be True or False, got {value!r}")
-    raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+    article = "an" if kind.__name__[0] in "AEIOaeio" else "a"
+    raise TypeError(f"{name} must be {article} {kind.__name__}, got {shown(value)}")
 
 
 def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> Any:
@@ -127,7 +128,7 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
     """Raise unless ``path`` may name a file or a folder; with a ``kind``, only that.
 
     Raises:
-        TypeError: it is no path; a number would be a file already open.
+        TypeError: it isn't a path; a number would be a file that is already open.
         ValueError: it is empty, or holds what no name can; there is a folder in place of a file, or
             the other way round.
     """

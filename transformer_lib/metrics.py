@@ -65,7 +65,7 @@ def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> S
 
     Source:
         Wu et al. (2021), *Good for Misconceived Reasons: An Empirical Revisiting on the Need for
-        Visual Context in Multimodal Machine Translation*, whose scores on Multi30k are such.
+        Visual Context in Multimodal Machine Translation*, which reports this score on Multi30k.
     """
     return _score("bleu_lowercased", translations, references)
 

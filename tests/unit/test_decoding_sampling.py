@@ -237,9 +237,9 @@ def test_a_first_token_for_all_or_for_each(decode: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "source", "error", "message"),
     [
-        (object(), MANY, TypeError, "model must have the methods start and step, got a object"),
-        (Urn, MANY, TypeError, "model must have the methods start and step, got a type"),
-        (Urn(), [[1, 2]], TypeError, "source must be a tensor of token ids, got a list"),
+        (object(), MANY, TypeError, "model must have the methods start and step, got object"),
+        (Urn, MANY, TypeError, "model must have the methods start and step, got type"),
+        (Urn(), [[1, 2]], TypeError, "source must be a tensor of token ids, got list"),
         (Urn(), torch.tensor(3), ValueError, "source must not be empty"),
         (Urn(), MANY[:0], ValueError, "source must not be empty"),
     ],
@@ -264,7 +264,7 @@ def test_errors_of_all(
         ({"top_p": 1.1}, ValueError, "top_p must be in .*got 1.1"),
         ({"top_p": math.nan}, ValueError, "top_p must"),
         ({"top_p": True}, TypeError, "top_p must"),
-        ({"generator": 3}, TypeError, "generator must be a torch.Generator, got a int"),
+        ({"generator": 3}, TypeError, "generator must be a torch.Generator, got int"),
     ],
 )
 def test_errors(wrong: dict[str, Any], error: type[Exception], message: str) -> None:

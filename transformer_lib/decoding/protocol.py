@@ -122,9 +122,9 @@ def check_request(
     """Raise if no decoder could work with these arguments; return the ids to decode with."""
     methods = (getattr(model, "start", None), getattr(model, "step", None))
     if isinstance(model, type) or not all(map(callable, methods)):
-        raise TypeError(f"model must have the methods start and step, got a {type(model).__name__}")
+        raise TypeError(f"model must have the methods start and step, got {type(model).__name__}")
     if not isinstance(source, Tensor):
-        raise TypeError(f"source must be a tensor of token ids, got a {type(source).__name__}")
+        raise TypeError(f"source must be a tensor of token ids, got {type(source).__name__}")
     if source.dim() == 0 or source.size(0) == 0:
         raise ValueError(f"source must not be empty, got shape {tuple(source.shape)}")
     check_count("max_len", max_len)

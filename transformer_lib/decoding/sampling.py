@@ -142,7 +142,7 @@ def _check_options(
     if generator is None:
         return
     if not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, got a {type(generator).__name__}")
+        raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     if isinstance(source, Tensor) and generator.device.type != source.device.type:
         raise ValueError(
             f"generator must be on {source.device} as source is, got {generator.device}"

@@ -189,7 +189,7 @@ class _Steps:
         if self.forecast is None or self.taken > 1 + self.TIMED:
             return
         if self.taken in (1, 1 + self.TIMED) and self.run.updater.device.type == "cuda":
-            torch.cuda.synchronize()  # a GPU runs behind its queue
+            torch.cuda.synchronize()  # a GPU works on after the call returns
         if self.taken > 1:
             self.seconds += time.perf_counter() - began
         left = self.run.last_step - self.run.progress.step
