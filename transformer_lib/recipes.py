@@ -133,7 +133,8 @@ def make_batches(
         task: what the model learns.
         tokenizer: of both sides.
         pairs: what ``load`` returns.
-        bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding.
+        bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding, which
+            a text also gets if it would exceed ``max_len`` otherwise.
         max_len: of the model: the longest text, or 0 for any length; the length of windows if a
             text is read in windows.
         options: of :class:`~transformer_lib.data.Batches`.
@@ -160,7 +161,9 @@ def make_batches(
 
     def redraw(i: int, draw: random.Random) -> tuple[list[int], list[int]]:
         source, target = pairs[i]
-        return spelling.encode(source, draw), spelling.encode(target, draw)
+        most = max_len or None
+        ids = spelling.encode(source, draw, max_len=most)
+        return ids, spelling.encode(target, draw, max_len=most and most - 1)
 
     return Batches(both, redraw=redraw, **options)
 

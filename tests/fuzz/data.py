@@ -216,7 +216,7 @@ def _(draw: random.Random) -> Call:
     def check(result: list[int], given: dict[str, Any]) -> None:
         assert merging().decode(result) == given["text"]
 
-    given = {"text": "lowest", "draw": random.Random(1)}
+    given = {"text": "lowest", "draw": random.Random(1), "max_len": 3}
     extra = {"text": ["\ud800", "a\0b", "<eos>", "ß" * 50]}
     return Call(given, run=data.BpeDropout(merging(), 0.5).encode, check=check, extra=extra)
 

@@ -88,6 +88,23 @@ def test_pairs_drawn_anew_in_each_epoch():
             assert TOKENIZER.decode(row) == "widest low"
 
 
+def test_no_spelling_is_longer_than_the_model_reads():
+    pairs = [("low lower newest", "newest lower low"), ("lower", "newest")] * 3
+    own = [[len(TOKENIZER.encode(text)) for text in pair] for pair in pairs]
+    longest = max(max(source, target + 1) for source, target in own)  # with <bos>
+    batches = make_batches(
+        TASKS["multi30k"], TOKENIZER, pairs, 0.5, max_len=longest, batch_size=2, seed=3
+    )
+    lengths = [
+        tensor.size(1) for epoch in range(20) for batch in batches.epoch(epoch) for tensor in batch
+    ]
+    assert max(lengths) == longest and min(lengths) < longest
+    spell, draw = BpeDropout(TOKENIZER, 0.5), random.Random(0)
+    fixed = TOKENIZER.encode("widest")
+    found = [spell.encode("widest", draw, max_len=len(fixed)) for _ in range(9)]
+    assert found == [fixed] * 9
+
+
 def test_another_seed_draws_other_spellings():
     pairs = [("low lower newest widest", "widest")]
     one, two = (

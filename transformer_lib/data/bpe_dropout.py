@@ -5,7 +5,7 @@ import random
 from functools import lru_cache
 from itertools import pairwise
 
-from transformer_lib.arguments import check_number, check_type
+from transformer_lib.arguments import check_count, check_number, check_type
 from transformer_lib.data.checking import check_text
 from transformer_lib.data.tokenizer import Tokenizer
 
@@ -48,7 +48,7 @@ class BpeDropout:
     def __init__(self, tokenizer: Tokenizer, dropout: float):
         check_type("tokenizer", tokenizer, Tokenizer)
         check_number("dropout", dropout, 0, 1)
-        inside = tokenizer._tokenizer
+        self._tokenizer, inside = tokenizer, tokenizer._tokenizer
         model = json.loads(inside.to_str())["model"]
         if not model["merges"]:
             raise ValueError("tokenizer must have merges, as one of Tokenizer.train_bpe; it has 0")
@@ -60,15 +60,25 @@ class BpeDropout:
         self._normalizer, self._pre_tokenizer = inside.normalizer, inside.pre_tokenizer
         self._words = lru_cache(maxsize=2**17)(self._split)
 
-    def encode(self, text: str, draw: random.Random) -> list[int]:
+    def encode(self, text: str, draw: random.Random, *, max_len: int | None = None) -> list[int]:
         """The ids of `text`, with merges left out at random, by numbers from `draw`.
 
+        Args:
+            text: what to encode.
+            draw: where the random numbers come from.
+            max_len: a text that would get more ids than this is given its own encoding instead,
+                which is shorter.
+
         Raises:
-            TypeError: `text` is no string, or `draw` no `random.Random`.
+            TypeError: `text` isn't a string, `draw` not a `random.Random`, `max_len` not an int.
+            ValueError: `max_len` is below 0.
         """
         check_text("text", text)
         check_type("draw", draw, random.Random)
-        return [self._id[piece] for word in self._words(text) for piece in self._pieces(word, draw)]
+        check_count("max_len", max_len, least=0, optional=True)
+        ids = [self._id[piece] for word in self._words(text) for piece in self._pieces(word, draw)]
+        too_long = max_len is not None and len(ids) > max_len
+        return self._tokenizer.encode(text) if too_long else ids
 
     def _split(self, text: str) -> list[str]:
         normal = self._normalizer.normalize_str(text)
