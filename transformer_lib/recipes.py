@@ -143,6 +143,7 @@ def make_batches(
         ValueError: ``bpe_dropout`` without pairs, or without merges to skip; a text longer than
             ``max_len``.
     """
+    options["special_ids"] = tokenizer.special_ids
     if task.language_model:
         if bpe_dropout is not None:
             raise ValueError("bpe_dropout must be left out: this task has no pairs")

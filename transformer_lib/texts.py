@@ -82,10 +82,11 @@ def candidates(
                 f"sentences must have at most {longest} tokens; number {i} has {len(row)}, and "
                 f"begins with {sentences[i].strip()[:40]!r}"
             )
+    pad_id = tokenizer.special_ids.pad_id
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):
-        source = pad([ids[i] for i in chosen]).to(device)
+        source = pad([ids[i] for i in chosen], pad_id=pad_id).to(device)
         # Longer than any real translation, so that one that never ends is cut off.
         max_len = min(2 * source.size(1) + 20, longest)
         for i, rows in zip(chosen, _rows(decode(model, source, max_len=max_len)), strict=True):
@@ -140,7 +141,7 @@ def complete(
     if watched and not _takes(decode, "on_step"):
         raise TypeError("decode must take on_step if stop or on_text is given, as greedy does")
     prompts = texts("prompts", prompts)
-    bos_id = tokenizer.special_ids.bos_id
+    bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
     ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
     # A model that takes no lengths reads prompts of one length together.
     pads = _takes(getattr(model, "start", None), "lengths")
@@ -160,7 +161,7 @@ def complete(
     bar = _bar([part for _, part in parts], len(ids), progress)
     for (most, _), chosen in zip(parts, bar, strict=True):
         lengths = torch.tensor([len(ids[i]) - 1 for i in chosen], device=device)
-        begun = pad([ids[i][::-1] for i in chosen]).to(device).flip(1)  # (B, P + 1)
+        begun = pad([ids[i][::-1] for i in chosen], pad_id=pad_id).to(device).flip(1)  # (B, P + 1)
         reader = model if lengths.unique().numel() == 1 else _LeftPadded(model, lengths)
         added = [Continuation(tokenizer, ids[i], stop) for i in chosen]
         options: dict[str, Any] = {"bos_id": begun[:, -1], "max_len": most}

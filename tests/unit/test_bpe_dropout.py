@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_lib.config import SpecialIds
 from transformer_lib.data import Batches, BpeDropout, Tokenizer
 from transformer_lib.recipes import TASKS, make_batches
 
@@ -26,6 +27,15 @@ def test_nothing_left_out_is_the_tokenizers_own_encoding(text):
     draw = random.Random(0)
     assert BpeDropout(TOKENIZER, 0).encode(text, draw) == TOKENIZER.encode(text)
     assert BpeDropout(TOKENIZER, 0).encode(TEXT, draw) == TOKENIZER.encode(TEXT)
+
+
+def test_an_encoding_that_exists_already():
+    letters = {letter: i for i, letter in enumerate([*"abcdefghijk", "\u0120", "ab"])}
+    ids = SpecialIds(pad_id=3, bos_id=4, eos_id=5)
+    tokenizer = Tokenizer.from_bpe(letters, [("a", "b")], special_ids=ids)
+    assert tokenizer.encode("ab gh ab") == [12, 11, 6, 7, 11, 12]
+    found = BpeDropout(tokenizer, 0.9).encode("ab gh ab", random.Random(0))
+    assert found == [0, 1, 11, 6, 7, 11, 0, 1]
 
 
 def test_shares_are_those_of_the_algorithm():

@@ -7,6 +7,7 @@ from transformer_lib import DecoderOnly, ModelConfig, Transformer, beam_search, 
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import Batches, TextBatches, Tokenizer, WindowBatches, collate
 from transformer_lib.decoding import Ensemble
+from transformer_lib.recipes import TASKS, make_batches
 from transformer_lib.recurrent import RNNSeq2Seq
 from transformer_lib.texts import complete, translate
 from transformer_lib.training import TrainConfig, cross_entropy, evaluate, fit
@@ -152,6 +153,20 @@ def test_an_ensemble_is_as_long_as_its_shortest_member() -> None:
     assert tokenizer.vocab_size == V
     for members in ([long, short], [short, long]):
         complete(Ensemble(members), tokenizer, ["abc"])  # as long as it goes
+
+
+def test_a_tokenizers_own_ids_are_put_on_its_texts(monkeypatch) -> None:
+    vocab = {letter: i for i, letter in enumerate("abcdefghijk")}
+    tokenizer = Tokenizer.from_bpe(vocab, [], special_ids=CONFIG.special_ids)
+    model, read = Transformer(CONFIG), []
+    start = model.start
+    monkeypatch.setattr(
+        model, "start", lambda source: read.append(source.tolist()) or start(source)
+    )
+    translate(model, tokenizer, ["ghi", "a"])  # a is 0, which pads elsewhere
+    assert sorted(read[0]) == [[0, 5, 5], [6, 7, 8]]
+    batches = make_batches(TASKS["multi30k"], tokenizer, [("gh", "i"), ("a", "kk")], batch_size=2)
+    assert evaluate(model, batches)["loss"] > 0
 
 
 def test_a_tokenizer_of_other_ids_is_refused() -> None:

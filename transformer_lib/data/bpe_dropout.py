@@ -81,8 +81,9 @@ class BpeDropout:
         return self._tokenizer.encode(text) if too_long else ids
 
     def _split(self, text: str) -> list[str]:
-        normal = self._normalizer.normalize_str(text)
-        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
+        if self._normalizer is not None:
+            text = self._normalizer.normalize_str(text)
+        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(text)]
 
     def _pieces(self, word: str, draw: random.Random) -> list[str]:
         pieces, rank, dropout = list(word), self._rank, self.dropout
