@@ -1,5 +1,6 @@
 import errno
 import json
+import random
 
 import pytest
 import torch
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_lib.config import SpecialIds
-from transformer_lib.data import Tokenizer, files
+from transformer_lib.data import BpeDropout, Tokenizer, files
 
 TEXTS = [
     "Ein Mädchen grüßt zwei Männer.",
@@ -78,6 +79,17 @@ def test_tokens_are_readable():
 def test_first_word_is_the_piece_it_is_elsewhere():
     first, second = BPE.encode("Männer"), BPE.encode("zwei Männer")
     assert second[-len(first) :] == first
+
+
+@pytest.mark.parametrize("sign", ["漢", "ก", "9", "!", " ", "\n", "😀"])
+def test_a_text_without_spaces_is_cut_into_words(sign):
+    """A word of n characters takes n² steps, in training and with BPE dropout."""
+    text = f"low lower {sign * 40_000} newest"
+    tokenizer = Tokenizer.train_bpe([text[:1_000]], vocab_size=270)
+    words = tokenizer._tokenizer.pre_tokenizer.pre_tokenize_str(text)
+    assert max(len(word) for word, _ in words) <= 51 * len(sign.encode())
+    ids = BpeDropout(tokenizer, 0.5).encode(text, random.Random(0))
+    assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.decode(ids) == text
 
 
 def test_vocab_size():

@@ -21,6 +21,9 @@ EOS = SpecialIds.eos_id
 UNK = 3
 """Id of ``<unk>``, which stands for what the vocabulary does not have."""
 _MOST_PIECES = 1_000_000  # memory for all is taken at once, and the process ended if there is none
+# A word takes time that grows with the square of its length, and Chinese has no spaces between
+# words: a run of more than 50 letters, digits or signs is cut.
+_LONG_RUN = r" ?(?:\p{L}{50}|\p{N}{50}|[^\s\p{L}\p{N}]{50})|\s{50}"
 SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
 
@@ -78,7 +81,8 @@ class Tokenizer:
 
         The first pieces are the 256 bytes, so every text can be encoded, and
         `decode(encode(text)) == text` for all of them: case, spaces, umlauts, emoji. For one
-        vocabulary over two languages, give it the texts of both.
+        vocabulary over two languages, give it the texts of both. No piece reaches over the end of
+        a word, and where a text has no spaces, a word ends after 50 letters.
 
         Args:
             texts: training text, and no other text. Any number of strings.
@@ -99,8 +103,8 @@ class Tokenizer:
             >>> tokenizer.tokens(tokenizer.encode("lowest low"))
             ['▁low', 'est', '▁low']
         """
+        from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
         from tokenizers import Tokenizer as HFTokenizer
-        from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
         smallest = len(SPECIAL_PIECES) + 256  # the bytes
         check_count("vocab_size", vocab_size, least=smallest)
@@ -109,7 +113,12 @@ class Tokenizer:
         tokenizer = HFTokenizer(models.BPE())
         # A space in front makes the first word the same piece as that word inside a sentence.
         tokenizer.normalizer = normalizers.Prepend(" ")
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(_LONG_RUN), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False),
+            ]
+        )
         tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
