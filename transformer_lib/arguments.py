@@ -129,8 +129,8 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
 
     Raises:
         TypeError: it isn't a path; a number would be a file that is already open.
-        ValueError: it is empty, or holds what no name can; there is a folder in place of a file, or
-            the other way round.
+        ValueError: it is empty, or holds what no name can; a folder is in place of a file, or the
+            other way round.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise TypeError(f"{name} must be a path, got {path!r}")
@@ -141,7 +141,7 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
     if not possible:
         raise ValueError(f"{name} must be a path, got {path!r}")
     if kind == "file" and Path(path).is_dir():
-        raise ValueError(f"{name} must be a file, {path} is a folder")
+        raise ValueError(f"{name} must be a file; {path} is a folder")
     if kind == "folder" and (other := in_the_way(Path(path))):
         raise ValueError(f"{name} must be a folder, but {other} is not one")
 

@@ -140,12 +140,12 @@ def read_words(folder: Path) -> frozenset[str] | None:
 
 
 def check_own(folder: Path) -> None:
-    """Raise unless a run may write its files here: none of them is another program's.
+    """Raise unless a run may write its files here, without replacing another program's.
 
-    The weights and the log are looked at by :meth:`~transformer_lib.training.folder.Folder.begin`.
+    :meth:`~transformer_lib.training.folder.Folder.begin` checks the weights and the log.
 
     Raises:
-        FileExistsError: files of these names are there, without the settings of a run.
+        FileExistsError: files with these names are there, but not the settings of a run.
     """
     names = ("config.json", "tokenizer.json", "words.txt", "scores.json")
     found = [name for name in names if (folder / name).exists()]

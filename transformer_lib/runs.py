@@ -2,7 +2,7 @@
 
 A folder holds ``config.json`` (what was run, where and with what), ``tokenizer.json``,
 ``words.txt`` (the words that the model reads in training), ``log.jsonl``, ``checkpoint.pt`` (the
-latest state, to go on from) and ``best.pt`` (the model of the lowest validation loss).
+latest state, to resume from) and ``best.pt`` (the model of the lowest validation loss).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_a_killed_save_leaves_the_old_file(path: Path, monkeypatch: pytest.Monke
 def test_truncated(path: Path, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(ValueError, match=r"checkpoint\.pt is no readable checkpoint"):
+    with pytest.raises(ValueError, match=r"checkpoint\.pt is not a readable checkpoint"):
         load_checkpoint(path)
 
 
@@ -114,7 +114,7 @@ def test_one_flipped_bit_in_a_weight(path: Path) -> None:
     at = content.index(STATE["weight"].numpy().tobytes())
     content[at] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="no readable checkpoint"):
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
         load_checkpoint(path)
 
 
@@ -128,11 +128,11 @@ def test_another_kind_of_file(tmp_path: Path) -> None:
     text.write_text("Ein Mann fährt Rad.")
     torch.save({"weight": torch.ones(2)}, foreign)
     torch.save(nn.Linear(2, 2), code)
-    with pytest.raises(ValueError, match="text is no readable checkpoint"):
+    with pytest.raises(ValueError, match="text is not a readable checkpoint"):
         load_checkpoint(text)
     with pytest.raises(ValueError, match="foreign was not written by save_checkpoint"):
         load_checkpoint(foreign)
-    with pytest.raises(ValueError, match="code is no readable checkpoint"):
+    with pytest.raises(ValueError, match="code is not a readable checkpoint"):
         load_checkpoint(code)
 
 
@@ -158,7 +158,7 @@ def test_what_is_no_path_or_no_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="state must be a dict, got list"):
         save_checkpoint(tmp_path / "a.pt", [1])
     for call in (load_checkpoint, lambda path: save_checkpoint(path, {})):
-        with pytest.raises(ValueError, match=r"path must be a file, .* is a folder"):
+        with pytest.raises(ValueError, match=r"path must be a file; .* is a folder"):
             call(tmp_path)
         with pytest.raises(ValueError, match="path must be a path, got ''"):
             call("")

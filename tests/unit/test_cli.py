@@ -505,7 +505,7 @@ def test_train_and_saved_models_leave_each_other_alone(
     saved, run = contents(tmp_path), contents(folder)
     assert main([*TRAIN, "--steps", "2", "--output", str(tmp_path), "--restart"]) == 1
     assert f"{tmp_path} is not the folder of a run" in capsys.readouterr().err
-    with pytest.raises(FileExistsError, match=r"holds config\.json, but not of a model saved here"):
+    with pytest.raises(FileExistsError, match=r"holds config\.json, but not those of a saved"):
         save_pretrained(model, folder)
     assert contents(tmp_path) == saved and contents(folder) == run
 

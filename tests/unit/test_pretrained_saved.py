@@ -129,7 +129,9 @@ def test_files_of_two_saves_are_not_taken_for_one(folder: Path) -> None:
     weights = (folder / "model.safetensors").read_bytes()
     save_pretrained(DecoderOnly(ModelConfig(**SIZES)), folder)
     (folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(ValueError, match=r"model\.safetensors is truncated, damaged or of another"):
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors is truncated, damaged or from another"
+    ):
         from_pretrained(folder)
 
 
@@ -138,7 +140,7 @@ def test_no_damage_goes_unseen(name: str, folder: Path) -> None:
     whole = (folder / name).read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:-2], b"\x00" * 99, b"\xff\xfe" + whole):
         (folder / name).write_bytes(content)
-        with pytest.raises(ValueError, match=rf"{name} is (truncated|no JSON)"):
+        with pytest.raises(ValueError, match=rf"{name} is (truncated|not JSON)"):
             from_pretrained(folder)
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
@@ -156,7 +158,7 @@ def test_one_bit_of_the_weights(folder: Path) -> None:
 def test_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("nowhere", "file"):
-        with pytest.raises(FileNotFoundError, match=f"{name}: no such folder"):
+        with pytest.raises(FileNotFoundError, match=f"there is no folder .*{name}"):
             from_pretrained(tmp_path / name)
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         from_pretrained(tmp_path)
@@ -172,9 +174,9 @@ def edit(folder: Path, change: Callable[[dict], Any]) -> None:
     "change, complaint",
     [
         (lambda s: s.update({"class": "os.system"}), "class must be one of .*; got 'os.system'"),
-        (lambda s: s.pop("class"), "must hold an entry 'class' of type str"),
-        (lambda s: s.pop("sha256"), "must hold an entry 'sha256' of type str"),
-        (lambda s: s.update({"config": [1, 2]}), "must hold an entry 'config' of type dict"),
+        (lambda s: s.pop("class"), "must have an entry 'class' of type str"),
+        (lambda s: s.pop("sha256"), "must have an entry 'sha256' of type str"),
+        (lambda s: s.update({"config": [1, 2]}), "must have an entry 'config' of type dict"),
         (lambda s: s["config"].update(n_head=2), "config has unknown entries: n_head"),
         (lambda s: s["config"].update(n_heads=5), r"d_model \(12\) must be divisible by n_heads"),
         (lambda s: s["config"].update(dropout="0.1"), "dropout must be"),
@@ -198,7 +200,7 @@ def test_a_config_that_does_not_fit(
 
 def test_a_list_is_no_config(folder: Path) -> None:
     (folder / "config.json").write_text("[1, 2]")
-    with pytest.raises(ValueError, match="must hold an entry 'class'"):
+    with pytest.raises(ValueError, match="must have an entry 'class'"):
         from_pretrained(folder)
 
 
@@ -215,7 +217,9 @@ def test_weights_of_another_kind(folder: Path) -> None:
     for weights in ((folder / "model.safetensors").read_bytes(), b"no tensors at all"):
         (folder / "model.safetensors").write_bytes(weights)
         edit(folder, lambda s: s.update(sha256=hashlib.sha256(weights).hexdigest()))  # noqa: B023
-        with pytest.raises(ValueError, match=r"must be floating point .*int32|no file of safetens"):
+        with pytest.raises(
+            ValueError, match=r"must be floating point .*int32|not a safetensors file"
+        ):
             from_pretrained(folder)
 
 

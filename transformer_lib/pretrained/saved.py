@@ -1,7 +1,7 @@
 """Our own models in a folder: ``model.safetensors`` and ``config.json``.
 
-The format of the weights is plain numbers with names and shapes, and that of the config is JSON:
-loading them runs no code from the files.
+The weights are plain numbers with names and shapes, and the config is JSON, so loading them runs no
+code from the files.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _CLASSES: dict[str, Any] = {
 
 
 def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
-    """Save a model of this library, so that :func:`from_pretrained` gives it back.
+    """Save a model of this library, for :func:`from_pretrained` to load.
 
-    Both files are on the disk before either takes its name, and ``config.json`` holds the
-    checksum of its weights: a reader never mistakes parts of two saves for one.
+    Both files are on disk before either gets its name, and ``config.json`` holds the checksum of
+    its weights, so a reader never takes parts of two saves for one.
 
     Args:
-        model: a model of this library, bare: the ``module`` in a ``DistributedDataParallel``.
-        folder: where to; made if there is none. A model that was saved there is replaced.
+        model: a model of this library; of a ``DistributedDataParallel``, its ``module``.
+        folder: where to; created if it doesn't exist. A model that was saved there is replaced.
 
     Raises:
-        TypeError: a model of another class; a folder that is no path.
-        FileExistsError: the folder holds files of these names that are not of a saved model.
-        OSError: the files could not be written.
+        TypeError: a model of another class; a folder that isn't a path.
+        FileExistsError: the folder holds files with these names that aren't a saved model's.
+        OSError: the files couldn't be written.
 
     Example:
         >>> import tempfile, torch
@@ -64,7 +64,7 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
     _check_own(folder)
     config: Any = model.config
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    weights = save(tensors, metadata={"format": "pt"})  # other tools ask for that entry
+    weights = save(tensors, metadata={"format": "pt"})  # other tools expect that entry
     settings = {
         "class": type(model).__name__,
         "config": asdict(config),
@@ -72,12 +72,12 @@ def save_pretrained(model: nn.Module, folder: str | os.PathLike) -> None:
         "version": sys.modules["transformer_lib"].__version__,
     }
     text = json.dumps(settings, indent=2) + "\n"
-    # The config takes its name first, since it is what makes this the folder of a saved model.
+    # The config gets its name first, since it is what makes this the folder of a saved model.
     with replacing(folder / _WEIGHTS) as first, replacing(folder / _CONFIG) as second:
         for file, content in ((first, weights), (second, text.encode())):
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())  # a full disk must show before one of the two is replaced
+            os.fsync(file.fileno())  # a full disk must be noticed before one of the two is replaced
 
 
 def from_pretrained(folder: str | os.PathLike) -> nn.Module:
@@ -87,33 +87,33 @@ def from_pretrained(folder: str | os.PathLike) -> nn.Module:
         folder: where it was saved.
 
     Returns:
-        a model of the class that was saved, its weights in the dtype that they had, on the CPU
-        and in evaluation mode.
+        a model of the class that was saved, with its weights in their dtype, on the CPU and in
+        evaluation mode.
 
     Raises:
-        FileNotFoundError: there is no such folder, or a file is missing in it.
-        ValueError: a file is truncated or damaged or not of this format; the class or an entry
-            of the config is unknown; a tensor is missing, superfluous or of another shape.
+        FileNotFoundError: there is no such folder, or it lacks a file.
+        ValueError: a file is truncated, damaged or in another format; the class or an entry of the
+            config is unknown; a tensor is missing, unexpected or of another shape.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     folder = as_path("folder", folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"folder {folder}: no such folder")
+        raise FileNotFoundError(f"there is no folder {folder}")
     settings = _read_settings(folder / _CONFIG)
     model = _build(folder / _CONFIG, settings)
     path = folder / _WEIGHTS
     weights = path.read_bytes()
     if hashlib.sha256(weights).hexdigest() != settings["sha256"]:
         raise ValueError(
-            f"{path} is truncated, damaged or of another save: its checksum is not the one in "
+            f"{path} is truncated, damaged or from another save: its checksum is not the one in "
             f"{_CONFIG}"
         )
     try:
         tensors = load(weights)
     except SafetensorError as error:
-        raise ValueError(f"{path} is no file of safetensors ({error})") from error
+        raise ValueError(f"{path} is not a safetensors file ({error})") from error
     _check_tensors(path, tensors, model.state_dict())
     model.load_state_dict(tensors, assign=True)  # assigned, they keep their dtype
     return model.eval()
@@ -128,8 +128,8 @@ def _check_own(folder: Path) -> None:
         own = False
     if found and not own:
         raise FileExistsError(
-            f"{folder} holds {' and '.join(found)}, but not of a model saved here: choose another "
-            f"folder, so that nothing is overwritten"
+            f"{folder} holds {' and '.join(found)}, but not those of a saved model, and they would "
+            f"be overwritten: choose another folder"
         )
 
 
@@ -137,10 +137,10 @@ def _read_settings(path: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: truncated or damaged ({error})") from error
+        raise ValueError(f"{path} is not JSON: truncated or damaged ({error})") from error
     for name, kind in (("class", str), ("config", dict), ("sha256", str)):
         if not isinstance(settings, dict) or not isinstance(settings.get(name), kind):
-            raise ValueError(f"{path} must hold an entry {name!r} of type {kind.__name__}")
+            raise ValueError(f"{path} must have an entry {name!r} of type {kind.__name__}")
     return settings
 
 
@@ -149,13 +149,13 @@ def _build(path: Path, settings: dict[str, Any]) -> nn.Module:
         wanted = ", ".join(_CLASSES)
         raise ValueError(f"{path}: class must be one of {wanted}; got {settings['class']!r}")
     kind, config = _CLASSES[settings["class"]], settings["config"]
-    recurrent = kind is RNNSeq2Seq  # which takes its settings one by one
+    recurrent = kind is RNNSeq2Seq  # it takes its settings one by one
     known = {field.name for field in fields(RNNConfig if recurrent else ModelConfig)}
     if unknown := config.keys() - known:
         raise ValueError(f"{path}: config has unknown entries: {', '.join(sorted(unknown))}")
     try:
         return kind(**config) if recurrent else kind(ModelConfig(**config))
-    except (TypeError, ValueError, RuntimeError) as error:  # the last of them has no such memory
+    except (TypeError, ValueError, RuntimeError) as error:  # the last if memory is too small
         raise ValueError(f"{path}: {error}") from error
 
 

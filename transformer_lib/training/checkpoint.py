@@ -1,4 +1,4 @@
-"""Files that are whole or not there: a checkpoint is replaced in one move, or not at all."""
+"""Checkpoint files are never half written: they are replaced in one move, or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PRIMITIVES = (bool, int, float, str, bytes, type(None))
 def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     """Save nested dicts, lists and tuples of tensors and primitives.
 
-    A reader, or a crash, meets the old file or the new one, never half of one: see
+    A reader, even after a crash, finds the old file or the new one, never half of one: see
     :func:`transformer_lib.data.files.replacing`.
 
     Args:
@@ -31,10 +31,10 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         state: what to save. Keys are strings or integers. NumPy scalars become numbers of Python.
 
     Raises:
-        TypeError: ``path`` is no path; something that ``weights_only`` loading would refuse, with
+        TypeError: ``path`` isn't a path; something that ``weights_only`` loading would refuse, with
             its place.
         ValueError: ``path`` is a folder.
-        OSError: the file could not be written; an older one is still there.
+        OSError: the file couldn't be written; an older one is still there.
 
     Example:
         >>> import tempfile
@@ -46,7 +46,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     check_path("path", path, "file")
     check_type("state", state, dict)
     state = _plain("state", state)
-    # To memory first: torch.save hides the reason when the file behind it cannot be written.
+    # To memory first: torch.save hides the reason if a file can't be written.
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "state": state}, buffer)
     path = Path(path)
@@ -55,9 +55,9 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
             file.write(buffer.getvalue())  # no view, which an error's traceback would keep open
     except OSError as error:
         raise OSError(
-            error.errno, f"could not save ({error.strerror}), an older file stays", str(path)
+            error.errno, f"could not save ({error.strerror}); an older file is kept", str(path)
         ) from error
-    if os.name == "posix":  # the new name, too, must reach the disk
+    if os.name == "posix":  # the new name must reach the disk as well
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -71,9 +71,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     No code in the file is run (``weights_only=True``), and its checksums are verified.
 
     Raises:
-        TypeError: ``path`` is no path.
+        TypeError: ``path`` isn't a path.
         FileNotFoundError: there is no such file.
-        ValueError: the file is truncated, damaged, a folder or no checkpoint of this library.
+        ValueError: it is truncated, damaged, a folder or not a checkpoint of this library.
     """
     check_path("path", path, "file")
     with open(path, "rb") as file:
@@ -83,10 +83,10 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
                     raise ValueError(f"wrong checksum of {damaged}")
             file.seek(0)
             saved = torch.load(file, map_location="cpu", weights_only=True)
-        except Exception as error:  # damage surfaces as a dozen types, KeyError and OSError too
+        except Exception as error:  # damage causes a dozen types, even KeyError and OSError
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ValueError(
-                f"{path} is no readable checkpoint: truncated, damaged or another kind of file "
+                f"{path} is not a readable checkpoint: truncated, damaged or another kind of file "
                 f"({reason})"
             ) from error
     if not isinstance(saved, dict) or saved.get("format") != _FORMAT:

@@ -1,4 +1,4 @@
-"""The folder of a run: which files lie there, and in which order they come and go."""
+"""The folder of a run: which files it holds, and in which order they are written and removed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from transformer_lib.training.records import is_log
 
 __all__ = ["Folder", "alone_in"]
 
-_FOREIGN = "no run has written {}, which a new one would overwrite: choose another folder"
+_FOREIGN = "{} was not written by a run, and a new run would overwrite it: choose another folder"
 
 
 @contextmanager
 def alone_in(directory: Path | None) -> Iterator[None]:
-    """Keep a second run out of the directory, which is made if there is none.
+    """Keep a second run out of the directory, which is created if it doesn't exist.
 
-    The lock is the system's: it ends with the process, however that ends. Windows has none.
+    The lock is the operating system's, so it ends with the process in any case. Windows has none.
 
     Raises:
-        RuntimeError: another run is in there.
+        RuntimeError: another run is writing there.
     """
     if directory is None:
         yield
@@ -54,12 +54,12 @@ class Folder:
         self.path, self.ranks = path, ranks
 
     def begin(self, resume: bool | str) -> dict[str, Any] | None:
-        """Give the state to go on from; None begins anew."""
+        """Return the state to resume from, or None for a new run."""
         if self.path is None:
             if resume is True:
                 raise ValueError("resume=True needs a directory, got None")
             return None
-        # The first rank decides: others might see what it has already written.
+        # The first rank decides: others might see what it has just written.
         there = self.ranks.gather(self.checkpoint.exists())[0]
         if resume is False or (resume == "auto" and not there):
             self._check_own(self.path)
@@ -70,7 +70,7 @@ class Folder:
         return state
 
     def _check_own(self, path: Path) -> None:
-        """Raise a FileExistsError if a new run would replace a file that no run has written."""
+        """Raise a FileExistsError if a new run would replace a file that no run wrote."""
         for saved in (self.checkpoint, path / "best.pt", *self._kept()):
             if saved.exists() and not is_checkpoint(saved):
                 raise FileExistsError(_FOREIGN.format(saved))
@@ -78,10 +78,10 @@ class Folder:
             raise FileExistsError(_FOREIGN.format(log))
 
     def clear(self, step: int | None) -> None:
-        """Remove what a run that goes on from ``step`` will write again; all for a new one."""
+        """Remove what a run resumed from ``step`` will write again; for a new one, everything."""
         if self.path is None or not self.ranks.first:
             return
-        for litter in self.path.glob(".*.pt.*.tmp"):  # of a run killed while it saved
+        for litter in self.path.glob(".*.pt.*.tmp"):  # of a run that was killed while saving
             litter.unlink()
         for path in self._kept():
             if step is None or path.name > self._name(step):

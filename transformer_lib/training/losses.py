@@ -1,4 +1,4 @@
-"""The loss of a translator: a sum, and the number of tokens it is a sum over."""
+"""The loss: a sum, and the number of tokens in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class Loss(NamedTuple):
-    """A summed loss and its count: add up several, then divide once, by all tokens."""
+    """A summed loss and its count: add up several, then divide once, by the number of tokens."""
 
     total: Tensor  # (), the sum over tokens
     count: Tensor  # (), how many tokens were summed
@@ -30,7 +30,7 @@ class Loss(NamedTuple):
 def cross_entropy(
     logits: Tensor, labels: Tensor, *, pad_id: int | None, label_smoothing: float = 0.0
 ) -> Loss:
-    r"""Cross-entropy between label-smoothed targets and the softmax of the logits.
+    r"""Compute the cross-entropy between label-smoothed targets and the softmax of the logits.
 
     .. math:: \sum_t \Big[ -(1 - \epsilon) \log p_t(y_t)
               - \frac{\epsilon}{V} \sum_{k=1}^{V} \log p_t(k) \Big]
@@ -47,13 +47,13 @@ def cross_entropy(
         with gradients of zero.
 
     Raises:
-        TypeError: logits that are no floating-point tensor, labels that are no tensor of integers.
-        ValueError: shapes or devices that do not match, a label outside the vocabulary (seen on
-            CPU only: to look at values would stall a GPU), ``label_smoothing`` outside [0, 1).
+        TypeError: logits that aren't a floating-point tensor, labels that aren't integers.
+        ValueError: shapes or devices that don't match, a label outside the vocabulary (checked on a
+            CPU only: this would stall a GPU), ``label_smoothing`` outside [0, 1).
 
     Note:
-        A logit of minus infinity, for a token that is forbidden, costs nothing without smoothing.
-        With smoothing the loss is infinite: ε/V of the target is on that token.
+        A logit of minus infinity, for a forbidden token, costs nothing without smoothing. With
+        smoothing, the loss is infinite, since the token has ε/V of the target's probability.
 
     Source:
         Szegedy et al. (2016), *Rethinking the Inception Architecture*, section 7;
@@ -92,7 +92,7 @@ def r_drop(
     alpha: float = 5.0,
     label_smoothing: float = 0.0,
 ) -> Loss:
-    r"""Cross-entropy of two passes with different dropout, and how far these are apart.
+    r"""Compute the cross-entropy of two passes with different dropout, and how far they disagree.
 
     .. math:: \frac{1}{2} \sum_t \Big[ L_t(p) + L_t(q)
               + \frac{\alpha}{2} \big( KL(p_t \| q_t) + KL(q_t \| p_t) \big) \Big]
@@ -103,15 +103,15 @@ def r_drop(
     Args:
         logits, others: ``(..., V)``, from two passes of the same inputs through the same model.
         labels, pad_id, label_smoothing: as for :func:`cross_entropy`.
-        alpha: α, what it costs to differ; 5 in the paper's translation.
+        alpha: α, the weight of the disagreement; 5 in the paper's translation experiments.
 
     Returns:
         ``Loss(total, count)``; each token is counted once.
 
     Raises:
-        TypeError: as :func:`cross_entropy`; ``alpha`` that is no number.
-        ValueError: as :func:`cross_entropy`; ``logits`` and ``others`` of two shapes; ``alpha``
-            below 0.
+        TypeError: as for :func:`cross_entropy`; an ``alpha`` that isn't a number.
+        ValueError: as for :func:`cross_entropy`; ``logits`` and ``others`` of different shapes;
+            ``alpha`` below 0.
 
     Source:
         Liang et al. (2021), *R-Drop: Regularized Dropout for Neural Networks*, equations 1 to 4.
@@ -135,7 +135,7 @@ def r_drop(
         )
     second = cross_entropy(others, labels, **options)
     log_p, log_q = (x.log_softmax(-1, dtype=_exact(x)) for x in (logits, others))
-    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). What both forbid, -inf, adds nothing.
+    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). Where both are -inf, it adds nothing.
     ratio = (log_p - log_q).masked_fill(log_p == log_q, 0.0)
     apart = ((log_p.exp() - log_q.exp()) * ratio).sum(-1)  # (...)
     apart = apart.masked_fill(~is_counted(labels, pad_id), 0.0).sum()
@@ -143,16 +143,16 @@ def r_drop(
 
 
 def _exact(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)  # a half would lose small terms
+    return torch.promote_types(x.dtype, torch.float32)  # half precision would lose small terms
 
 
 def is_counted(labels: Tensor, pad_id: int | None) -> Tensor:
-    """Which labels count, bool and of their shape."""
+    """Which labels count: bool, with the shape of the labels."""
     return torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
 
 
 def _check_pad_id(pad_id: Any) -> None:
-    """Raise unless it is None or an integer of 64 bits; a negative one is the id of no token."""
+    """Raise unless it is None or a 64-bit integer; a negative one isn't the id of any token."""
     check_count("pad_id", pad_id, -(2**63), optional=True)
     if pad_id is not None and pad_id >= 2**63:
         raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
@@ -167,9 +167,9 @@ def _check(logits: Any, labels: Any, pad_id: Any) -> None:
         raise TypeError(f"labels must be integers, got {labels.dtype}")
     if logits.dim() < 1 or logits.shape[:-1] != labels.shape or logits.size(-1) == 0:
         raise ValueError(
-            f"logits must be labels' shape with the vocabulary added, (..., V); "
+            f"logits must have the shape of labels with the vocabulary added, (..., V); "
             f"got logits {tuple(logits.shape)} and labels {tuple(labels.shape)}"
         )
     if logits.device != labels.device:
-        raise ValueError(f"labels must be on {logits.device} as logits are, got {labels.device}")
+        raise ValueError(f"labels must be on {logits.device} like logits, got {labels.device}")
     _check_pad_id(pad_id)

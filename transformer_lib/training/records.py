@@ -1,4 +1,4 @@
-"""What a run remembers of itself: one record per line, readable while it runs."""
+"""The log of a run: one record per line, readable while it runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Record = dict[str, Any]
 class History(list[Record]):
     """The records of a run, oldest first.
 
-    Training records hold ``step epoch loss lr tokens tokens_per_second seconds``, validation
-    records ``step epoch seconds`` and what was measured, as ``val_loss``. The validation that
-    used up the patience also holds ``stopped``.
+    Training records hold ``step epoch loss lr tokens tokens_per_second seconds``; validation
+    records hold ``step epoch seconds`` and what was measured, such as ``val_loss``. The validation
+    that used up the patience also holds ``stopped``.
 
     Example:
         >>> history = History([{"step": 1, "loss": 5.0}, {"step": 1, "val_loss": 4.0}])
@@ -28,7 +28,7 @@ class History(list[Record]):
     """
 
     def column(self, name: str) -> tuple[list[int], list[Any]]:
-        """The steps at which ``name`` was recorded, and its values: ready to plot."""
+        """Return the steps at which ``name`` was recorded, and its values, ready to plot."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {name!r}")
         rows = [(record["step"], record[name]) for record in self if name in record]
@@ -39,14 +39,14 @@ class History(list[Record]):
         """Read a JSON-lines log. A last line cut off by a crash is left out.
 
         Raises:
-            TypeError: ``path`` is no path.
+            TypeError: ``path`` isn't a path.
             FileNotFoundError: there is no such file.
-            ValueError: another line is no JSON object.
+            ValueError: another line isn't a JSON object.
         """
         check_path("path", path, "file")
         history = cls()
-        text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a letter
-        # Not str.splitlines: it breaks at characters that may stand inside a record.
+        text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a character
+        # Not str.splitlines: it also splits at characters that a record may contain.
         *whole, rest = text.split("\n")
         for number, line in enumerate([*whole, rest] if rest else whole, start=1):
             try:
@@ -62,7 +62,7 @@ class History(list[Record]):
 
 
 def is_log(path: Path) -> bool:
-    """Whether a run wrote this file; an empty one is of a run that has only begun."""
+    """Whether a run wrote this file; an empty one belongs to a run that has just begun."""
     try:
         records = History.read(path)
     except ValueError:
@@ -76,10 +76,10 @@ class RunLog:
 
     Args:
         folder: gets ``log.jsonl``; None keeps the records in memory only.
-        until: go on from the records up to this step and drop later ones, which the resumed run
-            will write again; None starts afresh.
-        writes: False only reads what is there: another process writes.
-        tensorboard: write the numbers for TensorBoard, too, in a folder of that name.
+        until: keep the records up to this step and drop later ones, which the resumed run will
+            write again; None starts a new log.
+        writes: False only reads what is there, since another process writes.
+        tensorboard: also write the numbers for TensorBoard, to a folder of that name.
 
     Raises:
         ValueError: ``tensorboard`` without a folder, or without the package.
