@@ -165,7 +165,8 @@ def torchrun(*arguments) -> subprocess.CompletedProcess:
     with subprocess.Popen(
         [sys.executable, *launcher, __file__, *map(str, arguments)],
         env=os.environ
-        | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
+        | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+        | {"PYTHONWARNINGS": "ignore:Guards may run slower"},  # PyTorch says so on Python 3.13.0
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
