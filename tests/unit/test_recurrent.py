@@ -305,7 +305,7 @@ def reorder(index: Any) -> Any:
         (
             step(torch.ones(B - 1).long()),
             ValueError,
-            "tokens must be 3.*got 2",
+            "tokens must hold 3 ids.*got 2",
         ),
     ],
 )
