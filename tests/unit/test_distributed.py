@@ -16,6 +16,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import transformer_lib
@@ -32,7 +34,7 @@ from transformer_lib.training import (
     local_device,
     update,
 )
-from transformer_lib.training.distributed import Ranks, join, share, wrap
+from transformer_lib.training.distributed import Ranks, join, parts, share, whole, wrap
 
 V = 17
 STEPS = 20
@@ -379,6 +381,15 @@ def test_ddp_wraps_the_model_it_is_given() -> None:
     m, x = nn.Linear(2, 3), torch.randn(5, 2)
     wrapped = wrap(m, Ranks(0, 2), "ddp")
     assert isinstance(wrapped, DistributedDataParallel) and wrapped(x).equal(m(x))
+
+
+@pytest.mark.usefixtures("group_of_one")
+def test_moments_are_sharded_as_their_parameter_is_and_the_count_of_steps_stays_whole() -> None:
+    parameter = distribute_tensor(torch.zeros(4, 2), init_device_mesh("cpu", (1,)), [Shard(0)])
+    moments = {"exp_avg": torch.randn(4, 2), "step": torch.tensor(3.0)}
+    found = parts(moments, dict.fromkeys(moments, parameter))
+    assert found["exp_avg"].placements == (Shard(0),) and found["step"] is moments["step"]
+    assert whole(found)["exp_avg"].equal(moments["exp_avg"])
 
 
 def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
