@@ -260,7 +260,7 @@ THEIRS_ON_PURPOSE = {
     "active", "admonition", "admonition-title", "article-header-buttons", "btn", "eqno",
     "jp-RenderedHTMLCommon", "prev-next-area", "prev-next-info", "prev-next-subtitle",
     "prev-next-title", "pst-scrollable-table-container", "reference", "search-button-field",
-    "simple", "theme-switch",
+    "simple", "theme-switch", "viewcode-back",
 }  # fmt: skip
 
 
