@@ -157,7 +157,10 @@ def test_a_question_tells_after_the_answer_and_keeps_it(visit, scheme):
     assert page.run(told) == [True] * 3 + [False, True]
     visit("chapters/predictions.html", scheme)
     assert page.run("() => document.querySelectorAll('.predict-kept').length") == 1
-    page.run("() => document.querySelector('.your-predictions button').click()")
+    page.run("""() => {
+      window.confirm = () => true;
+      document.querySelector('.your-predictions button').click();
+    }""")
     assert page.run("() => document.querySelectorAll('.predict-kept').length") == 0
 
 
