@@ -106,6 +106,8 @@ def slim(app, exception):
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
     pages = {file: file.read_text(encoding="utf-8") for file in files}
+    # Where the book's first page isn't index.html, Jupyter Book writes one that only leads to it.
+    pages = {file: text for file, text in pages.items() if "_static/" in text}
     assets = Assets(app, pages)
     if assets.fresh:
         assets.join()
