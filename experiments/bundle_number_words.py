@@ -16,11 +16,10 @@ from pathlib import Path
 from safetensors.torch import save
 from shipping import write_record
 
+from transformer_lib.decoding import translate
+from transformer_lib.pretrained.bundled import load_bundled, shipped
 from transformer_lib.pretrained.rounding import to_int8
-from transformer_lib.pretrained.shipped import from_recorded, shipped
-from transformer_lib.recipes import TASKS
-from transformer_lib.runs import Run
-from transformer_lib.texts import translate
+from transformer_lib.runs import TASKS, Run
 
 NAME = "number-words"
 
@@ -32,7 +31,7 @@ def main() -> None:
     folder = shipped(NAME)
     folder.mkdir(exist_ok=True)
     write(run, folder)
-    model, tokenizer = from_recorded(NAME)
+    model, tokenizer = load_bundled(NAME)
     pairs = TASKS[NAME].load("val")
     texts = [english for english, _ in pairs]
     rounded, unrounded = (translate(each, tokenizer, texts) for each in (model, run.model))

@@ -14,9 +14,9 @@ from pathlib import Path
 from safetensors.torch import save
 from shipping import write_record
 
-from transformer_lib.pretrained.shipped import from_recorded, gpt2_name, shipped, turned
-from transformer_lib.recipes import TASKS, perplexity
+from transformer_lib.pretrained.bundled import gpt2_name, load_bundled, shipped, turned
 from transformer_lib.runs import Run
+from transformer_lib.runs.tasks import TASKS, perplexity
 
 NAME, RUN = "shakespeare", "shakespeare-gpt"
 SPEECHES = 60  # of val: the piece on which a test measures the model again
@@ -29,7 +29,7 @@ def main() -> None:
     folder = shipped(NAME)
     folder.mkdir(exist_ok=True)
     write(run, folder)
-    model, tokenizer = from_recorded(NAME)
+    model, tokenizer = load_bundled(NAME)
     speeches = TASKS[NAME].load("val")
     whole, some, unrounded = (
         perplexity(TASKS[NAME], tokenizer, each, part)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from result_file import write_result
 
-from transformer_lib.pretrained.shipped import shipped
+from transformer_lib.pretrained.bundled import shipped
 from transformer_lib.results import circumstances
 
 

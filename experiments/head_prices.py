@@ -18,16 +18,16 @@ from result_file import write_result
 
 from transformer_lib.data import BOS, EOS, pad
 from transformer_lib.figures.widgets.head_prices import price_table
-from transformer_lib.pretrained import from_recorded
-from transformer_lib.recipes import TASKS
+from transformer_lib.pretrained import load_bundled
 from transformer_lib.results import circumstances
+from transformer_lib.runs import TASKS
 
 EVERY = 5
 
 
 def numbers() -> tuple[torch.Tensor, torch.Tensor]:
     """Source and target, token ids of 200 numbers."""
-    _, tokenizer = from_recorded("number-words")
+    _, tokenizer = load_bundled("number-words")
     pairs = TASKS["number-words"].load("val")[::EVERY]
     sources = [tokenizer.encode(english) for english, _ in pairs]
     targets = [[BOS, *tokenizer.encode(german), EOS] for _, german in pairs]
@@ -36,7 +36,7 @@ def numbers() -> tuple[torch.Tensor, torch.Tensor]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    model, _ = from_recorded("number-words")
+    model, _ = load_bundled("number-words")
     source, target = numbers()
     loss, wrong = price_table(model, source, target)
     record = {

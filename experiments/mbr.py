@@ -23,11 +23,9 @@ import torch
 from result_file import write_result
 from sacrebleu.metrics import BLEU
 
-from transformer_lib.decoding import beam_search, sample
-from transformer_lib.recipes import TASKS
+from transformer_lib.decoding import beam_search, candidates, sample
 from transformer_lib.results import circumstances
-from transformer_lib.runs import Run
-from transformer_lib.texts import candidates
+from transformer_lib.runs import TASKS, Run
 
 SEARCH: dict[str, Any] = {"beam_size": 10, "length_penalty": 2.0, "early_stopping": True}
 SAMPLES, TEMPERATURE = 16, 0.7

@@ -22,9 +22,8 @@ import torch
 from result_file import write_result
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.recipes import TASKS
 from transformer_lib.results import circumstances
-from transformer_lib.runs import Run
+from transformer_lib.runs import TASKS, Run
 
 SIZES, PENALTIES = (1, 2, 3, 5, 10, 20), (0.0, 0.6, 1.0)
 

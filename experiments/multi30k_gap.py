@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 from result_file import write_result
 
-from transformer_lib.recipes import TASKS, make_batches
 from transformer_lib.results import circumstances
 from transformer_lib.runs import Run
+from transformer_lib.runs.tasks import TASKS, make_batches
 from transformer_lib.training import evaluate
 
 

@@ -37,9 +37,8 @@ from result_file import write_result
 
 from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.metrics import paired_bootstrap
-from transformer_lib.recipes import TASKS, Task
 from transformer_lib.results import circumstances
-from transformer_lib.runs import Run
+from transformer_lib.runs import TASKS, Run, Task
 
 ENDS = ("uncooled=multi30k-tiny-uncooled", "cooled=multi30k-tiny")
 PENALTIES = {False: (0.6, 1.0), True: (1.0, 2.0, 3.0)}

@@ -19,7 +19,7 @@ from result_file import write_result
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Batches, Tokenizer, number_word_pairs, split_pairs
 from transformer_lib.results import circumstances
-from transformer_lib.runs import translate
+from transformer_lib.runs.run import translate
 from transformer_lib.training import TrainConfig, fit
 
 UPDATES = (200, 300)

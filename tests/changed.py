@@ -25,8 +25,8 @@ LIBRARY = "transformer_lib"
 ENGINE = "transformer_lib/figures/engine"
 KIT = {f"{LIBRARY}/figures/widgets/kit.{kind}" for kind in ("js", "css")}
 FIGURES = "transformer_lib/figures/widgets/base.py"  # the tests of all figures name it
-EVERYWHERE = {f"{LIBRARY}/{name}.py" for name in ("arguments", "tensors")}
-CORE = ("attention", "masks", "multihead", "blocks", "models", "losses", "decoding")
+EVERYWHERE = {f"{LIBRARY}/{name}.py" for name in ("validation",)}
+CORE = ("attention", "masks", "multihead", "layers", "models", "losses", "decoding")
 
 
 def git(*arguments: str) -> str:

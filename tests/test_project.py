@@ -52,43 +52,35 @@ def files() -> list[Path]:
 # An import points to a lower layer. Within a package (data, training, figures, checks) modules may
 # import one another as long as no circle arises.
 LAYERS = {
-    "arguments": -2,  # what every layer says of a bad argument
-    "tensors": -1,  # and of tensors that do not go together
+    "validation": -2,  # what every layer says of a bad argument
+    "files": -1,  # how every layer writes one
     "dropout": -1,  # stands in for a function of torch that is slow on a CPU
     "masks": -1,
-    "scores": 0,
-    "recording": 0,
+    "config": -1,
     "attention": 0,
     "positions": 0,
-    "config": -1,
     "cache": 0,
-    "decoding": 0,
-    "norms": 1,
+    "data": 1,
     "multihead": 1,
     "recurrent": 1,
-    "data": 1,
-    "blocks": 2,
+    "layers": 2,
     "training": 2,
     "metrics": 2,
-    "recipes": 3,
-    "embedding": 2,
-    "models": 3,
-    "pretrained": 4,
+    "decoding": 2,
+    "inspection": 2,
+    "embedding": 3,
+    "models": 4,
+    "pretrained": 5,
     "results": 3,
-    "continuation": 2,
-    "texts": 4,
-    "run_folder": 4,
     "runs": 5,
-    "cli": 5,
-    "cli_help": 0,
-    "figures": 5,
-    "checks": 5,
-    "__main__": 6,
-    "__init__": 6,  # the front door: it may name everything, and nothing below may enter by it
+    "figures": 6,
+    "checks": 6,
+    "__main__": 7,
+    "__init__": 7,  # the front door: it may name everything, and nothing below may enter by it
 }
 # These meet a model through the StepModel protocol only, so they work with any.
 MODEL_FREE = {"data", "training", "decoding"}
-MODELS = {"attention", "multihead", "recurrent", "blocks", "models", "pretrained"}
+MODELS = {"attention", "multihead", "recurrent", "layers", "models", "pretrained"}
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -109,7 +101,7 @@ def named(text: str, package: tuple[str, ...]) -> frozenset[str]:
             if node.level:
                 above = package[: len(package) - node.level + 1]
                 base = ".".join(["transformer_lib", *above, *([base] if base else [])])
-            # `from transformer_lib.data import tasks`: tasks may be a module or a name.
+            # `from transformer_lib.data import numbers`: numbers may be a module or a name.
             found |= {f"{base}.{alias.name}" for alias in node.names}
     return frozenset(found)
 
@@ -186,10 +178,10 @@ def test_imports_point_down():
             "from transformer_lib.models import Transformer",
             "masks (layer -1) imports models",
         ),
-        ("blocks.py", "import transformer_lib.models", "blocks (layer 2) imports models (3)"),
+        ("layers.py", "import transformer_lib.models", "layers (layer 2) imports models (4)"),
         ("attention.py", "from .cache import KVCache", "attention (layer 0) imports cache (0)"),
         (
-            "data/tasks.py",
+            "data/numbers.py",
             "from ..config import ModelConfig\nfrom .. import models",
             "imports models",
         ),
@@ -424,14 +416,14 @@ def test_a_font_is_the_only_one(tmp_path):
 @pytest.mark.parametrize(
     "changed, wanted, spared",
     [
-        ("transformer_lib/positions/alibi.py", "positions_relative", "cli"),
+        ("transformer_lib/positions/relative.py", "positions_relative", "cli"),
         ("transformer_lib/embedding.py", "models", "cli"),  # no test names it: what uses it counts
         ("transformer_lib/figures/widgets/mask_painter.js", "figure_mask_painter", "models"),
         ("transformer_lib/figures/engine/norm.js", "engine", "models"),
         ("transformer_lib/figures/widgets/kit.css", "widgets", "models"),
-        ("transformer_lib/arguments.py", "attention", "cli"),
+        ("transformer_lib/validation.py", "attention", "cli"),
         ("tests/fuzz/data.py", "fuzz", "models"),
-        ("tests/unit/test_texts.py", "texts", "cli"),
+        ("tests/unit/test_decoding_text.py", "decoding_text", "cli"),
         ("chapters/teach.md", "teach", "models"),
         ("chapters/13_training.ipynb", "the_paper", "models"),  # the page quotes the chapters
         ("README.md", "attention", "cli"),  # nothing of the library: the core

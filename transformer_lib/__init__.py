@@ -4,6 +4,7 @@ from transformer_lib.attention import Attention, attention, fused_attention
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.decoding import Beams, Generation, StepModel, beam_search, greedy, sample
+from transformer_lib.inspection import record_attention
 from transformer_lib.masks import causal_mask, local_mask, padding_mask
 from transformer_lib.models import (
     Decoder,
@@ -23,9 +24,7 @@ from transformer_lib.positions import (
     SinusoidalPositions,
     alibi_bias,
 )
-from transformer_lib.recording import record_attention
-from transformer_lib.recurrent import RNNSeq2Seq
-from transformer_lib.scores import AdditiveScore, LuongScore
+from transformer_lib.recurrent import AdditiveScore, LuongScore, RNNSeq2Seq
 
 __version__ = "0.1.0"
 

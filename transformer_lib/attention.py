@@ -13,10 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.arguments import check_number, check_type
 from transformer_lib.dropout import drop
 from transformer_lib.masks import with_causality
-from transformer_lib.tensors import check_bias, check_floats, check_mask
+from transformer_lib.validation import (
+    check_bias,
+    check_floats,
+    check_mask,
+    check_number,
+    check_type,
+)
 
 __all__ = ["Attention", "attention", "fused_attention", "mix"]
 

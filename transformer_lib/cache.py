@@ -9,8 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_index, check_type
-from transformer_lib.tensors import check_positions
+from transformer_lib.validation import check_count, check_index, check_positions, check_type
 
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 

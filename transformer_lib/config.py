@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lib.arguments import (
+from transformer_lib.validation import (
     check_count,
     check_id,
     check_number,

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_number
+from transformer_lib.validation import check_number
 
 __all__ = ["Dropout", "drop"]
 

@@ -6,17 +6,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import (
+from transformer_lib.config import ModelConfig
+from transformer_lib.dropout import Dropout
+from transformer_lib.layers import make_norm
+from transformer_lib.positions.schemes import added_positions
+from transformer_lib.validation import (
     check_count,
     check_ids,
+    check_positions,
     check_type,
     check_vectors,
 )
-from transformer_lib.config import ModelConfig
-from transformer_lib.dropout import Dropout
-from transformer_lib.norms import make_norm
-from transformer_lib.positions.schemes import added_positions
-from transformer_lib.tensors import check_positions
 
 __all__ = ["Embedding"]
 

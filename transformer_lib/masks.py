@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_id, check_lengths
+from transformer_lib.validation import check_count, check_id, check_lengths
 
 __all__ = ["causal_mask", "local_mask", "padding_mask"]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple, cast
 
-from transformer_lib.arguments import check_count
-from transformer_lib.data.checking import texts
+from transformer_lib.validation import check_count, text_list
 
 __all__ = [
     "Difference",
@@ -214,8 +213,8 @@ def _named(signature: str, counted: dict[str, str]) -> str:
 
 
 def _both(name: str, translations: Any, references: Any) -> tuple[list[str], list[str]]:
-    translations = texts(name, translations, least=1)
-    references = texts("references", references, least=1)
+    translations = text_list(name, translations, least=1)
+    references = text_list("references", references, least=1)
     if len(translations) != len(references):
         raise ValueError(
             f"{name} must be as many as references, {len(references)}; got {len(translations)}"

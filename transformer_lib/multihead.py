@@ -9,19 +9,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.arguments import (
-    check_count,
-    check_number,
-    check_same_batch,
-    check_type,
-    check_vectors,
-)
 from transformer_lib.attention import attention, for_each_head, fused
 from transformer_lib.cache import AttentionCache
 from transformer_lib.dropout import drop
 from transformer_lib.masks import with_causality
 from transformer_lib.positions import RelativePositions, RotaryPositions
-from transformer_lib.tensors import check_bias, check_mask, check_positions
+from transformer_lib.validation import (
+    check_bias,
+    check_count,
+    check_mask,
+    check_number,
+    check_positions,
+    check_same_batch,
+    check_type,
+    check_vectors,
+)
 
 __all__ = ["MultiHeadAttention"]
 

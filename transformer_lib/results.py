@@ -17,14 +17,13 @@ from typing import Any
 
 import torch
 
-from transformer_lib.arguments import as_path, check_type, plain_number
-from transformer_lib.data.checking import check_text
-from transformer_lib.data.files import replacing
+from transformer_lib.files import replacing
 from transformer_lib.training import History
+from transformer_lib.validation import as_path, check_text, check_type, plain_number
 
 _APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # additional scores of a task
 
-__all__ = ["RunResult", "circumstances", "load_result", "load_run", "record_score"]
+__all__ = ["RunResult", "circumstances", "load_result", "load_run", "write_score"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def _read(name: str, runs: bool) -> dict[str, Any]:
     raise ValueError(f"name must be one of {known}; got {name!r}")
 
 
-def record_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
+def write_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
     """Add a score on a split to a run's ``scores.json``; an older score is replaced.
 
     The score of greedy decoding with the best checkpoint is filed under the name of the split.

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transformer_lib import data, metrics, results
 from transformer_lib.config import SpecialIds
-from transformer_lib.data import Tokenizer, multi30k, shakespeare, tasks
+from transformer_lib.data import Tokenizer, multi30k, numbers, shakespeare
 
 from . import Call, call
 from .tensors import HUGE
@@ -249,13 +249,13 @@ def _(draw: random.Random) -> Call:
 # --- made data -----------------------------------------------------------------------------------
 
 
-@call(tasks.number_words)
+@call(numbers.number_words)
 def _(draw: random.Random) -> Call:
     given = {"n": 1234, "language": draw.choice(("en", "de"))}
     return Call(given, extra={"n": [*HUGE, 999_999, 1_000_000]})
 
 
-@call(tasks.number_word_pairs)
+@call(numbers.number_word_pairs)
 def _(draw: random.Random) -> Call:
     def check(result: Any, given: dict[str, Any]) -> None:
         assert len(result) == given["high"] - given["low"] + 1
@@ -263,7 +263,7 @@ def _(draw: random.Random) -> Call:
     return Call({"low": 3, "high": 20}, check=check, extra={"high": [*HUGE, 10**6], "low": HUGE})
 
 
-@call(tasks.copy_pairs)
+@call(numbers.copy_pairs)
 def _(draw: random.Random) -> Call:
     def check(result: Any, given: dict[str, Any]) -> None:
         assert len({tuple(source) for source, _ in result}) == given["n"]
@@ -273,7 +273,7 @@ def _(draw: random.Random) -> Call:
     return Call(given, check=check, extra={"vocab_size": HUGE, "seed": HUGE, "n": [155, 156]})
 
 
-@call(tasks.split_pairs)
+@call(numbers.split_pairs)
 def _(draw: random.Random) -> Call:
     def check(result: Any, given: dict[str, Any]) -> None:
         train, test = result
@@ -394,7 +394,7 @@ def _(draw: random.Random) -> Call:
     return Call({"name": "multi30k-text"}, extra={"name": wrong})
 
 
-@call(results.record_score)
+@call(results.write_score)
 def _(draw: random.Random) -> Call:
     given = {"folder": folder(), "split": "val", "score": {"metric": "bleu", "value": 3.0}}
     return Call(given, errors=(OSError,))

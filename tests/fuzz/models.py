@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib import blocks, decoding, models, multihead, recording, recurrent
+from transformer_lib import decoding, inspection, layers, models, multihead, recurrent
 from transformer_lib.cache import AttentionCache, KVCache
 from transformer_lib.config import ModelConfig, SpecialIds
 from transformer_lib.embedding import Embedding
-from transformer_lib.norms import make_norm
+from transformer_lib.layers import make_norm
 from transformer_lib.positions import RelativePositions, RotaryPositions
 
 from . import Call, call
@@ -144,7 +144,7 @@ def attention_layer(draw: random.Random) -> Any:
 
 
 def _attention_layer(config: ModelConfig) -> nn.Module:
-    return blocks.EncoderLayer(config).self_attention
+    return layers.EncoderLayer(config).self_attention
 
 
 @call(multihead.MultiHeadAttention.forward)
@@ -168,10 +168,10 @@ def _(draw: random.Random) -> Call:
     return Call(given, run=layer, check=like("x"), extra=extra)
 
 
-@call(recording.record_attention)
+@call(inspection.record_attention)
 def _(draw: random.Random) -> Call:
     def run(model: Any) -> Any:
-        with recording.record_attention(model) as maps:
+        with inspection.record_attention(model) as maps:
             model(ids(S), ids(T))
         return maps
 
@@ -190,42 +190,42 @@ def layer_of(kind: Any) -> Any:
     return call(kind)(make)
 
 
-for kind in (blocks.FeedForward, blocks.Residual, blocks.EncoderLayer, models.Encoder, make_norm):
+for kind in (layers.FeedForward, layers.Residual, layers.EncoderLayer, models.Encoder, make_norm):
     layer_of(kind)
 for kind in (models.EncoderDecoder, models.Transformer, models.EncoderOnly, models.DecoderOnly):
     layer_of(kind)
 layer_of(Embedding)
 
-for kind in (blocks.DecoderLayer, models.Decoder):
+for kind in (layers.DecoderLayer, models.Decoder):
 
     @call(kind)
     def _(draw: random.Random) -> Call:
         return Call({"config": config(draw), "cross_attention": draw.random() < 0.5})
 
 
-@call(blocks.FeedForward.forward)
+@call(layers.FeedForward.forward)
 def _(draw: random.Random) -> Call:
-    return Call({"x": vectors(T)}, run=some(blocks.FeedForward, draw), check=like("x"))
+    return Call({"x": vectors(T)}, run=some(layers.FeedForward, draw), check=like("x"))
 
 
-@call(blocks.Residual.forward)
+@call(layers.Residual.forward)
 def _(draw: random.Random) -> Call:
-    residual = blocks.Residual(config(draw)).eval()
+    residual = layers.Residual(config(draw)).eval()
     given = {"x": vectors(T), "sublayer": nn.Identity()}
     return Call(given, run=residual, check=like("x"), calls_others=True)
 
 
-@call(blocks.EncoderLayer.forward)
+@call(layers.EncoderLayer.forward)
 def _(draw: random.Random) -> Call:
     given = {
         "x": vectors(S),
         "mask": draw.choice((None, torch.rand(B, 1, S, S) < 0.5)),
         "bias": draw.choice((None, torch.randn(3, S, S))),
     }
-    return Call(given, run=some(blocks.EncoderLayer, draw), check=like("x"))
+    return Call(given, run=some(layers.EncoderLayer, draw), check=like("x"))
 
 
-@call(blocks.DecoderLayer.forward)
+@call(layers.DecoderLayer.forward)
 def _(draw: random.Random) -> Call:
     given = {
         "x": vectors(T),
@@ -236,7 +236,7 @@ def _(draw: random.Random) -> Call:
         "cache": draw.choice((None, KVCache(1).layers[0])),
     }
     wrong = [KVCache(1), AttentionCache()]
-    return Call(given, run=some(blocks.DecoderLayer, draw), check=like("x"), extra={"cache": wrong})
+    return Call(given, run=some(layers.DecoderLayer, draw), check=like("x"), extra={"cache": wrong})
 
 
 @call(models.Encoder.forward)

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib import masks, norms, positions
+from transformer_lib import layers, masks, positions
 from transformer_lib.attention import attention, fused_attention, mix
 from transformer_lib.cache import AttentionCache, KVCache
 from transformer_lib.dropout import Dropout, drop
-from transformer_lib.scores import AdditiveScore, LuongScore
+from transformer_lib.recurrent import AdditiveScore, LuongScore
 
 from . import Call, call
 
@@ -334,19 +334,19 @@ def _(draw: random.Random) -> Call:
 # --- norms, dropout -----------------------------------------------------------------
 
 
-@call(norms.layer_norm)
+@call(layers.layer_norm)
 def _(draw: random.Random) -> Call:
     given = {"x": torch.randn(2, 3, 5), "weight": torch.rand(5), "bias": torch.rand(5), "eps": 1e-5}
     return Call(given, check=like("x"))
 
 
-@call(norms.rms_norm)
+@call(layers.rms_norm)
 def _(draw: random.Random) -> Call:
     given = {"x": torch.randn(2, 3, 5), "weight": torch.rand(5), "eps": 1e-5}
     return Call(given, check=like("x"))
 
 
-for norm in (norms.LayerNorm, norms.RMSNorm):
+for norm in (layers.LayerNorm, layers.RMSNorm):
 
     @call(norm)
     def _(draw: random.Random) -> Call:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib import pretrained, runs, texts, training
+from transformer_lib import decoding, pretrained, runs, training
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Batches, TextBatches
 from transformer_lib.decoding import beam_search, sample
@@ -285,7 +285,7 @@ def _(draw: random.Random) -> Call:
     return Call({"folder": here}, errors=MISSING, extra={"folder": wrong})
 
 
-for function in (pretrained.from_recorded, pretrained.shipped):
+for function in (pretrained.load_bundled, pretrained.shipped):
 
     @call(function)
     def _(draw: random.Random) -> Call:
@@ -316,7 +316,7 @@ def text_call(kind: Any, draw: random.Random, **given: Any) -> Call:
     return Call(given, check=check, extra=extra, calls_others=True)
 
 
-for function in (texts.translate, texts.candidates):
+for function in (decoding.translate, decoding.candidates):
 
     @call(function)
     def _(draw: random.Random) -> Call:
@@ -327,7 +327,7 @@ def shows(number: int, new: str, is_end: bool) -> None:
     """What a text that grows is shown to."""
 
 
-@call(texts.complete)
+@call(decoding.complete)
 def _(draw: random.Random) -> Call:
     made = text_call(DecoderOnly, draw, prompts=["abc", "", "gh xy"], max_tokens=3)
     if "on_step" in inspect.signature(made.given["decode"]).parameters:

@@ -28,11 +28,11 @@ from transformer_lib import (
     greedy,
     padding_mask,
 )
-from transformer_lib.blocks import DecoderLayer, FeedForward
 from transformer_lib.data import BOS, EOS, PAD, Batches, collate, pad
-from transformer_lib.decoding.sampling import distribution
+from transformer_lib.decoding.generate import distribution
+from transformer_lib.layers import DecoderLayer, FeedForward
 from transformer_lib.models import Decoder, Encoder, EncoderOnly
-from transformer_lib.pretrained import from_recorded, shipped
+from transformer_lib.pretrained import load_bundled, shipped
 from transformer_lib.training import TrainConfig, fit
 
 sys.path.insert(0, str(ROOT / "_ext"))
@@ -486,7 +486,7 @@ def test_the_checkpoint_of_mine_is_the_librarys():
     theirs = load_file(folder / "model.safetensors")
     assert tensors.keys() == theirs.keys()
     assert all(torch.equal(tensors[name], theirs[name]) for name in theirs)
-    library, _ = from_recorded("shakespeare")
+    library, _ = load_bundled("shakespeare")
     model = own["GPT"](69, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_len=128)
     for layer in model.stack.layers:
         layer.feed_forward = own["GELUFeedForward"](128, 512)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib import attention, causal_mask, fused_attention
-from transformer_lib.scores import AdditiveScore, LuongScore
+from transformer_lib.recurrent import AdditiveScore, LuongScore
 
 B, H, T, S, D, DV = 2, 3, 5, 7, 11, 13
 INPUTS = ("query", "key", "value")

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from transformer_lib import checks
-from transformer_lib.blocks import DecoderLayer as LibraryLayer
 from transformer_lib.checks.chapter09 import check
 from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
+from transformer_lib.layers import DecoderLayer as LibraryLayer
 from transformer_lib.pretrained import from_torch
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from judging import judges
 
 from transformer_lib.checks.chapter18 import Reader, check
-from transformer_lib.decoding.sampling import distribution
+from transformer_lib.decoding.generate import distribution
 
 pytestmark = pytest.mark.slow
 

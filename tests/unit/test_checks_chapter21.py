@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lib import RotaryPositions
-from transformer_lib.blocks import FeedForward
 from transformer_lib.checks.chapter21 import check
 from transformer_lib.config import ModelConfig
-from transformer_lib.norms import rms_norm as library_norm
+from transformer_lib.layers import FeedForward
+from transformer_lib.layers import rms_norm as library_norm
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from judging import judges
 from torch import nn
 
-from transformer_lib import norms
+from transformer_lib import layers as norms
 from transformer_lib.checks.project import check
 
 pytestmark = pytest.mark.slow

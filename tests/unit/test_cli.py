@@ -21,15 +21,17 @@ import pytest
 import torch
 
 import transformer_lib
-from transformer_lib import metrics, recipes, run_folder, runs, texts
-from transformer_lib.__main__ import _keep_freed_memory, _search, main
-from transformer_lib.cli import parse
+from transformer_lib import metrics
 from transformer_lib.config import SpecialIds
-from transformer_lib.continuation import InTurn
 from transformer_lib.data import number_word_pairs, shakespeare
+from transformer_lib.decoding import text as text_module
+from transformer_lib.decoding.text import InTurn
 from transformer_lib.pretrained import save_pretrained
-from transformer_lib.recipes import TASKS
-from transformer_lib.runs import Run
+from transformer_lib.runs import TASKS, Run, tasks
+from transformer_lib.runs import folder as run_folder
+from transformer_lib.runs import run as run_module
+from transformer_lib.runs.cli import _search, keep_freed_memory, main
+from transformer_lib.runs.parser import parse
 from transformer_lib.training import History, load_checkpoint
 from transformer_lib.training.folder import alone_in
 
@@ -43,7 +45,7 @@ FILES |= {"words.txt"}
 def small_numbers():
     """Numbers below 300, of which 20 are held out: an epoch takes a second."""
     task = TASKS["number-words"]
-    small = recipes.holding_out(20, lambda: number_word_pairs(0, 299))
+    small = tasks.holding_out(20, lambda: number_word_pairs(0, 299))
     lines = TASKS["number-lines"]
     TASKS["number-words"] = replace(task, load=small)
     TASKS["number-lines"] = replace(
@@ -100,7 +102,7 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
 
 
 def test_evaluate_refuses_before_it_decodes(folder: Path, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(runs.Run, "score", lambda *_, **__: pytest.fail("it decoded"))
+    monkeypatch.setattr(Run, "score", lambda *_, **__: pytest.fail("it decoded"))
     evaluate = ["evaluate", "--run", str(folder)]
     assert main([*evaluate, "--write", str(tmp_path)]) == 1
     assert f"{tmp_path} exists already" in capsys.readouterr().err
@@ -348,12 +350,12 @@ def test_the_average_of_what_was_kept(lines: Path) -> None:
     kept = sorted(path.name for path in lines.glob("step-*.pt"))
     assert kept == ["step-00000004.pt", "step-00000006.pt", "step-00000008.pt"]
     models = [load_checkpoint(lines / name)["model"] for name in kept]
-    average = runs.Run.load(lines, "average").model.state_dict()
+    average = Run.load(lines, "average").model.state_dict()
     assert list(average) == list(models[0])
     for name, tensor in average.items():
         mean = torch.stack([model[name].double() for model in models]).mean(0)
         torch.testing.assert_close(tensor, mean.to(tensor.dtype))
-    last = runs.Run.load(lines, "last").model.state_dict()
+    last = Run.load(lines, "last").model.state_dict()
     assert any(not torch.equal(average[name], last[name]) for name in average)
     assert main(["evaluate", "--run", str(lines), "--checkpoint", "average"]) == 0
     scores = json.loads((lines / "scores.json").read_text())
@@ -391,7 +393,7 @@ def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch, capsys
     assert main(["evaluate", "--run", run]) == 0
     score = json.loads((tmp_path / "run" / "scores.json").read_text())["val"]
     assert score["metric"] == "nats_per_character" and score["sentences"] == 40
-    kept = runs.Run.load(run)
+    kept = Run.load(run)
     ids = kept.tokenizer.encode("".join(text for _, text in task.load("val")[:40]))
     nats = 0.0  # window by window, character by character
     for start in range(0, len(ids), 50):
@@ -641,7 +643,7 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "prepared_fit", interrupted)
+    monkeypatch.setattr(run_module, "prepared_fit", interrupted)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
     assert capsys.readouterr().err == "\nInterrupted. Run the same command to resume.\n"
     assert main([*TRAIN, "--steps", "12", "--output", str(folder), "--restart"]) == 130
@@ -658,7 +660,7 @@ def test_ctrl_c_elsewhere(folder: Path, lines: Path, command: str, monkeypatch, 
         raise KeyboardInterrupt
 
     run = str(lines if command == "generate" else folder)
-    monkeypatch.setattr(texts, "pad", interrupted)
+    monkeypatch.setattr(text_module, "pad", interrupted)
     words = [] if command == "evaluate" else ["one"]
     assert main([command, "--run", run, *words]) == 130
     assert capsys.readouterr() == ("", "\nInterrupted.\n")
@@ -927,7 +929,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
 
 COUNT_FAULTS = """
 import resource
-from transformer_lib.__main__ import _keep_freed_memory
+from transformer_lib.runs.cli import keep_freed_memory
 
 def faults():
     for _ in range(3):
@@ -936,7 +938,7 @@ def faults():
         del block
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-print(faults(), _keep_freed_memory() or faults())
+print(faults(), keep_freed_memory() or faults())
 """
 
 
@@ -954,7 +956,7 @@ def test_memory_of_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPat
         raise OSError
 
     monkeypatch.setattr("ctypes.CDLL", no_library)
-    _keep_freed_memory()
+    keep_freed_memory()
 
 
 def test_bleu_is_cased_detokenized_and_signed() -> None:
@@ -1052,13 +1054,13 @@ def test_an_ensembles_translations_are_learned_beside_the_references(
     task = replace(TASKS["multi30k"], load=lambda split: pairs)
     monkeypatch.setitem(TASKS, "multi30k", task)
     learned: list[Any] = []
-    make = recipes.make_batches
+    make = tasks.make_batches
 
     def noted(task: Any, tokenizer: Any, pairs: Any, *rest: Any, **options: Any) -> Any:
         learned.append(pairs)
         return make(task, tokenizer, pairs, *rest, **options)
 
-    monkeypatch.setattr(runs, "make_batches", noted)
+    monkeypatch.setattr(run_module, "make_batches", noted)
     sizes = "--steps 1 --vocab-size 270 --set d_model=8 --set n_heads=2 --quiet"
     train = ["train", "--task", "multi30k", *sizes.split()]
     teacher, student = (["--output", str(tmp_path / name)] for name in ("teacher", "student"))

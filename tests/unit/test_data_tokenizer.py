@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_lib import files
 from transformer_lib.config import SpecialIds
-from transformer_lib.data import BpeDropout, Tokenizer, files
+from transformer_lib.data import BpeDropout, Tokenizer
 
 TEXTS = [
     "Ein Mädchen grüßt zwei Männer.",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_lib.config import SpecialIds
 from transformer_lib.decoding import beam_search, evaluating, greedy, sample
-from transformer_lib.decoding.sampling import distribution
+from transformer_lib.decoding.generate import distribution
 
 LOGITS = torch.tensor([1.0, -1.0, 0.5, 2.0, -torch.inf, 0.0, 1.5])
 V, PAD, EOS = 7, 0, 2

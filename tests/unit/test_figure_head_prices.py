@@ -12,7 +12,7 @@ from traitlets import TraitError
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.figures.widgets import HeadPrices
 from transformer_lib.figures.widgets.head_prices import price_table
-from transformer_lib.pretrained import from_recorded
+from transformer_lib.pretrained import load_bundled
 from transformer_lib.results import load_result
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -29,7 +29,7 @@ def test_the_record_is_what_the_library_measures(record, monkeypatch):
     sets = [0, *(1 << i for i in range(8)), 0x0F, 0xF0, EIGHT, 0b10010110, 0b01100100, 0b00110011]
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
     experiment = import_module("head_prices")
-    model, _ = from_recorded(record["model"])
+    model, _ = load_bundled(record["model"])
     source, target = experiment.numbers()
     assert (len(source), record["letters"]) == (record["numbers"], int((target[:, 1:] != 0).sum()))
     loss, wrong = price_table(model, source, target, sets=sets)

@@ -7,9 +7,9 @@ from torch import nn
 from traitlets import TraitError
 
 from transformer_lib import ModelConfig
-from transformer_lib.blocks import EncoderLayer
 from transformer_lib.figures.widgets import LayerDepth
 from transformer_lib.figures.widgets.layer_depth import STACKS, fresh_layer
+from transformer_lib.layers import EncoderLayer
 
 
 class Bare(nn.Module):

@@ -16,10 +16,10 @@ from transformer_lib.decoding import greedy
 from transformer_lib.figures.engine import FOLDER
 from transformer_lib.figures.widgets import LiveTranslator, live_translator
 from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
-from transformer_lib.pretrained import from_recorded, shipped
+from transformer_lib.pretrained import load_bundled, shipped
 from transformer_lib.pretrained.rounding import from_int8
-from transformer_lib.recipes import TASKS
 from transformer_lib.results import load_result, load_run
+from transformer_lib.runs import TASKS
 
 FRONT = str(FOLDER / "translator.js")
 MOST = 44
@@ -27,7 +27,7 @@ MOST = 44
 
 @pytest.fixture(scope="module")
 def shipped_model():
-    return from_recorded("number-words")
+    return load_bundled("number-words")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import BOS, Tokenizer, shakespeare
 from transformer_lib.figures.widgets import NextLetter
 from transformer_lib.figures.widgets.next_letter import DATA, followers
-from transformer_lib.pretrained import from_recorded
+from transformer_lib.pretrained import load_bundled
 
 MODULE = "next_letter.js"
 COUNTED = "the cat 1 and the cap 2 and a hat 11\n" * 3 + "a tap 121"
@@ -58,7 +58,7 @@ def test_the_numbers_are_the_models(small):
 
 
 def test_the_stored_line_is_read_by_the_shipped_gpt():
-    figure, (model, tokenizer) = NextLetter(), from_recorded("shakespeare")
+    figure, (model, tokenizer) = NextLetter(), load_bundled("shakespeare")
     assert figure.text in shakespeare.load("val")
     assert figure.text not in shakespeare.load("train")
     assert figure.line() == "They call me Katharina that do talk of me.\n"

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from figure_page import SETTLE, status
 
-from transformer_lib.blocks import layer_norm
 from transformer_lib.figures.widgets import NormExplorer
+from transformer_lib.layers import layer_norm
 
 NORMS = ("layer", "batch", "real")
 SENTENCES = [["a"], ["b", "c", "d", "e"], ["f", "g"]]  # 7 words of 3 features

@@ -6,7 +6,7 @@ import pytest
 import torch
 from figure_page import status
 
-from transformer_lib.decoding.sampling import distribution
+from transformer_lib.decoding.generate import distribution
 from transformer_lib.figures.widgets import Sampler
 from transformer_lib.figures.widgets.sampler import reshaped
 

@@ -8,8 +8,8 @@ from figure_page import SETTLE, status
 from traitlets import TraitError
 
 from transformer_lib import ModelConfig, causal_mask, local_mask, padding_mask
-from transformer_lib.blocks import DecoderLayer, EncoderLayer
 from transformer_lib.figures.widgets import WhoKnows
+from transformer_lib.layers import DecoderLayer, EncoderLayer
 
 MASKS = ("everyone", "past", "window", "past-window")
 STATES = list(product(MASKS, (0, 1, 2), (False, True)))

@@ -22,8 +22,8 @@ from transformer_lib import (
     parameter_counts,
     record_attention,
 )
-from transformer_lib.blocks import LayerNorm
 from transformer_lib.embedding import Embedding
+from transformer_lib.layers import LayerNorm
 from transformer_lib.models import DecoderState
 
 B, T, S, H, D, V = 2, 5, 7, 3, 18, 23

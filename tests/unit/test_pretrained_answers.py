@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import GPT2LMHeadModel, LlamaForCausalLM
 
-from transformer_lib.pretrained import from_llama, from_recorded, shipped
+from transformer_lib.pretrained import from_llama, load_bundled, shipped
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_gpt2_says_what_is_stored(answers):
     peer = GPT2LMHeadModel.from_pretrained(shipped("shakespeare")).double().eval()
     with torch.no_grad():
         torch.testing.assert_close(peer(stored["ids"]).logits, stored["logits"])
-        ours = from_recorded("shakespeare")[0].double()(stored["ids"])
+        ours = load_bundled("shakespeare")[0].double()(stored["ids"])
     torch.testing.assert_close(ours, stored["logits"], atol=1e-10, rtol=0)
     assert stored["ids"].shape == (1, 64)
 

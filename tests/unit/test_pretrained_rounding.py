@@ -7,11 +7,11 @@ import torch
 from safetensors.torch import load
 
 from transformer_lib import Transformer
-from transformer_lib.pretrained import from_recorded, shipped
+from transformer_lib.decoding import translate
+from transformer_lib.pretrained import load_bundled, shipped
 from transformer_lib.pretrained.rounding import from_int8, to_int8
-from transformer_lib.recipes import TASKS
 from transformer_lib.results import load_result, load_run
-from transformer_lib.texts import translate
+from transformer_lib.runs import TASKS
 
 
 def drawn(*shape):
@@ -54,7 +54,7 @@ def test_it_is_the_translator_that_was_measured():
     path = shipped("number-words") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 1_000_000
-    model, tokenizer = from_recorded("number-words")
+    model, tokenizer = load_bundled("number-words")
     assert type(model) is Transformer and not model.training
     assert model.embedding.weight.dtype is torch.float32
     assert record["parameters"] == sum(p.numel() for p in model.parameters())

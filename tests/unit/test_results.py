@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from transformer_lib import results
-from transformer_lib.results import load_result, load_run, record_score
-from transformer_lib.run_folder import identity
+from transformer_lib.results import load_result, load_run, write_score
+from transformer_lib.runs.folder import identity
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.json"))
@@ -77,9 +77,9 @@ def test_an_unknown_name_is_told_the_known_ones():
 
 
 def test_a_new_score_joins_the_others(tmp_path):
-    record_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
-    record_score(tmp_path, "test", {"metric": "bleu", "value": 2.0})
-    record_score(tmp_path, "val", {"metric": "bleu", "value": 3.0})
+    write_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
+    write_score(tmp_path, "test", {"metric": "bleu", "value": 2.0})
+    write_score(tmp_path, "val", {"metric": "bleu", "value": 3.0})
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert {split: score["value"] for split, score in scores.items()} == {"val": 3.0, "test": 2.0}
 
@@ -88,7 +88,7 @@ def test_scores_that_cannot_be_read_are_named(tmp_path):
     for content in ("{", "[]"):
         (tmp_path / "scores.json").write_text(content)
         with pytest.raises(ValueError, match=r"scores\.json is damaged"):
-            record_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
+            write_score(tmp_path, "val", {"metric": "bleu", "value": 1.0})
 
 
 def test_a_wheel_finds_its_results_inside_the_package(tmp_path, monkeypatch):

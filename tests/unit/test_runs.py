@@ -9,10 +9,10 @@ import torch
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Tokenizer
+from transformer_lib.decoding import complete, translate
 from transformer_lib.metrics import bleu, exact_match
-from transformer_lib.results import load_run, record_score
+from transformer_lib.results import load_run, write_score
 from transformer_lib.runs import Run, train
-from transformer_lib.texts import complete, translate
 from transformer_lib.training import save_checkpoint
 
 TOKENIZER = Tokenizer.characters(["ab"])
@@ -52,10 +52,10 @@ NAN = float("nan")
         (lambda: exact_match(["a", "b"], ["a"]), "translations must be as many as references"),
         (lambda: load_run(None), "name must be one of .*; got None"),
         (lambda: load_run("../results/multi30k"), "name must be one of"),
-        (lambda: record_score("x", 3, {}), "split must be a str"),
-        (lambda: record_score("x", "val", None), "score must be a dict"),
+        (lambda: write_score("x", 3, {}), "split must be a str"),
+        (lambda: write_score("x", "val", None), "score must be a dict"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be True or False"),
-        (lambda: record_score(None, "val", {}), "folder must be a path"),
+        (lambda: write_score(None, "val", {}), "folder must be a path"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message, tmp_path, monkeypatch) -> None:

@@ -6,10 +6,9 @@ import torch
 from transformer_lib import DecoderOnly, ModelConfig, Transformer, beam_search, greedy, sample
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import Batches, TextBatches, Tokenizer, WindowBatches, collate
-from transformer_lib.decoding import Ensemble
-from transformer_lib.recipes import TASKS, make_batches
+from transformer_lib.decoding import Ensemble, complete, translate
 from transformer_lib.recurrent import RNNSeq2Seq
-from transformer_lib.texts import complete, translate
+from transformer_lib.runs.tasks import TASKS, make_batches
 from transformer_lib.training import TrainConfig, cross_entropy, evaluate, fit
 
 V = 11

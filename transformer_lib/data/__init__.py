@@ -4,22 +4,22 @@
 package needs torch alone.
 """
 
-from transformer_lib.data import multi30k, shakespeare, tasks
+from transformer_lib.data import multi30k, shakespeare
 from transformer_lib.data.batching import (
     Batch,
     Batches,
     TextBatch,
     TextBatches,
+    TokenBatchSampler,
+    WindowBatches,
     collate,
     collate_texts,
     pad,
 )
 from transformer_lib.data.bpe_dropout import BpeDropout
 from transformer_lib.data.download import DownloadError, fetch
-from transformer_lib.data.sampler import TokenBatchSampler
-from transformer_lib.data.tasks import copy_pairs, number_word_pairs, number_words, split_pairs
+from transformer_lib.data.numbers import copy_pairs, number_word_pairs, number_words, split_pairs
 from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from transformer_lib.data.windows import WindowBatches
 from transformer_lib.data.world import TOPICS, Story, stories, story_pairs
 
 __all__ = [
@@ -50,5 +50,4 @@ __all__ = [
     "split_pairs",
     "stories",
     "story_pairs",
-    "tasks",
 ]

@@ -5,9 +5,8 @@ import random
 from functools import lru_cache
 from itertools import pairwise
 
-from transformer_lib.arguments import check_count, check_number, check_type
-from transformer_lib.data.checking import check_text
 from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.validation import check_count, check_number, check_text, check_type
 
 
 class BpeDropout:

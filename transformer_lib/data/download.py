@@ -8,8 +8,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from transformer_lib.arguments import as_path, check_type, plain_number
-from transformer_lib.data.files import replacing
+from transformer_lib.files import replacing
+from transformer_lib.validation import as_path, check_type, plain_number
 
 _CHUNK = 1 << 16
 

@@ -13,8 +13,8 @@ import gzip
 import os
 from pathlib import Path
 
-from transformer_lib.arguments import check_type
 from transformer_lib.data.download import fetch, has_hash
+from transformer_lib.validation import check_type
 
 _HOME = (
     "https://raw.githubusercontent.com/multi30k/dataset/"

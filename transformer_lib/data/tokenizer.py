@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from transformer_lib.arguments import as_path, check_count, check_type
 from transformer_lib.config import SpecialIds
-from transformer_lib.data.checking import check_text, id_list
-from transformer_lib.data.checking import texts as checked
-from transformer_lib.data.files import replacing
+from transformer_lib.files import replacing
+from transformer_lib.validation import (
+    as_path,
+    check_count,
+    check_text,
+    check_type,
+    id_list,
+    text_list,
+)
 
 PAD = SpecialIds.pad_id
 """Id of ``<pad>``, which fills a short sequence up to the length of its batch."""
@@ -127,7 +132,7 @@ class Tokenizer:
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        tokenizer.train_from_iterator(checked("texts", texts, least=1), trainer)
+        tokenizer.train_from_iterator(text_list("texts", texts, least=1), trainer)
         return cls(tokenizer)
 
     @classmethod
@@ -153,12 +158,12 @@ class Tokenizer:
         from tokenizers import AddedToken, decoders, models
         from tokenizers import Tokenizer as HFTokenizer
 
-        pieces = SPECIAL_PIECES + sorted(set().union(*checked("texts", texts, least=1)))
+        pieces = SPECIAL_PIECES + sorted(set().union(*text_list("texts", texts, least=1)))
         ids = {piece: i for i, piece in enumerate(pieces)}
         # A byte-pair encoding with nothing merged is a tokenizer of characters.
         tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
         tokenizer.decoder = decoders.Fuse()
-        whole = checked("words", words)
+        whole = text_list("words", words)
         if "" in whole:
             raise ValueError("words must not be empty; got ''")
         for word in set(whole).intersection(SPECIAL_PIECES):

@@ -6,8 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from transformer_lib.arguments import check_count
-from transformer_lib.data.checking import items
+from transformer_lib.validation import check_count, items
 
 # What an animal eats says where it lives. Which animal it is takes two facts: size and food.
 _ANIMALS = {

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_number, check_type
 from transformer_lib.decoding.protocol import (
     Beams,
     StateT,
@@ -17,6 +16,7 @@ from transformer_lib.decoding.protocol import (
     first_tokens,
     log_probabilities,
 )
+from transformer_lib.validation import check_count, check_number, check_type
 
 __all__ = ["beam_search"]
 

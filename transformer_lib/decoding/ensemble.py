@@ -36,7 +36,7 @@ class Ensemble(nn.Module):
     cost.
 
     Args:
-        models: two or more modules that :func:`~transformer_lib.decoding.greedy` could use by
+        models: two or more modules that :func:`~transformer_lib.decoding.generate` could use by
             themselves. The ensemble's ``config`` is that of the member with the smallest
             ``max_len``, if they have any.
 

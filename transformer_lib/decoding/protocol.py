@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_id, check_ids
+from transformer_lib.validation import check_count, check_id, check_ids
 
 __all__ = ["Beams", "Generation", "State", "StepModel", "evaluating"]
 

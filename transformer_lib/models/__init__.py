@@ -1,8 +1,8 @@
 """Whole models, from the parts of a layer."""
 
+from transformer_lib.inspection import parameter_counts
 from transformer_lib.models.decoder_only import DecoderOnly
 from transformer_lib.models.encoder_only import EncoderOnly
-from transformer_lib.models.parameters import parameter_counts
 from transformer_lib.models.stacks import Decoder, Encoder, EncoderDecoder
 from transformer_lib.models.transformer import DecoderState, Transformer
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_ids
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
 from transformer_lib.models.transformer import DecoderState, embed_step
-from transformer_lib.tensors import check_mask, check_row_lengths
+from transformer_lib.validation import check_ids, check_mask, check_row_lengths
 
 __all__ = ["DecoderOnly"]
 

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
+from transformer_lib.layers import make_norm
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import Encoder
-from transformer_lib.norms import make_norm
 
 __all__ = ["EncoderOnly"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from transformer_lib.arguments import (
+from transformer_lib.cache import KVCache
+from transformer_lib.config import ModelConfig
+from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
+from transformer_lib.masks import with_causality
+from transformer_lib.positions.schemes import ScoreBias
+from transformer_lib.validation import (
+    check_mask,
+    check_positions,
     check_same_batch,
     check_type,
     check_vectors,
 )
-from transformer_lib.blocks import DecoderLayer, EncoderLayer
-from transformer_lib.cache import KVCache
-from transformer_lib.config import ModelConfig
-from transformer_lib.masks import with_causality
-from transformer_lib.norms import make_norm
-from transformer_lib.positions.schemes import ScoreBias
-from transformer_lib.tensors import check_mask, check_positions
 
 __all__ = ["Decoder", "Encoder", "EncoderDecoder"]
 

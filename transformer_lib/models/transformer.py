@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_lib.arguments import check_index, check_same_batch, check_tokens, check_type
 from transformer_lib.cache import KVCache, is_every_row
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import EncoderDecoder
+from transformer_lib.validation import check_index, check_same_batch, check_tokens, check_type
 
 __all__ = ["DecoderState", "Transformer"]
 

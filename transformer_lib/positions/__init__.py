@@ -6,8 +6,7 @@ vectors (Shaw et al.), a learned number (T5), a fixed penalty (ALiBi).
 """
 
 from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
-from transformer_lib.positions.alibi import alibi_bias
-from transformer_lib.positions.relative import RelativePositionBias, RelativePositions
+from transformer_lib.positions.relative import RelativePositionBias, RelativePositions, alibi_bias
 from transformer_lib.positions.rotary import RotaryPositions
 
 __all__ = [

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_lengths, check_number
-from transformer_lib.tensors import check_positions
+from transformer_lib.validation import check_count, check_lengths, check_number, check_positions
 
 __all__ = ["ExactTable", "check_heads", "check_span", "distances", "rows_of"]
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
-from transformer_lib.positions.alibi import alibi_bias
-from transformer_lib.positions.relative import RelativePositionBias, RelativePositions
+from transformer_lib.positions.relative import RelativePositionBias, RelativePositions, alibi_bias
 from transformer_lib.positions.rotary import RotaryPositions
 
 __all__ = ["ScoreBias", "added_positions", "attention_positions"]

@@ -1,17 +1,17 @@
 """Convert models of other libraries into ours, save ours, and load them again.
 
-Two trained models come with the library: :func:`from_recorded`.
+Two trained models come with the library: :func:`load_bundled`.
 
 The test of a conversion is parity: with the same weights, both models give the same numbers.
 """
 
 from transformer_lib.pretrained.bert import from_bert
+from transformer_lib.pretrained.bundled import load_bundled, shipped
 from transformer_lib.pretrained.gpt2 import from_gpt2
 from transformer_lib.pretrained.llama import from_llama
 from transformer_lib.pretrained.marian import from_marian
 from transformer_lib.pretrained.pytorch import from_torch
 from transformer_lib.pretrained.saved import from_pretrained, save_pretrained
-from transformer_lib.pretrained.shipped import from_recorded, shipped
 
 __all__ = [
     "from_bert",
@@ -19,8 +19,8 @@ __all__ = [
     "from_llama",
     "from_marian",
     "from_pretrained",
-    "from_recorded",
     "from_torch",
+    "load_bundled",
     "save_pretrained",
     "shipped",
 ]

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.blocks import FeedForward
 from transformer_lib.config import ModelConfig
+from transformer_lib.layers import FeedForward, LayerNorm
 from transformer_lib.models import Transformer
 from transformer_lib.multihead import MultiHeadAttention
-from transformer_lib.norms import LayerNorm
 from transformer_lib.pretrained.peers import (
     activation,
     check_class,

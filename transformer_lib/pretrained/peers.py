@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.tensors import FLOATS
+from transformer_lib.validation import FLOATS
 
 __all__ = [
     "activation",

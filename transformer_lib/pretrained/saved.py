@@ -16,11 +16,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transformer_lib.arguments import as_path
 from transformer_lib.config import ModelConfig
-from transformer_lib.data.files import replacing
+from transformer_lib.files import replacing
 from transformer_lib.models import DecoderOnly, EncoderDecoder, EncoderOnly, Transformer
 from transformer_lib.recurrent import RNNConfig, RNNSeq2Seq
+from transformer_lib.validation import as_path
 
 __all__ = ["from_pretrained", "save_pretrained"]
 

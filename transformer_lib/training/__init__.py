@@ -1,18 +1,21 @@
 """Training: a loss with its count, schedules, checkpoints, and the loop."""
 
-from transformer_lib.training.averaging import average_checkpoints
-from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.training.checkpoint import (
+    average_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import local_device
 from transformer_lib.training.evaluation import evaluate
+from transformer_lib.training.log import History
+from transformer_lib.training.loop import fit
 from transformer_lib.training.losses import Loss, cross_entropy, r_drop
-from transformer_lib.training.records import History
 from transformer_lib.training.schedules import (
     cosine_schedule,
     inverse_sqrt_schedule,
     linear_cooldown,
 )
-from transformer_lib.training.trainer import fit
 
 __all__ = [
     "History",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from transformer_lib.arguments import check_count, check_number, plain_number
+from transformer_lib.validation import check_count, check_number, plain_number
 
 __all__ = ["TrainConfig"]
 
@@ -48,11 +48,11 @@ class TrainConfig:
         compile: compile the model with ``torch.compile``, which takes a minute at the start.
         parallel: how several processes share the model: ``"ddp"`` gives each a copy, ``"fsdp"`` a
             part of each layer's parameters, for a model that is too large for one.
-        log_every: steps between two log records.
+        log_every: steps between two log entries.
         validate_every: steps between two validations; every epoch if None.
         checkpoint_every: steps between two checkpoints; every epoch if None.
         keep_last: also keep the models of this many last checkpoints, for
-            :func:`~transformer_lib.training.averaging.average_checkpoints`.
+            :func:`~transformer_lib.training.checkpoint.average_checkpoints`.
         tensorboard: also write the log for TensorBoard.
 
     Raises:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from transformer_lib.arguments import as_device
+from transformer_lib.validation import as_device
 
 __all__ = ["Ranks", "join", "local_device", "parts", "share", "whole", "whole_model", "wrap"]
 

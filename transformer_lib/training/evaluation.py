@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_type
 from transformer_lib.training.losses import cross_entropy, is_counted
-from transformer_lib.training.state import Batches, check_batch, padding_of
+from transformer_lib.training.state import BatchSource, check_batch, padding_of
+from transformer_lib.validation import check_type
 
 __all__ = ["evaluate", "modes_kept"]
 
@@ -28,13 +28,13 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, batches: Batches) -> dict[str, float]:
+def evaluate(model: nn.Module, batches: BatchSource) -> dict[str, float]:
     """Compute loss, perplexity and accuracy per token over one epoch, in evaluation mode.
 
     The loss isn't smoothed, so that runs with different smoothing can be compared.
 
     Args:
-        model: as for :func:`~transformer_lib.training.trainer.fit`.
+        model: as for :func:`~transformer_lib.training.loop.fit`.
         batches: likewise; ``batches.epoch(0)`` is measured, without the padding.
 
     Returns:

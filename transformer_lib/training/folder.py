@@ -9,7 +9,7 @@ from typing import Any
 
 from transformer_lib.training.checkpoint import is_checkpoint, load_checkpoint, save_checkpoint
 from transformer_lib.training.distributed import Ranks
-from transformer_lib.training.records import is_log
+from transformer_lib.training.log import is_log
 
 __all__ = ["Folder", "alone_in"]
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.arguments import check_count, check_number, check_type
+from transformer_lib.validation import check_count, check_number, check_type
 
 __all__ = ["Loss", "cross_entropy", "is_counted", "r_drop"]
 

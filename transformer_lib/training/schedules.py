@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from transformer_lib.arguments import check_count, check_number
+from transformer_lib.validation import check_count, check_number
 
 __all__ = ["cosine_schedule", "inverse_sqrt_schedule", "linear_cooldown"]
 

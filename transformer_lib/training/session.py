@@ -18,9 +18,9 @@ from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import parts, whole, whole_model
 from transformer_lib.training.evaluation import modes_kept
 from transformer_lib.training.folder import Folder
-from transformer_lib.training.records import RunLog
+from transformer_lib.training.log import RunLog
 from transformer_lib.training.state import (
-    Batches,
+    BatchSource,
     Progress,
     check_same_run,
     describe,
@@ -41,16 +41,16 @@ class Session:
     All ranks call every method, unless it says otherwise.
 
     Args:
-        model, batches, config: as for :func:`~transformer_lib.training.trainer.fit`.
+        model, batches, config: as for :func:`~transformer_lib.training.loop.fit`.
         folder: of the run. No other run writes there.
         resume: continue from the folder's checkpoint or start over, as for ``fit``.
-        prepare: as for :func:`~transformer_lib.training.trainer.prepared_fit`.
+        prepare: as for :func:`~transformer_lib.training.loop.prepared_fit`.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        batches: Batches,
+        batches: BatchSource,
         config: TrainConfig,
         folder: Folder,
         resume: bool | str,
@@ -151,7 +151,7 @@ class Session:
             ends.append(config.epochs * math.ceil(len(self.batches) / self.group_size))
         return min(ends)
 
-    # Steps, records and validation
+    # Steps, entries and validation
 
     def step(self, group: list[Any], last_of_epoch: bool) -> None:
         began, now = time.perf_counter(), self.progress
@@ -180,21 +180,21 @@ class Session:
             )
         self.progress.window_loss += loss
 
-    def record(self) -> dict[str, str]:
-        """Record the steps since the last record; return the gist for the progress bar."""
+    def log_training(self) -> dict[str, str]:
+        """Log the steps since the last entry; return the gist for the progress bar."""
         self.read_loss()
         now = self.progress
         loss = now.window_loss / max(now.window_tokens, 1)
         speed = now.window_tokens / now.window_seconds
-        record = self.stamp() | {
+        entry = self.stamp() | {
             "loss": loss,
             "lr": self.updater.lr,
             "tokens": now.tokens,
             "tokens_per_second": round(speed, 1),
         }
         if self.updater.norm is not None:
-            record["gradient_norm"] = self.updater.norm.item()
-        self.log.add(record)
+            entry["gradient_norm"] = self.updater.norm.item()
+        self.log.add(entry)
         now.window_loss, now.window_tokens, now.window_seconds = 0.0, 0, 0.0
         return {"epoch": str(now.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
 
@@ -219,12 +219,12 @@ class Session:
         loss = metrics.get("loss", math.inf)
         is_best = loss < now.best
         now.since_best = 0 if is_best else now.since_best + 1
-        record = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
+        entry = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
         if self.patience_is_over():
-            record["stopped"] = f"no lower val_loss in {now.since_best} validations"
-        self.log.add(record)
-        if self.record_is_due():  # patience is over, and some steps are not recorded yet
-            self.record()
+            entry["stopped"] = f"no lower val_loss in {now.since_best} validations"
+        self.log.add(entry)
+        if self.log_is_due():  # patience is over, and some steps are not recorded yet
+            self.log_training()
         if is_best:
             now.best = loss
             self.folder.save_best(
@@ -247,7 +247,7 @@ class Session:
         patience = self.config.patience
         return patience is not None and self.progress.since_best >= patience
 
-    def record_is_due(self) -> bool:
+    def log_is_due(self) -> bool:
         now = self.progress
         return now.window_tokens > 0 and (now.step % self.config.log_every == 0 or self.is_over())
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 __all__ = [
-    "Batches",
+    "BatchSource",
     "Progress",
     "check_batch",
     "check_same_run",
@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 
-class Batches(Protocol):
-    """What :func:`~transformer_lib.training.trainer.fit` trains on."""
+class BatchSource(Protocol):
+    """What :func:`~transformer_lib.training.loop.fit` trains on."""
 
     def epoch(self, epoch: int, /) -> Iterator[Any]:
         """The batches of an epoch (the first is 0), the same at every call.
@@ -57,12 +57,12 @@ class Progress:
     validated: int = 0  # step of the last validation
     best: float = math.inf  # lowest validation loss
     since_best: int = 0  # validations since then
-    window_loss: float = 0.0  # since the last record
+    window_loss: float = 0.0  # since the last log entry
     window_tokens: int = 0
     window_seconds: float = 0.0
 
 
-def describe(model: nn.Module, batches: Batches) -> dict[str, Any]:
+def describe(model: nn.Module, batches: BatchSource) -> dict[str, Any]:
     """What identifies a run, besides its training settings."""
     config = getattr(model, "config", None)
     sizes = (
@@ -96,7 +96,7 @@ def check_batch(model: nn.Module, batch: Any) -> None:
         ) from error
 
 
-def padding_of(model: nn.Module, batches: Batches) -> int | None:
+def padding_of(model: nn.Module, batches: BatchSource) -> int | None:
     """The id of padding among the labels: the model's, or the batches'; None if neither has one.
 
     Raises:

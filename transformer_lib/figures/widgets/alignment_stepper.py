@@ -273,7 +273,7 @@ def read_along(
     import torch
 
     from ...decoding import evaluating, greedy
-    from ...recording import record_attention
+    from ...inspection import record_attention
 
     bos = model.config.bos_id
     source = torch.tensor([ids], device=model.output.weight.device)

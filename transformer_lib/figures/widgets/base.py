@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
-from transformer_lib.arguments import plain_number
+from transformer_lib.validation import plain_number
 
 from .. import style
 from ..engine import source

@@ -194,8 +194,8 @@ class HeadsExplorer(LiveFigure):
         import torch
 
         from ...decoding import evaluating, greedy
+        from ...inspection import record_attention
         from ...models import Transformer
-        from ...recording import record_attention
 
         if not isinstance(model, Transformer):
             raise TypeError(f"model must be a Transformer; got a {type(model).__name__}")

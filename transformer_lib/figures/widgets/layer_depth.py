@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-    from ...blocks import EncoderLayer
+    from ...layers import EncoderLayer
 
 DEPTH, SEEDS = 24, (0, 1, 2)
 NORMS = ("post", "pre", "none")
@@ -25,8 +25,8 @@ def fresh_layer() -> EncoderLayer:
     """Return a layer of width 64 with 4 heads: Xavier's matrices, biases of 0, float64."""
     from torch import nn
 
-    from ...blocks import EncoderLayer
     from ...config import ModelConfig
+    from ...layers import EncoderLayer
 
     layer = EncoderLayer(ModelConfig(vocab_size=8, d_model=64, n_heads=4, d_ff=256, dropout=0.0))
     for name, parameter in layer.named_parameters():

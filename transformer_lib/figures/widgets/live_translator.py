@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ...pretrained.shipped import shipped
+from ...pretrained.bundled import shipped
 from .base import LiveFigure, Number, OneOf, compose, dress
 from .live_translator_still import RECORD, still, unpack
 

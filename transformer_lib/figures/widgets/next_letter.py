@@ -267,9 +267,9 @@ def measured(
 def shipped_line() -> dict[str, Any]:
     """Return the numbers of the GPT that comes with the library, on a line it never learned."""
     from ...data import shakespeare
-    from ...pretrained import from_recorded
+    from ...pretrained import load_bundled
 
     begin, end = LINE
     text = shakespeare.load("val")[begin - READS[-1] : end]
     train = shakespeare.load("train")
-    return measured(*from_recorded("shakespeare"), train, text, READS[-1], READS)
+    return measured(*load_bundled("shakespeare"), train, text, READS[-1], READS)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from transformer_lib.arguments import naming
 from transformer_lib.data import (
     Batches,
     BpeDropout,
@@ -26,6 +25,7 @@ from transformer_lib.data import (
 )
 from transformer_lib.metrics import Score, bleu, bleu_lowercased, bleu_tokenized, chrf, exact_match
 from transformer_lib.training import evaluate
+from transformer_lib.validation import naming
 
 __all__ = ["TASKS", "Task"]
 

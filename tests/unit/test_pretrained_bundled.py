@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from transformer_lib.data import BOS, shakespeare
-from transformer_lib.pretrained import from_gpt2, from_recorded, shipped
-from transformer_lib.recipes import TASKS, perplexity
+from transformer_lib.pretrained import from_gpt2, load_bundled, shipped
 from transformer_lib.results import load_result, load_run
+from transformer_lib.runs.tasks import TASKS, perplexity
 
 
 def text_ids(tokenizer, rows=3, length=127):
@@ -27,7 +27,7 @@ def test_hugging_face_reads_the_same_model():
     )
     assert not any(report.values()), report  # no tensor is missing, left over or of another shape
     theirs.eval()
-    ours, tokenizer = from_recorded("shakespeare")
+    ours, tokenizer = load_bundled("shakespeare")
     ids = text_ids(tokenizer)
     expected = theirs(ids).logits
     scale = expected.abs().max().item()
@@ -46,7 +46,7 @@ def test_hugging_face_reads_the_same_model():
 def test_hugging_face_reads_the_same_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
-    _, ours = from_recorded("shakespeare")
+    _, ours = load_bundled("shakespeare")
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(shipped("shakespeare") / "tokenizer.json"))
     text = shakespeare.load("val")[:2000]
     assert theirs(text)["input_ids"] == ours.encode(text)
@@ -58,7 +58,7 @@ def test_it_is_the_model_that_was_measured():
     path = shipped("shakespeare") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 2_000_000
-    model, tokenizer = from_recorded("shakespeare")
+    model, tokenizer = load_bundled("shakespeare")
     assert record["parameters"] == sum(p.numel() for p in model.parameters()) == 818_560
     assert not model.training and model.embedding.weight.dtype is torch.float32
     piece = record["first_speeches"]
@@ -78,7 +78,7 @@ def test_its_rounding_costs_nothing_that_shows():
 def test_its_config_is_gpt_2s():
     settings = json.loads((shipped("shakespeare") / "config.json").read_text())
     assert settings["model_type"] == "gpt2"
-    config = from_recorded("shakespeare")[0].config
+    config = load_bundled("shakespeare")[0].config
     assert config.positions == "learned" and config.activation == "gelu_tanh"
     assert config.tie_embeddings and config.pre_norm and not config.scale_embeddings
 
@@ -87,7 +87,7 @@ def test_its_config_is_gpt_2s():
 def test_an_unknown_name_is_told_the_known_ones(name):
     for call, known in (
         (shipped, "shakespeare, number-words, tiny-llama"),
-        (from_recorded, "shakespeare, number-words"),
+        (load_bundled, "shakespeare, number-words"),
     ):
         with pytest.raises(ValueError, match=f"name must be one of {known}; got"):
             call(name)

@@ -10,13 +10,97 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.arguments import check_count, check_type
-from transformer_lib.continuation import Continuation
 from transformer_lib.data import Tokenizer, pad
-from transformer_lib.data.checking import texts
-from transformer_lib.decoding import Beams, Generation, greedy
+from transformer_lib.decoding.generate import greedy
+from transformer_lib.decoding.protocol import Beams, Generation
+from transformer_lib.validation import check_count, check_type, text_list
 
 __all__ = ["Candidate", "candidates", "complete", "translate"]
+
+
+class Continuation:
+    """What a model adds to one prompt.
+
+    Text that was shown can't be taken back. So two things at its end wait for the next token: a
+    character with bytes still missing, and what may become a stop string.
+
+    Args:
+        tokenizer: of the prompt and its continuation.
+        prompt: ids of the prompt.
+        stop: strings that end the text. They are not part of it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: Sequence[str]) -> None:
+        self.tokenizer, self.stop = tokenizer, stop
+        self.ids = list(prompt)
+        self.begin = len(tokenizer.decode(prompt))  # where the continuation begins
+        self.text = ""  # the part that is certain
+        self.ended = False
+
+    def add(self, token: int) -> str:
+        """Take the next token; return the text that is now certain."""
+        if self.ended:
+            return ""
+        if token == self.tokenizer.special_ids.eos_id:
+            return self.end()
+        self.ids.append(token)
+        text = self._added()
+        if (found := self._first_stop(text)) is not None:
+            self.ended = True
+            return self._show(text[:found])
+        text = text.rstrip("�")  # bytes that don't make a whole character yet
+        return self._show(text[: len(text) - self._held_back(text)])
+
+    def end(self) -> str:
+        """End the text; return what was held back."""
+        if self.ended:
+            return ""
+        self.ended = True
+        return self._show(self._added())
+
+    def _added(self) -> str:
+        # Decoded as a whole: whether the first piece begins with a space may depend on the prompt.
+        return self.tokenizer.decode(self.ids)[self.begin :]
+
+    def _show(self, text: str) -> str:
+        new = text[len(self.text) :]
+        self.text += new
+        return new
+
+    def _first_stop(self, text: str) -> int | None:
+        places = [place for string in self.stop if (place := text.find(string)) >= 0]
+        return min(places, default=None)
+
+    def _held_back(self, text: str) -> int:
+        """How many characters at the end of a text could begin a stop string."""
+        longest = max(map(len, self.stop), default=1) - 1
+        for length in range(min(longest, len(text)), 0, -1):
+            if any(string.startswith(text[-length:]) for string in self.stop):
+                return length
+        return 0
+
+
+class InTurn:
+    """Prints texts that grow in parallel, one after the other, as early as possible.
+
+    Args:
+        texts: their beginnings.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
+
+    def show(self, number: int, new: str, is_end: bool) -> None:
+        """Add ``new`` to text ``number``, and print what can be printed now."""
+        self.waiting[number] += new + "\n" * is_end
+        self.ended[number] = is_end
+        while self.turn < len(self.waiting):
+            print(self.waiting[self.turn], end="", flush=True)
+            self.waiting[self.turn] = ""
+            if not self.ended[self.turn]:
+                return
+            self.turn += 1
+
 
 Decode = Callable[..., Any]  # greedy, or another search with its options bound
 OnText = Callable[[int, str, bool], None]  # number of the prompt, new text, whether that's the end
@@ -46,7 +130,7 @@ def translate(
         model: a Transformer, or any other model that reads a source.
         tokenizer: of source and target.
         sentences: what to translate.
-        decode: the search: :func:`~transformer_lib.decoding.greedy`, or another one with its
+        decode: the search: :func:`~transformer_lib.decoding.generate`, or another one with its
             options bound, such as ``partial(beam_search, beam_size=4)``.
         batch_size: sentences per batch.
         progress: show a progress bar on standard error.
@@ -74,7 +158,7 @@ def candidates(
 ) -> list[list[Candidate]]:
     """Like :func:`translate`, but return all texts that the search found, the best first."""
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
-    sentences = texts("sentences", sentences)
+    sentences = text_list("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
     for i, row in enumerate(ids):
         if len(row) > longest:
@@ -134,13 +218,13 @@ def complete(
     check_count("max_tokens", max_tokens, optional=True)
     if on_text is not None and not callable(on_text):
         raise TypeError(f"on_text must be a function; got {type(on_text).__name__}")
-    stop = texts("stop", stop)
+    stop = text_list("stop", stop)
     if "" in stop:
         raise ValueError("stop must not contain an empty string")
     watched = bool(stop) or on_text is not None
     if watched and not _takes(decode, "on_step"):
         raise TypeError("decode must take on_step if stop or on_text is given, as greedy does")
-    prompts = texts("prompts", prompts)
+    prompts = text_list("prompts", prompts)
     bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
     ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
     # A model that takes no lengths reads prompts of one length together.

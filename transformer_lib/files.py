@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from transformer_lib.arguments import in_the_way
+from transformer_lib.validation import in_the_way
 
 
 @contextmanager

@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-from transformer_lib.arguments import check_count
-from transformer_lib.data.checking import id_list, items, pair
+from transformer_lib.validation import check_count, id_list, items, pair
 
 Pair = TypeVar("Pair", bound=tuple)
 

@@ -9,9 +9,16 @@ import torch
 from transformer_lib import ModelConfig
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import BOS, EOS, Tokenizer
-from transformer_lib.decoding import Ensemble, beam_search, greedy, sample
+from transformer_lib.decoding import (
+    Ensemble,
+    beam_search,
+    candidates,
+    complete,
+    greedy,
+    sample,
+    translate,
+)
 from transformer_lib.models import DecoderOnly
-from transformer_lib.texts import candidates, complete, translate
 
 TOKENIZER = Tokenizer.characters(["abcdefg "])
 

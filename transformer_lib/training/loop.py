@@ -11,22 +11,22 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from transformer_lib.arguments import check_path, check_type
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import join
 from transformer_lib.training.evaluation import modes_kept
 from transformer_lib.training.folder import Folder, alone_in
 from transformer_lib.training.interrupts import Interrupts, stop
-from transformer_lib.training.records import History
+from transformer_lib.training.log import History
 from transformer_lib.training.session import Session, Validate
-from transformer_lib.training.state import Batches
+from transformer_lib.training.state import BatchSource
+from transformer_lib.validation import check_path, check_type
 
 __all__ = ["fit", "prepared_fit"]
 
 
 def fit(
     model: nn.Module,
-    batches: Batches,
+    batches: BatchSource,
     config: TrainConfig,
     *,
     validate: Validate | None = None,
@@ -54,10 +54,10 @@ def fit(
 
     Args:
         model: called with all tensors of a batch but the last; returns logits ``(..., V)``.
-        batches: see :class:`~transformer_lib.training.state.Batches`.
+        batches: see :class:`~transformer_lib.training.state.BatchSource`.
         config: the settings of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
-            of completed epochs; returns what to record, such as ``{"loss": 1.2}``. Its
+            of completed epochs; returns what to log, such as ``{"loss": 1.2}``. Its
             ``"loss"`` decides which model is the best. If it raises an error, a run of one
             process saves a checkpoint first.
         directory: where the run is kept; None keeps nothing.
@@ -67,7 +67,7 @@ def fit(
         forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
-        All records of the run, including those before it was resumed.
+        All log entries of the run, including those before it was resumed.
 
     Raises:
         TypeError: an argument of the wrong type.
@@ -116,7 +116,7 @@ def fit(
 def prepared_fit(
     prepare: Callable[[bool], None],
     model: nn.Module,
-    batches: Batches,
+    batches: BatchSource,
     config: TrainConfig,
     *,
     validate: Validate | None,
@@ -151,8 +151,8 @@ def _loop(
     run: Session, validate: Validate | None, interrupts: Interrupts, steps: _Steps, bar: Any
 ) -> None:
     while True:
-        if run.record_is_due():
-            bar.set_postfix(run.record(), refresh=False)
+        if run.log_is_due():
+            bar.set_postfix(run.log_training(), refresh=False)
         if signum := run.ranks.largest(interrupts.pending):
             run.save()
             stop(signum)

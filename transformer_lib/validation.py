@@ -1,11 +1,12 @@
-"""Checks of arguments: a wrong one is refused in the public API, with its name and value."""
+"""Arguments and tensors, checked once, where they enter the library."""
 
 from __future__ import annotations
 
 import math
+import operator
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
@@ -17,22 +18,33 @@ from torch import Tensor
 __all__ = [
     "as_device",
     "as_path",
+    "check_bias",
     "check_count",
+    "check_floats",
     "check_id",
     "check_ids",
     "check_index",
     "check_lengths",
+    "check_mask",
     "check_number",
     "check_path",
+    "check_positions",
+    "check_row_lengths",
     "check_same_batch",
+    "check_text",
     "check_tokens",
     "check_type",
     "check_vectors",
+    "id_list",
     "in_the_way",
+    "items",
     "naming",
     "outside",
+    "pair",
     "plain_number",
     "shown",
+    "text_list",
+    "type_name",
 ]
 
 _INTEGERS = (torch.int64, torch.int32)
@@ -65,7 +77,7 @@ def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> 
     if kind is bool:
         raise TypeError(f"{name} must be True or False, got {value!r}")
     article = "an" if kind.__name__[0] in "AEIOaeio" else "a"
-    raise TypeError(f"{name} must be {article} {kind.__name__}, got {shown(value)}")
+    raise TypeError(f"{name} must be {article} {kind.__name__}, got {type_name(value)}")
 
 
 def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> Any:
@@ -244,7 +256,7 @@ def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None 
             device than that of the tensor ``like``.
     """
     if not isinstance(index, Tensor) or index.dtype not in _INTEGERS:
-        raise TypeError(f"{name} must be a tensor of integers, got {shown(index)}")
+        raise TypeError(f"{name} must be a tensor of integers, got {type_name(index)}")
     if index.dim() != 1:
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
     if like is not None and index.device != like.device:
@@ -305,6 +317,203 @@ def outside(numbers: Tensor, end: int) -> int | None:
     return low if low < 0 else high if high >= end else None
 
 
-def shown(thing: object) -> str:
+def type_name(thing: object) -> str:
     """What an error calls an argument of the wrong type."""
     return str(thing.dtype) if isinstance(thing, Tensor) else type(thing).__name__
+
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+def check_floats(**tensors: Any) -> None:
+    """Raise unless the tensors, ``(..., length, width)`` each, can be multiplied with one another.
+
+    Raises:
+        TypeError: no tensor, not floating point, or of different dtypes.
+        ValueError: less than two dimensions, different devices or batches.
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATS:
+            raise TypeError(f"{name} must be a floating point tensor, got {type_name(tensor)}")
+        if tensor.dim() < 2:
+            raise ValueError(
+                f"{name} must be (..., length, width), got shape {tuple(tensor.shape)}"
+            )
+    dtypes = [tensor.dtype for tensor in tensors.values()]
+    devices = [tensor.device for tensor in tensors.values()]
+    if len(set(devices)) > 1:
+        raise ValueError(f"{_listed(tensors)} must be on the same device, got {_listed(devices)}")
+    # Autocast brings different dtypes together, but leaves float64 alone.
+    if len(set(dtypes)) > 1 and (
+        torch.float64 in dtypes or not torch.is_autocast_enabled(devices[0].type)
+    ):
+        raise TypeError(f"{_listed(tensors)} must have the same dtype, got {_listed(dtypes)}")
+    try:
+        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors.values()))
+    except RuntimeError:
+        shapes = _listed(tuple(tensor.shape) for tensor in tensors.values())
+        raise ValueError(
+            f"{_listed(tensors)} must have the same batch dimensions, got shapes {shapes}"
+        ) from None
+
+
+def check_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
+    """Raise unless ``mask`` is bool and fits ``scores``, the shape ``(..., T, S)``.
+
+    Args:
+        name: what the mask is called.
+        mask: what should be one.
+        scores: the shape that it must be broadcastable to.
+        like: a tensor on the device where it must be.
+        of: what the scores are of, to say so.
+
+    Raises:
+        TypeError: no tensor, or not bool.
+        ValueError: another shape, or another device.
+    """
+    if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
+        raise TypeError(
+            f"{name} must be bool, True = may attend; got {type_name(mask)}: 0 and 1 become that "
+            "by .bool(), numbers to add to the scores are a bias"
+        )
+    _check_broadcasts(name, mask, scores, like, of)
+
+
+def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
+    """The same for a ``bias``, which is floating point."""
+    if not isinstance(bias, Tensor) or not bias.is_floating_point():
+        raise TypeError(f"{name} must be a floating point tensor, got {type_name(bias)}")
+    _check_broadcasts(name, bias, scores, like, of)
+
+
+def check_positions(
+    positions: Any,
+    rows: int | None,
+    length: int | None,
+    *,
+    like: Tensor | None = None,
+    of: str = "x",
+    end: int = 2**63,
+) -> None:
+    """Raise unless ``positions`` are integers ``(rows, length)`` in ``[0, end)``.
+
+    ``rows`` and ``length`` may be None, for any number of them. ``of`` is what they must fit.
+
+    Values are looked at on a CPU only: a GPU would have to stop and wait.
+
+    Raises:
+        TypeError: no tensor of integers.
+        ValueError: another shape, or a position that does not exist; another device than that of
+            the tensor that they are ``like``.
+    """
+    if not isinstance(positions, Tensor) or positions.dtype not in _INTEGERS:
+        raise TypeError(f"positions must be a tensor of int64 or int32, got {type_name(positions)}")
+    shape = tuple(positions.shape)
+    if len(shape) != 2 or rows not in (None, shape[0]) or length not in (None, shape[1]):
+        wanted = f"({'B' if rows is None else rows}, {'T' if length is None else length})"
+        raise ValueError(f"positions of {of} must have shape {wanted}, got {shape}")
+    if like is not None and positions.device != like.device:
+        raise ValueError(f"positions must be on {like.device} as {of} is, got {positions.device}")
+    if positions.numel() and (wrong := outside(positions, end)) is not None:
+        raise ValueError(f"positions must be from 0 to below max_len ({end}), got {wrong}")
+
+
+def check_row_lengths(name: str, lengths: Any, ids: Tensor, of: str) -> None:
+    """Raise unless ``lengths`` are integers ``(B,)``, from 0 to the length of ``ids`` ``(B, T)``.
+
+    ``of`` is what the ids are called.
+
+    Raises:
+        TypeError: no tensor of integers.
+        ValueError: another shape or device; a length out of its range (seen on a CPU only).
+    """
+    if not isinstance(lengths, Tensor) or lengths.dtype not in _INTEGERS:
+        raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(lengths)}")
+    if lengths.shape != ids.shape[:1]:
+        wanted = f"({len(ids)},), a number for each row of {of}"
+        raise ValueError(f"{name} must have shape {wanted}; got {tuple(lengths.shape)}")
+    if lengths.device != ids.device:
+        raise ValueError(f"{name} must be on {ids.device} as the ids are, got {lengths.device}")
+    if len(lengths) and (wrong := outside(lengths, ids.size(1) + 1)) is not None:
+        raise ValueError(f"{name} must be from 0 to {ids.size(1)}, all of {of}; got {wrong}")
+
+
+def _check_broadcasts(
+    name: str, tensor: Tensor, scores: tuple[int, ...], like: Tensor, of: str
+) -> None:
+    shape = tensor.shape
+    if tensor.device != like.device:
+        raise ValueError(f"{name} must be on {like.device} like {of}, got {tensor.device}")
+    if len(shape) <= len(scores) and all(
+        size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(scores), strict=False)
+    ):
+        return
+    hint = ""
+    if shape and shape[-1] not in (1, scores[-1]):
+        hint = f": its last dimension is for the {scores[-1]} keys"
+    elif shape == (scores[0], scores[-1]):
+        hint = ": a row for each of the batch must be (B, 1, 1, S), as padding_mask makes it"
+    raise ValueError(
+        f"{name} must be broadcastable to {scores} (..., queries, keys), the scores of {of}; "
+        f"got shape {tuple(shape)}{hint}"
+    )
+
+
+def _listed(things: Iterable[object]) -> str:
+    *most, last = map(str, things)
+    return f"{', '.join(most)} and {last}"
+
+
+def id_list(name: str, ids: Any) -> list[int]:
+    """The ids as a list of ints: a list, a range, a vector of integers are all welcome."""
+    try:
+        found = [operator.index(i) for i in ids]
+    except (TypeError, ValueError, RuntimeError):  # of a tensor that holds no single integers
+        raise TypeError(f"{name} must be a sequence of integers; got {shown(ids)}") from None
+    for i in found:
+        if not 0 <= i < 2**63:
+            raise ValueError(f"{name} must hold integers from 0 to 2⁶³ − 1; got {i}")
+    return found
+
+
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """The two parts of `value`, if two is what it has."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair (source, target); got {shown(value)}")
+    return value[0], value[1]
+
+
+def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
+    """`values` as a list of at least `least`; one string or a mapping is no list of anything."""
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be several {what}s, such as a list; got {shown(values)}")
+    try:
+        found = list(values)
+    except TypeError:  # a tensor of no dimensions says that it can be iterated over
+        raise TypeError(f"{name} must be several {what}s; got {shown(values)}") from None
+    if len(found) < least:
+        raise ValueError(f"{name} must hold at least one {what}; got none")
+    return found
+
+
+def check_text(name: str, text: Any) -> None:
+    """Raise unless `text` is a string that can be written as UTF-8."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a str; got {shown(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise ValueError(f"{name} must be valid Unicode; got {shown(text)}") from error
+
+
+def text_list(name: str, values: Any, least: int = 0) -> list[str]:
+    """`values` as a list of at least `least` strings."""
+    found = items(name, values, "string", least)
+    for i, text in enumerate(found):
+        check_text(f"number {i} of {name}", text)
+    return found
+
+
+def shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '…'}"

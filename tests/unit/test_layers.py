@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lib import ModelConfig
-from transformer_lib.blocks import (
+from transformer_lib.dropout import Dropout
+from transformer_lib.layers import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
@@ -18,7 +19,6 @@ from transformer_lib.blocks import (
     layer_norm,
     rms_norm,
 )
-from transformer_lib.dropout import Dropout
 
 B, T, S = 2, 5, 7
 CONFIG = ModelConfig(vocab_size=19, d_model=22, n_heads=2, n_layers=3, d_ff=17, dropout=0.0)

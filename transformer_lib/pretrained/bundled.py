@@ -23,7 +23,7 @@ from transformer_lib.data import Tokenizer
 from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.pretrained.rounding import from_int8
 
-__all__ = ["from_recorded", "shipped"]
+__all__ = ["load_bundled", "shipped"]
 
 _TRAINED = ("shakespeare", "number-words")
 _NAMES = (*_TRAINED, "tiny-llama")
@@ -68,10 +68,10 @@ def _folder(name: str, known: tuple[str, ...]) -> Path:
 
 
 @overload
-def from_recorded(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]: ...
+def load_bundled(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]: ...
 @overload
-def from_recorded(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
-def from_recorded(name: str) -> tuple[Any, Tokenizer]:
+def load_bundled(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
+def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     """Load a trained model that comes with the library, and its tokenizer.
 
     Args:
@@ -85,11 +85,11 @@ def from_recorded(name: str) -> tuple[Any, Tokenizer]:
         ValueError: there is no such model.
 
     Example:
-        >>> from transformer_lib.texts import complete, translate
-        >>> model, tokenizer = from_recorded("shakespeare")
+        >>> from transformer_lib.decoding import complete, translate
+        >>> model, tokenizer = load_bundled("shakespeare")
         >>> complete(model, tokenizer, ["My lord, I"], max_tokens=12)[0]
         ' will not so'
-        >>> model, tokenizer = from_recorded("number-words")
+        >>> model, tokenizer = load_bundled("number-words")
         >>> translate(model, tokenizer, ["four thousand two hundred six"])
         ['viertausendzweihundertsechs']
     """

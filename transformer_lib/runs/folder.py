@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from transformer_lib.arguments import as_path
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
-from transformer_lib.data.files import replacing
-from transformer_lib.recipes import TASKS, Task
+from transformer_lib.files import replacing
+from transformer_lib.runs.tasks import TASKS, Task
 from transformer_lib.training import History, TrainConfig, average_checkpoints, load_checkpoint
 from transformer_lib.training.state import check_same_run
+from transformer_lib.validation import as_path
 
 __all__: list[str] = []  # for runs.py alone
 
@@ -88,8 +88,8 @@ def slow_amp(config: TrainConfig, device: torch.device) -> bool:
 
 def score_is_due(folder: Path, epoch: int, every: int) -> bool:
     """Has a multiple of ``every`` epochs been completed since the last validation?"""
-    records = History.read(folder / "log.jsonl")
-    before = [record["epoch"] for record in records if "val_loss" in record]
+    entries = History.read(folder / "log.jsonl")
+    before = [entry["epoch"] for entry in entries if "val_loss" in entry]
     return epoch // every > (before[-1] if before else 0) // every
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_lib.training import History
-from transformer_lib.training.records import RunLog
+from transformer_lib.training.log import RunLog
 
 os.fsync = lambda file: None  # how long the disk takes is not what is tested here
 

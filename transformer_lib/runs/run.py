@@ -17,23 +17,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer_lib.arguments import (
-    as_path,
-    check_count,
-    check_path,
-    check_type,
-    naming,
-    plain_number,
-)
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
-from transformer_lib.data.checking import texts as strings
 from transformer_lib.decoding import Ensemble, greedy
+from transformer_lib.decoding.text import Decode, complete, translate
 from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.recipes import TASKS, Task, make_batches, perplexity
 from transformer_lib.results import circumstances
-from transformer_lib.run_folder import (
+from transformer_lib.runs.folder import (
     begin,
     check_own,
     config_of,
@@ -49,12 +40,21 @@ from transformer_lib.run_folder import (
     words_of,
     write_settings,
 )
-from transformer_lib.texts import Decode, complete, translate
+from transformer_lib.runs.tasks import TASKS, Task, make_batches, perplexity
 from transformer_lib.training import History, TrainConfig, evaluate, local_device
 from transformer_lib.training.distributed import join
-from transformer_lib.training.trainer import prepared_fit
+from transformer_lib.training.loop import prepared_fit
+from transformer_lib.validation import (
+    as_path,
+    check_count,
+    check_path,
+    check_type,
+    naming,
+    plain_number,
+    text_list,
+)
 
-__all__ = ["Run", "train", "translate"]
+__all__ = ["Run", "train"]
 
 
 @dataclass
@@ -129,15 +129,16 @@ class Run:
         The task decides what counts as a word; upper and lower case differ. The list is empty for
         a run of an older version of this library, which kept no list of words.
         """
-        found = words_of(strings("texts", texts), TASKS[self.task].word)
+        found = words_of(text_list("texts", texts), TASKS[self.task].word)
         return [] if self.words is None else [word for word in found if word not in self.words]
 
     def answer(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Translate sentences or continue prompts, whichever the model has learned.
 
-        See :func:`~transformer_lib.texts.translate` and :func:`~transformer_lib.texts.complete`.
+        See :func:`~transformer_lib.decoding.translate` and
+        :func:`~transformer_lib.decoding.complete`.
         """
-        texts = strings("texts", texts)
+        texts = text_list("texts", texts)
         do = complete if TASKS[self.task].language_model else translate
         return do(self.model, self.tokenizer, texts, **options)
 
@@ -193,7 +194,7 @@ def train(
 
     Args:
         folder: the run's folder; created if it doesn't exist.
-        task: a name in :data:`~transformer_lib.recipes.TASKS`.
+        task: a name in :data:`~transformer_lib.runs.tasks.TASKS`.
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
         model, training: settings of :class:`ModelConfig` and :class:`TrainConfig` that replace
             those of the preset and the task.
@@ -212,7 +213,7 @@ def train(
         forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
-        The run's records.
+        The run's log entries.
 
     Raises:
         ValueError: an invalid setting, or a folder that holds a run with other settings.

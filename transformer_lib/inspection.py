@@ -1,11 +1,66 @@
-"""Where a model's parameters are, counted by formula."""
+"""Look inside a model: record its attention weights, count its parameters."""
 
 from __future__ import annotations
 
-from transformer_lib.arguments import check_type
-from transformer_lib.config import ModelConfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["parameter_counts"]
+from torch import Tensor, nn
+
+from transformer_lib.config import ModelConfig
+from transformer_lib.validation import check_type
+
+__all__ = ["parameter_counts", "record_attention"]
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the attention weights of every attention layer in ``model``.
+
+    Inside the block the model takes the explicit path. Each key is the layer's name
+    in the model, each entry the weights of its latest call.
+
+    Args:
+        model: any module with an attention layer in it: one with a ``recorder``, such as
+            :class:`~transformer_lib.MultiHeadAttention`.
+
+    Yields:
+        dict of name to weights ``(B, H, T, S)``, filled while the model runs.
+
+    Raises:
+        TypeError: a model that is no module.
+        ValueError: a model without attention.
+
+    Example:
+        >>> from transformer_lib import MultiHeadAttention
+        >>> import torch
+        >>> layer = MultiHeadAttention(d_model=12, n_heads=3)
+        >>> model = nn.Sequential(layer)
+        >>> with record_attention(model) as maps:
+        ...     _ = model(torch.randn(2, 5, 12))
+        >>> {name: tuple(weights.shape) for name, weights in maps.items()}
+        {'0': (2, 3, 5, 5)}
+    """
+    check_type("model", model, nn.Module)
+    layers: dict[str, Any] = {
+        name: module for name, module in model.named_modules() if hasattr(module, "recorder")
+    }
+    if not layers:
+        raise ValueError(f"model ({type(model).__name__}) contains no attention layer")
+    maps: dict[str, Tensor] = {}
+    before = {name: layer.recorder for name, layer in layers.items()}
+    for name, layer in layers.items():
+
+        def keep(weights: Tensor, name: str = name) -> None:
+            maps[name] = weights
+
+        layer.recorder = keep
+    try:
+        yield maps
+    finally:
+        for name, layer in layers.items():
+            layer.recorder = before[name]
 
 
 def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:

@@ -31,16 +31,16 @@ from transformer_lib.training import (
     fit,
     inverse_sqrt_schedule,
     load_checkpoint,
+    loop,
     r_drop,
     session,
-    trainer,
     update,
 )
 from transformer_lib.training.distributed import Ranks
 from transformer_lib.training.folder import Folder
-from transformer_lib.training.records import RunLog
+from transformer_lib.training.log import RunLog
+from transformer_lib.training.loop import _duration
 from transformer_lib.training.session import Session
-from transformer_lib.training.trainer import _duration
 from transformer_lib.training.update import Updater, _half
 
 V = 11
@@ -436,7 +436,7 @@ def test_a_forecast_in_two_units(seconds: float, said: str) -> None:
 
 
 def test_a_forecast_comes_once_after_the_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "time", clock())  # a step takes one second
+    monkeypatch.setattr(loop, "time", clock())  # a step takes one second
     told: list[str] = []
     steps = replace(CONFIG, epochs=None, max_steps=14)
     fit(Toy(), data(), steps, progress=False, forecast=told.append)

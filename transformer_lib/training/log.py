@@ -1,4 +1,4 @@
-"""The log of a run: one record per line, readable while it runs."""
+"""The log of a run: one entry per line, readable while it runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transformer_lib.arguments import check_path
-from transformer_lib.data.files import replacing
+from transformer_lib.files import replacing
+from transformer_lib.validation import check_path
 
 __all__ = ["History", "RunLog", "is_log"]
 
-Record = dict[str, Any]
+Entry = dict[str, Any]
 
 
-class History(list[Record]):
-    """The records of a run, oldest first.
+class History(list[Entry]):
+    """The entries of a run, oldest first.
 
-    Training records hold ``step epoch loss lr tokens tokens_per_second seconds``; validation
-    records hold ``step epoch seconds`` and what was measured, such as ``val_loss``. The validation
+    Training entries hold ``step epoch loss lr tokens tokens_per_second seconds``; validation
+    entries hold ``step epoch seconds`` and what was measured, such as ``val_loss``. The validation
     that used up the patience also holds ``stopped``.
 
     Example:
@@ -31,7 +31,7 @@ class History(list[Record]):
         """Return the steps at which ``name`` was recorded, and its values, ready to plot."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {name!r}")
-        rows = [(record["step"], record[name]) for record in self if name in record]
+        rows = [(entry["step"], entry[name]) for entry in self if name in entry]
         return [step for step, _ in rows], [value for _, value in rows]
 
     @classmethod
@@ -46,14 +46,14 @@ class History(list[Record]):
         check_path("path", path, "file")
         history = cls()
         text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a character
-        # Not str.splitlines: it also splits at characters that a record may contain.
+        # Not str.splitlines: it also splits at characters that an entry may contain.
         *whole, rest = text.split("\n")
         for number, line in enumerate([*whole, rest] if rest else whole, start=1):
             try:
-                record = json.loads(line)
-                if not isinstance(record, dict) or "step" not in record:
-                    raise ValueError("not a record with a step")
-                history.append(record)
+                entry = json.loads(line)
+                if not isinstance(entry, dict) or "step" not in entry:
+                    raise ValueError("not an entry with a step")
+                history.append(entry)
             except ValueError as error:
                 if number > len(whole):
                     break
@@ -64,19 +64,19 @@ class History(list[Record]):
 def is_log(path: Path) -> bool:
     """Whether a run wrote this file; an empty one belongs to a run that has just begun."""
     try:
-        records = History.read(path)
+        entries = History.read(path)
     except ValueError:
         return False
-    stamped = all({"step", "epoch", "seconds"} <= record.keys() for record in records)
-    return stamped if records else path.stat().st_size == 0
+    stamped = all({"step", "epoch", "seconds"} <= entry.keys() for entry in entries)
+    return stamped if entries else path.stat().st_size == 0
 
 
 class RunLog:
     """A history that is written to files as it grows, if there is a folder.
 
     Args:
-        folder: gets ``log.jsonl``; None keeps the records in memory only.
-        until: keep the records up to this step and drop later ones, which the resumed run will
+        folder: gets ``log.jsonl``; None keeps the entries in memory only.
+        until: keep the entries up to this step and drop later ones, which the resumed run will
             write again; None starts a new log.
         writes: False only reads what is there, since another process writes.
         tensorboard: also write the numbers for TensorBoard, to a folder of that name.
@@ -101,8 +101,8 @@ class RunLog:
         if folder is None:
             return
         if until is not None and (folder / "log.jsonl").exists():
-            records = History.read(folder / "log.jsonl")
-            self.history.extend(record for record in records if record["step"] <= until)
+            entries = History.read(folder / "log.jsonl")
+            self.history.extend(entry for entry in entries if entry["step"] <= until)
         if self.path is None:
             return
         if tensorboard:
@@ -112,17 +112,17 @@ class RunLog:
         with replacing(self.path) as file:
             file.writelines(map(_line, self.history))
 
-    def add(self, record: Record) -> None:
-        """Append a record, to the files first."""
+    def add(self, entry: Entry) -> None:
+        """Append an entry, to the files first."""
         if self.path is not None:
             with open(self.path, "ab") as file:
-                file.write(_line(record))
+                file.write(_line(entry))
         if self._board is not None:
-            for name, value in record.items():
+            for name, value in entry.items():
                 if isinstance(value, int | float) and name != "step":
-                    self._board.add_scalar(name, value, record["step"])
+                    self._board.add_scalar(name, value, entry["step"])
             self._board.flush()
-        self.history.append(record)
+        self.history.append(entry)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -140,5 +140,5 @@ def _summary_writer() -> Any:
     return SummaryWriter
 
 
-def _line(record: Record) -> bytes:
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+def _line(entry: Entry) -> bytes:
+    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from transformer_lib import ModelConfig
-from transformer_lib.arguments import check_number, check_type, check_vectors, naming
 from transformer_lib.training import TrainConfig, load_checkpoint, save_checkpoint
+from transformer_lib.validation import check_number, check_type, check_vectors, naming
 
 
 @pytest.mark.parametrize("ends", ["[]", "[)", "(]", "()"])

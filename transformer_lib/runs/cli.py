@@ -1,0 +1,341 @@
+"""The commands: train a model, measure it, use it."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from io import TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer_lib.decoding import beam_search, greedy, sample
+from transformer_lib.decoding.text import InTurn, candidates
+from transformer_lib.files import replacing
+from transformer_lib.metrics import Score, exact_match, paired_bootstrap
+from transformer_lib.results import write_score
+from transformer_lib.runs.folder import one_of
+from transformer_lib.runs.parser import MODEL_SETTINGS, TRAIN_SETTINGS, parse
+from transformer_lib.runs.run import Run, train
+from transformer_lib.runs.tasks import TASKS, Task
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Returns:
+        the exit code: 0, 1 after a failure, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: wrong arguments, with code 2; ``--help``, with 0; a SIGTERM, with 143.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    args = parse(argv)
+    commands = {
+        "train": _train,
+        "evaluate": _evaluate,
+        "translate": _translate,
+        "generate": _generate,
+    }
+    try:
+        if args.threads is not None:
+            torch.set_num_threads(args.threads)
+        commands[args.command](args, argv)
+    except KeyboardInterrupt:
+        _say_interrupted(args)
+        return 130
+    except SystemExit:  # how training ends after a SIGTERM
+        _say_interrupted(args)
+        raise
+    except BrokenPipeError:  # nobody reads the output any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if args.debug:
+            raise
+        who = "" if _speaks() else f"process {os.environ['RANK']}: "
+        print(f"{who}error: {str(error) or type(error).__name__}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _train(args: argparse.Namespace, argv: list[str]) -> None:
+    from tqdm import tqdm
+
+    folder = args.output or Path("runs") / f"{args.task}-{args.preset}"
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    given |= dict(args.set)
+    history = train(
+        folder,
+        task=args.task,
+        preset=args.preset,
+        model={name: given[name] for name in MODEL_SETTINGS if name in given},
+        training={name: given[name] for name in TRAIN_SETTINGS if name in given},
+        vocab_size=args.vocab_size,
+        max_tokens=args.max_tokens,
+        bpe_dropout=args.bpe_dropout,
+        distilled=args.distill,
+        device=args.device,
+        score_every=args.score_every,
+        restart=args.restart,
+        command=shlex.join(["python", "-m", "transformer_lib", *argv]),
+        progress=_shows_progress(args),
+        say=lambda text: print(text, flush=True),
+        forecast=None if args.quiet else partial(tqdm.write, file=sys.stderr),  # above the bar
+    )
+    if not _speaks():
+        return
+    steps, losses = history.column("val_loss")
+    if losses:  # there are none if the log of a finished run was deleted
+        print(f"{steps[-1]:,} steps, validation loss {losses[-1]:.3f}, lowest {min(losses):.3f}")
+    split = TASKS[args.task].splits[0]
+    score, _ = Run.load(folder, device=args.device).score(split, progress=_shows_progress(args))
+    _print_score(split, score)
+    print(f"Try it: {_next_command(TASKS[args.task], folder)}")
+
+
+def _next_command(task: Task, folder: Path) -> str:
+    command = ["generate" if task.language_model else "translate", "--run", str(folder)]
+    draws = ["--temperature", "0.8"] if task.score is None else []  # where no answer is right
+    return shlex.join(["python", "-m", "transformer_lib", *command, *draws, task.example])
+
+
+def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
+    run = Run.together(args.run, args.checkpoint, args.device)
+    task, split = TASKS[run.task], args.split
+    if task.score is None and (args.beam or args.write or args.against):
+        refused = "leave out --beam, --write and --against"
+        raise ValueError(f"{run.task} is scored by perplexity, without decoding: {refused}")
+    if task.score is exact_match and args.against:
+        raise ValueError(f"--against compares BLEU, but {run.task} is scored by exact_match")
+    other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
+    if other and other.task != run.task:
+        raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
+    if args.write and args.write.exists():
+        raise FileExistsError(f"{args.write} exists already: choose another file to --write")
+    how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
+    # Decoding may take hours: what can fail comes before, or after the scores are printed.
+    with replacing(args.write.resolve()) if args.write else nullcontext() as file:
+        score, texts = run.score(split, args.limit, **how)
+        references = [target for _, target in task.load(split)[: args.limit]] if texts else []
+        scores = [score, *_other_scores(task, texts, references)]
+        for each in scores:
+            _print_score(split, each)
+        if file is not None:
+            file.write("".join(f"{text}\n" for text in texts).encode())
+    for each in scores:
+        _write_score(args, each._asdict(), None if task.score is None else _decoding(args))
+    if other and task.score:
+        others = other.score(split, args.limit, **how)[1]
+        found = paired_bootstrap(task.score, texts, others, references)
+        against = " and ".join(folder.name for folder in args.against)
+        difference = f"{found.metric} {found.value:+.2f}, p = {found.p_value:.4f}"
+        print(f"{split}, against {against}: {difference} ({found.signature})")
+        record = found._asdict() | {"sentences": len(references), "against": against}
+        _write_score(args, record, _decoding(args))
+
+
+def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterator[Score]:
+    for compare in task.scores_too:
+        try:
+            yield compare(texts, references)
+        except ImportError as error:
+            print(f"no {compare.__name__}: {error}", file=sys.stderr)
+
+
+def _write_score(args: argparse.Namespace, measured: dict[str, Any], decoding: str | None) -> None:
+    if args.limit is not None:  # scores of a part can't be compared
+        return
+    score = measured | {"checkpoint": args.checkpoint, "decoding": decoding}
+    if others := [folder.name for folder in args.run[1:]]:
+        score["together"] = "with " + " and ".join(others)
+    write_score(args.run[0], args.split, score)
+
+
+def _print_score(split: str, score: Score) -> None:
+    metric, value, signature, count = score
+    print(f"{split}, {count:,} texts: {metric} {value:.2f} ({signature})")
+
+
+def _translate(args: argparse.Namespace, argv: list[str]) -> None:
+    run = _load(args, language_model=False)
+    number = 0
+    for texts in _readable(run, args, "a sentence"):
+        found = candidates(
+            run.model,
+            run.tokenizer,
+            texts,
+            decode=_search(args, n_best=args.n_best or 1),
+            batch_size=args.batch_size,
+            progress=_shows_progress(args),
+        )
+        for options in found:
+            number += 1
+            if args.n_best is None:
+                print(options[0].text)
+            else:
+                for text, score in options:
+                    print(f"{number}\t{score:.3f}\t{text}")
+        sys.stdout.flush()
+
+
+def _generate(args: argparse.Namespace, argv: list[str]) -> None:
+    run = _load(args, language_model=True)
+    decode = greedy
+    if args.draws:
+        generator = torch.Generator(next(run.model.parameters()).device)
+        decode = partial(
+            sample,
+            temperature=1.0 if args.temperature is None else args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            generator=generator.manual_seed(args.seed or 0),
+        )
+    for texts in _readable(run, args, "a prompt"):
+        prompts = [text for text in texts for _ in range(args.samples)]
+        run.answer(
+            prompts,
+            max_tokens=args.max_tokens,
+            stop=args.stop,
+            on_text=InTurn(prompts).show,
+            decode=decode,
+            progress=_shows_progress(args),
+        )
+
+
+def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
+    """The texts to work on, some at a time.
+
+    If the model can't read one, those before it are still returned; then an error says which it is.
+    """
+    if run.words is None and args.strict:
+        raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
+    split = vars(args).get("split")
+    some = _inputs(args.text, what) if split is None else [_sources(run.task, split)]
+    place, done = "text" if args.text or split else "line", 0
+    for texts in some:
+        reasons = (_unreadable(run, text, args.strict) for text in texts)
+        good, reason = next(((i, why) for i, why in enumerate(reasons) if why), (len(texts), ""))
+        if unseen := run.unseen(texts[:good]):
+            print(_never_seen(unseen), file=sys.stderr)
+        if good:
+            yield texts[:good]
+        if reason:
+            raise ValueError(f"{place} {done + good + 1} {reason}")
+        done += len(texts)
+
+
+def _unreadable(run: Run, text: str, strict: bool) -> str:
+    """Why the model can't read a text, or an empty string."""
+    begins = f"it begins {text.strip()[:40]!r}"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"is not valid UTF-8; {begins}"
+    most = run.model.config.max_len
+    if TASKS[run.task].language_model:
+        most -= 1  # it needs a position to continue at
+    else:
+        text = text.strip()
+    if (count := len(run.tokenizer.encode(text))) > most:
+        return f"has {count:,} tokens, and the model reads at most {most:,}; {begins}"
+    unseen = run.unseen([text]) if strict else []
+    return f"has words {_never_seen(unseen)}" if unseen else ""
+
+
+def _never_seen(words: Sequence[str]) -> str:
+    shown = (word if word.isprintable() else ascii(word) for word in words)
+    return f"never seen in training: {', '.join(shown)}"
+
+
+def _load(args: argparse.Namespace, language_model: bool) -> Run:
+    run = Run.together(args.run, args.checkpoint, args.device)
+    if TASKS[run.task].language_model != language_model:
+        other = "translate" if language_model else "generate"
+        raise ValueError(f"{args.run[0]} learned {run.task}: use {other}, not {args.command}")
+    return run
+
+
+def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
+    """The given texts, or the lines of standard input: one at a time if they are typed."""
+    if texts:
+        yield texts
+        return
+    if sys.stdin.isatty():
+        print(f"Type {what} and press Enter. Ctrl-D ends.", file=sys.stderr)
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # a line that isn't UTF-8 is refused alone
+    # Some editors begin a file with a byte order mark.
+    lines = (line.removeprefix("\ufeff").rstrip("\n") for line in sys.stdin)
+    while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
+        yield some
+
+
+def _sources(name: str, split: str) -> list[str]:
+    task = TASKS[name]
+    one_of("split", split, ("train", *task.splits))
+    return [source for source, _ in task.load(split)]
+
+
+def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
+    if args.beam is None:
+        return greedy
+    # No early stopping by default: label smoothing leaves <eos> a small probability everywhere, and
+    # with few tokens, such as characters, the first N finished texts are often short and bad.
+    options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
+    return partial(beam_search, **options, early_stopping=bool(args.early_stopping))
+
+
+def _decoding(args: argparse.Namespace) -> str:
+    if args.beam is None:
+        return "greedy"
+    early = ", early stopping" if args.early_stopping else ""
+    return f"beam {args.beam}, length penalty {_penalty(args):g}{early}"
+
+
+def _penalty(args: argparse.Namespace) -> float:
+    return 0.6 if args.length_penalty is None else args.length_penalty
+
+
+def _say_interrupted(args: argparse.Namespace) -> None:
+    if _speaks():
+        said = "Interrupted."
+        if args.command == "train":
+            without = "without --restart " if args.restart else ""
+            said += f" Run the same command {without}to resume."
+        print(f"\n{said}", file=sys.stderr)
+
+
+def _speaks() -> bool:
+    """Whether this process prints: the first one that torchrun started does."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _shows_progress(args: argparse.Namespace) -> bool:
+    # Not if the texts themselves appear in the terminal.
+    shares = args.command in ("translate", "generate") and sys.stdout.isatty()
+    return not args.quiet and sys.stderr.isatty() and not shares
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to keep the memory that a training step frees, for the next one.
+
+    By default it returns large blocks to the system at once and gets them back page by page, filled
+    with zeros, which takes up to 40 % of a step on a CPU. The setting is for the whole process, so
+    it is made only where the process is ours, and never in :func:`main`.
+    """
+    mmap_max, trim_threshold = -4, -1  # from glibc's malloc.h
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library, another system
+        return
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)
