@@ -147,7 +147,7 @@ class PositionsExplorer(LiveFigure):
                 (query[self.first], style.INK),
                 (key[self.second], style.PALETTE[3]),
             ):
-                tip = (x + vector[i], y + vector[i + pairs])
+                tip = (x + float(vector[i]), y + float(vector[i + pairs]))
                 ax.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": colour})
             ax.text(x, y - 1.1, f"pair {i + 1}", ha="center", va="top", fontsize=8)
         ax.set(xlim=(-1.3, 6.5), ylim=(-4.6, 1.2), aspect="equal", title="query at a, key at b")
