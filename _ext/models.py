@@ -16,7 +16,7 @@ NAME, PARTS = "number-words", 6
 
 
 def model_text(folder):
-    """A shipped model as its figure reads it."""
+    """A bundled model as its figure reads it."""
     config = json.loads(Path(folder, "config.json").read_bytes())["config"]
     weights = b64encode(Path(folder, "model.safetensors").read_bytes()).decode()
     return json.dumps({"config": config, "weights": weights})

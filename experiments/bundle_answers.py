@@ -11,11 +11,11 @@ from transformers import GPT2LMHeadModel
 from transformers import __version__ as version
 
 from transformer_lib.data import Tokenizer, shakespeare
-from transformer_lib.pretrained import shipped
+from transformer_lib.pretrained import bundled_folder
 
 
 def main():
-    folder = shipped("shakespeare")
+    folder = bundled_folder("shakespeare")
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     ids = torch.tensor([[1, *tokenizer.encode(shakespeare.load("val")[:63])]])  # 1: <bos>
     peer = GPT2LMHeadModel.from_pretrained(folder).double().eval()

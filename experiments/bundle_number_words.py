@@ -17,7 +17,7 @@ from safetensors.torch import save
 from shipping import write_record
 
 from transformer_lib.decoding import translate
-from transformer_lib.pretrained.bundled import load_bundled, shipped
+from transformer_lib.pretrained.bundled import bundled_folder, load_bundled
 from transformer_lib.pretrained.rounding import to_int8
 from transformer_lib.runs import TASKS, Run
 
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     run = Run.load(parser.parse_args().run, device="cpu")
-    folder = shipped(NAME)
+    folder = bundled_folder(NAME)
     folder.mkdir(exist_ok=True)
     write(run, folder)
     model, tokenizer = load_bundled(NAME)

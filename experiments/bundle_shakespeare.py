@@ -14,7 +14,7 @@ from pathlib import Path
 from safetensors.torch import save
 from shipping import write_record
 
-from transformer_lib.pretrained.bundled import gpt2_name, load_bundled, shipped, turned
+from transformer_lib.pretrained.bundled import bundled_folder, gpt2_name, load_bundled, turned
 from transformer_lib.runs import Run
 from transformer_lib.runs.tasks import TASKS, perplexity
 
@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     run = Run.load(parser.parse_args().run, device="cpu")
-    folder = shipped(NAME)
+    folder = bundled_folder(NAME)
     folder.mkdir(exist_ok=True)
     write(run, folder)
     model, tokenizer = load_bundled(NAME)

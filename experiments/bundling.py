@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from result_file import write_result
 
-from transformer_lib.pretrained.bundled import shipped
+from transformer_lib.pretrained.bundled import bundled_folder
 from transformer_lib.results import circumstances
 
 
 def write_record(run: str, name: str, model: torch.nn.Module, about: dict[str, Any]) -> None:
     """Write `results/RUN-shipped.json`; `about` begins with `command` and `what`."""
-    content = (shipped(name) / "model.safetensors").read_bytes()
+    content = (bundled_folder(name) / "model.safetensors").read_bytes()
     where = circumstances(torch.device("cpu"))
     found = {
         "command": about["command"],

@@ -32,7 +32,7 @@ from transformer_lib.data import BOS, EOS, PAD, Batches, collate, pad
 from transformer_lib.decoding.generate import distribution
 from transformer_lib.layers import DecoderLayer, FeedForward
 from transformer_lib.models import Decoder, Encoder, EncoderOnly
-from transformer_lib.pretrained import load_bundled, shipped
+from transformer_lib.pretrained import bundled_folder, load_bundled
 from transformer_lib.training import TrainConfig, fit
 
 sys.path.insert(0, str(ROOT / "_ext"))
@@ -481,7 +481,7 @@ def test_the_parts_of_today_of_mine_are_the_librarys():
 
 
 def test_the_checkpoint_of_mine_is_the_librarys():
-    own, folder = state(22), shipped("shakespeare")
+    own, folder = state(22), bundled_folder("shakespeare")
     tensors = own["read_safetensors"](folder / "model.safetensors")
     theirs = load_file(folder / "model.safetensors")
     assert tensors.keys() == theirs.keys()

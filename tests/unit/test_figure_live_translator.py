@@ -16,7 +16,7 @@ from transformer_lib.decoding import greedy
 from transformer_lib.figures.engine import FOLDER
 from transformer_lib.figures.widgets import LiveTranslator, live_translator
 from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
-from transformer_lib.pretrained import load_bundled, shipped
+from transformer_lib.pretrained import bundled_folder, load_bundled
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import TASKS
@@ -44,7 +44,7 @@ def module(tmp_path):
 def test_the_weights_are_those_of_from_int8(js):
     from safetensors.torch import load
 
-    content = (shipped("number-words") / "model.safetensors").read_bytes()
+    content = (bundled_folder("number-words") / "model.safetensors").read_bytes()
     body = """const tensors = m.fromRounded(m.fromBase64(given.bytes));
     return tensors.map(({ name, shape, data }) => {
       const bytes = new Uint8Array(new Float32Array(data).buffer);

@@ -1,4 +1,4 @@
-"""The answers beside the shipped checkpoints are those of Hugging Face's own classes.
+"""The answers beside the bundled checkpoints are those of Hugging Face's own classes.
 
 Chapter 22 and the project compare a reader's model with them where `transformers` is missing.
 `experiments/bundle_answers.py` and `experiments/bundle_tiny_llama.py` write them.
@@ -9,20 +9,20 @@ import torch
 from safetensors.torch import load_file
 from transformers import GPT2LMHeadModel, LlamaForCausalLM
 
-from transformer_lib.pretrained import from_llama, load_bundled, shipped
+from transformer_lib.pretrained import bundled_folder, from_llama, load_bundled
 
 
 @pytest.fixture(scope="module")
 def answers():
     return {
-        name: load_file(shipped(name) / "answers.safetensors")
+        name: load_file(bundled_folder(name) / "answers.safetensors")
         for name in ("shakespeare", "tiny-llama")
     }
 
 
 def test_gpt2_says_what_is_stored(answers):
     stored = answers["shakespeare"]
-    peer = GPT2LMHeadModel.from_pretrained(shipped("shakespeare")).double().eval()
+    peer = GPT2LMHeadModel.from_pretrained(bundled_folder("shakespeare")).double().eval()
     with torch.no_grad():
         torch.testing.assert_close(peer(stored["ids"]).logits, stored["logits"])
         ours = load_bundled("shakespeare")[0].double()(stored["ids"])
@@ -32,7 +32,7 @@ def test_gpt2_says_what_is_stored(answers):
 
 def test_a_llama_says_what_is_stored(answers):
     stored = answers["tiny-llama"]
-    peer = LlamaForCausalLM.from_pretrained(shipped("tiny-llama")).eval()
+    peer = LlamaForCausalLM.from_pretrained(bundled_folder("tiny-llama")).eval()
     with torch.no_grad():
         torch.testing.assert_close(peer(stored["ids"]).logits, stored["logits"], atol=1e-5, rtol=0)
         ours = from_llama(peer)(stored["ids"])
@@ -41,7 +41,7 @@ def test_a_llama_says_what_is_stored(answers):
 
 def test_a_llama_writes_what_is_stored(answers):
     written = answers["tiny-llama"]["written"]
-    peer = LlamaForCausalLM.from_pretrained(shipped("tiny-llama")).eval()
+    peer = LlamaForCausalLM.from_pretrained(bundled_folder("tiny-llama")).eval()
     peer.generation_config.eos_token_id = None
     again = peer.generate(written[:, :6], max_new_tokens=24, do_sample=False, use_cache=True)
     assert torch.equal(again, written)

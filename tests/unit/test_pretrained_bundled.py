@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_lib.data import BOS, shakespeare
-from transformer_lib.pretrained import from_gpt2, load_bundled, shipped
+from transformer_lib.pretrained import bundled_folder, from_gpt2, load_bundled
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs.tasks import TASKS, perplexity
 
@@ -23,7 +23,7 @@ def test_hugging_face_reads_the_same_model():
     from transformers import GPT2LMHeadModel
 
     theirs, report = GPT2LMHeadModel.from_pretrained(
-        shipped("shakespeare"), output_loading_info=True, torch_dtype=torch.float32
+        bundled_folder("shakespeare"), output_loading_info=True, torch_dtype=torch.float32
     )
     assert not any(report.values()), report  # no tensor is missing, left over or of another shape
     theirs.eval()
@@ -47,7 +47,9 @@ def test_hugging_face_reads_the_same_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
     _, ours = load_bundled("shakespeare")
-    theirs = PreTrainedTokenizerFast(tokenizer_file=str(shipped("shakespeare") / "tokenizer.json"))
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_file=str(bundled_folder("shakespeare") / "tokenizer.json")
+    )
     text = shakespeare.load("val")[:2000]
     assert theirs(text)["input_ids"] == ours.encode(text)
     assert ours.decode(ours.encode(text)) == text
@@ -55,7 +57,7 @@ def test_hugging_face_reads_the_same_tokenizer():
 
 def test_it_is_the_model_that_was_measured():
     record = load_result("shakespeare-gpt-shipped")
-    path = shipped("shakespeare") / "model.safetensors"
+    path = bundled_folder("shakespeare") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 2_000_000
     model, tokenizer = load_bundled("shakespeare")
@@ -76,7 +78,7 @@ def test_its_rounding_costs_nothing_that_shows():
 
 
 def test_its_config_is_gpt_2s():
-    settings = json.loads((shipped("shakespeare") / "config.json").read_text())
+    settings = json.loads((bundled_folder("shakespeare") / "config.json").read_text())
     assert settings["model_type"] == "gpt2"
     config = load_bundled("shakespeare")[0].config
     assert config.positions == "learned" and config.activation == "gelu_tanh"
@@ -86,7 +88,7 @@ def test_its_config_is_gpt_2s():
 @pytest.mark.parametrize("name", ["hamlet", None, "../shakespeare", ["shakespeare"]])
 def test_an_unknown_name_is_told_the_known_ones(name):
     for call, known in (
-        (shipped, "shakespeare, number-words, tiny-llama"),
+        (bundled_folder, "shakespeare, number-words, tiny-llama"),
         (load_bundled, "shakespeare, number-words"),
     ):
         with pytest.raises(ValueError, match=f"name must be one of {known}; got"):

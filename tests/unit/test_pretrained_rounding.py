@@ -8,7 +8,7 @@ from safetensors.torch import load
 
 from transformer_lib import Transformer
 from transformer_lib.decoding import translate
-from transformer_lib.pretrained import load_bundled, shipped
+from transformer_lib.pretrained import bundled_folder, load_bundled
 from transformer_lib.pretrained.rounding import from_int8, to_int8
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import TASKS
@@ -51,7 +51,7 @@ def test_a_dtype_of_16_bits_is_rounded_as_its_numbers_are():
 
 def test_it_is_the_translator_that_was_measured():
     record = load_result("number-words-shipped")
-    path = shipped("number-words") / "model.safetensors"
+    path = bundled_folder("number-words") / "model.safetensors"
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["bytes"] == path.stat().st_size < 1_000_000
     model, tokenizer = load_bundled("number-words")
@@ -77,7 +77,7 @@ def test_its_rounding_costs_next_to_nothing():
 
 
 def test_the_file_holds_whole_numbers_and_their_steps():
-    weights = load((shipped("number-words") / "model.safetensors").read_bytes())
+    weights = load((bundled_folder("number-words") / "model.safetensors").read_bytes())
     matrices = {name for name, tensor in weights.items() if tensor.dtype is torch.int8}
     assert len(matrices) > 20
     assert {name + ".step" for name in matrices} <= weights.keys()

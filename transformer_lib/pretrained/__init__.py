@@ -6,7 +6,7 @@ The test of a conversion is parity: with the same weights, both models give the 
 """
 
 from transformer_lib.pretrained.bert import from_bert
-from transformer_lib.pretrained.bundled import load_bundled, shipped
+from transformer_lib.pretrained.bundled import bundled_folder, load_bundled
 from transformer_lib.pretrained.gpt2 import from_gpt2
 from transformer_lib.pretrained.llama import from_llama
 from transformer_lib.pretrained.marian import from_marian
@@ -14,6 +14,7 @@ from transformer_lib.pretrained.pytorch import from_torch
 from transformer_lib.pretrained.saved import from_pretrained, save_pretrained
 
 __all__ = [
+    "bundled_folder",
     "from_bert",
     "from_gpt2",
     "from_llama",
@@ -22,5 +23,4 @@ __all__ = [
     "from_torch",
     "load_bundled",
     "save_pretrained",
-    "shipped",
 ]

@@ -23,7 +23,7 @@ from transformer_lib.data import Tokenizer
 from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.pretrained.rounding import from_int8
 
-__all__ = ["load_bundled", "shipped"]
+__all__ = ["bundled_folder", "load_bundled"]
 
 _TRAINED = ("shakespeare", "number-words")
 _NAMES = (*_TRAINED, "tiny-llama")
@@ -42,7 +42,7 @@ _GPT2 = {
 }
 
 
-def shipped(name: str) -> Path:
+def bundled_folder(name: str) -> Path:
     """Find the folder of a model that comes with the library.
 
     Args:
@@ -55,7 +55,7 @@ def shipped(name: str) -> Path:
         ValueError: there is no such model.
 
     Example:
-        >>> sorted(path.name for path in shipped("shakespeare").iterdir())
+        >>> sorted(path.name for path in bundled_folder("shakespeare").iterdir())
         ['answers.safetensors', 'config.json', 'model.safetensors', 'tokenizer.json']
     """
     return _folder(name, _NAMES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ...pretrained.bundled import shipped
+from ...pretrained.bundled import bundled_folder
 from .base import LiveFigure, Number, OneOf, compose, dress
 from .live_translator_still import RECORD, still, unpack
 
@@ -77,7 +77,7 @@ class LiveTranslator(LiveFigure):
 
 def vocabulary() -> list[str]:
     """The text of each id of the translator's tokenizer."""
-    stored = json.loads((shipped("number-words") / "tokenizer.json").read_bytes())
+    stored = json.loads((bundled_folder("number-words") / "tokenizer.json").read_bytes())
     ids = {word["content"]: word["id"] for word in stored["added_tokens"]}
     ids |= stored["model"]["vocab"]
     return sorted(ids, key=ids.__getitem__)
@@ -85,7 +85,7 @@ def vocabulary() -> list[str]:
 
 def model_text() -> str:
     """The translator as the page reads it: its config, and the bytes of its weights in base64."""
-    folder = shipped("number-words")
+    folder = bundled_folder("number-words")
     config = json.loads((folder / "config.json").read_bytes())["config"]
     weights = b64encode((folder / "model.safetensors").read_bytes()).decode()
     return json.dumps({"config": config, "weights": weights})
