@@ -285,7 +285,7 @@ def _(draw: random.Random) -> Call:
     return Call({"folder": here}, errors=MISSING, extra={"folder": wrong})
 
 
-for function in (pretrained.load_bundled, pretrained.shipped):
+for function in (pretrained.load_bundled, pretrained.bundled_folder):
 
     @call(function)
     def _(draw: random.Random) -> Call:
