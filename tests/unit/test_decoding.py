@@ -1,6 +1,7 @@
-"""Greedy decoding: which token, how probable, and when it is over."""
+"""Greedy decoding: which tokens, how probable, and when it ends."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ CONFIG = ModelConfig(
 
 @dataclass
 class Script:
-    """The state of `Toy`: which sentences, how far."""
+    """The state of `Toy`: its source, and how far it has come."""
 
     source: Tensor
     position: int = 0
@@ -27,7 +28,7 @@ class Script:
 
 
 class Toy:
-    """A model that is no module: it copies its source, surer and surer."""
+    """Copies its source with growing confidence; not a module."""
 
     config = SpecialIds()
 
@@ -46,7 +47,7 @@ class Toy:
 
 
 def log_probability(position: int) -> float:
-    """Of the wanted token: log-softmax of one logit 1 + position among zeros."""
+    """The log-softmax of one logit 1 + position among zeros."""
     logits = torch.tensor([1.0 + position] + [0.0] * (V - 1))
     return logits.log_softmax(-1)[0].item()
 
@@ -57,19 +58,21 @@ def test_each_row_ends_by_itself_and_pads_follow() -> None:
     ids, scores = greedy(model, source, max_len=6)
     assert ids.tolist() == [[5, 6, 2, 0, 0], [2, 0, 0, 0, 0], [4, 5, 6, 7, 2]]  # and no sixth step
     assert ids.dtype is torch.int64
-    # the first input is bos, then what was chosen, pads for rows that are over
+    # the first input is <bos>, then what was chosen, and padding for rows that have ended
     assert model.seen == [[1, 1, 1], [5, 2, 4], [6, 0, 5], [2, 0, 6], [0, 0, 7]]
-    for score, n_tokens in zip(scores.tolist(), (3, 1, 5), strict=True):  # eos counts, pads do not
+    for score, n_tokens in zip(
+        scores.tolist(), (3, 1, 5), strict=True
+    ):  # <eos> counts, padding doesn't
         assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
 
 
-def test_max_len_cuts() -> None:
+def test_max_len_cuts_texts_off() -> None:
     ids, scores = greedy(Toy(), torch.tensor([[5, 6, 7, 8], [5, 2, 7, 8]]), max_len=3)
     assert ids.tolist() == [[5, 6, 7], [5, 2, 0]]
     assert scores[0].item() == pytest.approx(sum(map(log_probability, range(3))), abs=1e-5)
 
 
-def test_the_special_ids_are_those_given() -> None:
+def test_special_ids_may_be_given() -> None:
     model = Toy()
     ids, _ = greedy(model, torch.tensor([[5, 9, 2, 3]]), max_len=4, bos_id=8, eos_id=9, pad_id=7)
     assert ids.tolist() == [[5, 9]]
@@ -92,9 +95,7 @@ SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8, 2
 def test_scores_are_those_of_one_full_pass_and_no_token_was_better() -> None:
     model = transformer()
     ids, scores = greedy(model, SOURCE, max_len=10)
-    assert (
-        len({tuple(row) for row in ids.tolist()}) > 1
-    )  # a model that says one thing tests nothing
+    assert len({tuple(row) for row in ids.tolist()}) > 1  # else this would test little
     bos = torch.full((len(SOURCE), 1), BOS)
     with torch.no_grad():
         logits = model.eval()(SOURCE, torch.cat((bos, ids[:, :-1]), dim=1))
@@ -104,7 +105,7 @@ def test_scores_are_those_of_one_full_pass_and_no_token_was_better() -> None:
         assert score.item() == pytest.approx(row.amax(-1)[:length].sum().item(), abs=1e-4)
 
 
-def test_rows_do_not_feel_one_another() -> None:
+def test_rows_do_not_affect_one_another() -> None:
     model = transformer()
     together = greedy(model, SOURCE, max_len=10).ids
     for i in range(len(SOURCE)):
@@ -113,7 +114,7 @@ def test_rows_do_not_feel_one_another() -> None:
         assert together[i, len(alone) :].eq(PAD).all()
 
 
-def test_dropout_is_off_meanwhile_and_every_mode_comes_back() -> None:
+def test_dropout_is_off_meanwhile_and_every_mode_is_restored() -> None:
     model = transformer().train()
     model.encoder.eval()  # a frozen part
     model.encoder.layers[0].train()
@@ -130,7 +131,7 @@ def test_dropout_is_off_meanwhile_and_every_mode_comes_back() -> None:
 def test_no_graph_is_kept() -> None:
     ids, scores = greedy(transformer(), SOURCE, max_len=10)
     assert not scores.requires_grad
-    transformer()(SOURCE, ids).sum().backward()  # what was generated may be trained on
+    transformer()(SOURCE, ids).sum().backward()  # generated ids may be used in training
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -150,24 +151,10 @@ def test_errors() -> None:
         greedy(model, SOURCE, max_len=14, eos_id=V)
 
 
-# --- stop sequences, and every token as it comes ------------------------------------------------
+# --- every token as it comes ---------------------------------------------------------------------
 
 
-def test_a_row_ends_with_a_stop_sequence_and_pads_follow() -> None:
-    source = torch.tensor([[5, 6, 7, 8], [6, 5, 6, 7], [7, 5, 5, 6], [6, 7, 5, 2]])
-    ids, scores = greedy(Toy(), source, max_len=4, stop=[[6, 7], (5, 5)])
-    assert ids.tolist() == [[5, 6, 7, 0], [6, 5, 6, 7], [7, 5, 5, 0], [6, 7, 0, 0]]
-    for score, n_tokens in zip(scores.tolist(), (3, 4, 3, 2), strict=True):  # it counts
-        assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
-    assert greedy(Toy(), source, max_len=4, stop=[[9], [6, 5, 6, 7, 8]]).ids.size(1) == 4
-
-
-def test_what_a_row_begins_with_is_no_part_of_a_stop_sequence() -> None:
-    ids, _ = greedy(Toy(), torch.tensor([[7, 6, 7, 6]]), max_len=4, bos_id=6, stop=[[6, 7]])
-    assert ids.tolist() == [[7, 6, 7]]
-
-
-def test_every_step_is_told_and_may_end_rows() -> None:
+def test_on_step_sees_every_step_and_may_end_rows() -> None:
     told: list[list[int]] = []
 
     def third_row_at_first(tokens: Tensor) -> Tensor | None:
@@ -180,7 +167,7 @@ def test_every_step_is_told_and_may_end_rows() -> None:
     assert told == ids.T.tolist()
 
 
-def test_an_error_in_between_leaves_the_model_as_it_was() -> None:
+def test_an_error_in_on_step_leaves_the_model_as_it_was() -> None:
     model = transformer().train()
 
     def fails(tokens: Tensor) -> None:
@@ -195,18 +182,11 @@ def test_an_error_in_between_leaves_the_model_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"stop": [5, 6]}, TypeError, r"stop must hold lists of token ids.*got int in it"),
-        ({"stop": "end"}, TypeError, "stop must be a list of token sequences, got str"),
-        ({"stop": [[]]}, ValueError, "stop must hold no empty sequence"),
-        ({"stop": [[-1]]}, ValueError, "stop's ids must be an integer of at least 0, got -1"),
-        ({"stop": [[2**63]]}, ValueError, r"stop must hold ids below 2\*\*63"),
-        ({"stop": [[2.0]]}, TypeError, "stop's ids must be an integer"),
-        ({"on_step": 3}, TypeError, "on_step must be a function, got int"),
-        ({"on_step": lambda t: True}, TypeError, "on_step must return None or a bool tensor"),
-        ({"on_step": lambda t: t}, TypeError, "on_step must return .*got torch.int64"),
-        ({"on_step": lambda t: t[:1] > 0}, ValueError, r"on_step must return shape \(2,\).*\(1,\)"),
+        (3, TypeError, "on_step must be a function, got int"),
+        (lambda t: t, TypeError, "on_step must return None or a bool tensor, got torch.int64"),
+        (lambda t: t[:1] > 0, ValueError, r"on_step must return shape \(2,\).*\(1,\)"),
     ],
 )
-def test_errors_of_stop_and_on_step(wrong: dict, error: type[Exception], message: str) -> None:
+def test_errors_of_on_step(wrong: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        greedy(Toy(), torch.tensor([[5, 6], [7, 8]]), max_len=2, **wrong)
+        greedy(Toy(), torch.tensor([[5, 6], [7, 8]]), max_len=2, on_step=wrong)

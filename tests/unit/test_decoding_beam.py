@@ -1,4 +1,4 @@
-"""Beam search, beside every possible text, beside a plain search by hand, beside Marian's."""
+"""Beam search against every possible text and against a plain search by hand."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ POSITIONS = ("sinusoidal", "learned", "relative", "t5", "rotary", "alibi", "none
 
 @dataclass
 class Hashes:
-    """The state of `Toy`: what each row has read, boiled down to a number."""
+    """The state of `Toy`: a hash of what each row has read."""
 
     value: Tensor
     moves: list[list[int]]
@@ -31,12 +31,12 @@ class Hashes:
         self.moves.append(index.tolist())
         if self.reorders:
             self.value = self.value[index]
-        else:  # the right shape is all it has
+        else:  # only the shape is right
             self.value = self.value[:1].expand(len(index))
 
 
 class Toy:
-    """A model whose logits are random, and others for every source and every beginning."""
+    """Random logits, different for every source and every beginning."""
 
     config = SpecialIds()
 
@@ -67,7 +67,7 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def all_texts(model: Toy, source: Tensor, max_len: int, alpha: float) -> list[tuple]:
-    """(rank, score, text) of everything the model can say, the best first."""
+    """(rank, score, text) of everything the model can say, best first."""
     texts: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     found: list[tuple] = []
     while texts:
@@ -84,7 +84,7 @@ def all_texts(model: Toy, source: Tensor, max_len: int, alpha: float) -> list[tu
 def by_hand(
     model: Toy, source: Tensor, max_len: int, k: int, alpha: float, early: bool
 ) -> list[tuple]:
-    """The same search with lists, without looking ahead for an early end that changes nothing."""
+    """The same search with lists, which never stops before it must."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     ends: list[tuple] = []
     for length in range(1, max_len + 1):
@@ -114,23 +114,9 @@ def check(beams: Beams, row: int, expected: list[tuple]) -> None:
         assert beams.ranks[row, i].item() == pytest.approx(rank, abs=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("early", [True, False])
-def test_a_beam_with_room_for_everything_finds_the_best_of_all_texts(
-    alpha: float, early: bool
-) -> None:
-    model, max_len, n = Toy(0), 4, 20
-    size = V ** (max_len - 1)
-    beams = beam_search(model, SOURCE, max_len=max_len, beam_size=size, n_best=n,
-                        length_penalty=alpha, early_stopping=early)  # fmt: skip
-    assert beams.ids.shape == (len(SOURCE), n, max_len) and beams.ids.dtype is torch.int64
-    for row, source in enumerate(SOURCE):
-        check(beams, row, all_texts(model, source, max_len, alpha)[:n])
-
-
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_it_is_the_search_by_hand_in_which_beams_swap_parents(k: int, early: bool) -> None:
+def test_it_is_the_search_by_hand_and_beams_swap_parents(k: int, early: bool) -> None:
     swapped = False
     for seed, alpha in itertools.product(range(5), (0.0, 0.6, 3.0)):
         model = Toy(seed)
@@ -149,7 +135,7 @@ def test_a_state_that_is_not_reordered_gives_other_texts() -> None:
     assert not beam_search(model, SOURCE, max_len=7).ids.equal(right.ids)
 
 
-def test_rows_that_are_over_leave_the_batch() -> None:
+def test_rows_that_have_ended_leave_the_batch() -> None:
     model = Toy(1)
     together = beam_search(model, SOURCE, max_len=9)
     assert model.rows[:2] == [3, 12]  # one beginning per row, then four
@@ -175,7 +161,7 @@ def test_the_best_are_sorted_and_differ_and_the_first_of_few_are_those_of_many()
 
 
 def padded(ids: Tensor) -> Tensor:
-    """Up to length 8: a search that ends sooner has seen fewer long texts."""
+    """Pad to length 8: a search that stops sooner has seen fewer long texts."""
     return nn.functional.pad(ids, (0, 8 - ids.size(-1)), value=PAD)
 
 
@@ -195,26 +181,18 @@ def test_fewer_texts_end_the_search_sooner_and_are_the_same(k: int) -> None:
     assert list(steps.values()) == sorted(steps.values()) and steps[1] < steps[k]
 
 
-def test_the_best_text_alone_takes_fewer_steps_than_eight() -> None:
-    """Its bound is that of the one end that is asked for."""
-    taken = []
-    for n in (1, 8):
-        model = Toy(0)
-        beam_search(model, SOURCE, max_len=30, beam_size=8, n_best=n)
-        taken.append(len(model.rows))
-    assert taken[0] < taken[1]
-
-
 def test_a_hundred_random_searches_find_what_exhaustive_ones_find() -> None:
-    """Of each text that was asked for: its ids, score and rank; of those there are not: none."""
     draw, short = random.Random(0), 0
     for seed in range(100):
         max_len, alpha = draw.randint(1, 4), draw.choice((0.0, 0.6, 1.0, 3.0))
         n, model = draw.choice((1, 2, 5, 300)), Toy(seed, spread=draw.choice((0.5, 1.5, 4.0)))
         for token in draw.sample(range(V), draw.choice((0, 0, 1, 3))):
-            model.table[:, token] = -torch.inf  # impossible; of two tokens there are few texts
+            model.table[
+                :, token
+            ] = -torch.inf  # impossible; with two tokens left there are few texts
         beams = beam_search(model, SOURCE, max_len=max_len, beam_size=400, n_best=n,
-                            length_penalty=alpha)  # fmt: skip
+                            length_penalty=alpha, early_stopping=seed % 2 == 0)  # fmt: skip
+        assert beams.ids.shape[:2] == (len(SOURCE), n) and beams.ids.dtype is torch.int64
         for row, source in enumerate(SOURCE):
             texts = [t for t in all_texts(model, source, max_len, alpha) if t[1] > -math.inf]
             check(beams, row, texts[:n])
@@ -225,54 +203,13 @@ def test_a_hundred_random_searches_find_what_exhaustive_ones_find() -> None:
     assert short > 60
 
 
-@pytest.mark.parametrize(("impossible", "max_len", "k"), [((0, 1, 4), 2, 4), ((0, 4), 2, 16)])
-def test_places_not_found_are_pads_of_score_minus_infinity(
-    impossible: tuple[int, ...], max_len: int, k: int
-) -> None:
-    """With one token beside the end there are few texts, and many beginnings that never ended."""
-    model = Toy(0)
-    model.table[:, impossible] = -torch.inf
-    ids, scores, ranks = beam_search(model, SOURCE, max_len=max_len, beam_size=k, pad_id=4)
-    for row, source in enumerate(SOURCE):
-        texts = [t for t in all_texts(model, source, max_len, 0.6) if t[1] > -math.inf]
-        n = min(len(texts), k)
-        assert ranks[row, :n].isfinite().all() and scores[row, :n].isfinite().all()
-        assert ranks[row, n:].isneginf().all() and scores[row, n:].isneginf().all()
-        assert ids[row, n:].eq(4).all()
-        assert n < k
-
-
-def test_where_there_are_fewer_texts_pads_fill_up() -> None:
-    ids, scores, ranks = beam_search(Toy(0), SOURCE, max_len=1, beam_size=7)
-    assert ids.shape == (3, 7, 1)
-    assert sorted(ids[0, :V, 0].tolist()) == list(range(V))
-    assert ids[:, V:].eq(PAD).all()
-    assert scores[:, V:].isneginf().all() and ranks[:, V:].isneginf().all()
-
-
 @pytest.mark.parametrize("options", [{"early_stopping": True}, {"length_penalty": 0.0}])
 def test_one_beam_is_greedy(options: dict[str, Any]) -> None:
-    """Unless a penalty makes a longer text with a second-best token worth the while."""
+    """Otherwise a longer text with a second-best token may rank higher."""
     for seed in range(20):
         expected = greedy(Toy(seed), SOURCE, max_len=8)
         found = beam_search(Toy(seed), SOURCE, max_len=8, beam_size=1, **options).best
         assert found.ids.equal(expected.ids) and found.scores.equal(expected.scores)
-
-
-def test_no_worse_than_greedy() -> None:
-    # With two tokens it is a theorem: greedy's first token is the best and so in the beam, and of
-    # the second step the best of all extensions is kept. With more, a beam may lose greedy's text
-    # to beginnings that end badly; then it is only a rule, with few exceptions.
-    worse = 0
-    for seed in range(60):
-        for max_len in (1, 2, 8):
-            base = greedy(Toy(seed), SOURCE, max_len=max_len).scores
-            best = beam_search(Toy(seed), SOURCE, max_len=max_len, length_penalty=0.0,
-                               early_stopping=False).best.scores  # fmt: skip
-            if max_len < 3:
-                assert (best >= base).all()
-            worse += int((best < base - 1e-5).sum())
-    assert worse <= 3, f"{worse} of 180"
 
 
 def transformer(**changes: Any) -> Transformer:
@@ -297,7 +234,7 @@ class Whole:
 
 
 class Uncached:
-    """A Transformer that reads everything anew at each step."""
+    """A Transformer that reads everything again at each step."""
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.config = model.eval(), model.config
@@ -314,7 +251,7 @@ SENTENCES = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8
 
 
 def no_pads(model: Transformer) -> Transformer:
-    """A pad inside a text would be hidden by the full pass: forbid it, as training does."""
+    """Forbid padding inside a text, which the full pass would hide."""
     bias = torch.zeros(11).double()
     bias[PAD], bias[EOS] = -1e4, 0.7
     model.embedding.bias = nn.Parameter(bias)
@@ -333,7 +270,7 @@ def test_with_caches_it_is_the_same_as_without(positions: str) -> None:
         assert cached.ids[row, :, : alone.ids.size(2)].equal(alone.ids[0])
 
 
-def test_what_was_read_from_a_sentence_moves_when_the_sentences_do() -> None:
+def test_reordering_a_cache_moves_its_memory_too() -> None:
     cache = KVCache(n_layers=1)
     own, cross = cache.layers[0].self_attention, cache.layers[0].cross_attention
     key, memory = torch.randn(3, 2, 1, 5), torch.randn(3, 2, 4, 5)
@@ -353,8 +290,8 @@ def test_beams_of_a_sentence_share_its_memory() -> None:
         source = SENTENCES
         for index, share in (
             ([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], 3),
-            ([2, 1, 0, 8, 8, 8, 9, 11, 10], 3),  # the second sentence is over
-            ([1, 0, 2, 4, 5, 3, 6], 1),  # unevenly many rows: each has its own
+            ([2, 1, 0, 8, 8, 8, 9, 11, 10], 3),  # the second sentence has ended
+            ([1, 0, 2, 4, 5, 3, 6], 1),  # uneven numbers of rows: each has its own memory
             ([6, 6, 0, 0, 1, 1], 2),
         ):
             logits, state = model.step(tokens, state)
@@ -366,7 +303,7 @@ def test_beams_of_a_sentence_share_its_memory() -> None:
         torch.testing.assert_close(state.memory.repeat_interleave(2, 0), model.encode(source))
 
 
-def test_a_transformer_is_left_as_it_was_and_may_be_trained_on_what_it_said() -> None:
+def test_a_transformer_is_left_as_it_was_and_may_be_trained_on_its_texts() -> None:
     model = transformer().train()
     beams = beam_search(model, SENTENCES, max_len=10)
     assert model.training and not beams.scores.requires_grad
@@ -374,72 +311,16 @@ def test_a_transformer_is_left_as_it_was_and_may_be_trained_on_what_it_said() ->
     model(SENTENCES, beams.best.ids).sum().backward()
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_marian_finds_the_same(early: bool) -> None:
-    transformers = pytest.importorskip("transformers")
-    from transformer_lib.pretrained import from_marian
-
-    torch.manual_seed(0)
-    theirs = transformers.MarianMTModel(
-        transformers.MarianConfig(
-            vocab_size=31, decoder_vocab_size=31, d_model=12, max_position_embeddings=32,
-            encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
-            decoder_attention_heads=3, encoder_ffn_dim=17, decoder_ffn_dim=17,
-            pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-            forced_eos_token_id=None,
-        )
-    ).eval()  # fmt: skip
-    for name, parameter in theirs.named_parameters():
-        if parameter.dim() > 1 and "embed_positions" not in name:
-            nn.init.normal_(parameter, std=0.6)  # peaked enough to say different things
-    theirs.final_logits_bias[0, EOS] = 2.0
-    theirs.generation_config = transformers.GenerationConfig(
-        pad_token_id=0, decoder_start_token_id=1, eos_token_id=2, bos_token_id=1
-    )
-    source = torch.randint(3, 31, (7, 6))
-    source[2, 4:] = 0
-    expected = theirs.generate(
-        input_ids=source, attention_mask=(source != 0).long(), max_new_tokens=12, num_beams=4,
-        num_return_sequences=4, length_penalty=0.0, early_stopping=early, do_sample=False,
-        return_dict_in_generate=True, output_scores=True,
-    )  # fmt: skip
-    found = beam_search(
-        from_marian(theirs), source, max_len=12, length_penalty=0.0, early_stopping=early
-    )
-    ids = found.ids.flatten(0, 1)
-    theirs_ids = expected.sequences[:, 1:]
-    over = (theirs_ids == EOS).cumsum(-1).roll(1, dims=-1)
-    over[:, 0] = 0
-    theirs_ids = theirs_ids.masked_fill(over > 0, PAD)  # theirs fills up with eos if pad is 0
-    assert (theirs_ids == 2).any() and (theirs_ids[:, -1] > 2).any()  # some end, some are cut
-    assert ids[:, : theirs_ids.size(1)].equal(theirs_ids)
-    torch.testing.assert_close(
-        found.scores.flatten(), expected.sequences_scores, rtol=1e-4, atol=1e-4
-    )
-
-
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
         ({"beam_size": 0}, ValueError, "beam_size must be an integer of at least 1, got 0"),
-        ({"beam_size": 2.0}, TypeError, "beam_size must be an integer"),
-        ({"length_penalty": -0.1}, ValueError, "length_penalty must .*got -0.1"),
-        ({"length_penalty": float("nan")}, ValueError, "length_penalty must .*got nan"),
-        ({"length_penalty": 10.01}, ValueError, "length_penalty must be from 0 to 10, got 10.01"),
-        ({"length_penalty": 1e300}, ValueError, r"length_penalty must .*got 1e\+300"),
-        ({"n_best": 0}, ValueError, "n_best must be an integer of at least 1, got 0"),
+        ({"length_penalty": 10.01}, ValueError, r"length_penalty must be in \[0, 10\], got 10.01"),
         ({"n_best": 5}, ValueError, r"n_best \(5\) must be at most beam_size \(4\)"),
         ({"early_stopping": "never"}, TypeError, "early_stopping must be True or False"),
         ({"max_len": 0}, ValueError, "max_len must be an integer of at least 1, got 0"),
-        ({"eos_id": -1}, ValueError, "eos_id must be an integer of at least 0, got -1"),
     ],
 )
 def test_errors(wrong: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         beam_search(Toy(0), SOURCE, **{"max_len": 5, **wrong})
-
-
-def test_the_length_penalty_may_be_as_high_as_it_says() -> None:
-    beams = beam_search(Toy(0), SOURCE, max_len=5, length_penalty=10)
-    for row, source in enumerate(SOURCE):
-        check(beams, row, by_hand(Toy(0), source, 5, 4, 10.0, early=False))

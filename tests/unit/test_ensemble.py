@@ -1,4 +1,4 @@
-"""Models that decide together: the mean of their probabilities, whatever decodes with them."""
+"""Ensembles: the mean of the probabilities, for every way to decode."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def members(*seeds: int) -> list[Transformer]:
         torch.manual_seed(seed)
         made.append(Transformer(CONFIG))
         for parameter in made[-1].parameters():
-            nn.init.normal_(parameter, std=0.5)  # so that they differ in what they say
+            nn.init.normal_(parameter, std=0.5)  # so that they say different things
     return made
 
 
@@ -37,7 +37,7 @@ def test_a_step_is_the_mean_of_the_probabilities() -> None:
     torch.testing.assert_close(logits.exp(), wanted)
 
 
-def test_twice_the_same_is_that_model() -> None:
+def test_a_model_twice_is_that_model() -> None:
     (model,) = members(3)
     for decode in (greedy, beam_search):
         alone, both = (decode(m, SOURCE, max_len=9) for m in (model, Ensemble([model, model])))
@@ -51,7 +51,7 @@ def test_beams_swap_parents_in_all_members() -> None:
     together.eval()
     for row, source in enumerate(SOURCE):
         for ids, score in zip(beams.ids[row], beams.scores[row], strict=True):
-            # The same text once more, one token at a time, without a search.
+            # The same text again, one token at a time, without a search.
             state, total, token = together.start(source[None]), 0.0, torch.tensor([1])
             for id_ in ids.tolist():
                 with torch.no_grad():
@@ -83,11 +83,11 @@ def test_models_of_several_kinds() -> None:
     [
         (members(0), ValueError, "models must be two or more, got 1"),
         (Transformer(CONFIG), TypeError, "models must be a list of models"),
-        ([*members(0), nn.Linear(2, 3)], TypeError, "at 1 there is a Linear"),
+        ([*members(0), nn.Linear(2, 3)], TypeError, "number 1 is a Linear"),
         (
             [*members(0), Transformer(ModelConfig(vocab_size=12, d_model=12, n_heads=3))],
             ValueError,
-            "models must have one vocabulary",
+            "models must share a vocabulary",
         ),
     ],
 )

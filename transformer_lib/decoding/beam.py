@@ -1,4 +1,4 @@
-"""Beam search: several texts at a time, so that a good one may begin with a worse token."""
+"""Beam search: follow several texts at once, since a good one may begin with a worse token."""
 
 from __future__ import annotations
 
@@ -37,39 +37,34 @@ def beam_search(
     r"""Follow the ``beam_size`` most probable beginnings at a time, and return the best texts.
 
     Each step extends every beginning by every token. Of the ``beam_size`` best results, those that
-    end leave the beam, and the next best results that do not end take their places. A text that has
-    ended, or was cut at ``max_len``, is ranked by its log-probability over a penalty for length,
+    end leave the beam, and the next best that don't end take their places. A finished text, or one
+    cut at ``max_len``, is ranked by its log-probability divided by a length penalty,
 
     .. math:: \frac{\log P(Y \mid X)}{lp(Y)}, \qquad
         lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\text{length\_penalty}}
 
-    with :math:`|Y|` the number of tokens, ``eos`` included. The search of a row is over when no
-    beginning can become better than the ``n_best``-th best end: the result is the same as if the
-    search had gone on to ``max_len``. With ``early_stopping`` it is over as soon as ``beam_size``
-    texts have ended. That is quick, and where label smoothing keeps an early end from ever being
-    improbable, as with texts spelled in characters, it is often wrong.
+    where :math:`|Y|` is the number of tokens, ``<eos>`` included. The search for a row stops when
+    no beginning can beat the ``n_best``-th best finished text, so the result is the same as if it
+    had continued to ``max_len``. With ``early_stopping`` it stops as soon as ``beam_size`` texts
+    have ended. That's faster but often wrong where label smoothing makes early ends too probable,
+    as with texts spelled in characters.
 
     Args:
-        model: any :class:`StepModel`; a ``Module`` is in evaluation mode during the search.
-        source: ids ``(B, S)``.
-        max_len: most tokens to generate per row.
-        beam_size: how many beginnings to follow. One, with ``early_stopping`` or without a length
-            penalty, is :func:`greedy`, unless two tokens are equally probable.
-        length_penalty: the exponent, from 0, no penalty, to 10; the paper's is 0.6.
-        n_best: how many texts to return per row; ``beam_size`` if None. Fewer end the search
-            sooner.
-        early_stopping: stop at the ``beam_size``-th end, though a better one may come.
-        bos_id, eos_id, pad_id: as for :func:`greedy`.
+        model, source, max_len, bos_id, eos_id, pad_id: as for :func:`greedy`.
+        beam_size: how many beginnings to follow. With 1, and ``early_stopping`` or no length
+            penalty, this is :func:`greedy`, unless two tokens are equally probable.
+        length_penalty: the exponent, from 0 (no penalty) to 10; 0.6 in the paper.
+        n_best: how many texts to return per row; ``beam_size`` if None. With fewer, the search
+            stops sooner.
+        early_stopping: stop at the ``beam_size``-th finished text, even if a better one may follow.
 
     Returns:
-        ``Beams(ids, scores, ranks)`` of shapes ``(B, n_best, at most max_len)`` and twice
-        ``(B, n_best)``. Where fewer than ``n_best`` texts are possible, the rest are pads with
+        ``Beams(ids, scores, ranks)`` of shapes ``(B, n_best, at most max_len)``, ``(B, n_best)``
+        and ``(B, n_best)``. If fewer than ``n_best`` texts are possible, the rest are padding with
         scores and ranks of minus infinity.
 
     Raises:
-        TypeError: arguments of the wrong type.
-        ValueError: arguments out of range; logits that are not numbers; whatever the
-            model says of the source.
+        TypeError, ValueError: as for :func:`greedy`.
 
     Source:
         Wu et al. (2016), *Google's Neural Machine Translation System*, section 7, equation (14);
@@ -90,10 +85,11 @@ def beam_search(
     with evaluating(model):
         state = model.start(source)
         newest = first_tokens(bos_id, source)  # (B,), what the model reads next
-        ends = _no_ends(len(newest), beam_size, newest)  # the best ends of each row, (B, beam_size)
-        # N rows are still searched, and a beam of M beginnings is carried along for each. The
-        # model's batch holds N * M texts, those of a row side by side.
-        rows = torch.arange(len(newest), device=newest.device)  # (N,), places in the whole batch
+        none = torch.full((len(newest), beam_size), -torch.inf, device=newest.device)
+        ends = Beams(newest.new_empty(*none.shape, 0), none, none.clone())  # the best of each row
+        # N rows are still being searched, with M beginnings each. The model's batch holds N * M
+        # texts, those of a row next to each other.
+        rows = torch.arange(len(newest), device=newest.device)  # (N,), indices into the batch
         totals = torch.zeros(len(newest), 1, device=newest.device)  # (N, M), log-probabilities
         texts = newest.new_empty(len(newest), 0)  # (N * M, length)
 
@@ -101,13 +97,13 @@ def beam_search(
             logits, state = model.step(newest, state)  # (N * M, V)
             log_probs = log_probabilities(logits, newest)  # (N * M, V)
 
-            # The C best extensions of each row. Each beginning has one that ends, so 2 * beam_size
-            # are enough for beam_size to go on.
+            # The C best extensions of each row. Only one per beginning ends, so among 2 * beam_size
+            # there are beam_size that continue.
             n, m = totals.shape
             sums, parents, tokens = _best_extensions(totals, log_probs, 2 * beam_size)  # (N, C)
             ended = (tokens == eos_id) | sums.isnan() | (length == max_len)  # (N, C)
 
-            # Of the beam_size best, those that end are ranked with the ends that there are.
+            # Of the beam_size best, those that end join the finished texts.
             if ended[:, :beam_size].any():
                 ranks = (sums / _penalty(length, length_penalty)).masked_fill(~ended, -torch.inf)
                 first = m * torch.arange(n, device=rows.device)[:, None]  # (N, 1)
@@ -117,9 +113,9 @@ def beam_search(
                 new = Beams(*(x[:, :beam_size] for x in (ids, sums, ranks)))
                 ends = _merged(ends, rows, new, pad_id)
 
-            # The beam_size best that do not end go on, if one of them may become good enough.
+            # The beam_size best that don't end continue, if one of them may become good enough.
             totals, best = sums.masked_fill(ended, -torch.inf).topk(min(beam_size, sums.size(1)))
-            bound = totals[:, 0] / _penalty(max_len, length_penalty)  # (N,), the highest rank left
+            bound = totals[:, 0] / _penalty(max_len, length_penalty)  # (N,), the best possible rank
             going = bound > ends.ranks[rows, n_best - 1]  # (N,)
             if early_stopping:
                 going &= ends.ranks[rows, -1].isneginf()
@@ -134,8 +130,8 @@ def beam_search(
             state.reorder(index)
 
     check_scores(ends.scores)
-    missing = ends.ranks.isneginf()  # (B, beam_size), where no end was found
-    # These are copies: tensors made in inference mode may never be trained on.
+    missing = ends.ranks.isneginf()  # (B, beam_size), where no text was found
+    # Tensors made in inference mode can't be used in training; these are new.
     ids = ends.ids.masked_fill(missing[..., None], pad_id)
     scores = ends.scores.masked_fill(missing, -torch.inf)
     return Beams(ids[:, :n_best], scores[:, :n_best], ends.ranks[:, :n_best].clone())
@@ -144,31 +140,29 @@ def beam_search(
 def _best_extensions(
     totals: Tensor, log_probs: Tensor, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The ``count`` best of ``totals[..., None] + log_probs`` in each row, the best first.
+    """Return the ``count`` best of ``totals[..., None] + log_probs`` in each row, best first.
 
     Args:
         totals: of M beginnings in each of N rows, ``(N, M)``.
-        log_probs: of each token behind each beginning, ``(N * M, V)``.
-        count: how many to return, or all M * V, if that is fewer.
+        log_probs: of each token after each beginning, ``(N * M, V)``.
+        count: how many to return; all M * V if there are fewer.
 
     Returns:
-        the sums, which beginning was extended, and by which token, ``(N, count)`` each.
+        the sums, which beginning each one extends, and by which token, ``(N, count)`` each.
     """
-    # To look for the best of each beginning first is quicker than to sort M * V sums.
+    # Taking the best of each beginning first is faster than sorting M * V sums.
     gains, extensions = log_probs.topk(min(count, log_probs.size(1)))  # (N * M, K)
     (n, m), k = totals.shape, gains.size(1)
     sums = (totals.view(n * m, 1) + gains).view(n, m * k)  # (N, M * K)
-    sums, places = sums.topk(min(count, m * k))  # (N, C)
-    return sums, places // k, extensions.view(n, m * k).gather(1, places)
+    sums, chosen = sums.topk(min(count, m * k))  # (N, C)
+    return sums, chosen // k, extensions.view(n, m * k).gather(1, chosen)
 
 
 def _check_options(
     beam_size: int, length_penalty: float, n_best: int | None, early_stopping: bool
 ) -> None:
     check_count("beam_size", beam_size)
-    check_number("length_penalty", length_penalty, 0)
-    if length_penalty > 10:
-        raise ValueError(f"length_penalty must be from 0 to 10, got {length_penalty!r}")
+    check_number("length_penalty", length_penalty, 0, 10, "[]")
     check_count("n_best", n_best, optional=True)
     if n_best is not None and n_best > beam_size:
         raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
@@ -179,13 +173,8 @@ def _penalty(length: int, exponent: float) -> float:
     return ((5 + length) / 6) ** exponent
 
 
-def _no_ends(rows: int, beam_size: int, like: Tensor) -> Beams:
-    none = torch.full((rows, beam_size), -torch.inf, device=like.device)
-    return Beams(like.new_empty(rows, beam_size, 0), none, none.clone())
-
-
 def _merged(ends: Beams, rows: Tensor, new: Beams, pad_id: int) -> Beams:
-    """``ends``, of all rows, with the best of old and new ones at ``rows`` ``(N,)``."""
+    """Update ``ends`` at ``rows`` ``(N,)`` with the best of its texts and the ``new`` ones."""
     longer = new.ids.size(2) - ends.ids.size(2)
     ends = ends._replace(ids=F.pad(ends.ids, (0, longer), value=pad_id))
     ids, scores, ranks = (

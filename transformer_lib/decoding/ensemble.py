@@ -1,4 +1,4 @@
-"""Several models that decide together."""
+"""Several models that decode together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Ensemble"]
 
 @dataclass
 class States:
-    """The states of all members, which are reordered together."""
+    """The states of all members."""
 
     of: list[Any]
 
@@ -27,22 +27,20 @@ class States:
 
 
 class Ensemble(nn.Module):
-    r"""Several models as one: at each step, the mean of their probabilities.
+    r"""Combine several models: each step uses the mean of their probabilities.
 
     .. math:: p(y) = \frac{1}{n} \sum_{i=1}^{n} p_i(y)
 
-    Models that were trained from different seeds seldom make the same mistake. All of them read
-    the same ids, so they must share one vocabulary and its special ids. It costs what all of them
-    cost.
+    Models trained from different seeds seldom make the same mistake. They all read the same ids, so
+    they must share a vocabulary and its special ids. Decoding costs as much as with each of them.
 
     Args:
-        models: two or more modules that :func:`~transformer_lib.decoding.generate` could use by
-            themselves. The ensemble's ``config`` is that of the member with the smallest
-            ``max_len``, if they have any.
+        models: two or more modules that :func:`~transformer_lib.decoding.greedy` can use. The
+            ensemble's ``config`` is that of the member with the smallest ``max_len``.
 
     Raises:
         TypeError: ``models`` isn't a list of modules with ``start`` and ``step``.
-        ValueError: fewer than two; vocabularies of different size; different special ids.
+        ValueError: fewer than two models; vocabularies of different sizes; different special ids.
 
     Source:
         Sutskever et al. (2014), *Sequence to Sequence Learning with Neural Networks*, section 3.4.
@@ -65,15 +63,13 @@ class Ensemble(nn.Module):
             methods = (getattr(model, "start", None), getattr(model, "step", None))
             if not isinstance(model, nn.Module) or not all(map(callable, methods)):
                 raise TypeError(
-                    f"models must be modules with start and step; "
-                    f"at {i} there is a {type(model).__name__}"
+                    f"models must be modules with start and step; number {i} is a "
+                    f"{type(model).__name__}"
                 )
         configs = [getattr(model, "config", None) for model in models]
         sizes = {getattr(config, "vocab_size", None) for config in configs}
         if len(sizes) > 1:
-            raise ValueError(
-                f"models must have one vocabulary, got sizes {sorted(map(str, sizes))}"
-            )
+            raise ValueError(f"models must share a vocabulary, got sizes {sorted(map(str, sizes))}")
         ids = {getattr(config, "special_ids", None): None for config in configs}
         if len(ids) > 1:
             raise ValueError(
@@ -83,16 +79,16 @@ class Ensemble(nn.Module):
         self.config: Any = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> States:
-        """Source ids ``(B, S)`` to the states of all models.
+        """Map source ids ``(B, S)`` to the states of all models.
 
-        ``lengths``, integers ``(B,)``, are those of prompts that are padded in front, for models
-        whose ``start`` takes them.
+        ``lengths``, integers ``(B,)``, are those of prompts padded on the left, for models whose
+        ``start`` takes them.
         """
         given = (source,) if lengths is None else (source, lengths)
         return States([model.start(*given) for model in self.models])  # pyright: ignore
 
     def step(self, tokens: Tensor, state: States) -> tuple[Tensor, States]:
-        """Newest tokens ``(B,)`` to the log of the mean probabilities, ``(B, vocab_size)``."""
+        """Map the newest tokens ``(B,)`` to the log of the mean probabilities, ``(B, V)``."""
         if not isinstance(state, States):
             raise TypeError(f"state must come from this ensemble's start, got {state!r}")
         found = []

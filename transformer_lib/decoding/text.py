@@ -1,4 +1,4 @@
-"""From text to text: sentences to translations, prompts to continuations."""
+"""From text to text: translate sentences, continue prompts."""
 
 from __future__ import annotations
 
@@ -19,26 +19,21 @@ __all__ = ["Candidate", "candidates", "complete", "translate"]
 
 
 class Continuation:
-    """What a model adds to one prompt.
+    """What a model adds to one prompt, given as ids.
 
-    Text that was shown can't be taken back. So two things at its end wait for the next token: a
-    character with bytes still missing, and what may become a stop string.
-
-    Args:
-        tokenizer: of the prompt and its continuation.
-        prompt: ids of the prompt.
-        stop: strings that end the text. They are not part of it.
+    Text that has been shown can't be taken back. So two things at its end wait for the next token:
+    a character with bytes still missing, and what may become a ``stop`` string.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: Sequence[str]) -> None:
         self.tokenizer, self.stop = tokenizer, stop
         self.ids = list(prompt)
         self.begin = len(tokenizer.decode(prompt))  # where the continuation begins
-        self.text = ""  # the part that is certain
+        self.text = ""  # the part that's certain
         self.ended = False
 
     def add(self, token: int) -> str:
-        """Take the next token; return the text that is now certain."""
+        """Take the next token; return the text that's now certain."""
         if self.ended:
             return ""
         if token == self.tokenizer.special_ids.eos_id:
@@ -48,7 +43,7 @@ class Continuation:
         if (found := self._first_stop(text)) is not None:
             self.ended = True
             return self._show(text[:found])
-        text = text.rstrip("�")  # bytes that don't make a whole character yet
+        text = text.rstrip("�")  # bytes of an unfinished character
         return self._show(text[: len(text) - self._held_back(text)])
 
     def end(self) -> str:
@@ -59,7 +54,7 @@ class Continuation:
         return self._show(self._added())
 
     def _added(self) -> str:
-        # Decoded as a whole: whether the first piece begins with a space may depend on the prompt.
+        # Decoded as a whole, since a leading space may depend on the prompt.
         return self.tokenizer.decode(self.ids)[self.begin :]
 
     def _show(self, text: str) -> str:
@@ -68,11 +63,10 @@ class Continuation:
         return new
 
     def _first_stop(self, text: str) -> int | None:
-        places = [place for string in self.stop if (place := text.find(string)) >= 0]
-        return min(places, default=None)
+        return min((at for stop in self.stop if (at := text.find(stop)) >= 0), default=None)
 
     def _held_back(self, text: str) -> int:
-        """How many characters at the end of a text could begin a stop string."""
+        """Count the characters at the end of a text that may begin a stop string."""
         longest = max(map(len, self.stop), default=1) - 1
         for length in range(min(longest, len(text)), 0, -1):
             if any(string.startswith(text[-length:]) for string in self.stop):
@@ -81,17 +75,17 @@ class Continuation:
 
 
 class InTurn:
-    """Prints texts that grow in parallel, one after the other, as early as possible.
+    """Print texts that grow in parallel one after another, each as early as possible.
 
     Args:
-        texts: their beginnings.
+        texts: how they begin.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
 
     def show(self, number: int, new: str, is_end: bool) -> None:
-        """Add ``new`` to text ``number``, and print what can be printed now."""
+        """Add ``new`` to text ``number``, and print what can be printed."""
         self.waiting[number] += new + "\n" * is_end
         self.ended[number] = is_end
         while self.turn < len(self.waiting):
@@ -110,7 +104,7 @@ class Candidate(NamedTuple):
     """A text that a model proposes."""
 
     text: str
-    score: float  # log-probability; in a beam search, divided by the length penalty
+    score: float  # log-probability; from beam search, divided by the length penalty
 
 
 def translate(
@@ -122,15 +116,15 @@ def translate(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[str]:
-    """Translate sentences, without the white space around them. A blank sentence stays blank.
+    """Translate sentences, ignoring white space around them. A blank sentence stays blank.
 
     Sentences of similar length share a batch.
 
     Args:
-        model: a Transformer, or any other model that reads a source.
+        model: a Transformer, or another model that reads a source.
         tokenizer: of source and target.
         sentences: what to translate.
-        decode: the search: :func:`~transformer_lib.decoding.generate`, or another one with its
+        decode: the search: :func:`~transformer_lib.decoding.greedy`, or another one with its
             options bound, such as ``partial(beam_search, beam_size=4)``.
         batch_size: sentences per batch.
         progress: show a progress bar on standard error.
@@ -139,7 +133,9 @@ def translate(
         The translations, in the order of the sentences.
 
     Raises:
-        ValueError, TypeError: an invalid argument; a sentence longer than the model's ``max_len``.
+        TypeError: an argument of the wrong type.
+        ValueError: a sentence longer than the model's ``max_len``; a model that doesn't have the
+            vocabulary or the special ids of the tokenizer.
     """
     found = candidates(
         model, tokenizer, sentences, decode=decode, batch_size=batch_size, progress=progress
@@ -156,14 +152,14 @@ def candidates(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[list[Candidate]]:
-    """Like :func:`translate`, but return all texts that the search found, the best first."""
+    """Like :func:`translate`, but return every text that the search found, best first."""
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     sentences = text_list("sentences", sentences)
     ids = [tokenizer.encode(sentence.strip()) for sentence in sentences]
     for i, row in enumerate(ids):
         if len(row) > longest:
             raise ValueError(
-                f"sentences must have at most {longest} tokens; number {i} has {len(row)}, and "
+                f"sentences must have at most {longest} tokens; number {i} has {len(row)} and "
                 f"begins with {sentences[i].strip()[:40]!r}"
             )
     pad_id = tokenizer.special_ids.pad_id
@@ -171,7 +167,7 @@ def candidates(
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):
         source = pad([ids[i] for i in chosen], pad_id=pad_id).to(device)
-        # Longer than any real translation, so that one that never ends is cut off.
+        # No real translation is longer, and one that never ends is cut off.
         max_len = min(2 * source.size(1) + 20, longest)
         for i, rows in zip(chosen, _rows(decode(model, source, max_len=max_len)), strict=True):
             found[i] = [Candidate(tokenizer.decode(row), score) for row, score in rows]
@@ -195,14 +191,13 @@ def complete(
     Args:
         model: a ``DecoderOnly``, or an ``Ensemble`` of several.
         tokenizer: of the texts it was trained on.
-        prompts: how the texts begin, read as they are, including white space at the ends. If one is
-            empty, the model makes up the beginning, too.
-        max_tokens: maximum number of tokens to add; as many as the model has positions for if None.
+        prompts: how the texts begin, white space included. If one is empty, the model makes up the
+            beginning, too.
+        max_tokens: the most tokens to add; None for as many as the model has positions.
         stop: strings. A continuation ends before the first of them, even in the middle of a token.
-        on_text: a function that shows texts while they grow. It is called with the number of a
-            prompt, the text added to its continuation, and whether it ends there. No text is taken
-            back: the bytes of an unfinished character wait for the rest of it, and so does text
-            that may begin a stop string.
+        on_text: a function called as texts grow, with the number of the prompt, the text added to
+            its continuation, and whether that's the end. No text is taken back: an unfinished
+            character waits for its remaining bytes, and so does text that may begin a stop string.
         decode: the search, as for :func:`translate`; with ``stop`` or ``on_text`` it must take
             ``on_step``, as ``greedy`` and ``sample`` do. ``beam_search`` can't.
         batch_size, progress: as for :func:`translate`.
@@ -211,8 +206,9 @@ def complete(
         The continuations, without the prompts.
 
     Raises:
-        ValueError: a prompt that leaves the model no position to continue at.
         TypeError: an argument of the wrong type.
+        ValueError: a prompt that leaves no position to continue at; otherwise as
+            :func:`translate`.
     """
     device, longest = _check(model, tokenizer, decode, batch_size, progress)
     check_count("max_tokens", max_tokens, optional=True)
@@ -227,11 +223,11 @@ def complete(
     prompts = text_list("prompts", prompts)
     bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
     ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
-    # A model that takes no lengths reads prompts of one length together.
+    # A model that takes no lengths can only read prompts of equal length together.
     pads = _takes(getattr(model, "start", None), "lengths")
-    groups: dict[tuple[int, ...], list[int]] = {}  # prompts that can grow by the same length
+    groups: dict[tuple[int, ...], list[int]] = {}  # prompts that may grow by the same length
     for i in sorted(range(len(ids)), key=lambda i: len(ids[i])):
-        room = longest + 1 - len(ids[i])  # the last token is not read again
+        room = longest + 1 - len(ids[i])  # the last token isn't read
         if room < 1:
             raise ValueError(
                 f"prompts must have fewer than {longest} tokens; number {i} has {len(ids[i]) - 1}"
@@ -264,7 +260,7 @@ def complete(
 
 
 class _LeftPadded(nn.Module):
-    """A model that is told how many of each row's last ids are its prompt, ``lengths`` ``(B,)``."""
+    """A model that knows how many of each row's last ids are its prompt: ``lengths`` ``(B,)``."""
 
     def __init__(self, model: Any, lengths: Tensor) -> None:
         super().__init__()
@@ -278,7 +274,7 @@ class _LeftPadded(nn.Module):
 def _grow(
     added: list[Continuation], numbers: list[int], on_text: OnText | None, tokens: Tensor
 ) -> Tensor:
-    """Add a token to each continuation; return which of them have ended, bool ``(B,)``."""
+    """Add a token to each continuation; return which ones have ended, bool ``(B,)``."""
     for text, number, token in zip(added, numbers, tokens.tolist(), strict=True):
         if not text.ended:
             new = text.add(token)
@@ -290,12 +286,12 @@ def _grow(
 def _takes(function: Any, name: str) -> bool:
     try:
         return name in signature(function).parameters
-    except (TypeError, ValueError):  # not a function, or one in C without a signature
+    except (TypeError, ValueError):  # not a function, or one written in C
         return False
 
 
 def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:
-    """The texts found for each row of a batch, one or several, as pairs (ids, score)."""
+    """Yield the texts found for each row of a batch, as pairs (ids, score)."""
     if isinstance(decoded, Generation):
         ids, scores = decoded.ids[:, None], decoded.scores[:, None]
     elif isinstance(decoded, Beams):
@@ -304,7 +300,7 @@ def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:
         raise TypeError(f"decode must return a Generation or Beams, got {type(decoded).__name__}")
     for rows, row_scores in zip(ids.tolist(), scores.tolist(), strict=True):
         both = list(zip(rows, row_scores, strict=True))
-        # A beam search that finds fewer texts than it should pads them with scores of −inf.
+        # If beam search finds too few texts, the rest have a score of −inf.
         yield [(row, score) for row, score in both if score > float("-inf")] or both[:1]
 
 
@@ -324,7 +320,7 @@ def _bar(parts: Any, total: int, shown: bool) -> Iterator[list[int]]:
 def _check(
     model: Any, tokenizer: Any, decode: Any, batch_size: Any, progress: Any
 ) -> tuple[torch.device, int]:
-    """Check the arguments; return the model's device and its longest sequence."""
+    """Check the arguments; return the model's device and its ``max_len``."""
     longest = getattr(getattr(model, "config", None), "max_len", None)
     if not isinstance(model, nn.Module) or longest is None:
         raise TypeError(f"model must be a Module with config.max_len; got {type(model).__name__}")
@@ -341,6 +337,6 @@ def _check(
     vocab_size = getattr(model.config, "vocab_size", tokenizer.vocab_size)
     if vocab_size < tokenizer.vocab_size:
         raise ValueError(
-            f"model must know all {tokenizer.vocab_size} pieces of tokenizer; it knows {vocab_size}"
+            f"model must have the {tokenizer.vocab_size} pieces of tokenizer, got {vocab_size}"
         )
     return next(model.parameters()).device, longest

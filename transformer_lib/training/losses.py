@@ -128,6 +128,8 @@ def r_drop(
     options: dict[str, Any] = {"label_smoothing": label_smoothing, "pad_id": pad_id}
     first = cross_entropy(logits, labels, **options)
     check_type("others", others, Tensor)
+    if others.dtype != logits.dtype:
+        raise TypeError(f"others must be {logits.dtype} like logits, got {others.dtype}")
     if others.shape != logits.shape:
         raise ValueError(
             f"others must have the shape of logits, {tuple(logits.shape)}; "
