@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write a file completely or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -12,20 +12,19 @@ from transformer_lib.validation import in_the_way
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its place if the block succeeds.
+    """Open a temporary file that replaces `path` if the block succeeds.
 
-    The bytes are on the disk before the name points at them, so neither an error in the block nor
-    a loss of power leaves half a file under `path`. If the block raises, what was there stays.
+    The bytes are on disk before the name points to them, so neither an error nor a loss of power
+    leaves half a file. If the block raises, `path` is unchanged.
 
     Args:
-        path: the file to write. Its folder is made if there is none.
+        path: the file to write. Its folder is created if necessary.
 
     Yields:
         The temporary file, open for writing bytes.
 
     Raises:
-        OSError: the file cannot be written, for one because the disk is full, or because `path`
-            is a folder.
+        OSError: the file can't be written, because the disk is full or `path` is a folder, say.
 
     Example:
         >>> import tempfile
@@ -36,13 +35,13 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
         'whole'
     """
     path = Path(path)
-    if path.exists() and not path.is_file():  # a device would become a file, too
+    if path.exists() and not path.is_file():  # this would replace a device, too
         raise FileExistsError(f"{path} exists and is not a file")
     if other := in_the_way(path.parent):
         raise NotADirectoryError(f"{path} cannot be written: {other} is not a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The same folder, because a rename is atomic only within one file system; a name of its own,
-    # because two processes may write the same file at once.
+    # In the same folder, since a rename is atomic only within a file system; with a unique name,
+    # since two processes may write the same file at once.
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -75,17 +75,6 @@ def _(draw: random.Random) -> Call:
     return Call({"pairs": PAIRS, "special_ids": SpecialIds(bos_id=3)}, check=check)
 
 
-@call(data.collate_texts)
-def _(draw: random.Random) -> Call:
-    def check(result: Any, given: dict[str, Any]) -> None:
-        if lists(given["texts"]):
-            pad_id, bos_id, _ = astuple(given["special_ids"])
-            rows = [[bos_id, *(int(i) for i in text)] for text in given["texts"]]
-            padded(result.input, rows, pad_id)
-
-    return Call({"texts": TEXTS, "special_ids": SpecialIds(pad_id=9)}, check=check)
-
-
 @call(data.Batch.to)
 def _(draw: random.Random) -> Call:
     return Call({"device": "cpu"}, run=data.collate(PAIRS).to)
@@ -93,7 +82,8 @@ def _(draw: random.Random) -> Call:
 
 @call(data.TextBatch.to)
 def _(draw: random.Random) -> Call:
-    return Call({"device": "cpu"}, run=data.collate_texts(TEXTS).to)
+    batch = next(data.TextBatches(TEXTS, batch_size=3).epoch(0))
+    return Call({"device": "cpu"}, run=batch.to)
 
 
 def sizes(draw: random.Random) -> dict[str, Any]:
@@ -125,18 +115,15 @@ def _(draw: random.Random) -> Call:
     return Call({"ids": list(range(4, 30)), "length": 5, **sizes(draw)}, extra=extra)
 
 
-@call(data.WindowBatches.epoch)
-def _(draw: random.Random) -> Call:
-    made = data.WindowBatches(list(range(4, 30)), length=5, **sizes(draw))
-    extra = {"epoch": HUGE, "start": HUGE}
-    return Call({"epoch": 2, "start": 1}, run=lambda **a: list(made.epoch(**a)), extra=extra)
-
-
-for batches, examples in ((data.Batches, PAIRS), (data.TextBatches, TEXTS)):
+for batches, examples in (
+    (data.Batches, {"pairs": PAIRS}),
+    (data.TextBatches, {"texts": TEXTS}),
+    (data.WindowBatches, {"ids": list(range(4, 30)), "length": 5}),
+):
 
     @call(batches.epoch)
     def _(draw: random.Random, batches: Any = batches, examples: Any = examples) -> Call:
-        made = batches(examples, **sizes(draw))
+        made = batches(**examples, **sizes(draw))
         extra = {"epoch": HUGE, "start": HUGE}
         return Call({"epoch": 2, "start": 1}, run=lambda **a: list(made.epoch(**a)), extra=extra)
 

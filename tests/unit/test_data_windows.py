@@ -13,14 +13,14 @@ def windows(batches, epoch):
 
 
 @pytest.mark.parametrize("count", [1, 5, 10, 23])
-def test_in_order_they_are_the_whole_text(count):
+def test_in_order_windows_are_the_whole_text(count):
     ids = list(range(4, 4 + count))
     batches = WindowBatches(ids, length=5, batch_size=2, shuffle=False)
     assert [i for row in windows(batches, 3) for i in row] == ids
     assert len(list(batches.epoch(0))) == len(batches) == -(-count // 10)
 
 
-def test_a_window_is_foretold_from_what_stands_before_in_it():
+def test_each_label_is_predicted_from_the_tokens_before_it():
     batches = WindowBatches(list(range(4, 40)), length=7, batch_size=3, seed=1)
     for batch in batches.epoch(0):
         assert batch.input[:, 0].tolist() == [BOS] * len(batch.input)
@@ -29,7 +29,7 @@ def test_a_window_is_foretold_from_what_stands_before_in_it():
 
 
 @pytest.mark.parametrize("count", [9, 13, 14, 36])
-def test_an_epoch_reads_no_token_twice_and_begins_somewhere_else(count):
+def test_an_epoch_reads_no_token_twice_and_begins_at_a_random_offset(count):
     batches = WindowBatches(list(range(4, 4 + count)), length=5, batch_size=2)
     begins = set()
     for epoch in range(40):
@@ -51,12 +51,12 @@ def test_the_order_is_a_function_of_seed_and_epoch():
     assert late == [batch.labels.tolist() for batch in same.epoch(3)][2:]
 
 
-def test_a_batch_holds_no_more_tokens_than_it_may():
+def test_a_batch_stays_within_its_budget():
     batches = WindowBatches(list(range(4, 100)), length=6, max_tokens=20)
     assert {batch.labels.shape[0] for batch in batches.epoch(0)} == {3}
 
 
-def test_too_short_a_text_is_refused():
+def test_a_text_that_is_too_short_is_refused():
     with pytest.raises(ValueError, match="at least 9 tokens for a length of 5; got 8"):
         WindowBatches(list(range(4, 12)), length=5, batch_size=1)
     with pytest.raises(ValueError, match="ids must hold at least 1 tokens"):

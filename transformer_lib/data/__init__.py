@@ -1,7 +1,7 @@
-"""From text to batches: tokenizers, tasks, Multi30k, tiny Shakespeare, batching.
+"""From text to batches: tokenizers, data sets, batching.
 
-`tokenizers`, `platformdirs` and `tqdm` are imported by the functions that use them, so this
-package needs torch alone.
+This package needs only torch: `tokenizers`, `platformdirs` and `tqdm` are imported where they are
+used.
 """
 
 from transformer_lib.data import multi30k, shakespeare
@@ -13,20 +13,18 @@ from transformer_lib.data.batching import (
     TokenBatchSampler,
     WindowBatches,
     collate,
-    collate_texts,
     pad,
 )
 from transformer_lib.data.bpe_dropout import BpeDropout
 from transformer_lib.data.download import DownloadError, fetch
 from transformer_lib.data.numbers import copy_pairs, number_word_pairs, number_words, split_pairs
 from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from transformer_lib.data.world import TOPICS, Story, stories, story_pairs
+from transformer_lib.data.world import Story, stories, story_pairs
 
 __all__ = [
     "BOS",
     "EOS",
     "PAD",
-    "TOPICS",
     "UNK",
     "Batch",
     "Batches",
@@ -39,7 +37,6 @@ __all__ = [
     "Tokenizer",
     "WindowBatches",
     "collate",
-    "collate_texts",
     "copy_pairs",
     "fetch",
     "multi30k",

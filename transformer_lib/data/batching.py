@@ -20,28 +20,31 @@ from transformer_lib.validation import (
     pair,
 )
 
+Ids = Sequence[int]
+
 
 class TokenBatchSampler:
-    """Batches of about equal cost: many short examples, or few long ones.
+    """Group examples into batches of about equal cost: many short ones, or few long ones.
 
-    As in section 5.1 of *Attention Is All You Need* the budget is for each side alone: a batch
-    holds at most `max_tokens` source and at most `max_tokens` target tokens. Padding counts, for
-    padding is computed too: examples × the longest of them ≤ `max_tokens`.
+    As in section 5.1 of *Attention Is All You Need*, the budget applies to each side: a batch holds
+    at most `max_tokens` source tokens and at most `max_tokens` target tokens, padding included,
+    since padding is computed too. So the number of examples times the longest one is at most
+    `max_tokens`.
 
-    Examples of like length come together, so there is little padding (3 % of Multi30k at 4096
-    tokens, against 57 % in random batches of 128). The order among equals, and that of the
-    batches, is drawn anew each epoch. It depends on `seed` and the epoch alone: a run that was
-    stopped goes on from (epoch, index of the batch), with no state to save.
+    Examples of similar length share a batch, so there's little padding: 3 % of Multi30k at 4096
+    tokens, compared with 57 % in random batches of 128. Each epoch draws the order of equal lengths
+    and of the batches again, from `seed` and the number of the epoch alone. So a run can resume at
+    any batch of any epoch, with no state to save.
 
     Args:
-        lengths: for each example its length, or the lengths of its two sides, (source, target).
+        lengths: the length of each example, or the lengths of its two sides, (source, target).
         max_tokens: the budget.
         seed: of the order.
         shuffle: False gives the same batches in each epoch, the shortest examples first.
 
     Raises:
-        ValueError: an example is longer than `max_tokens`, or `lengths` is empty.
-        TypeError: a number is no int.
+        TypeError: an argument of the wrong type.
+        ValueError: an example longer than `max_tokens`; no examples.
 
     Example:
         >>> sampler = TokenBatchSampler([2, 9, 3, 2, 8], max_tokens=18, shuffle=False)
@@ -61,7 +64,7 @@ class TokenBatchSampler:
         check_count("seed", seed, least=0)
         check_type("shuffle", shuffle, bool)
         sides = [_sides(i, n) for i, n in enumerate(items("lengths", lengths, "length"))]
-        self._longest = [max(pair) for pair in sides]
+        self._longest = [max(both) for both in sides]
         self._difference = [source - target for source, target in sides]
         self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
         for i, longest in enumerate(self._longest):
@@ -72,12 +75,12 @@ class TokenBatchSampler:
                 )
 
     def epoch(self, epoch: int) -> list[list[int]]:
-        """The batches of an epoch, as indices into `lengths`: each index once."""
-        draw = drawing(self.seed, epoch)
+        """Return the batches of an epoch, as indices into `lengths`. Each index occurs once."""
+        draw = _drawing(self.seed, epoch)
         order = list(range(len(self._longest)))
         if self.shuffle:
             draw.shuffle(order)
-        order.sort(key=self._place)  # stable: equals stay shuffled
+        order.sort(key=self._key)  # stable: examples of equal length stay shuffled
         batches: list[list[int]] = [[]]
         for i in order:  # the longest so far is always the last
             if self._longest[i] * (len(batches[-1]) + 1) > self.max_tokens:
@@ -87,60 +90,11 @@ class TokenBatchSampler:
             draw.shuffle(batches)
         return batches
 
-    def _place(self, i: int) -> tuple[int, int]:
-        # By the longer side, then by how much shorter the other is: up for one length, down for
-        # the next, so that a batch on the border of two lengths holds neighbors too.
+    def _key(self, i: int) -> tuple[int, int]:
+        # By the longer side, then by the difference between the sides, in alternating directions:
+        # so a batch that holds two lengths holds similar examples of both.
         longest, difference = self._longest[i], self._difference[i]
         return longest, difference if longest % 2 else -difference
-
-
-class Order:
-    """Which examples form the batches of an epoch, by number or by tokens."""
-
-    def __init__(
-        self,
-        lengths: Sequence[int | tuple[int, int]],
-        max_tokens: int | None,
-        batch_size: int | None,
-        seed: int,
-        shuffle: bool,
-    ):
-        check_count("seed", seed, least=0)
-        check_type("shuffle", shuffle, bool)
-        self.count, self.seed, self.shuffle = len(lengths), seed, shuffle
-        if max_tokens is not None and batch_size is None:
-            sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
-            self._batches = sampler.epoch
-        elif batch_size is not None and max_tokens is None:
-            check_count("batch_size", batch_size)
-            self.size = batch_size
-            self._batches = self._by_number
-        else:
-            raise ValueError(
-                "give max_tokens or batch_size, one of the two; "
-                f"got max_tokens={max_tokens}, batch_size={batch_size}"
-            )
-        self._n_batches = len(self._batches(0))
-
-    def __len__(self) -> int:
-        return self._n_batches
-
-    def epoch(self, epoch: int, start: int) -> list[list[int]]:
-        check_count("start", start, least=0)
-        return self._batches(epoch)[start:]
-
-    def _by_number(self, epoch: int) -> list[list[int]]:
-        draw, order = drawing(self.seed, epoch), list(range(self.count))
-        if self.shuffle:
-            draw.shuffle(order)
-        return [order[i : i + self.size] for i in range(0, len(order), self.size)]
-
-
-def drawing(seed: int, epoch: int) -> random.Random:
-    """What draws an epoch, and nothing of another epoch or seed."""
-    check_count("epoch", epoch, least=0)
-    # A text as seed is hashed whole, so that (0, 1) and (1, 0) have nothing in common.
-    return random.Random(f"seed {seed}, epoch {epoch}")
 
 
 def _sides(i: int, length: int | tuple[int, int]) -> list[int]:
@@ -153,14 +107,17 @@ def _sides(i: int, length: int | tuple[int, int]) -> list[int]:
     return found
 
 
-Ids = Sequence[int]
+def _drawing(seed: int, epoch: int) -> random.Random:
+    check_count("epoch", epoch, least=0)
+    # A string as seed is hashed as a whole, so (0, 1) and (1, 0) have nothing in common.
+    return random.Random(f"seed {seed}, epoch {epoch}")
 
 
 class Batch(NamedTuple):
-    """What one training step needs: `B` pairs, padded on the right, all int64.
+    """What one training step of a translator needs: `B` pairs, padded on the right, all int64.
 
-    The decoder reads `target_input` and must say `labels`: at position t it has seen the target
-    before t, and the label is the target's token t.
+    The decoder reads `target_input` and learns to predict `labels`: at position t it sees the
+    target before t, and the label is token t.
 
     Attributes:
         source: (B, S) what the encoder reads.
@@ -173,12 +130,12 @@ class Batch(NamedTuple):
     labels: Tensor
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
+        """Copy the batch to `device`; to a GPU, without waiting for the copy."""
         return _moved(self, device)
 
 
 class TextBatch(NamedTuple):
-    """What one training step of a language model needs: it reads `input` and must say `labels`.
+    """What one training step of a language model needs: it reads `input` and predicts `labels`.
 
     Attributes:
         input: (B, T) `<bos>`, then the text.
@@ -189,23 +146,31 @@ class TextBatch(NamedTuple):
     labels: Tensor
 
     def to(self, device: torch.device | str) -> "TextBatch":
-        """The batch on `device`. To a GPU the copy runs while the CPU goes on."""
+        """Copy the batch to `device`; to a GPU, without waiting for the copy."""
         return _moved(self, device)
 
 
 AnyBatch = TypeVar("AnyBatch", Batch, TextBatch)
 
 
+def _moved(batch: AnyBatch, device: torch.device | str) -> AnyBatch:
+    device = device if isinstance(device, torch.device) else as_device("device", device)
+    if device.type == "cuda" and not batch.labels.is_cuda:
+        # Only from pinned memory can a GPU copy in the background.
+        return type(batch)(*(t.pin_memory().to(device, non_blocking=True) for t in batch))
+    return type(batch)(*(t.to(device) for t in batch))
+
+
 def pad(rows: Sequence[Ids], *, pad_id: int = Tokenizer.special_ids.pad_id) -> Tensor:
-    """Id lists of unequal length as one (B, longest) int64 tensor, `<pad>` on the right.
+    """Pad id lists on the right to one int64 tensor (B, longest).
 
     Args:
         rows: at least one id list.
-        pad_id: of `<pad>`; a `Tokenizer`'s if not given.
+        pad_id: the id of `<pad>`.
 
     Raises:
-        ValueError: there are no rows, or an id is below 0.
-        TypeError: a row is not a list of ints, or `pad_id` isn't an int.
+        TypeError: a row isn't a list of ints; `pad_id` isn't an int.
+        ValueError: no rows; a negative id.
 
     Example:
         >>> pad([[5, 6, 7], [8]])
@@ -222,18 +187,16 @@ def pad(rows: Sequence[Ids], *, pad_id: int = Tokenizer.special_ids.pad_id) -> T
 def collate(
     pairs: Sequence[tuple[Ids, Ids]], *, special_ids: SpecialIds = Tokenizer.special_ids
 ) -> Batch:
-    """Make one batch of (source, target) pairs of id lists.
-
-    A target may be empty, a source may not: there would be nothing to attend to.
+    """Make one batch from pairs of id lists, (source, target).
 
     Args:
-        pairs: at least one pair. Targets come bare: their `<bos>` and `<eos>` are put on here.
-        special_ids: those that are put on here, such as `model.config`; a `Tokenizer`'s if not
-            given.
+        pairs: at least one pair, without `<bos>` and `<eos>`, which are added here. A target may be
+            empty. A source can't be: the decoder would have nothing to attend to.
+        special_ids: the ids to add, such as `model.config`; by default a `Tokenizer`'s.
 
     Raises:
-        ValueError: there are no pairs, or a source holds nothing but special ids.
-        TypeError: something that is no pair, or no list of ints.
+        TypeError: not a list of pairs of lists of ints.
+        ValueError: no pairs; a source with nothing but special ids.
 
     Example:
         >>> batch = collate([([11, 12, 13], [21]), ([14], [22, 23])])
@@ -250,47 +213,65 @@ def collate(
     return _pair_batch(_checked_pairs(pairs, special_ids), special_ids)
 
 
-def collate_texts(
-    texts: Sequence[Ids], *, special_ids: SpecialIds = Tokenizer.special_ids
-) -> TextBatch:
-    """Make one batch of texts, as id lists, for a language model.
+class _Order:
+    """Which examples form the batches of an epoch."""
 
-    Args:
-        texts: at least one. They come bare, and may be empty.
-        special_ids: as for `collate`.
+    def __init__(
+        self,
+        lengths: Sequence[int | tuple[int, int]],
+        max_tokens: int | None,
+        batch_size: int | None,
+        seed: int,
+        shuffle: bool,
+    ):
+        check_count("seed", seed, least=0)
+        check_type("shuffle", shuffle, bool)
+        self.count, self.size, self.seed, self.shuffle = len(lengths), batch_size, seed, shuffle
+        if (max_tokens is None) == (batch_size is None):
+            raise ValueError(
+                "give max_tokens or batch_size, one of the two; "
+                f"got max_tokens={max_tokens}, batch_size={batch_size}"
+            )
+        if max_tokens is not None:
+            sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
+            self._batches = sampler.epoch
+        else:
+            check_count("batch_size", batch_size)
+            self._batches = self._by_number
+        self._n_batches = len(self._batches(0))
 
-    Raises:
-        ValueError: there are no texts.
-        TypeError: a text is not a list of ints.
+    def __len__(self) -> int:
+        return self._n_batches
 
-    Example:
-        >>> collate_texts([[11, 12], [13]])
-        TextBatch(input=tensor([[ 1, 11, 12],
-                [ 1, 13,  0]]), labels=tensor([[11, 12,  2],
-                [13,  2,  0]]))
-    """
-    check_type("special_ids", special_ids, SpecialIds)
-    return _text_batch(_checked_texts(texts), special_ids)
+    def epoch(self, epoch: int, start: int) -> list[list[int]]:
+        check_count("start", start, least=0)
+        return self._batches(epoch)[start:]
+
+    def _by_number(self, epoch: int) -> list[list[int]]:
+        draw, order, size = _drawing(self.seed, epoch), list(range(self.count)), self.size
+        assert size is not None
+        if self.shuffle:
+            draw.shuffle(order)
+        return [order[i : i + size] for i in range(0, len(order), size)]
 
 
 class Batches:
-    """Pairs of id lists, as the batches that a trainer runs through epoch by epoch.
+    """Pairs of id lists, as the batches that a trainer goes through epoch by epoch.
 
     Args:
         pairs: (source, target) id lists, as for `collate`.
-        max_tokens: batches by tokens, as `TokenBatchSampler` does; or
-        batch_size: batches of that many pairs, the last one what is left. Give one of the two.
+        max_tokens: the budget of a batch, as in `TokenBatchSampler`; or
+        batch_size: pairs per batch; the last one holds the rest. Give one of the two.
         seed: of the order.
         shuffle: False gives the same batches in each epoch; with `batch_size`, in the order given.
-        redraw: a function that makes pair i anew in each epoch, with the random generator that it
-            is given; for example `BpeDropout` on both sides. `pairs` still decide which pairs share
-            a batch, so a batch may then exceed `max_tokens`.
+        redraw: a function that makes pair i again in each epoch, using the random generator that it
+            gets; for example with `BpeDropout`. `pairs` still decide which pairs share a batch, so
+            a batch may then exceed `max_tokens`.
         special_ids: as for `collate`. Training refuses a model that has others.
 
     Raises:
-        ValueError: there are no pairs, a pair is too long, or not exactly one size was given; and
-            as `collate`.
-        TypeError: as `collate`; or a number is no int, or `redraw` no function.
+        TypeError: as `collate`; another argument of the wrong type.
+        ValueError: as `collate`; a pair longer than `max_tokens`; not exactly one size.
 
     Example:
         >>> batches = Batches([([4], [5])] * 10, batch_size=4)
@@ -315,36 +296,37 @@ class Batches:
         if redraw is not None and not callable(redraw):
             raise TypeError(f"redraw must be a function, got {type(redraw).__name__}")
         self._redraw = redraw
-        # + 1: <bos> in front of the target, or <eos> behind it.
+        # + 1 for the <bos> before the target, or the <eos> after it.
         lengths = [(len(source), len(target) + 1) for source, target in self.pairs]
-        self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
+        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
 
     def __len__(self) -> int:
-        """Batches in an epoch, which is the same number in each."""
+        """Count the batches of an epoch; it's the same number in each."""
         return len(self._order)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch from number `start` on, to go on where a run was stopped."""
-        order, ids = self._order.epoch(epoch, start), self.special_ids
-        if self._redraw is None:
-            return (_pair_batch([self.pairs[i] for i in batch], ids) for batch in order)
-        return (collate([self._drawn(i, epoch) for i in batch], special_ids=ids) for batch in order)
+        """Yield the batches of an epoch, from number `start` on to resume a run."""
+        order = self._order.epoch(epoch, start)
+        return (self._batch(indices, epoch) for indices in order)
 
-    def _drawn(self, i: int, epoch: int) -> tuple[Ids, Ids]:
-        # A function of seed, epoch and pair alone, as the order is: nothing to save for a resume.
-        assert self._redraw is not None
-        return self._redraw(i, random.Random(f"seed {self._order.seed}, epoch {epoch}, pair {i}"))
+    def _batch(self, indices: list[int], epoch: int) -> Batch:
+        if self._redraw is None:
+            return _pair_batch([self.pairs[i] for i in indices], self.special_ids)
+        # Drawn from seed, epoch and pair alone, like the order: nothing to save for a resume.
+        seed = f"seed {self._order.seed}, epoch {epoch}"
+        pairs = [self._redraw(i, random.Random(f"{seed}, pair {i}")) for i in indices]
+        return collate(pairs, special_ids=self.special_ids)
 
 
 class TextBatches:
     """Texts as id lists, as the batches that a language model is trained on.
 
     Args:
-        texts: id lists, as for `collate_texts`.
+        texts: id lists, without `<bos>` and `<eos>`. A text may be empty.
         max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
 
     Raises:
-        ValueError, TypeError: as `Batches`.
+        TypeError, ValueError: as `Batches`.
 
     Example:
         >>> batches = TextBatches([[4, 5, 6], [7]] * 3, max_tokens=8, shuffle=False)
@@ -364,74 +346,33 @@ class TextBatches:
     ):
         check_type("special_ids", special_ids, SpecialIds)
         self.special_ids = special_ids.special_ids
-        self.texts = _checked_texts(texts)
+        self.texts = [
+            id_list(f"text {i} of texts", text)
+            for i, text in enumerate(items("texts", texts, "id list"))
+        ]
         lengths = [len(text) + 1 for text in self.texts]
-        self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
+        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
 
     def __len__(self) -> int:
-        """Batches in an epoch, which is the same number in each."""
+        """Count the batches of an epoch; it's the same number in each."""
         return len(self._order)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
-        """The batches of an epoch from number `start` on."""
-        order = self._order.epoch(epoch, start)
-        return (_text_batch([self.texts[i] for i in batch], self.special_ids) for batch in order)
-
-
-def _checked_pairs(pairs: Any, special: SpecialIds) -> list[tuple[list[int], list[int]]]:
-    checked = []
-    for i, example in enumerate(items("pairs", pairs, "pair")):
-        source, target = pair(f"pair {i} of pairs", example)
-        source = id_list(f"source of pair {i} of pairs", source)
-        if all(id_ in (special.pad_id, special.bos_id, special.eos_id) for id_ in source):
-            raise ValueError(f"source of pair {i} of pairs must not be empty; got {source}")
-        checked.append((source, id_list(f"target of pair {i} of pairs", target)))
-    return checked
-
-
-def _checked_texts(texts: Any) -> list[list[int]]:
-    return [
-        id_list(f"text {i} of texts", text)
-        for i, text in enumerate(items("texts", texts, "id list"))
-    ]
-
-
-def _padded(rows: list[list[int]], pad_id: int) -> Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows], dtype=torch.long)
-
-
-def _pair_batch(pairs: list[tuple[list[int], list[int]]], ids: SpecialIds) -> Batch:
-    sources, targets = zip(*pairs, strict=True)
-    return Batch(_padded(list(sources), ids.pad_id), *_text_batch(list(targets), ids))
-
-
-def _text_batch(texts: list[list[int]], ids: SpecialIds) -> TextBatch:
-    return TextBatch(
-        _padded([[ids.bos_id, *text] for text in texts], ids.pad_id),
-        _padded([[*text, ids.eos_id] for text in texts], ids.pad_id),
-    )
-
-
-def _moved(batch: AnyBatch, device: torch.device | str) -> AnyBatch:
-    device = device if isinstance(device, torch.device) else as_device("device", device)
-    if device.type == "cuda" and not batch.labels.is_cuda:
-        # Only from pinned memory can a GPU copy by itself.
-        return type(batch)(*(t.pin_memory().to(device, non_blocking=True) for t in batch))
-    return type(batch)(*(t.to(device) for t in batch))
+        """Yield the batches of an epoch, from number `start` on to resume a run."""
+        order, ids = self._order.epoch(epoch, start), self.special_ids
+        return (_text_batch([self.texts[i] for i in indices], ids) for indices in order)
 
 
 class WindowBatches:
     """Windows of one long text, as the batches that a language model is trained on.
 
-    Windows stand side by side, so that an epoch reads every token once. A window begins with
-    `<bos>`, which says that nothing is known of what came before; it ends without `<eos>`, for
-    the text goes on.
+    Windows don't overlap, so an epoch reads every token once. A window begins with `<bos>`, since
+    the model can't see what came before it. It doesn't end with `<eos>`, since the text continues.
 
-    In training, each epoch begins at another place before `length`, so every token is met with much
-    and with little text before it. The text left over at both ends is not read in that epoch. With
-    `shuffle=False` each epoch is the whole text, and the last window may be short: that is what a
-    loss is measured on. With `batch_size` the windows then come in their order.
+    Each training epoch begins at a random offset below `length`, so the model meets every token
+    with more and with less text before it. The text left over at both ends isn't read in that
+    epoch. With `shuffle=False`, for measuring a loss, an epoch is the whole text and its last
+    window may be short; with `batch_size`, the windows keep their order.
 
     Args:
         ids: of the text, without `<bos>` and `<eos>`.
@@ -439,9 +380,9 @@ class WindowBatches:
         max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
 
     Raises:
-        ValueError: there are fewer ids than training needs, 2 × `length` − 1, or none at all;
-            not exactly one size was given.
-        TypeError: ids are not a list of ints; a number is no int.
+        TypeError: an argument of the wrong type.
+        ValueError: no ids, or fewer than the 2 × `length` − 1 that training needs; not exactly one
+            size.
 
     Example:
         >>> batches = WindowBatches([4, 5, 6, 7, 8], length=3, batch_size=2, shuffle=False)
@@ -463,12 +404,10 @@ class WindowBatches:
         special_ids: SpecialIds = Tokenizer.special_ids,
     ):
         check_type("special_ids", special_ids, SpecialIds)
+        check_type("shuffle", shuffle, bool)
         self.special_ids = special_ids.special_ids
         self.ids = id_list("ids", ids)
-        check_count("length", length)
-        check_count("seed", seed, least=0)
-        check_type("shuffle", shuffle, bool)
-        self.length, self.seed, self.shuffle = length, seed, shuffle
+        self.length = check_count("length", length)
         least = 2 * length - 1 if shuffle else 1
         if len(self.ids) < least:
             raise ValueError(
@@ -477,20 +416,49 @@ class WindowBatches:
             )
         starts = range(0, len(self.ids) - least + 1, length)
         lengths = [len(self.ids[start : start + length]) for start in starts]
-        self._order = Order(lengths, max_tokens, batch_size, seed, shuffle)
+        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
 
     def __len__(self) -> int:
-        """Batches in an epoch, which is the same number in each."""
+        """Count the batches of an epoch; it's the same number in each."""
         return len(self._order)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
-        """The batches of an epoch from number `start` on."""
-        order = self._order.epoch(epoch, start)
-        first = drawing(self.seed, epoch).randrange(self.length) if self.shuffle else 0
-        return (self._batch([first + i * self.length for i in batch]) for batch in order)
+        """Yield the batches of an epoch, from number `start` on to resume a run."""
+        order, offset = self._order.epoch(epoch, start), 0
+        if self._order.shuffle:
+            offset = _drawing(self._order.seed, epoch).randrange(self.length)
+        return (self._batch([offset + i * self.length for i in indices]) for indices in order)
 
-    def _batch(self, places: list[int]) -> TextBatch:
-        rows = [self.ids[place : place + self.length] for place in places]
+    def _batch(self, starts: list[int]) -> TextBatch:
+        rows = [self.ids[start : start + self.length] for start in starts]
         bos_id, pad_id = self.special_ids.bos_id, self.special_ids.pad_id
         inputs = [[bos_id, *row[:-1]] for row in rows]
-        return TextBatch(pad(inputs, pad_id=pad_id), pad(rows, pad_id=pad_id))
+        return TextBatch(_padded(inputs, pad_id), _padded(rows, pad_id))
+
+
+def _checked_pairs(pairs: Any, special: SpecialIds) -> list[tuple[list[int], list[int]]]:
+    checked = []
+    for i, example in enumerate(items("pairs", pairs, "pair")):
+        source, target = pair(f"pair {i} of pairs", example)
+        source = id_list(f"source of pair {i} of pairs", source)
+        if all(id_ in (special.pad_id, special.bos_id, special.eos_id) for id_ in source):
+            raise ValueError(f"source of pair {i} of pairs must not be empty; got {source}")
+        checked.append((source, id_list(f"target of pair {i} of pairs", target)))
+    return checked
+
+
+def _padded(rows: list[list[int]], pad_id: int) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows], dtype=torch.long)
+
+
+def _pair_batch(pairs: list[tuple[list[int], list[int]]], ids: SpecialIds) -> Batch:
+    sources, targets = zip(*pairs, strict=True)
+    return Batch(_padded(list(sources), ids.pad_id), *_text_batch(list(targets), ids))
+
+
+def _text_batch(texts: list[list[int]], ids: SpecialIds) -> TextBatch:
+    return TextBatch(
+        _padded([[ids.bos_id, *text] for text in texts], ids.pad_id),
+        _padded([[*text, ids.eos_id] for text in texts], ids.pad_id),
+    )

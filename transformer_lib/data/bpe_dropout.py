@@ -1,4 +1,4 @@
-"""Byte-pair encoding that now and then forgets a merge: one word, met in many spellings."""
+"""Byte-pair encoding that randomly skips merges, so a model meets a word in many spellings."""
 
 import json
 import random
@@ -10,24 +10,23 @@ from transformer_lib.validation import check_count, check_number, check_text, ch
 
 
 class BpeDropout:
-    r"""Encode a text with a byte-pair encoding whose merges are each left out with probability p.
+    r"""Encode text with a byte-pair encoding that skips each merge with some probability.
 
-    A word starts as its bytes. At each step the merges that are possible there are tried in the
-    order in which they were learned. Each is skipped with probability `dropout`, and the first one
-    that is not skipped is made. When all are skipped, or none is possible, the word is done. With
-    `dropout` 0 that is the tokenizer's own encoding. Whatever the pieces, `tokenizer.decode` gives
-    the same text.
+    A word starts as its bytes. At each step, the possible merges are tried in the order in which
+    they were learned. Each is skipped with probability `dropout`, and the first that isn't skipped
+    is made. The word is done when all are skipped or none is possible. With `dropout=0` this is the
+    tokenizer's own encoding. All spellings decode to the same text.
 
-    For training only: a model that has met rare words in several spellings knows their parts
-    better. What is translated later is encoded without it.
+    Use it in training only: a model that meets rare words in several spellings learns their parts
+    better.
 
     Args:
-        tokenizer: made with `Tokenizer.train_bpe`.
-        dropout: p, in [0, 1); 0.1 in the paper.
+        tokenizer: made with `Tokenizer.train_bpe` or `Tokenizer.from_bpe`.
+        dropout: the probability, in [0, 1); 0.1 in the paper.
 
     Raises:
-        TypeError: `tokenizer` is none, or `dropout` is no number.
-        ValueError: `tokenizer` has no merges, as one of characters; `dropout` outside [0, 1).
+        TypeError: an argument of the wrong type.
+        ValueError: a tokenizer without merges; `dropout` outside [0, 1).
 
     Source:
         Provilkov et al. (2020), *BPE-Dropout: Simple and Effective Subword Regularization*,
@@ -50,8 +49,8 @@ class BpeDropout:
         self._tokenizer, inside = tokenizer, tokenizer._tokenizer
         model = json.loads(inside.to_str())["model"]
         if not model["merges"]:
-            raise ValueError("tokenizer must have merges, as one of Tokenizer.train_bpe; it has 0")
-        # As "a b" up to tokenizers 0.19, as ["a", "b"] since.
+            raise ValueError("tokenizer must have merges, like those of Tokenizer.train_bpe; got 0")
+        # "a b" up to tokenizers 0.19, ["a", "b"] since.
         pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
         self.dropout = dropout
         self._rank = {(first, second): rank for rank, (first, second) in enumerate(pairs)}
@@ -60,17 +59,16 @@ class BpeDropout:
         self._words = lru_cache(maxsize=2**17)(self._split)
 
     def encode(self, text: str, draw: random.Random, *, max_len: int | None = None) -> list[int]:
-        """The ids of `text`, with merges left out at random, by numbers from `draw`.
+        """Return the ids of `text`, skipping merges with random numbers from `draw`.
 
         Args:
             text: what to encode.
-            draw: where the random numbers come from.
-            max_len: a text that would get more ids than this is given its own encoding instead,
+            draw: the source of random numbers.
+            max_len: a text that would have more ids than this gets the tokenizer's own encoding,
                 which is shorter.
 
         Raises:
-            TypeError: `text` isn't a string, `draw` not a `random.Random`, `max_len` not an int.
-            ValueError: `max_len` is below 0.
+            TypeError, ValueError: an invalid argument.
         """
         check_text("text", text)
         check_type("draw", draw, random.Random)

@@ -1,4 +1,4 @@
-"""Fetch a file once, whole and unaltered."""
+"""Download a file once, and verify it."""
 
 import hashlib
 import http.client
@@ -11,11 +11,9 @@ from pathlib import Path
 from transformer_lib.files import replacing
 from transformer_lib.validation import as_path, check_type, plain_number
 
-_CHUNK = 1 << 16
-
 
 class DownloadError(OSError):
-    """A file could not be fetched. What stood in its place before is still there."""
+    """A file couldn't be downloaded. A file that was there before is unchanged."""
 
 
 def fetch(
@@ -26,24 +24,23 @@ def fetch(
     progress: bool = False,
     timeout: float = 30.0,
 ) -> Path:
-    """Download `url` to `path`, unless a file with that hash is there already.
+    """Download `url` to `path`, unless a file with that hash is already there.
 
-    The bytes go to a temporary file in the same folder, which takes the name `path` only when it
-    is complete, has the right hash and is on the disk.
+    The file appears under its name only when it's complete and verified.
 
     Args:
-        url: where the file is.
-        sha256: the hash it must have, 64 hexadecimal digits.
-        path: where it goes. Its folder is made if there is none.
+        url: http, https or file.
+        sha256: the hash that it must have, 64 hexadecimal digits.
+        path: where to put it. Its folder is created if necessary.
         progress: show a progress bar.
-        timeout: seconds without an answer after which to give up.
+        timeout: seconds to wait for an answer.
 
     Returns:
         `path`, as a `Path`.
 
     Raises:
-        DownloadError: no network, no such page, cut off, another file than expected, disk full.
-        ValueError, TypeError: an argument that does not fit.
+        DownloadError: no network, page not found, cut off, a different hash, disk full.
+        TypeError, ValueError: an invalid argument.
     """
     if not isinstance(url, str) or not re.fullmatch(r"(https?|file)://\S+", url):
         raise ValueError(f"url must begin with http://, https:// or file://; got {url!r}")
@@ -51,7 +48,7 @@ def fetch(
         raise ValueError(f"sha256 must be 64 hexadecimal digits in lower case; got {sha256!r}")
     timeout = plain_number(timeout)
     if not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
-        raise ValueError(f"timeout must be above 0 and below 1e6 seconds; got {timeout!r}")
+        raise ValueError(f"timeout must be in (0, 1e6) seconds; got {timeout!r}")
     check_type("progress", progress, bool)
     path = as_path("path", path)
     if path.exists() and has_hash(path, sha256):
@@ -61,34 +58,30 @@ def fetch(
             urllib.request.urlopen(url, timeout=timeout) as response,
             replacing(path) as file,
         ):
-            found = _copy(response, file, url if progress else None)
-            if found != sha256:
+            if (found := _copy(response, file, url, progress)) != sha256:
                 raise DownloadError(f"SHA-256 is {found}, expected {sha256}")
     except urllib.error.HTTPError as error:
-        raise DownloadError(f"{url} answers HTTP {error.code} {error.reason}") from error
+        raise DownloadError(f"{url} answered HTTP {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
-        raise DownloadError(f"{url} could not be fetched to {path}: {error}") from error
+        raise DownloadError(f"{url} couldn't be downloaded to {path}: {error}") from error
     return path
 
 
 def has_hash(path: str | os.PathLike, sha256: str) -> bool:
-    """Whether the bytes of the file `path` have that SHA-256."""
+    """Whether the file `path` has that SHA-256."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest() == sha256
 
 
-def _copy(response, file, bar_title: str | None) -> str:
-    """Copy the answer to `file`, and return its SHA-256."""
+def _copy(response, file, url: str, progress: bool) -> str:
+    """Copy the response to `file`, and return its SHA-256."""
     from tqdm.auto import tqdm
 
-    length = response.headers.get("Content-Length")
-    total = int(length) if length else None
-    digest, n_read = hashlib.sha256(), 0
-    with tqdm(total=total, desc=bar_title, unit="B", unit_scale=True, disable=not bar_title) as bar:
-        while chunk := response.read(_CHUNK):
+    total = int(response.headers.get("Content-Length", 0))
+    digest = hashlib.sha256()
+    with tqdm.wrapattr(response, "read", total or None, desc=url, disable=not progress) as body:
+        while chunk := body.read(1 << 16):
             file.write(chunk)
             digest.update(chunk)
-            n_read += len(chunk)
-            bar.update(len(chunk))
-    if total is not None and n_read != total:
-        raise DownloadError(f"cut off after {n_read:,} of {total:,} bytes")
+    if file.tell() < total:
+        raise DownloadError(f"cut off after {file.tell():,} of {total:,} bytes")
     return digest.hexdigest()

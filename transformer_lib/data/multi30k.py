@@ -1,12 +1,12 @@
-"""Multi30k, task 1: captions of photographs, English and German.
+"""Multi30k, task 1: captions of photographs, in English and German.
 
-29,000 pairs to train on, 1,014 to validate and 1,000 to test (`test_2016_flickr`): as raw text, or
-lowercased, with normalized punctuation and split into words by Moses' tokenizer. Published BLEU
-scores of about 41 are on that second text. Elliott et al. (2016), *Multi30K: Multilingual
-English-German Image Descriptions*.
+29,000 pairs for training, 1,014 for validation and 1,000 for testing (`test_2016_flickr`), as raw
+text or lowercased, normalized and split into words by Moses' tokenizer. Published BLEU scores of
+about 41 are for the second kind. Elliott et al. (2016), *Multi30K: Multilingual English-German
+Image Descriptions*.
 
-**License.** Its repository states none. The captions derive from Flickr30k, which is for research
-use. So they are downloaded from their public home by whoever needs them, and not passed on.
+**License.** Its repository doesn't state one. The captions derive from Flickr30k, which is for
+research use. So this library doesn't contain them: you download them from their public home.
 """
 
 import gzip
@@ -47,23 +47,22 @@ DATA_VARIABLE = "TRANSFORMER_LIB_DATA"
 
 
 def load(split: str, *, lowercase: bool = False, progress: bool = False) -> list[tuple[str, str]]:
-    """The (English, German) pairs of a split, without the white space around a sentence.
+    """Load the (English, German) pairs of a split, without white space around sentences.
 
-    The first call downloads the files to the user's cache folder; a damaged one is fetched again.
-    On a machine with no internet, set `TRANSFORMER_LIB_DATA` to a folder that holds them in
-    `multi30k/` (the lowercased ones in `multi30k/tok/`), under the names of their public home.
-    Either way their SHA-256 must be right.
+    The first call downloads the files to the user's cache folder. On a machine without internet,
+    set `TRANSFORMER_LIB_DATA` to a folder that holds them in `multi30k/` (the lowercased ones in
+    `multi30k/tok/`), under their original names. Either way, their SHA-256 is verified.
 
     Args:
         split: "train", "val" or "test_2016_flickr".
         lowercase: the dataset's own lowercased, normalized and tokenized text, with a space
-            between words and punctuation, in place of raw text.
-        progress: show a progress bar for a download.
+            between words and punctuation, instead of raw text.
+        progress: show a progress bar while downloading.
 
     Raises:
-        ValueError: no such split, or a file under `TRANSFORMER_LIB_DATA` has another hash.
-        FileNotFoundError: `TRANSFORMER_LIB_DATA` is set, and a file is not there.
-        DownloadError: a file could not be fetched.
+        ValueError: an unknown split; a file in `TRANSFORMER_LIB_DATA` with a different hash.
+        FileNotFoundError: a file isn't in `TRANSFORMER_LIB_DATA`.
+        DownloadError: a download failed.
     """
     if not isinstance(split, str) or split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
@@ -85,12 +84,12 @@ def _file(name: str, progress: bool) -> Path:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; {DATA_VARIABLE} is set to {folder}")
     if not has_hash(path, _SHA256[name]):
-        raise ValueError(f"{path} is not the file expected: its SHA-256 is not {_SHA256[name]}")
+        raise ValueError(f"{path} is not the expected file: its SHA-256 is not {_SHA256[name]}")
     return path
 
 
 def _lines(path: Path) -> list[str]:
-    # Not str.splitlines: it breaks at characters that may stand inside a sentence.
+    # Not str.splitlines, which also splits at characters that occur inside sentences.
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
     return [line.strip() for line in text.removesuffix("\n").split("\n")]

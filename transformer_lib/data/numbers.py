@@ -1,4 +1,4 @@
-"""Tasks whose data is made, not fetched: copying, and numbers in words."""
+"""Tasks with generated data: copying sequences, and numbers in words."""
 
 import random
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ _WORDS = {
 
 
 def number_words(n: int, language: str = "en") -> str:
-    """The number `n` in words.
+    """Write the number `n` in words.
 
-    English is American, with no "and": `one hundred twenty-one`. German is one word and says its
-    "ein" aloud: `einhunderteinundzwanzig`, `eintausend`. In German, the ones come before the tens,
-    so a translator must look ahead.
+    English is American, without "and": `one hundred twenty-one`. German is one word and includes
+    "ein": `einhunderteinundzwanzig`, `eintausend`. In German, the ones come before the tens, so a
+    translator has to look ahead.
 
     Args:
         n: 0 to 999,999.
         language: "en" or "de".
 
     Raises:
-        TypeError: `n` is not an int.
-        ValueError: `n` is out of range, or the language another one.
+        TypeError: `n` isn't an int.
+        ValueError: `n` is out of range; an unknown language.
 
     Example:
         >>> number_words(42), number_words(42, "de")
@@ -62,7 +62,7 @@ def _english(n: int) -> str:
 
 def _german(n: int, *, one: str = "eins") -> str:
     if n == 1:
-        return one  # "eins" at the end of a number, "ein" before another part of it
+        return one  # "eins" at the end of a number, "ein" elsewhere
     if n < 20:
         return _WORDS["de"][n]
     if n < 100:
@@ -74,10 +74,11 @@ def _german(n: int, *, one: str = "eins") -> str:
 
 
 def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
-    """(English, German) for every number from `low` to `high`, both included, in order.
+    """Return (English, German) for each number from `low` to `high`, both included, in order.
 
     Raises:
-        ValueError: `low` is above `high`, or a number is out of `number_words`' range.
+        TypeError: `low` or `high` isn't an int.
+        ValueError: `low` is above `high`; a number that `number_words` refuses.
 
     Example:
         >>> number_word_pairs(20, 21)
@@ -89,22 +90,23 @@ def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
         raise ValueError(f"low ({low}) must not be above high ({high})")
     if high > 999_999:
         raise ValueError(f"high must be at most 999,999; got {high:,}")
-    return [(number_words(n, "en"), number_words(n, "de")) for n in range(low, high + 1)]
+    return [(_english(n), _german(n)) for n in range(low, high + 1)]
 
 
 def copy_pairs(
     n: int, *, vocab_size: int = 24, max_length: int = 10, seed: int = 0
 ) -> list[tuple[list[int], list[int]]]:
-    """`n` different random id lists, each paired with itself: the target repeats the source.
+    """Draw `n` different id lists, each paired with itself: the target repeats the source.
 
     Args:
         n: how many.
-        vocab_size: ids are drawn from 4 to `vocab_size` − 1; 0 to 3 are the special ones.
+        vocab_size: ids are drawn from 4 to `vocab_size` − 1, since 0 to 3 are special.
         max_length: lengths are drawn from 1 to `max_length`.
         seed: of the draw.
 
     Raises:
-        ValueError: there are not `n` such lists, or an argument is too small.
+        TypeError: an argument isn't an int.
+        ValueError: fewer than `n` lists exist; an argument is too small or too large.
 
     Example:
         >>> copy_pairs(2, vocab_size=10, max_length=3)
@@ -125,7 +127,7 @@ def copy_pairs(
         if possible >= n:
             break
     else:
-        raise ValueError(f"n must be at most {possible}, there are no more such lists; got {n}")
+        raise ValueError(f"n must be at most {possible}, the number of possible lists; got {n}")
     draw = random.Random(seed)
     found: dict[tuple[int, ...], None] = {}  # a set that keeps its order
     while len(found) < n:
@@ -137,20 +139,20 @@ def copy_pairs(
 def split_pairs(
     pairs: Sequence[Pair], *, held_out: int, seed: int = 0
 ) -> tuple[list[Pair], list[Pair]]:
-    """Part `pairs` at random into what is trained on and what is held out for the test.
+    """Split `pairs` at random into pairs for training and held-out pairs.
 
     Args:
-        pairs: (source, target) pairs, each source once.
-        held_out: how many are held out.
-        seed: of the draw; the same seed gives the same split.
+        pairs: (source, target) pairs. Each source occurs once.
+        held_out: how many to hold out.
+        seed: of the draw.
 
     Returns:
-        The training pairs and the held-out pairs, each in the order they had.
+        The training pairs and the held-out pairs, each in their original order.
 
     Raises:
-        ValueError: `held_out` leaves nothing on one side, or a source stands there twice and
-            could be on both.
-        TypeError: a source is neither a text nor a list of ints; a number is no int.
+        TypeError: a source is neither a string nor a list of ints; a number isn't an int.
+        ValueError: `held_out` leaves one side empty; a source occurs twice, so it could be on both
+            sides.
 
     Example:
         >>> train, test = split_pairs(number_word_pairs(0, 9), held_out=2)
@@ -163,8 +165,7 @@ def split_pairs(
     seed = check_count("seed", seed, least=0)
     if held_out >= len(found):
         raise ValueError(
-            f"held_out must be from 1 to {len(found) - 1}, one below the number of pairs; "
-            f"got {held_out}"
+            f"held_out must be less than the number of pairs, {len(found)}; got {held_out}"
         )
     seen = set()
     for source in sources:

@@ -1,10 +1,8 @@
-"""Tiny Shakespeare: speeches from his plays, one text of 1,115,394 characters, 65 different ones.
+"""Tiny Shakespeare: speeches from his plays, 1,115,394 characters, 65 of them different.
 
-It lies beside this module, compressed, so that a language model can be trained without a network.
-Its home is ``data/tinyshakespeare/input.txt`` of GitHub's ``karpathy/char-rnn``, commit
-6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e.
-
-**License.** None is needed: the text is in the public domain.
+The text is next to this module, so you can train a language model offline. It comes from
+``data/tinyshakespeare/input.txt`` in GitHub's ``karpathy/char-rnn``, commit
+6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e, and is in the public domain.
 """
 
 import gzip
@@ -18,22 +16,18 @@ SPLITS = ("train", "val")
 
 
 def load(split: str) -> str:
-    """One side of the text: the first 90 % to train on, or the rest to validate on.
+    """Load the first 90 % of the text for training, or the rest for validation.
 
-    The cut stands between two speeches, before the first that begins after 90 % of the
-    characters. Both sides together are the whole text.
-
-    The two sides must not touch. A model that has read a passage can repeat it, so a loss on
-    that passage measures memory. Hence the cut comes first, and windows after it: windows drawn
-    from the whole text overlap, and nearly every one in validation would lie in others to train
-    on. The sides are runs of whole speeches for the same reason. Speeches drawn at random
-    would put a question on one side and its answer on the other.
+    The text is cut between two speeches, at the first opportunity after 90 % of the characters. A
+    model can repeat what it has read, so a loss on text from training would measure memory. So cut
+    first, then make windows or batches. The splits are contiguous for the same reason: speeches
+    drawn at random would put a question in one split and its answer in the other.
 
     Args:
         split: "train" (1,003,857 characters) or "val" (111,537).
 
     Raises:
-        ValueError: no such split, or the file is damaged.
+        ValueError: an unknown split; a damaged file.
 
     Example:
         >>> text = load("val")
@@ -43,7 +37,7 @@ def load(split: str) -> str:
         <BLANKLINE>
         BAPTISTA:
         Good morrow, neighbour Gremio.
-        >>> sorted(set(text) - set(load("train")))  # characters that training never saw
+        >>> sorted(set(text) - set(load("train")))  # characters that aren't in train
         []
     """
     if not isinstance(split, str) or split not in SPLITS:

@@ -18,30 +18,29 @@ from transformer_lib.validation import (
 )
 
 PAD = SpecialIds.pad_id
-"""Id of ``<pad>``, which fills a short sequence up to the length of its batch."""
+"""Id of ``<pad>``, which pads a sequence to the length of its batch."""
 BOS = SpecialIds.bos_id
-"""Id of ``<bos>``, which begins what a decoder reads."""
+"""Id of ``<bos>``, which begins a decoder's input."""
 EOS = SpecialIds.eos_id
-"""Id of ``<eos>``, which ends what a decoder writes."""
+"""Id of ``<eos>``, which ends a decoder's output."""
 UNK = 3
-"""Id of ``<unk>``, which stands for what the vocabulary does not have."""
-_MOST_PIECES = 1_000_000  # memory for all is taken at once, and the process ended if there is none
-# A word takes time that grows with the square of its length, and Chinese has no spaces between
-# words: a run of more than 50 letters, digits or signs is cut.
+"""Id of ``<unk>``, which replaces what isn't in the vocabulary."""
+_MOST_PIECES = 1_000_000  # memory for all is allocated at once; too little ends the process
+# The time for a word grows with the square of its length, and Chinese has no spaces between words:
+# a run of more than 50 letters, digits or signs is cut.
 _LONG_RUN = r" ?(?:\p{L}{50}|\p{N}{50}|[^\s\p{L}\p{N}]{50})|\s{50}"
 SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
 
 class Tokenizer:
-    """Maps a text to a list of ids, and a list of ids to a text.
+    """Map text to ids and back.
 
-    Ids 0 to 3 are `<pad>`, `<bos>`, `<eos>` and `<unk>`; a text that spells one of these is
-    encoded as the characters it is made of. Make one with `train_bpe`, `characters` or `load`;
-    `from_bpe` takes one that another model has learned with.
+    Make one with `train_bpe`, `characters` or `load`; `from_bpe` reuses another model's. Ids 0 to 3
+    are `<pad>`, `<bos>`, `<eos>` and `<unk>`. Text that spells one of these is encoded as plain
+    characters.
 
-    **Train on training text only.** A tokenizer that has seen the validation or test text has
-    pieces for words that its model should never have met, and the scores are too good. The
-    tokenizer cannot know where a text is from: that is the caller's duty.
+    **Train on training text only.** A tokenizer that has seen validation or test text has pieces
+    for words its model should never have met, and the scores come out too good.
 
     Example:
         >>> tokenizer = Tokenizer.characters(["zwei", "vier"])
@@ -57,7 +56,7 @@ class Tokenizer:
     def __init__(self, tokenizer, special_ids: SpecialIds | None = None):
         """Wrap a `tokenizers.Tokenizer`.
 
-        Its ids 0 to 3 are the special pieces, unless it comes with `special_ids` of its own.
+        Its ids 0 to 3 must be the special pieces, unless you pass its own `special_ids`.
         """
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders
@@ -74,7 +73,7 @@ class Tokenizer:
         else:
             self.special_ids = special_ids
             self._silent = {special_ids.bos_id, special_ids.eos_id}
-        # Otherwise a text that spells "<eos>" would become the id that ends a sentence.
+        # Otherwise, text that spells "<eos>" would become the id that ends a sentence.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         byte_level = tokenizer.pre_tokenizer is not None
@@ -82,21 +81,21 @@ class Tokenizer:
 
     @classmethod
     def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
-        r"""Learn a byte-pair encoding: merge the most frequent pair of pieces, again and again.
+        r"""Learn a byte-pair encoding: merge the most frequent pair of pieces repeatedly.
 
-        The first pieces are the 256 bytes, so every text can be encoded, and
-        `decode(encode(text)) == text` for all of them: case, spaces, umlauts, emoji. For one
-        vocabulary over two languages, give it the texts of both. No piece reaches over the end of
-        a word, and where a text has no spaces, a word ends after 50 letters.
+        The first pieces are the 256 bytes, so any text can be encoded, and
+        `decode(encode(text)) == text` always holds: case, spaces, umlauts, emoji. For a vocabulary
+        shared by two languages, pass texts in both. No piece crosses the end of a word. Where text
+        has no spaces, a word ends after 50 letters.
 
         Args:
-            texts: training text, and no other text. Any number of strings.
-            vocab_size: how many pieces there shall be, the 4 special ones and the 256 bytes
-                included. There are fewer when no pair is left that occurs twice.
+            texts: strings, from the training data only.
+            vocab_size: the number of pieces, including the 4 special ones and the 256 bytes. There
+                are fewer if no pair occurs twice any more.
 
         Raises:
-            ValueError: `vocab_size` is below 260 or above 1,000,000, or `texts` is empty.
-            TypeError: `texts` is one string, or holds something that is not a string.
+            TypeError: `texts` isn't a list of strings.
+            ValueError: no texts; `vocab_size` below 260 or above 1,000,000.
 
         Source: Sennrich et al. (2016), *Neural Machine Translation of Rare Words with Subword
         Units*, section 3.2; on bytes: Radford et al. (2019), *Language Models are Unsupervised
@@ -116,7 +115,7 @@ class Tokenizer:
         if vocab_size > _MOST_PIECES:
             raise ValueError(f"vocab_size must be at most {_MOST_PIECES:,}; got {vocab_size:,}")
         tokenizer = HFTokenizer(models.BPE())
-        # A space in front makes the first word the same piece as that word inside a sentence.
+        # With a space before it, the first word is the same piece as that word in a sentence.
         tokenizer.normalizer = normalizers.Prepend(" ")
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
@@ -137,16 +136,15 @@ class Tokenizer:
 
     @classmethod
     def characters(cls, texts: Iterable[str], *, words: Iterable[str] = ()) -> "Tokenizer":
-        """Make every character of `texts` a piece; any other character is `<unk>`.
+        """Make each character of `texts` a piece; any other character is `<unk>`.
 
         Args:
-            texts: training text, and no other text. Any number of strings.
-            words: words that are one piece each, wherever they stand by themselves; inside a
-                longer word they are characters like the rest.
+            texts: strings, from the training data only.
+            words: words that are one piece each, except inside a longer word.
 
         Raises:
-            ValueError: `texts` is empty, or a word is; a word is a special piece.
-            TypeError: `texts` or `words` is one string, or holds something that is not a string.
+            TypeError: `texts` or `words` isn't a list of strings.
+            ValueError: no texts; an empty word; a word that's a special piece.
 
         Example:
             >>> tokenizer = Tokenizer.characters(["two-one", "zwei"], words=["two", "one"])
@@ -160,14 +158,14 @@ class Tokenizer:
 
         pieces = SPECIAL_PIECES + sorted(set().union(*text_list("texts", texts, least=1)))
         ids = {piece: i for i, piece in enumerate(pieces)}
-        # A byte-pair encoding with nothing merged is a tokenizer of characters.
+        # A byte-pair encoding without merges is a tokenizer of characters.
         tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
         tokenizer.decoder = decoders.Fuse()
         whole = text_list("words", words)
         if "" in whole:
             raise ValueError("words must not be empty; got ''")
-        for word in set(whole).intersection(SPECIAL_PIECES):
-            raise ValueError(f"words must not be special pieces; got {word!r}")
+        if special := set(whole).intersection(SPECIAL_PIECES):
+            raise ValueError(f"words must not be special pieces; got {min(special)!r}")
         tokenizer.add_tokens(
             [AddedToken(word, single_word=True, normalized=False) for word in sorted(set(whole))]
         )
@@ -181,18 +179,18 @@ class Tokenizer:
         *,
         special_ids: SpecialIds,
     ) -> "Tokenizer":
-        """Use a byte-pair encoding that exists already, such as GPT-2's, with its own ids.
+        """Use an existing byte-pair encoding, such as GPT-2's, with its own ids.
 
         Args:
-            vocab: id of each piece, bytes written as GPT-2 writes them; or a `vocab.json`.
-            merges: pairs of pieces, the first one merged first; or a `merges.txt`.
-            special_ids: those of the model that goes with it: `model.config.special_ids`. The
-                pieces of `bos_id` and `eos_id` stand for no text. Padding has no piece of its own.
+            vocab: the id of each piece, with bytes written as GPT-2 writes them; or a `vocab.json`.
+            merges: pairs of pieces, in the order in which to merge them; or a `merges.txt`.
+            special_ids: those of its model, `model.config.special_ids`. The pieces of `bos_id` and
+                `eos_id` aren't decoded to text. Padding doesn't need a piece of its own.
 
         Raises:
-            FileNotFoundError: there's no such file.
-            ValueError: a file of another kind; a merge of pieces that aren't in the vocabulary; a
-                special id that isn't.
+            FileNotFoundError: a file doesn't exist.
+            ValueError: a file in another format; a merge of pieces or a special id that aren't in
+                the vocabulary.
 
         Source: Radford et al. (2019), *Language Models are Unsupervised Multitask Learners*,
         section 2.2.
@@ -228,29 +226,29 @@ class Tokenizer:
         for name in ("bos_id", "eos_id"):
             piece = tokenizer.id_to_token(getattr(special_ids, name))
             if piece is None:
-                raise ValueError(f"vocab must have special_ids.{name}, {special_ids}")
+                raise ValueError(f"vocab must contain special_ids.{name}; got {special_ids}")
             tokenizer.add_special_tokens([piece])
         return cls(tokenizer, special_ids)
 
     @property
     def vocab_size(self) -> int:
-        """Number of pieces, the special ones included: ids are 0 to `vocab_size` − 1."""
+        """The number of pieces, including special ones: ids are 0 to `vocab_size` − 1."""
         return self._tokenizer.get_vocab_size()
 
     def encode(self, text: str, add_eos: bool = False) -> list[int]:
-        """The ids of `text`, with `<eos>` behind them if `add_eos`. An empty text has none."""
+        """Return the ids of `text`, followed by `<eos>` if `add_eos`."""
         check_text("text", text)
         check_type("add_eos", add_eos, bool)
         return self._tokenizer.encode(text).ids + [self.special_ids.eos_id] * add_eos
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
+        """Return the text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.
 
         Raises:
-            ValueError: an id is outside the vocabulary.
+            ValueError: an id outside the vocabulary.
         """
         ids, end = self._known(ids), self.special_ids.eos_id
-        if ids and ids[0] == self.special_ids.bos_id:  # GPT-2 begins with what ends a text
+        if ids and ids[0] == self.special_ids.bos_id:  # in GPT-2, it's also the id that ends a text
             ids = ids[1:]
         if end in ids:
             ids = ids[: ids.index(end)]
@@ -258,18 +256,18 @@ class Tokenizer:
         return self._tokenizer.decode(spoken, skip_special_tokens=False)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id, as one would label an axis with it: spaces are shown as `▁`.
+        """Return the piece of each id, as a label for an axis, with `▁` for spaces.
 
-        A piece that is only a part of a character (a byte of `ß`, say) is shown as `�`.
+        A piece that's only part of a character (a byte of `ß`, say) is shown as `�`.
 
         Raises:
-            ValueError: an id is outside the vocabulary.
+            ValueError: an id outside the vocabulary.
         """
         pieces = (self._tokenizer.id_to_token(i) or "" for i in self._known(ids))
         return [self._piece_decoder.decode([piece]).replace(" ", "▁") for piece in pieces]
 
     def __eq__(self, other: object) -> bool:
-        """Whether they encode alike: the same pieces, ids and merges."""
+        """Whether both have the same pieces, ids and merges."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
         return self._content() == other._content()
@@ -277,7 +275,7 @@ class Tokenizer:
     __hash__ = None  # type: ignore[assignment]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the tokenizer to `path` as JSON. If that fails, what was there stays."""
+        """Write the tokenizer to `path` as JSON. If that fails, an older file stays."""
         with replacing(as_path("path", path)) as file:
             file.write(self._content().encode())
 
@@ -289,26 +287,24 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
-        """Read what `save` has written.
+        """Load a tokenizer that `save` wrote.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is truncated or no tokenizer.
+            FileNotFoundError: the file doesn't exist.
+            ValueError: the file is truncated or isn't a tokenizer.
         """
         from tokenizers import Tokenizer as HFTokenizer
 
         content = as_path("path", path).read_bytes()
         try:
-            # json first: its message says at which character the file breaks off.
+            # json first: its message says where the file breaks off.
             found = json.loads(content)
             if "special_ids" in found:
                 own = HFTokenizer.from_str(found["tokenizer"])
                 return cls(own, SpecialIds(**found["special_ids"]))
             return cls(HFTokenizer.from_str(content.decode()))
         except Exception as error:  # `tokenizers` raises no class narrower than Exception
-            raise ValueError(
-                f"{path} is not a tokenizer file, or only a part of one: {error}"
-            ) from error
+            raise ValueError(f"{path} is not a whole tokenizer file: {error}") from error
 
     def _known(self, ids: Iterable[int]) -> list[int]:
         found, size = id_list("ids", ids), self.vocab_size

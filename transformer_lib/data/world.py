@@ -1,4 +1,4 @@
-"""A small world whose truth is known: stories of two sentences, to be read from both sides."""
+"""Stories of two sentences from a small world: which words fit is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from transformer_lib.validation import check_count, items
 
-# What an animal eats says where it lives. Which animal it is takes two facts: size and food.
+# Food tells where an animal lives. To know which animal it is, you need its size, too.
 _ANIMALS = {
     "lake": {
         "small": ["cat", "otter", "heron", "penguin"],
@@ -51,20 +51,21 @@ _THINGS = {
 _PEOPLE = {"she": ["girl", "woman", "aunt", "queen"], "he": ["boy", "man", "uncle", "king"]}
 _CARES = ["feeds", "strokes", "washes", "calls"]
 _RESTS = ["sleeps", "drinks", "plays", "waits"]
-_ANY = ["old", "brown", "funny", "new"]  # said of animals and of things alike
+_ANY = ["old", "brown", "funny", "new"]  # for animals and things alike
 _MOODS = ["hungry", "thirsty", "young", "tired"]
 
 TOPICS = (*_ANIMALS, *_THINGS)
 
 
 class Story(NamedTuple):
-    """Two sentences that follow each other, and what is true of them.
+    """Two sentences, one after the other, and what's true about them.
 
     Attributes:
         first: a sentence of six or seven words.
-        second: what happens then, six to eight words.
-        topic: one of ``TOPICS``: where an animal lives, or what a thing is for.
-        size: of the animal, "small" or "big"; None in a story of a thing.
+        second: what happens next, in six to eight words.
+        topic: where an animal lives ("lake", "meadow" or "forest"), or what a thing is for
+            ("office" or "game").
+        size: of the animal, "small" or "big"; None in a story about a thing.
         roles: what each word of the first sentence names: "animal", "thing", "person", "food",
             "place", or "-".
     """
@@ -82,15 +83,15 @@ class Story(NamedTuple):
 
 
 def stories(n: int, *, seed: int = 0) -> list[Story]:
-    """`n` short stories by a grammar, some of them equal.
+    """Draw `n` short stories from a grammar. Some may be equal.
 
-    Only size and food together say which animal it is: the *small* one that eats *fish* may be a
-    cat, the *big* one a bear. *mouse* and *bat* are animals in one story and things in the next.
-    The word that decides stands to their left in some sentences, and to their right in others. Two
-    first sentences of five do not say how big the animal is; the second sentence always does.
+    Only size and food together tell which animal it is: the *small* one that eats *fish* may be a
+    cat, the *big* one a bear. *mouse* and *bat* are animals in some stories and things in others.
+    The word that decides is to their left in some sentences and to their right in others. Two out
+    of five first sentences about animals don't mention the size. The second sentence always does.
 
     Args:
-        n: how many.
+        n: at most 1,000,000.
         seed: of the draw.
 
     Example:
@@ -152,16 +153,17 @@ def _of_thing(draw: random.Random, topic: str) -> Story:
 
 
 def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str, bool]]:
-    """(sentence, sentence, whether the second follows the first), in the order of the stories.
+    """Return (sentence, sentence, whether the second follows the first) for each story.
 
-    Every second pair, on average, gets its second sentence from a story of another topic.
+    With probability 1/2, the second sentence comes from a story with another topic.
 
     Args:
-        told: stories of at least two topics.
+        told: stories with at least two topics.
         seed: of the draw.
 
     Raises:
-        ValueError: the stories are of fewer than two topics.
+        TypeError: not a list of stories.
+        ValueError: stories with fewer than two topics.
 
     Example:
         >>> for first, second, follows in story_pairs(stories(3, seed=7), seed=2):
@@ -176,7 +178,7 @@ def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str,
         if not isinstance(story, Story):
             raise TypeError(f"story {i} of told must be a Story; got {story!r}")
     if len({story.topic for story in found}) < 2:
-        raise ValueError("told must hold stories of at least two topics")
+        raise ValueError("told must hold stories with at least two topics")
     draw = random.Random(seed)
     pairs = []
     for story in found:

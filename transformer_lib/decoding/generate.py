@@ -230,13 +230,10 @@ def distribution(
 
 
 def _tempered(log_probs: Tensor, temperature: float) -> Tensor:
-    """Compute ``softmax(log_probs / temperature)``, exact for every temperature above 0."""
-    if temperature == 1:
-        return log_probs.softmax(-1)
+    """Compute ``softmax(log_probs / temperature)`` for every temperature above 0."""
+    temperature = min(max(float(temperature), 1e-30), 1e30)  # in float32's range
     differences = log_probs - log_probs.amax(-1, keepdim=True)  # the highest is 0
-    if not 1e-30 < temperature < 1e30:  # it may be out of float32's range
-        differences = differences.double()
-    return (differences / float(temperature)).softmax(-1).float()
+    return (differences / temperature).softmax(-1)
 
 
 def _draw(probs: Tensor, generator: torch.Generator | None) -> Tensor:
