@@ -634,7 +634,8 @@ def _real(result: Tensor, given: dict[str, Any]) -> None:
 
 def _examples(result: Any, given: dict[str, Any]) -> None:
     kept = result.pairs if hasattr(result, "pairs") else result.texts
-    assert sum(len(batch.labels) for batch in result.epoch(0)) == len(kept)
+    if given.get("redraw") is None:
+        assert sum(len(batch.labels) for batch in result.epoch(0)) == len(kept)
 
 
 def _generation(result: Any, given: dict[str, Any]) -> None:
