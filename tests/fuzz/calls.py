@@ -506,7 +506,7 @@ MADE: dict[type, Callable[[], Any]] = {
     AttentionCache: filled,
     KVCache: used_cache,
     data.Batch: lambda: data.collate(PAIRS),
-    data.TextBatch: lambda: data.collate_texts(TEXTS),
+    data.TextBatch: lambda: next(data.TextBatches(TEXTS, batch_size=3).epoch(0)),
     data.Batches: RIGHT["batches"],
     data.TextBatches: lambda: data.TextBatches(TEXTS, batch_size=2),
     data.WindowBatches: lambda: data.WindowBatches(range(4, 30), length=5, batch_size=2),
