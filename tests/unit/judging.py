@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+Answers = dict[str, list[Any]]
+
 
 def judges(check: Callable[[Any], bool]) -> tuple[Callable, Callable, Callable]:
     """`verdict`, `passes` and `fails` of one chapter's `check`; an answer is known by its name."""
@@ -22,3 +26,34 @@ def judges(check: Callable[[Any], bool]) -> tuple[Callable, Callable, Callable]:
         assert diagnosis in said, said
 
     return verdict, passes, fails
+
+
+def table(check: Any, right: Answers, wrong: dict[str, list[tuple[Any, str]]]) -> tuple[Any, Any]:
+    """Two tests of one chapter's `check`.
+
+    Args:
+        check: the chapter's checker.
+        right: name of an exercise -> answers that pass, however they are written.
+        wrong: name of an exercise -> wrong answers, each with words that the report says.
+    """
+
+    def said(name: str, answer: Any) -> str:
+        answer.__name__ = name
+        return " ".join(check(answer).report.split())
+
+    @pytest.mark.parametrize(
+        ("name", "answer"), [(n, a) for n, each in right.items() for a in each]
+    )
+    def test_right(name: str, answer: Any) -> None:
+        assert said(name, answer).startswith(f"✓ {name}")
+
+    @pytest.mark.parametrize(
+        ("name", "answer", "words"), [(n, *each) for n, pairs in wrong.items() for each in pairs]
+    )
+    def test_wrong(name: str, answer: Any, words: str) -> None:
+        report = said(name, answer)
+        assert report.startswith("✗")
+        assert words in report
+
+    assert check.exercises.keys() == right.keys() == wrong.keys()
+    return test_right, test_wrong

@@ -1,450 +1,545 @@
-"""The exercise checkers' machinery: evidence in the learner's terms, one diagnosis, no answer."""
+"""The exercise checkers' framework: what it says of an answer, and what it leaves alone."""
 
-import functools
+from __future__ import annotations
+
+import asyncio
+import contextlib
 import importlib
+import io
 import json
+import math
 import pkgutil
+import random
 import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import transformer_lib.checks
-from transformer_lib.checks import Case, Checker, Exercise, rows_sum_to_one, weights_between_0_and_1
-from transformer_lib.checks.running import run
+from transformer_lib.checks import Case, Checker, Exercise, Flaw, Parts, run
+from transformer_lib.checks.chapter05 import check as functions
+from transformer_lib.checks.chapter07 import check as modules
+from transformer_lib.checks.chapter13 import check as training
+from transformer_lib.checks.compare import difference
+from transformer_lib.checks.inputs import drawn, integers
+from transformer_lib.checks.old.core import Checker as OldChecker
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def scores(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(shape[-1]))
+def checker(reference, *cases, name="f", **more):
+    exercise = {"section": "Again", "mistakes": {}, **more}
+    return Checker(Exercise(name=name, reference=reference, cases=lambda: list(cases), **exercise))
 
 
-def normalize_after_masking(x, mask=None):
-    weights = x.softmax(-1)
-    return weights if mask is None else weights * mask
+def report(check, answer):
+    (answer.__name__,) = check.exercises
+    return check(answer).report
 
 
-check = Checker(
-    Exercise(
-        name="weigh",
-        reference=lambda scores, mask=None: (
-            scores if mask is None else scores.masked_fill(~mask, -1e9)
-        ).softmax(-1),
-        cases=[
-            Case("two scores", torch.tensor([1.0, 2.0])),
-            Case("rows of three", scores(2, 3)),
-            Case("a causal mask", scores(3, 3), mask=torch.ones(3, 3).tril().bool()),
-        ],
-        mistakes={
-            "the mask comes after the softmax": normalize_after_masking,
-            "the softmax runs over the wrong axis": lambda s, mask=None: s.softmax(0),
-            "the logarithm is taken": lambda s, mask=None: s.log_softmax(-1),
-        },
-        section="Where the mask goes",
-        properties=[rows_sum_to_one],
-    ),
-    Exercise(
-        name="pair",
-        reference=lambda x: (x + 1, x > 0),
-        cases=[Case("a vector", torch.tensor([-1.0, 2.0]))],
-        mistakes={},
-        section="Two at once",
-    ),
-    Exercise(
-        name="length",
-        reference=lambda x: x.square().sum().sqrt().item(),
-        cases=[Case("3, 4", torch.tensor([3.0, 4.0])), Case("a long one", scores(40))],
-        mistakes={},
-        section="How long is it?",
-    ),
+def said(check, answer):
+    return " ".join(report(check, answer).split())
+
+
+double = checker(
+    lambda x: 2 * x,
+    Case((torch.tensor([1.0, 2.0]),), "twice 1 is 2"),
+    Case((torch.tensor([3.0, 4.0]),), "3 is added to itself"),
+    mistakes={"the number is squared": lambda x: x**2},
+    section="Twice as much",
 )
+scalar = checker(lambda x: 2 * x, Case((1,), "twice 1 is 2"), Case((3,), "3 is added to itself"))
 
 
-def named(name, function):
-    function.__name__ = name
-    return function
+# ------------------------------------------------------------------------------- the report
 
 
-def as_answer(exercise, answer):
-    """`answer` as the learner would hand it in; what is a mistake keeps its name."""
-    if isinstance(answer, type):
-        return type(exercise.name, (answer,), {})
-    return named(exercise.name, lambda *a, **k: answer(*a, **k))
-
-
-def report(capsys, function, name=None):
-    function = named(name or function.__name__, function)
-    result = check(function)
-    printed = capsys.readouterr().out
-    assert printed.split() == result.report.split()
-    lines = printed.splitlines()
-    assert max(len(line) for line in lines if not line.startswith("    ")) <= 76
-    return "" if result else result.report + "\n"
-
-
-def test_right_answers_written_differently_pass(capsys):
-    def weigh(values, mask=None):  # other names, a loop, float64
-        values = values.double()
-        if mask is not None:
-            values = torch.where(mask, values, float("-inf"))
-        rows = [(row - row.max()).exp() for row in values.reshape(-1, values.shape[-1])]
-        return torch.stack([row / row.sum() for row in rows]).reshape(values.shape)
-
-    result = check(weigh)
-    assert result.passed
-    assert result
-    assert capsys.readouterr().out == "✓ weigh: all 3 cases pass.\n"
-
-
-def test_a_known_mistake_is_named_with_the_property_it_breaks(capsys):
-    def weigh(scores, mask=None):
-        weights = torch.einsum("...s->...s", scores.softmax(dim=-1))
-        return weights if mask is None else weights.masked_fill(~mask, 0)
-
-    text = report(capsys, weigh)
-    assert text.startswith("✗ weigh, case 3 of 3: a causal mask\n  Row 0 of your weights sums to ")
-    assert "; the sum must be 1.\n" in text
-    assert "  That is what happens when the mask comes after the softmax.\n" in text
-    assert text.endswith('Look again at the section "Where the mask goes". The other cases pass.\n')
-
-
-def test_a_weight_that_is_no_proportion_is_shown():
-    pair = ("output", torch.tensor([[0.5, 0.5], [1.5, -0.5]]))
-    assert rows_sum_to_one(pair, pair) is None
-    evidence = weights_between_0_and_1(pair, pair)
-    assert evidence == "Your weight at [1, 1] is -0.5; a weight is never negative."
-    evidence = weights_between_0_and_1(torch.tensor(1.5), None)
-    assert evidence == "Your weight is 1.5; a weight is at most 1."
-    assert weights_between_0_and_1(torch.tensor([1.0, 0.0]), None) is None
-
-
-def test_agreement_on_some_cases_only_is_said_to_be_no_more(capsys):
-    def weigh(scores, mask=None):  # log_softmax, but only without a mask
-        return scores.log_softmax(-1) if mask is None else scores.masked_fill(~mask, -9).softmax(0)
-
-    text = report(capsys, weigh)
-    assert (
-        "In 2 of the 3 cases that fail, that is what happens when the logarithm is taken.\n" in text
+def test_the_whole_report():
+    assert report(double, lambda x: x * x) == (
+        "✗ f: 0 of 2 cases pass. 1 of the 2 numbers in the result is wrong.\n"
+        "    f(torch.tensor([1.0, 2.0]))\n"
+        "    gives     torch.tensor([1.0, 4.0])\n"
+        "    expected  torch.tensor([2.0, 4.0])\n"
+        "That is what happens when the number is squared.\n"
+        'See the section "Twice as much".'
     )
-    assert "In the others something else goes wrong.\n  This is the input:\n" in text
-    assert text.endswith("No other case passes yet.\n")
+    assert report(double, lambda x: x + x) == "✓ f: all cases pass."
 
 
-def test_errors_of_one_type_are_no_diagnosis_unless_they_say_the_same(capsys):
-    def fail(message):
-        raise RuntimeError(message)
-
-    def identity(x):
-        return x if x.numel() <= 2 else fail("shapes do not fit")
-
-    for message, known in (("shapes do not fit", True), ("no such axis", False)):
-        identity_check = Checker(
-            Exercise(
-                name="identity",
-                reference=lambda x: x,
-                cases=[Case("two", torch.ones(2)), Case("four", torch.ones(4))],
-                mistakes={
-                    "the lengths are mixed up": lambda x, message=message: (
-                        x if x.numel() == 2 else fail(message)
-                    )
-                },
-                section="Itself",
-            )
-        )
-        assert ("the lengths are mixed up" in identity_check(identity).report) is known
+def test_without_a_known_mistake_the_case_says_its_point():
+    text = report(double, lambda x: x + torch.tensor([1.0, 2.0]))
+    assert text.startswith("✗ f: 1 of 2 cases passes. Both numbers in the result are wrong.\n")
+    assert "The point of this case: 3 is added to itself.\n" in text
 
 
-def test_what_an_exercise_brings_runs_once_on_each_case_however_many_answers_come():
+def test_a_mistake_must_agree_in_every_case():
+    assert "the number is squared" not in report(double, lambda x: x**2 if x[0] < 2 else 0 * x)
+
+
+def test_a_call_can_be_pasted():
+    long = torch.tensor([1 / 3, torch.inf, -3e9], dtype=torch.float64)
+    for args, kwargs in (
+        ((integers(2, 3), {"a": ["b"], "c": [1, 2.5]}), {"n": None}),
+        ((long, ()), {"n": {1}}),
+        ((integers(4, 5).half(), "word"), {"n": b"\x00"}),
+        ((integers(4, 5).long(), [True]), {"n": torch.zeros(2, 1).bool()}),
+    ):
+        check = checker(lambda x, words, *, n: 1, Case(args, "", kwargs=kwargs))
+        code = re.findall("^    (.*)$", report(check, lambda x, words, *, n: 0), re.M)
+        names = {"torch": torch, "f": lambda *a, n: (a, n)}
+        exec("\n".join([*code[:-1], f"given = {code[-1]}"]), names)
+        assert not difference(names["given"], (args, kwargs["n"]))
+        assert names["given"][0][0].dtype is args[0].dtype
+
+
+def test_what_cannot_be_typed_is_handed_out():
+    check = checker(lambda f, x: f(x), Case((math.sqrt, 4), "f is called"))
+    answer = lambda f, x: f(x) + 1  # noqa: E731
+    text = report(check, answer)
+    assert "    f, args, kwargs = check.case(f, 1)  # f(*args, **kwargs)\n" in text
+    f, args, kwargs = check.case(answer, 1)
+    assert f(*args, **kwargs) == 3
+    with pytest.raises(ValueError, match="number must be 1 to 1; got 2"):
+        check.case(answer, 2)
+
+
+def test_numbers_too_many_to_show_are_not_mixed_with_shapes():
+    check = checker(lambda x: 2 * x, Case((torch.ones(7, 11),), "long"))
+    text = report(check, lambda x: x)
+    assert "check.case(f, 1)" in text
+    assert "The first is at [0, 0]: 1; expected 2.\n" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: print(end=""), "`f` returned None: is a `return` missing?"),
+        (lambda x: np.ones(2), "The result is a NumPy array; it must be a tensor."),
+        (lambda x: [2.0, 4.0], "The result is a list of length 2; it must be a tensor."),
+        (lambda x: (y for y in x), "The result is a generator, which `yield` makes"),
+        (lambda x: asyncio.sleep(0), "`f` returned a coroutine: write `def` without `async`."),
+        (lambda x: x.sum, "The result is a function: are the parentheses of a call missing?"),
+        (lambda x: (2 * x, x), "Its item 0 is right: return that alone."),
+        (lambda: 1, "The exercise calls f(x); yours is defined as f()."),
+        (lambda x: y, "It raises NameError: name 'y' is not defined"),  # noqa: F821
+        (lambda x: torch.sofmax(x), "It raises AttributeError: module 'torch' has no attribute"),
+        (lambda x: exit(), "It calls `exit()`, which would end Python."),
+        (lambda x: input(), "It calls `input()`, and nobody is there to answer"),
+        (lambda x: x.mul_(2), "it changes its input `x` in place"),
+    ],
+)
+def test_what_speaks_for_itself_is_all_there_is(answer, words):
+    text = said(double, answer)
+    assert words in text
+    for more in ("The point of", "That is what", "See the section", "check.case"):
+        assert more not in text
+
+
+def test_an_error_is_shown_with_the_line_the_shapes_and_its_meaning():
+    def answer(x):
+        weight = torch.ones(3, 4)
+        return weight @ x
+
+    text = report(double, answer)
+    assert "    in the line  return weight @ x\n" in text
+    assert "    where `weight` has shape (3, 4), `x` has shape (2,)\n" in text
+
+
+def test_no_code_of_the_learner_runs_again_to_explain_an_error():
     ran = []
 
-    def noted(name, function):
-        def run(x):
-            # The right answer alone runs on other inputs too, where no mistake has a name.
-            if name == "squared" or x.tolist() in ([1.0], [3.0, 3.0, 3.0]):
-                ran.append(name)
-            return function(x)
+    def noted(x):
+        ran.append(1)
+        return x.reshape(5)
 
-        return run
+    def answer(x):
+        return noted(x) + x
 
-    double_check = Checker(
-        Exercise(
-            name="double",
-            reference=noted("right", lambda x: 2 * x),
-            cases=[Case("one", torch.ones(1)), Case("three", 3 * torch.ones(3))],
-            mistakes={"squared": noted("squared", lambda x: x * x)},
-            section="Twice as much",
-        )
+    report(double, answer)
+    assert len(ran) == 2  # once for each case
+
+
+def test_an_empty_answer_is_told_so_and_nothing_more():
+    def f(x):
+        """Twice x."""
+        ...
+
+    class LayerNorm(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            ...
+
+        def forward(self, x): ...
+
+    assert report(double, f) == "`f` is still empty."
+    assert modules(LayerNorm).report == "`LayerNorm` is still empty."
+    assert report(double, lambda x: 5) != "`f` is still empty."
+
+
+def test_prints_come_last_and_of_the_shown_case_alone(capsys):
+    def answer(x):
+        for i in range(400):
+            print(i, x.sum().item())
+        return 2 * x if x[0] < 2 else x
+
+    text = report(double, answer)
+    head, prints = text.split("It printed (the first 20 lines):\n")
+    assert "See the section" in head
+    assert prints.splitlines() == [f"    {i} 7.0" for i in range(20)]
+    assert capsys.readouterr().out == f"{text}\n"
+    assert report(double, lambda x: print("fine") or 2 * x) == "✓ f: all cases pass."
+
+
+def test_what_a_use_finds_has_names():
+    def use(answer, /, x):
+        return Parts({"The second result": answer(answer(x))})
+
+    check = checker(lambda x: 2 * x, Case((1,), "it is called twice"), use=use)
+    assert "The second result is 9; expected 4." in said(check, lambda x: x + 4)
+    assert "`f` returned None" in said(check, lambda x: print(x))
+
+
+def test_a_use_and_a_model_can_say_what_is_wrong():
+    def strict(x):
+        raise Flaw("The model is asked twice.")
+
+    check = checker(lambda f, x: x, Case((strict, 1), "no model needed"))
+    assert said(check, lambda f, x: f(x)) == "✗ f: 0 of 1 cases pass. The model is asked twice."
+
+
+def test_an_input_that_is_meant_to_change_is_compared():
+    def reference(rows):
+        rows.append(1)
+        return 0
+
+    check = checker(reference, Case(([],), "1 is added"), changes=frozenset({"rows"}))
+    assert report(check, reference)[0] == "✓"
+    assert "It leaves `rows` as it was." in said(check, lambda rows: 0)
+
+
+def test_gradient_and_dtype_and_plain_numbers_are_kept():
+    case = Case((torch.tensor([1.0, 2.0]).double(),), "twice")
+    for keeps, answer, words in (
+        ("gradient", lambda x: 2 * x.detach(), "no gradient reaches `x`"),
+        ("gradient", lambda x: torch.from_numpy(2 * x.numpy()), "NumPy has no gradients"),
+        ("gradient", lambda x: x + x.detach(), "the gradient of `x` isn't: part of it is cut off"),
+        ("dtype", lambda x: 2 * x.float(), "their dtype is float32; for this input it must be fl"),
+    ):
+        check = checker(lambda x: 2 * x, case, keeps=frozenset({keeps}))
+        assert report(check, lambda x: x + x)[0] == "✓"
+        assert words in said(check, answer)
+    check = checker(lambda x: 2.0 * x, Case((3,), "a number"), keeps=frozenset({"number"}))
+    assert "return a plain number" in said(check, lambda x: torch.tensor(6.0))
+
+
+def test_random_answers_are_judged_by_many_draws():
+    check = checker(
+        lambda p: torch.rand(()) < p,
+        Case((0.3,), "three in ten"),
+        use=drawn(2000, lambda tosses: tosses.float().mean()),
+        atol=0.05,
     )
-    for _ in range(2):
-        assert "when squared" in double_check(named("double", lambda x: x**2)).report
-        assert double_check(named("double", lambda x: x + x))
-        assert "when squared" not in double_check(named("double", lambda x: x**3)).report
-    assert sorted(ran) == ["right", "right", "squared", "squared"]
+    assert report(check, lambda p: random.random() < p)[0] == "✓"
+    assert "expected 0.3" in said(check, lambda p: random.random() > p)
 
 
-def test_without_a_diagnosis_evidence_and_input_are_of_one_case(capsys):
-    def double(x):
-        raise RuntimeError(f"{len(x)} numbers")
-
-    double_check = Checker(
-        Exercise(
-            name="double",
-            reference=lambda x: 2 * x,
-            cases=[Case("four", torch.ones(4)), Case("three", torch.ones(3))],
-            mistakes={},
-            section="Twice as much",
-        )
-    )
-    report = double_check(double).report
-    assert report.startswith(
-        "✗ double, case 2 of 2: three\n  Your function raised RuntimeError: 3 n"
-    )
-    assert "x = torch.tensor([1.0, 1.0, 1.0])\n" in report
+def test_an_answer_is_found_by_the_variable_that_holds_it():
+    leaks = lambda *given: True  # noqa: E731
+    assert functions(leaks).report.startswith("✗ leaks")
+    assert "`check` knows no exercise for a lambda" in functions(lambda x: x).report
+    assert "write check(LayerNorm)" in modules(nn.LayerNorm(3)).report
+    assert "not a function: hand over the name alone" in functions(5).report
 
 
-def test_the_smallest_failing_input_is_shown(capsys):
-    def length(x):
-        return x.abs().max()
+# ---------------------------------------------------------------------- what a check leaves alone
 
-    text = report(capsys, length)
-    assert "Your result is 4, and that is not right." in text
-    assert "x = torch.tensor([3.0, 4.0])" in text
-    assert "5" not in text.replace("case", "")  # the answer is not given away
+
+def spoiling(x):
+    """Right, and it changes all the settings that it can reach."""
+    torch.manual_seed(5)
+    random.seed(5)
+    np.random.seed(5)
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    warnings.simplefilter("error")
+    sys.stdout = io.StringIO()
+    return 2 * x
+
+
+def settings():
+    drawn = torch.rand(1).item(), random.random(), np.random.rand()
+    return drawn, torch.get_default_dtype(), torch.is_grad_enabled()
+
+
+def test_a_check_leaves_no_trace():
+    def seeded():
+        torch.manual_seed(1)
+        random.seed(1)
+        np.random.seed(1)
+
+    seeded()
+    before, stdout, filters = settings(), sys.stdout, [*warnings.filters]
+    seeded()
+    assert report(double, spoiling)[0] == "✓"
+    assert settings() == before
+    assert sys.stdout is stdout
+    assert warnings.filters == filters
 
 
 @pytest.mark.parametrize(
-    ("function", "evidence"),
+    "session",
     [
-        (lambda x: None, "Your function returned None: is a `return` missing?"),
-        (lambda x: "five", "Your result must be one number; it is a str."),
-        (lambda x: x, "Your result has shape (2,); it must be one number."),
-        (lambda x: (1, 2), "Your result must be one number; it is a tuple of length 2."),
-        (lambda x: float("nan"), "Your result is NaN."),
-        (lambda: 1, "The exercise calls length(x); yours is defined as length()."),
+        torch.no_grad,
+        torch.inference_mode,
+        lambda: torch.autocast("cpu"),
+        lambda: torch.device("meta"),
     ],
 )
-def test_what_cannot_be_compared_says_why(capsys, function, evidence):
-    assert evidence in report(capsys, function, "length")
+def test_a_check_behaves_as_in_a_fresh_kernel(session):
+    def reference(x):
+        return 2 * x + torch.ones(2)
+
+    case = Case((torch.tensor([1.0, 2.0]),), "twice")
+    check = checker(reference, case, keeps=frozenset({"gradient", "dtype"}))
+    with session():
+        assert report(check, lambda x: 2 * x + torch.ones(2))[0] == "✓"
 
 
-@pytest.mark.parametrize(
-    ("function", "evidence"),
-    [
-        (lambda x: x, "Your result must be 2 things; it is a tensor of shape (2,)."),
-        (
-            lambda x: (x, x > 0),
-            "Both entries of item 0 of your result are wrong, the first at [0]: yours is -1.",
-        ),
-        (lambda x: (x + 1, 1.0 * (x > 0)), "Item 1 of your result has dtype float32; it must be"),
-        (
-            lambda x: [x + 1, x < 0],
-            "Both entries of item 1 of your result are wrong, the first at [0]: yours is True",
-        ),
-        (lambda x: (x + 1, [False, True]), "must be a tensor of shape (2,); it is a list of"),
-        (lambda x: (x / 0 * 0, x > 0), "Item 0 of your result is NaN at [0]."),
-    ],
-)
-def test_parts_are_compared_one_by_one(capsys, function, evidence):
-    text = report(capsys, function, "pair")
-    assert evidence in text
-    assert text.endswith("It is the only case.\n")
+def test_a_chapter_imported_in_an_odd_session_has_the_same_cases():
+    code = (
+        "import torch; torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)\n"
+        "from transformer_lib.checks.chapter07 import check\n"
+        "reference = check.exercises['LayerNorm'].reference\n"
+        "print(check(reference), torch.get_default_dtype())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.endswith("Result(passed=True) torch.float64\n"), done.stderr
 
 
-def test_an_exception_is_shown_with_the_learners_own_line(capsys):
-    def length(x):
-        return (x @ x.reshape(3, 1)).sqrt()
+def test_one_limit_holds_for_all_cases_together(monkeypatch):
+    monkeypatch.setattr(run, "SECONDS", 0.2)
+    calls = []
 
-    text = report(capsys, length)
-    assert "Your function raised RuntimeError: shape '[3, 1]' is invalid" in text
-    assert "in the line   return (x @ x.reshape(3, 1)).sqrt()\n" in text
-    assert "No mistake that this checker knows" not in text
+    def slow(x):
+        calls.append(x)
+        until = time.process_time() + 0.15
+        while time.process_time() < until:
+            pass
+        return 2 * x
 
-
-def test_a_forgotten_keyword_is_told_from_other_type_errors(capsys):
-    def weigh(scores):
-        return scores.softmax(-1)
-
-    text = report(capsys, weigh)
-    assert "The exercise calls weigh(scores, mask=…); yours is defined as weigh(scores)." in text
-
-    def length(x):
-        return len(3)
-
-    assert "Your function raised TypeError: object of type 'int'" in report(capsys, length)
+    check = checker(lambda x: 2 * x, *(Case((i,), "twice") for i in range(50)))
+    assert "It was still running after 0.2 seconds" in said(check, slow)
+    assert len(calls) < 4
 
 
-def test_changing_the_input_in_place_fails_and_leaves_the_case_as_it_was(capsys):
-    def weigh(scores, mask=None):
-        return (scores if mask is None else scores.masked_fill_(~mask, -1e9)).softmax(-1)
+def test_a_real_interrupt_still_interrupts():
+    def pressed(x):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return 2 * x
 
-    for _ in range(2):
-        text = report(capsys, weigh)
-        assert "case 3 of 3" in text
-        assert "your function changed its input `scores` in place" in text
-        assert "No mistake" not in text
+    with pytest.raises(KeyboardInterrupt):
+        report(double, pressed)
 
+    def raised(x):
+        raise KeyboardInterrupt
 
-def test_changing_the_input_in_place_is_said_of_a_wrong_result_too(capsys):
-    def weigh(scores, mask=None):
-        scores -= 1
-        return scores
-
-    text = " ".join(report(capsys, weigh).split())
-    assert "It also changed its input `scores` in place." in text
+    assert "It raises KeyboardInterrupt." in said(double, raised)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_einsum_with_a_letter_too_few_is_told_so(capsys):
-    def length(x):
-        return torch.einsum("ij,ij->", x, x) ** 0.5
-
-    text = " ".join(report(capsys, length).split())
-    assert "an equation of einsum has another number of letters than its input has axes" in text
-
-
-def test_the_right_result_with_another_beside_it_is_told_so(capsys):
-    def weigh(scores, mask=None):
-        scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
-        return scores, scores.softmax(-1)
-
-    text = " ".join(report(capsys, weigh).split())
-    assert "Your result is a tuple of length 2. Its item 1 is right: return that alone." in text
-
-
-def test_gradients_and_single_numbers_in_tensors_are_fine(capsys):
-    def length(x):
-        return (x.requires_grad_() ** 2).sum() ** 0.5
-
-    assert report(capsys, length) == ""
-
-
-def test_what_is_no_answer_is_said_and_raises_nothing(capsys):
-    for thing, name in ((torch.ones(2), "a tensor of shape (2,)"), (None, "None"), (3, "an int")):
-        result = check(thing)
-        assert not result
-        assert f"✗ check was given {name}, and not a function.\n" in result.report
-        assert result.report.endswith("without parentheses or arguments: check(weigh).")
-    assert "knows no exercise for `f`.\n" in check(named("f", lambda x: x)).report
-    assert "knows no exercise for a lambda without a name." in check(lambda x: x).report
-    assert "exercises are weigh, pair, length." in check(lambda x: x).report
-
-
-def test_an_answer_under_another_name_is_found_by_the_variable_that_holds_it():
-    def mine(x):
-        return x.square().sum().sqrt()
-
-    length = mine
-    assert check(length)
-    length = lambda x: x.norm()  # noqa: E731
-    assert check(length)
-    pair = functools.partial(lambda one, x: (x + one, x > 0), 1)
-    assert check(pair)
-    f, args, kwargs = check.case(length, 1)
-    assert f(*args, **kwargs) == 5
-    with pytest.raises(ValueError, match="number must be 1 to 2; got 3"):
-        check.case(length, 3)
-
-
-def test_a_notebook_shows_the_report_once():
+def test_a_notebook_shows_the_report_once_and_survives_exit(capsys):
     from IPython.core.interactiveshell import InteractiveShell
 
-    def pair(x):
-        return x + 1, x > 0
-
-    data, metadata = InteractiveShell.instance().display_formatter.format(check(pair))
+    shell = InteractiveShell.instance()
+    asked = []
+    shell.ask_exit = lambda: asked.append(1)
+    shell.run_cell(
+        "from transformer_lib.checks.chapter05 import check\n"
+        "def causal(t, s):\n    get_ipython().ask_exit()\n"
+        "result = check(causal)"
+    )
+    assert not asked
+    assert "It calls `exit()`" in shell.user_ns["result"].report
+    data, metadata = shell.display_formatter.format(shell.user_ns["result"])
     assert data == metadata == {}
 
 
-def test_a_checker_whose_own_reference_fails_is_loud():
-    broken = Checker(
-        Exercise(
-            name="f",
-            reference=lambda x: 1 / x,
-            cases=[Case("zero", 0)],
-            mistakes={},
-            section="None",
-        )
-    )
-    with pytest.raises(ZeroDivisionError):
-        broken(named("f", lambda x: 0))
+# ---------------------------------------------------------------------- whatever is handed over
 
 
-# ----------------------------------------------- the checkers of all chapters and of the project
+class Untouchable:
+    def _no(self, *args, **kwargs):
+        raise RuntimeError("do not touch me")
+
+    __eq__ = __len__ = __iter__ = __repr__ = __str__ = __bool__ = __float__ = __getitem__ = _no
+    __hash__ = None
+
+
+class SilentError(Exception):
+    def __str__(self):
+        raise RuntimeError("no message")
+
+
+class OwnEnd(BaseException):
+    pass
+
+
+def raising(error):
+    def raises():
+        raise error
+
+    return raises
+
+
+def endless():
+    while True:
+        pass
+
+
+def endless_and_deaf():
+    while True:
+        try:  # noqa: SIM105
+            print("again")
+        except:  # noqa: E722
+            pass
+
+
+def recursive():
+    return recursive()
+
+
+async def later():
+    return 1
+
+
+def spoil(args):
+    for each in args:
+        if isinstance(each, torch.Tensor) and not each.is_leaf:
+            each.mul_(2)
+        elif isinstance(each, torch.Tensor | list):
+            each[:] = each[:1] * len(each) if isinstance(each, list) else 1
+        elif isinstance(each, nn.Module):
+            each.requires_grad_(False)
+    return 1
+
+
+VALUES = [
+    None, 0, 1, -1, True, False, 0.5, math.nan, math.inf, 1j, 10**400, "", "text", b"bytes", (), [],
+    {}, set(), [[]], [1, 2], (None,), [None, None], {"a": 1}, {1}, range(3), ..., NotImplemented,
+    int, torch, print, torch.nan, object(), Untouchable(), [Untouchable()], SilentError(),
+    np.ones(2), np.float32(1), np.array(["a"]), torch.ones(()), torch.ones(0), torch.ones(2, 3),
+    torch.full((3,), math.nan), torch.ones(2, dtype=torch.complex64), torch.ones(2).bool(),
+    torch.ones(2).to_sparse(), torch.ones(2, device="meta"), nn.Linear(2, 2), nn.Linear,
+    torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
+]  # fmt: skip
+ACTS = [
+    *(raising(e) for e in (ValueError(), SilentError(), OwnEnd(), KeyboardInterrupt(), Flaw("."))),
+    *(raising(e) for e in (StopIteration(), GeneratorExit(), MemoryError(), SystemExit(3))),
+    endless, endless_and_deaf, recursive, later, exit, lambda: (x for x in [1]), lambda: 1 / 0,
+    lambda: iter([1]), lambda: undefined, input, lambda: torch.ones(2) @ torch.ones(3),  # noqa: F821
+    lambda: print("x\n" * 1000), lambda: sys.stdout.close(),
+]  # fmt: skip
+HOSTILE = [
+    *(lambda *args, value=value: value for value in VALUES),
+    *(lambda *args, act=act: act() for act in ACTS),
+    lambda *args: spoil(args),
+    lambda **kwargs: 1,
+    lambda *args: args,
+    lambda *args: args[0],
+]
+
+
+def as_module(answer):
+    class LayerNorm(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(d_model))
+            self.bias = nn.Parameter(torch.zeros(d_model))
+
+        def forward(self, *args):
+            return answer(*args)
+
+    return LayerNorm
+
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [(functions, "masked_attention"), (functions, "leaks"), (modules, "LayerNorm"),
+     (training, "three_tensors"), (training, "joint_update")],
+)  # fmt: skip
+def test_no_answer_ends_in_a_traceback(check, name, monkeypatch):
+    monkeypatch.setattr(run, "SECONDS", 0.1)
+    for answer in HOSTILE:
+        answer = as_module(answer) if name == "LayerNorm" else answer
+        answer.__name__ = name
+        text = check(answer).report
+        assert text.startswith(("✗", f"`{name}` is still empty."))
+        assert "transformer_lib" not in text
+        assert len(text.splitlines()) < 45
+
+
+@pytest.mark.parametrize(
+    "init", [lambda self: None, lambda self, d_model, eps=1: endless(), lambda *given: exit()]
+)
+def test_no_constructor_ends_in_a_traceback(init, monkeypatch):
+    monkeypatch.setattr(run, "SECONDS", 0.1)
+    forward = {"forward": lambda self, x: 2 * x}
+    answer = type("LayerNorm", (nn.Module,), {"__init__": init, **forward})
+    assert modules(answer).report.startswith("✗")
+
+
+# --------------------------------------------------------------- the checkers of all the chapters
 
 CHAPTERS = {
-    module.name: importlib.import_module(f"transformer_lib.checks.{module.name}")
+    module.name: importlib.import_module(f"transformer_lib.checks.{module.name}").check
     for module in pkgutil.iter_modules(transformer_lib.checks.__path__)
     if module.name.startswith("chapter") or module.name == "project"
 }
 EXERCISES = [
-    pytest.param(module, exercise, id=f"{name}-{exercise.name}")
-    for name, module in CHAPTERS.items()
-    for exercise in module.check.exercises.values()
+    pytest.param(name, exercise, id=f"{name}-{exercise.name}")
+    for name, check in CHAPTERS.items()
+    for exercise in check.exercises.values()
 ]
-
-
-@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
-def test_the_reference_passes(module, exercise, capsys):
-    assert module.check(as_answer(exercise, exercise.reference))
-
-
-@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
-def test_an_exercise_knows_six_mistakes(module, exercise):
-    assert len(exercise.mistakes) >= 6
-
-
-# Each by itself: an exercise's dozens take a minute, and two processes share them. `make test` has
-# the first three of each exercise.
-MISTAKES = [
-    pytest.param(
-        *parameter.values,
-        description,
-        id=f"{parameter.id}-{number}",
-        marks=pytest.mark.slow if number >= 3 else (),
-    )
+NEW = [
+    parameter
     for parameter in EXERCISES
-    for number, description in enumerate(parameter.values[1].mistakes)
+    if not isinstance(CHAPTERS[parameter.values[0]], OldChecker)
 ]
 
 
-@pytest.mark.parametrize(("module", "exercise", "description"), MISTAKES)
-def test_every_known_mistake_is_diagnosed_as_itself(module, exercise, description, capsys):
-    wrong = exercise.mistakes[description]
-    for variant in wrong if isinstance(wrong, list) else [wrong]:
-        result = module.check(as_answer(exercise, variant))
-        mistake, see, place = description.partition(" (see ")
-        assert f"That is what happens when {mistake}." in result.report
-        assert (f"Look again at {place[:-1]}." in result.report) == bool(see)
-        assert "(see " not in result.report
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
-def test_a_known_mistake_takes_the_arguments_of_its_exercise(module, exercise):
-    # One case for each way of calling it.
-    cases = {(len(case.args), *sorted(case.kwargs)): case for case in exercise.cases}
-    for description, wrong in exercise.mistakes.items():
-        for variant in wrong if isinstance(wrong, list) else [wrong]:
-            for case in cases.values():
-                error = run(exercise, variant, case).error
-                assert not re.search(r"takes .* positional arguments? but", str(error)), description
-
-
-@pytest.mark.parametrize(("module", "exercise"), EXERCISES)
-def test_the_section_to_read_again_exists(module, exercise):
-    name = module.__name__.rpartition(".")[2].removeprefix("chapter")
-    (notebook,) = (ROOT / "chapters").glob(f"{name}*.ipynb")
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
+def test_the_section_exists(chapter, exercise):
+    (notebook,) = (ROOT / "chapters").glob(f"{chapter.removeprefix('chapter')}*.ipynb")
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     assert re.search(rf"^###? {re.escape(exercise.section)}$", text, re.M)
 
 
-@pytest.mark.parametrize(("name", "module"), CHAPTERS.items())
-def test_a_notebook_shows_how_many_cases_there_are(name, module):
-    """A case more is a notebook to run again."""
-    (notebook,) = (ROOT / "chapters").glob(f"{name.removeprefix('chapter')}*.ipynb")
-    shown = re.findall(r"✓ (\w+): all (\d+) cases", notebook.read_text(encoding="utf-8"))
-    assert shown
-    for exercise, cases in shown:
-        assert len(module.check.exercises[exercise].cases) == int(cases), exercise
+def as_answer(exercise, answer):
+    if isinstance(answer, type):
+        return type(exercise.name, (answer,), {})
+    answer = (lambda f: lambda *args, **kwargs: f(*args, **kwargs))(answer)
+    answer.__name__ = exercise.name
+    return answer
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), NEW)
+def test_the_reference_passes_and_each_mistake_is_named(chapter, exercise):
+    check = CHAPTERS[chapter]
+    assert check(as_answer(exercise, exercise.reference))
+    assert 0 < len(exercise.mistakes) <= 12
+    for description, wrong in exercise.mistakes.items():
+        result = check(as_answer(exercise, wrong))
+        assert result.reason == f"That is what happens when {description}.", result.report
+    for case in run.cases_of(exercise):
+        assert case.why
+        assert not case.why.endswith(".")

@@ -42,6 +42,9 @@ def test_an_answer_with_nothing_in_it_is_open():
 
     class Empty(nn.Module): ...  # your lines
 
+    assert check.summary({"1.1": "causal"}, {}).startswith(
+        "1.1 causal: open, nothing here is called causal\n"
+    )
     assert said(check, "causal", idle) == "open"
     assert said(check, "causal", explained) == "open"
     assert said(check, "causal", None) == "open"
@@ -60,14 +63,16 @@ def test_an_answer_with_something_in_it_is_not_open():
 
         def forward(self, x): ...
 
-    assert said(check, "causal", nothing).startswith("not passed. Your function returned None")
-    assert said(check_modules, "LayerNorm", Started).startswith("not passed. ")
+    assert said(check, "causal", nothing) == (
+        "not passed, 0 of 4 cases pass. `causal` returned None: is a `return` missing?"
+    )
+    assert said(check_modules, "LayerNorm", Started).startswith("not passed")
 
 
 def test_what_is_no_function_is_not_passed_and_raises_nothing():
-    assert said(check, "causal", 5).startswith("not passed. check was given ")
+    assert said(check, "causal", 5).startswith("not passed. `check` was given ")
     built = nn.LayerNorm(3)
-    assert said(check_modules, "LayerNorm", built).startswith("not passed. check was given ")
+    assert said(check_modules, "LayerNorm", built).startswith("not passed. `check` was given ")
 
 
 def test_it_prints_nothing_and_keeps_to_the_width_of_a_cell(capsys):

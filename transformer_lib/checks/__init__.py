@@ -5,7 +5,8 @@ A chapter's exercises are checked with
 ``check(MyModule)`` where the answer is a class.
 """
 
-from transformer_lib.checks.compare import rows_sum_to_one, weights_between_0_and_1
-from transformer_lib.checks.core import Case, Checker, Exercise, Result
+from transformer_lib.checks.core import Checker
+from transformer_lib.checks.exercise import Case, Exercise, Flaw, Parts
+from transformer_lib.checks.report import Result
 
-__all__ = ["Case", "Checker", "Exercise", "Result", "rows_sum_to_one", "weights_between_0_and_1"]
+__all__ = ["Case", "Checker", "Exercise", "Flaw", "Parts", "Result"]

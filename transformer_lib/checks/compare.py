@@ -1,13 +1,14 @@
 """Comparing a learner's result with a right one, and putting the difference into words.
 
 Right answers come in many forms (another order of summation, float64, a list where a tuple was
-meant): what is compared is structure, shape, bool or not, NaN, and values up to rounding. Every
-sentence describes the learner's result and the property it misses; none gives the right value.
+meant): what is compared is structure, shape, bool or not, NaN, and values up to rounding.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -15,101 +16,154 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.wording import at, dtype_name, index, inside, kind, number, shape, show
+from transformer_lib.checks.exercise import Parts
+from transformer_lib.checks.show import dtype_name, inside, kind, number, shape
 
-# Loose enough for another order of summation in float32, tight enough to tell any mistake that
-# the cases are built to show.
+__all__ = ["Difference", "difference"]
+
 RTOL, ATOL = 1e-4, 1e-5
 
 
-class _Mismatch(Exception):
-    """Type, shape or NaN: the values cannot be compared at all."""
+@dataclass(frozen=True)
+class Difference:
+    """What is wrong with a result.
+
+    Args:
+        sentence: on the learner's result.
+        alone: whether the sentence says it all, and an example or a diagnosis would only distract.
+        first: a sentence on the first wrong number, for results too large to be shown.
+    """
+
+    sentence: str
+    alone: bool = False
+    first: str = ""
+
+
+class _Found(Exception):
+    def __init__(self, sentence: str, alone: bool = False, first: str = "") -> None:
+        self.difference = Difference(sentence, alone, first)
+
+
+def difference(
+    result: Any, expected: Any, what: str = "The result", *, atol: float = ATOL
+) -> Difference | None:
+    """None where both are the same up to rounding."""
+    try:
+        for part, r, e in _leaves(result, expected, what):
+            if isinstance(e, Tensor | int | float):
+                _compare(*_as_tensors(r, e, part), part, atol)
+            elif not _equal(r, e):
+                raise _Found(f"{part} is {_short(r)}.")
+    except _Found as found:
+        return found.difference
+    except Exception as error:  # a class of the learner's own may raise wherever it is touched
+        return Difference(f"{what} can't be compared: that raises {type(error).__name__}.", True)
+    return None
+
+
+# ------------------------------------------------------------------------------- part by part
 
 
 def _leaves(result: Any, expected: Any, what: str) -> Iterator[tuple[str, Any, Any]]:
     """Pairs to compare, as `(what it is, result, expected)`."""
-    if isinstance(expected, list) and not (expected and isinstance(expected[0], Tensor)):
-        yield from _items(result, expected, what)
-    elif isinstance(expected, tuple | list):
-        fields = getattr(expected, "_fields", None)
-        if not isinstance(result, tuple | list) or len(result) != len(expected):
-            names = f" ({', '.join(fields)})" if fields else ""
-            raise _Mismatch(f"{what} must be {len(expected)} things{names}; it is {kind(result)}.")
-        for i, (r, e) in enumerate(zip(result, expected, strict=True)):
-            yield from _leaves(
-                r, e, f"Your {fields[i]}" if fields else f"Item {i} of {inside(what)}"
-            )
+    odd = _odd(result, what) if expected is not None else None
+    if odd:
+        raise _Found(odd, alone=True)
+    if isinstance(expected, Parts):
+        for name in expected:
+            yield from _leaves(result[name], expected[name], name)
     elif isinstance(expected, Mapping):
-        if not isinstance(result, Mapping):
-            raise _Mismatch(f"{what} must be a dict; it is {kind(result)}.")
-        for key in result:
-            if key not in expected:
-                raise _Mismatch(f"{what} has the key {show(key)}, which does not belong there.")
-        if len(result) < len(expected):
-            some = "one more" if len(expected) - len(result) == 1 else "more"
-            raise _Mismatch(f"{what} has {_keys(len(result))}; it must have {some}.")
-        for key in expected:
-            yield from _leaves(result[key], expected[key], f"{what} for {key!r}")
+        yield from _entries(result, expected, what)
+    elif isinstance(expected, tuple | list):
+        yield from _items(result, expected, what)
     else:
         yield what, result, expected
 
 
-def _keys(count: int) -> str:
-    return "1 key" if count == 1 else f"{count} keys"
+def _odd(result: Any, what: str) -> str | None:
+    """What no exercise asks for."""
+    if result is None:
+        return f"{what} is None: is a `return` missing?"
+    if inspect.isgenerator(result):
+        return f"{what} is a generator, which `yield` makes: return the value itself."
+    if inspect.isroutine(result):
+        return f"{what} is a function: are the parentheses of a call missing?"
+    return None
 
 
-def _items(result: Any, expected: list, what: str) -> Iterator[tuple[str, Any, Any]]:
-    """A list of data, such as merges or tokens: its length is part of the answer."""
+def _entries(result: Any, expected: Mapping, what: str) -> Iterator[tuple[str, Any, Any]]:
+    if not isinstance(result, Mapping):
+        raise _Found(f"{what} is {kind(result)}; it must be a dict.", alone=True)
+    extra = [key for key in result if key not in expected]
+    if extra:
+        raise _Found(f"{what} has the key {extra[0]!r}, which doesn't belong there.")
+    missing = len(expected) - len(result)
+    if missing:
+        raise _Found(f"{what} lacks {missing} of its {len(expected)} keys.")
+    for key in expected:
+        yield from _leaves(result[key], expected[key], f"{what} for {key!r}")
+
+
+def _items(result: Any, expected: tuple | list, what: str) -> Iterator[tuple[str, Any, Any]]:
+    fields = getattr(expected, "_fields", None)
+    tensors = bool(expected) and all(isinstance(each, Tensor) for each in expected)
+    wanted = f"{len(expected)} tensors" if tensors else "a list"
+    if isinstance(expected, tuple) and not tensors:
+        wanted = f"a tuple of {len(expected)}"
     if not isinstance(result, tuple | list):
-        raise _Mismatch(f"{what} must be a list; it is {kind(result)}.")
+        raise _Found(f"{what} is {kind(result)}; it must be {wanted}.", alone=True)
+    if tensors and len(result) != len(expected):
+        raise _Found(f"{what} is {kind(result)}; it must be {wanted}.")
     for i, (r, e) in enumerate(zip(result, expected, strict=False)):
-        words = isinstance(e, tuple) and all(isinstance(part, str) for part in e)
-        # A pair of strings is one thing to look at, and as good in a list.
-        pair = (tuple(r) if isinstance(r, list) else r, e) if words else None
-        item = f"Item {i} of {inside(what)}"
-        yield from [(item, *pair)] if pair else _leaves(r, e, item)
+        yield from _leaves(r, e, f"The {fields[i]}" if fields else f"Item {i} of {inside(what)}")
     if len(result) != len(expected):
-        some = "fewer" if len(result) > len(expected) else "more"
-        count = "1 item" if len(result) == 1 else f"{len(result)} items"
-        raise _Mismatch(f"{what} has {count}; it must have {some}.")
+        items = "1 item" if len(result) == 1 else f"{len(result)} items"
+        raise _Found(f"{what} has {items}; expected {len(expected)}.")
+
+
+def _equal(result: Any, expected: Any) -> bool:
+    if type(expected).__eq__ is object.__eq__:  # it knows itself only
+        return type(result) is type(expected)
+    return bool(result == expected)
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if isinstance(value, str | int | float) else kind(value)
+    return text if len(text) <= 60 else kind(value)
 
 
 # ------------------------------------------------------------------------- numbers and tensors
 
 
-def _tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
+def _as_tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
     """Both as ordinary tensors of one shape."""
     one = not isinstance(expected, Tensor) or expected.dim() == 0
     truth = isinstance(expected, bool) or (
         isinstance(expected, Tensor) and expected.dtype is torch.bool
     )
+    wanted = "True or False" if truth else "one number"
     if not isinstance(result, Tensor):
         plain = _plain(result) if one else None
         if plain is None or (truth and one and not isinstance(plain, bool)):
-            wanted = "True or False" if truth else "one number"
-            if isinstance(expected, Tensor) and not one:
-                wanted = f"a tensor of shape {shape(expected)}"
-            raise _Mismatch(f"{what} must be {wanted}; it is {kind(result)}.")
-        result, expected = _number_pair(plain, expected, what)
-    result = _ordinary(result, what)
-    expected = torch.as_tensor(expected).detach().cpu()
+            wanted = wanted if one else "a tensor"
+            raise _Found(f"{what} is {kind(result)}; it must be {wanted}.", alone=True)
+        return _numbers(plain, expected, what)
+    result, expected = _ordinary(result, what), torch.as_tensor(expected).detach().cpu()
     if result.shape != expected.shape:
-        wanted = f"have shape {shape(expected)}"
-        if one:
-            wanted = "be True or False" if truth else "be one number"
-        raise _Mismatch(f"{what} has shape {shape(result)}; it must {wanted}.")
-    misfit = _wrong_dtype(result, expected)
-    if misfit:
-        raise _Mismatch(f"{what} has dtype {dtype_name(result)}; {misfit}.")
-    lost = result.isnan() & ~expected.isnan()
-    if lost.any():
-        where = at(lost)
-        raise _Mismatch(f"{what} is NaN{where}." if where else f"{what} is NaN.")
+        wanted = f"be {wanted}" if one else f"have shape {shape(expected)}"
+        raise _Found(f"{what} has shape {shape(result)}; it must {wanted}.")
+    ids = not expected.is_floating_point() and expected.dim() > 0 and not truth
+    if truth and result.dtype is not torch.bool:
+        raise _Found(f"{what} has dtype {dtype_name(result)}; it must be bool.")
+    if ids and (result.is_floating_point() or result.dtype is torch.bool):
+        raise _Found(f"{what} has dtype {dtype_name(result)}; it must hold whole numbers.")
+    if result.is_complex() and not expected.is_complex():
+        raise _Found(f"{what} has dtype {dtype_name(result)}; its numbers must be real.")
     return result, expected
 
 
 def _plain(value: Any) -> bool | int | float | None:
-    """One number as Python's own, be it NumPy's, a Fraction or a Decimal; None if it is none."""
+    """One number as Python's own, be it NumPy's, a Fraction or a Decimal; else None."""
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
         value = value.item()
     if isinstance(value, bool | int | float):
@@ -119,95 +173,53 @@ def _plain(value: Any) -> bool | int | float | None:
     return float(value) if isinstance(value, Real | Decimal) else None
 
 
-def _number_pair(result: bool | int | float, expected: Any, what: str) -> tuple[Tensor, Any]:
-    """As tensors. Integers of any size are compared exactly."""
-    large = isinstance(result, int) and abs(result) >= 2**63
-    if large or (isinstance(expected, int) and abs(expected) >= 2**63):
+def _numbers(result: bool | int | float, expected: Any, what: str) -> tuple[Tensor, Tensor]:
+    """As tensors; whole numbers of any size are compared exactly."""
+    expected = expected.item() if isinstance(expected, Tensor) else expected
+    if any(isinstance(x, int) and abs(x) >= 2**62 for x in (result, expected)):
         if result != expected:
-            digits = int(int(result).bit_length() * 0.30103) + 1 if large else 0
-            shown = f"a number of about {digits} digits" if digits > 19 else f"{result:,}"
-            raise _Mismatch(f"{what} is {shown}, and that is not right.")
-        return torch.tensor(0), 0
-    # A count in the millions has no place in float32.
-    return torch.tensor(
-        result, dtype=torch.float64 if isinstance(result, float) else None
-    ), expected
+            raise _Found(f"{what} is {_short(result)}.")
+        return torch.tensor(0), torch.tensor(0)
+    double = torch.float64  # a count in the millions has no place in float32
+    return (
+        torch.tensor(result, dtype=double if isinstance(result, float) else None),
+        torch.tensor(expected, dtype=double if isinstance(expected, float) else None),
+    )
 
 
 def _ordinary(tensor: Tensor, what: str) -> Tensor:
     """Dense, on the CPU, without a graph: what numbers can be read from."""
-    if tensor.is_nested:
-        raise _Mismatch(f"{what} is a nested tensor; it must be an ordinary one.")
-    if tensor.is_meta:
-        raise _Mismatch(f'{what} is on the device "meta", which keeps shapes and no numbers.')
+    if tensor.is_nested or tensor.is_meta:
+        odd = "nested" if tensor.is_nested else 'on the device "meta", which keeps no numbers'
+        raise _Found(f"{what} is a tensor that is {odd}.", alone=True)
     tensor = tensor.detach()
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    if tensor.layout is not torch.strided:
-        tensor = tensor.to_dense()
-    return tensor.cpu()
+    tensor = tensor.dequantize() if tensor.is_quantized else tensor
+    return (tensor if tensor.layout is torch.strided else tensor.to_dense()).cpu()
 
 
-def _wrong_dtype(result: Tensor, expected: Tensor) -> str | None:
-    if expected.dtype is torch.bool:
-        return None if result.dtype is torch.bool else "it must be bool"
-    if result.is_complex() and not expected.is_complex():
-        return "its numbers must be real"
-    return None
+def _compare(result: Tensor, expected: Tensor, what: str, atol: float) -> None:
+    lost = result.isnan() & ~expected.isnan()
+    if lost.any():
+        raise _Found(f"{what} is NaN{f' at {_place(lost)}' if lost.dim() else ''}.")
+    wrong = _wrong(result, expected, atol)
+    if not wrong.any():
+        return
+    place = tuple(wrong.nonzero()[0].tolist())
+    yours, right = number(result[place]), number(expected[place])
+    if yours == right:  # they differ in a later digit
+        yours, right = repr(result[place].item()), repr(expected[place].item())
+    if result.numel() == 1:
+        raise _Found(f"{what} is {yours}; expected {right}.")
+    count, total = int(wrong.sum()), result.numel()
+    which = f"{count} of the {total} numbers in {inside(what)} {'is' if count == 1 else 'are'}"
+    if count == total:
+        which = f"{'Both' if total == 2 else f'All {total}'} numbers in {inside(what)} are"
+    first = f"The first is at {_place(wrong)}: {yours}; expected {right}."
+    raise _Found(f"{which} wrong.", first=first)
 
 
-def _no_integers(result: Tensor, expected: Tensor, what: str) -> None:
-    ids = not expected.is_floating_point() and expected.dtype is not torch.bool
-    if ids and expected.dim() > 0 and (result.is_floating_point() or result.dtype is torch.bool):
-        raise _Mismatch(f"{what} has dtype {dtype_name(result)}; it must hold integers.")
-
-
-def mismatch(result: Any, expected: Any) -> str | None:
-    """The evidence where type, shape or NaN forbid comparing values at all."""
-    try:
-        for part, r, e in _leaves(result, expected, "Your result"):
-            if isinstance(e, Tensor | int | float):
-                _no_integers(*_tensors(r, e, part), part)
-    except _Mismatch as found:
-        return str(found)
-    except Exception as error:  # a class of the learner's own may raise wherever it is touched
-        return _incomparable("Your result", result, error)
-    return None
-
-
-def difference(
-    result: Any, expected: Any, what: str = "Your result", *, atol: float = ATOL
-) -> str | None:
-    """None where both are the same up to rounding, else the evidence on `what`."""
-    try:
-        for part, r, e in _leaves(result, expected, what):
-            if not isinstance(e, Tensor | int | float):
-                if not _equal(r, e):
-                    return f"{part} is {show(r)}, and that is not right."
-                continue
-            r, e = _tensors(r, e, part)
-            wrong = _wrong(r, e, atol)
-            if wrong.any():
-                return _wrong_entries(part, r, wrong)
-    except _Mismatch as found:
-        return str(found)
-    except Exception as error:
-        return _incomparable(what, result, error)
-    return None
-
-
-def other_dtype(result: Any, expected: Any) -> str | None:
-    """The evidence where a float tensor in `result` has not the dtype of its counterpart."""
-    parts = [(p, r, e) for p, r, e in _leaves(result, expected, "Your result")
-             if isinstance(e, Tensor) and e.is_floating_point()]  # fmt: skip
-    for part, r, e in parts:
-        if getattr(r, "dtype", None) != e.dtype:
-            have = "they have" if len(parts) == 1 else f"{inside(part)} has"
-            found = dtype_name(r) if isinstance(r, Tensor) else type(r).__name__
-            return (
-                f"The numbers are right, but {have} dtype {found}; for this input, {dtype_name(e)}."
-            )
-    return None
+def _place(flags: Tensor) -> str:
+    return str(flags.nonzero()[0].tolist())
 
 
 def _wrong(result: Tensor, expected: Tensor, atol: float) -> Tensor:
@@ -218,62 +230,6 @@ def _wrong(result: Tensor, expected: Tensor, atol: float) -> Tensor:
     # Coarse numbers, such as bfloat16, are as close as they can be told apart.
     grain = 4 * torch.finfo(expected.dtype).eps if expected.is_floating_point() else 0.0
     rtol = max(RTOL, grain) if expected.is_floating_point() else 0.0
-    least = max(atol, grain)
-    return ~torch.isclose(result.double(), expected.double(), rtol, least, equal_nan=True)
-
-
-def _incomparable(what: str, result: Any, error: Exception) -> str:
-    return f"{what}, {kind(result)}, cannot be compared: that raises {type(error).__name__}."
-
-
-def _equal(result: Any, expected: Any) -> bool:
-    if type(expected).__eq__ is object.__eq__:  # it knows itself only
-        return type(result) is type(expected)
-    try:
-        return bool(result == expected)
-    except Exception:  # an array compares entry by entry
-        return repr(result) == repr(expected)
-
-
-def _wrong_entries(what: str, result: Tensor, wrong: Tensor) -> str:
-    value = number(result[tuple(wrong.nonzero()[0].tolist())])
-    count, total = int(wrong.sum()), result.numel()
-    if total == 1:
-        return f"{what} is {value}, and that is not right."
-    which = f"{count} of the {total} entries"
-    if count == total:
-        which = "Both entries" if total == 2 else f"All {total} entries"
-    first = f"the first{at(wrong)}: yours is {value}"
-    return f"{which} of {inside(what)} {'is' if count == 1 else 'are'} wrong, {first}."
-
-
-# -------------------------------------------------------------------- properties of attention
-
-
-def rows_sum_to_one(result: Any, expected: Any, /, **inputs: Any) -> str | None:
-    """Property of attention weights: every row sums to 1 (or to 0, where nothing is allowed).
-
-    Takes a tensor of weights, or a pair `(output, weights)`.
-    """
-    if not isinstance(result, Tensor):
-        result, expected = result[-1], expected[-1]
-    sums, wanted = result.double().sum(-1), expected.double().sum(-1)
-    wrong = ~torch.isclose(sums, wanted, rtol=RTOL, atol=ATOL)
-    if not wrong.any():
-        return None
-    place = tuple(wrong.nonzero()[0].tolist())
-    which = f"Row {index(place)} of your weights sums" if place else "Your weights sum"
-    return f"{which} to {number(sums[place])}; the sum must be {number(wanted[place])}."
-
-
-def weights_between_0_and_1(result: Any, expected: Any, /, **inputs: Any) -> str | None:
-    """Property of attention weights: none is negative, none is above 1.
-
-    Takes a tensor of weights, or a pair `(output, weights)`.
-    """
-    weights = result if isinstance(result, Tensor) else result[-1]
-    for wrong, rule in ((weights < 0, "is never negative"), (weights > 1 + ATOL, "is at most 1")):
-        if wrong.any():
-            place = tuple(wrong.nonzero()[0].tolist())
-            return f"Your weight{at(wrong)} is {number(weights[place])}; a weight {rule}."
-    return None
+    return ~torch.isclose(
+        result.double(), expected.double(), rtol, max(atol, grain), equal_nan=True
+    )

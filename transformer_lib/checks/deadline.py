@@ -58,7 +58,7 @@ def time_limit(seconds: float) -> Iterator[None]:
                 continue
             thrown.append(True)
             throw(target, ctypes.py_object(StillRunning))
-            pause = 0.1
+            pause = 0.005
         over.append(True)
         ended.release()
 

@@ -1,217 +1,353 @@
-"""What is said of an answer: the case that shows it, the evidence, the mistake, the input."""
+"""What is said of an answer: how many cases pass, the first that fails, and why."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer_lib.checks.behind import is_clash, mistake_in
-from transformer_lib.checks.compare import difference, mismatch
-from transformer_lib.checks.deadline import StillRunning
-from transformer_lib.checks.diagnose import diagnose
-from transformer_lib.checks.exercise import Case, Exercise
-from transformer_lib.checks.explain import explain_error, wrong_change
-from transformer_lib.checks.keeping import lost
-from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.reach import reach
-from transformer_lib.checks.running import Outcome, known, run, silent
-from transformer_lib.checks.traces import trace
-from transformer_lib.checks.wording import inside, kind, show
+from transformer_lib.checks import run
+from transformer_lib.checks.compare import Difference, difference
+from transformer_lib.checks.errors import explained
+from transformer_lib.checks.exercise import Case, Exercise, Flaw, called
+from transformer_lib.checks.run import Outcome, attempt, cases_of, inputs, known
+from transformer_lib.checks.session import session
+from transformer_lib.checks.show import dtype_name, kind, literal
 
-__all__ = ["examine"]
+__all__ = ["Result", "examine", "is_empty", "wrapped"]
+
+_WIDTH = 76  # of a code cell
 
 
-def examine(exercise: Exercise, answer: Callable[..., Any]) -> tuple[bool, str]:
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `check` returns: true when every case passed. A notebook shows nothing for it."""
+
+    passed: bool
+    report: str = field(repr=False)
+    count: str = field(default="", repr=False)  # "9 of 11 cases pass"
+    reason: str = field(default="", repr=False)  # a sentence on what is wrong
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def _ipython_display_(self) -> None:  # the report is printed already
+        pass
+
+
+def examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
     """Whether the answer is right, and the report on it."""
-    name, cases = exercise.name, exercise.cases
-    outcomes: list[Outcome] = []
-    for case in cases:
-        outcomes.append(run(exercise, answer, case, seconds=exercise.seconds))
-        if isinstance(outcomes[-1].error, StillRunning):  # once is enough to wait for
-            break
-    failed: dict[int, _Finding] = {}
-    for i, outcome in enumerate(outcomes):
-        finding = _finding(exercise, answer, cases[i], outcome)
-        if finding:
-            failed[i] = finding
+    with session(0):  # whatever an answer spoils, and wherever it is stopped
+        return _examine(exercise, answer)
+
+
+def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
+    name, cases = exercise.name, cases_of(exercise)
+    if is_empty(answer):
+        return Result(False, f"`{name}` is still empty.", reason="It is still empty.")
+    used = _forbidden(exercise, answer)
+    if used:
+        return Result(False, wrapped(f"✗ {name}: {used}"), reason=used)
+    outcomes = attempt(exercise, answer)
+    findings = [_finding(exercise, answer, i, outcome) for i, outcome in enumerate(outcomes)]
+    failed = [i for i, finding in enumerate(findings) if finding]
     if not failed:
-        passed = "its case passes" if len(cases) == 1 else f"all {len(cases)} cases pass"
-        return (True, f"✓ {name}: {passed}.")
-    beside = [i for i in failed if _is_beside_the_point(exercise, cases[i], outcomes[i])]
-    if len(beside) == len(failed) < len(cases):
-        first = failed[beside[0]]
-        return (
-            True,
-            f"✓ {name}: {len(cases) - len(failed)} of {len(cases)} cases pass.\n  Right. One more "
-            f"thing, not asked for: with numbers in float64 {inside(first.evidence)}",
-        )
-
-    numbers = any(not finding.numbers_are_right for finding in failed.values())
-    found = diagnose(exercise, outcomes, [*failed]) if numbers else None
-
-    def pressing(i: int) -> tuple[bool, bool, int]:
-        """An endless loop first, then wrong numbers, then what else is wrong.
-
-        Without a diagnosis the learner has to look alone, at the smallest case that shows it.
-        """
-        endless = isinstance(outcomes[i].error, StillRunning)
-        return not endless, failed[i].numbers_are_right, i if found else cases[i].size
-
-    shown = min(found.cases if found else failed, key=pressing)
-    finding, outcome = failed[shown], outcomes[shown]
-    mistake = found.mistake if found else mistake_in(answer, outcome.error)
-    lines = [f"✗ {name}, case {shown + 1} of {len(cases)}: {cases[shown].label}", finding.evidence]
-    section = f'the section "{exercise.section}"'
-    if mistake:
-        mistake, section = _with_section(mistake, section)
-        explained = len(found.cases if found else failed)
-        partly = explained < len(failed)
-        that = f"In {explained} of the {len(failed)} cases that fail, that" if partly else "That"
-        lines.append(f"{that} is what happens when {mistake}.")
-        if partly:
-            lines.append("In the others something else goes wrong.")
-    elif not finding.speaks_for_itself:
-        with silent():
-            seen = _trace(exercise, outcomes, failed) or reach(
-                exercise, answer, cases[shown], outcome.value
-            )
-        lines.append(
-            "No mistake that this checker knows gives these outputs"
-            + (f", but this shows in them: {seen}." if seen else ".")
-        )
-        lines += filter(None, [outcome.note])
-    if not isinstance(outcome.error, Flaw):
-        lines.append("This is the input:" if mistake else "This is the smallest input that fails:")
-        lines += [f"  {k} = {show(v)}" for k, v in _inputs(exercise, cases[shown], outcome).items()]
-        lines.append("To run it again:")
-        lines.append(f"  f, args, kwargs = check.case({name}, {shown + 1})")
-        lines.append("  f(*args, **kwargs)")
-    stopped = len(outcomes) < len(cases)
-    others = "No other case was tried after it." if stopped else _others(len(cases), len(failed))
-    lines.append(f"Look again at {section}. {others}")
-    return (False, "\n  ".join(lines))
+        return Result(True, f"✓ {name}: all cases pass.{_renamed(outcomes)}")
+    passed, tried = len(outcomes) - len(failed), len(outcomes)
+    first = failed[0]
+    finding, details = findings[first]  # type: ignore
+    count = f"{passed} of {tried} cases {'passes' if passed == 1 else 'pass'}"
+    if tried < len(cases):  # the last one didn't end
+        count = "" if first == tried - 1 else f"{passed} of the first {tried} cases pass"
+    head = f"{count}. {finding.sentence}" if count else finding.sentence
+    lines, reason = [f"✗ {name}: {head}", *details], finding.sentence
+    if not finding.alone:
+        lines += _example(exercise, first, outcomes[first], finding)
+        mistake = _mistake(exercise, outcomes, failed) if tried == len(cases) else None
+        if mistake:
+            reason = f"That is what happens when {mistake}."
+            lines.append(reason)
+        else:
+            built = outcomes[first].built
+            if first > 0 or outcomes[first].error is None:
+                lines.append(f"The point of this case: {cases[first].why}.")
+            lines += [built.note] if built and built.note else []
+        lines.append(f'See the section "{exercise.section}".')
+    lines += _prints(outcomes[first])
+    return Result(False, "\n".join(map(wrapped, lines)), count, reason)
 
 
-_SEE = re.compile(r' \(see ([^"()]*"[^"]*")\)')
+def wrapped(line: str) -> str:
+    """As wide as a code cell; lines of code stay whole."""
+    if line.startswith("    "):
+        return line
+    return textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _with_section(mistake: str, section: str) -> tuple[str, str]:
-    """The mistake, and the one section to read again: its own, where it names one."""
-    own = _SEE.search(mistake)
-    return (_SEE.sub("", mistake), own[1]) if own else (mistake, section)
+# ------------------------------------------------------------------------------- before it runs
 
 
-def _inputs(exercise: Exercise, case: Case, outcome: Outcome) -> dict[str, Any]:
-    """What the report shows of a case; of a module's weights, what has room in a line each."""
-    weights = outcome.weights
-    if len(weights) > 4 or any(w.numel() > 16 for w in weights.values()):
-        weights = {}
-    return {**(case.init or {}), **weights, **exercise.inputs(case)}
+def is_empty(answer: Any) -> bool:
+    """Whether an answer is missing, or holds nothing but `...`, `pass` and a docstring."""
+    if not isinstance(answer, type):
+        return answer is None or (inspect.isfunction(answer) and _does_nothing(answer.__code__))
+    functions = [each for each in vars(answer).values() if inspect.isfunction(each)]
+    bases = answer.__mro__[1:]
+    own = any(base.__module__ not in ("builtins", "torch.nn.modules.module") for base in bases)
+    return not own and all(_does_nothing(each.__code__) for each in functions)
 
 
-@dataclass(frozen=True)
-class _Finding:
-    """What is wrong with one outcome.
-
-    Args:
-        evidence: a sentence in the learner's terms.
-        speaks_for_itself: whether it says what is wrong, so that a diagnosis can be missing.
-        numbers_are_right: whether comparing numbers has nothing to say about it.
-    """
-
-    evidence: str
-    speaks_for_itself: bool = True
-    numbers_are_right: bool = False
+_IDLE = {
+    "RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP", "COPY_FREE_VARS",
+    "MAKE_CELL",
+}  # fmt: skip
 
 
-def _finding(
-    exercise: Exercise, answer: Callable[..., Any], case: Case, outcome: Outcome
-) -> _Finding | None:
-    right = known(exercise, exercise.reference, case)
-    if right.error is not None:
-        raise right.error
-    yours = "Your function" if case.init is None else "Your module"
-    none = outcome.error is None and outcome.value is None and right.value is not None
-    if none or (outcome.returns.none and not right.returns.none):
-        return _Finding(f"{yours} returned None: is a `return` missing?")
-    if outcome.error is not None:
-        return _Finding(explain_error(exercise, answer, case, outcome))
-    changed = f" It also changed its input `{outcome.changed}` in place." if outcome.changed else ""
-    evidence = mismatch(outcome.value, right.value)
-    if evidence:
-        alone = _right_item(exercise, outcome.value, right.value)
-        return _Finding((alone or evidence) + changed, speaks_for_itself=alone is not None)
-    evidence = difference(outcome.value, right.value, atol=exercise.atol)
-    if evidence:
-        inputs = exercise.inputs(case)
-        sentences = (p(outcome.value, right.value, **inputs) for p in exercise.properties)
-        evidence = next(filter(None, sentences), evidence)
-    else:
-        evidence = wrong_change(exercise, case, outcome, right, yours)
-    with silent():
-        again = run(exercise, answer, case, seed=1, seconds=exercise.seconds)
-        if again.error or difference(again.numbers, outcome.numbers, atol=exercise.atol):
-            mode = "" if case.init is None else ", although it is in eval()"
-            return _Finding(
-                f"{yours} gives another result when it runs again on the same input{mode}: it "
-                "draws random numbers, or remembers something."
-            )
-        if evidence:
-            return _Finding(evidence + changed, speaks_for_itself=False)
-        if outcome.changed:
-            return _Finding(
-                f"The result is right, but {inside(yours)} changed its input "
-                f"`{outcome.changed}` in place: whoever uses it afterwards gets other numbers."
-            )
-        evidence = lost(exercise, answer, case, exercise.keeps)
-    return _Finding(evidence, numbers_are_right=True) if evidence else None
+def _does_nothing(code: CodeType) -> bool:
+    """Whether it returns None and does nothing else, but for the call that a class begins with."""
+    if code.co_names in (("super", "__init__"), ("__init__", "super")) and not code.co_consts[1:]:
+        return [step.opname for step in dis.get_instructions(code)].count("RETURN_VALUE") <= 1
+    steps = [*dis.get_instructions(code)]
+    return all(
+        step.opname in _IDLE and (step.opname != "LOAD_CONST" or step.argval in (None, ...))
+        for step in steps
+    ) and all(step.argval is None for step in steps if step.opname == "RETURN_CONST")
 
 
-def _is_beside_the_point(exercise: Exercise, case: Case, outcome: Outcome) -> bool:
-    """Whether a tensor of a fixed type meets float64, and the exercise says nothing of types."""
-    inputs = exercise.inputs(case).values()
-    wide = any(isinstance(value, Tensor) and value.dtype is torch.float64 for value in inputs)
-    return (
-        wide
-        and "dtype" not in exercise.keeps
-        and outcome.error is not None
-        and is_clash(outcome.error)
-    )
-
-
-def _right_item(exercise: Exercise, value: Any, right: Any) -> str | None:
-    """The evidence where the right result is there, and others beside it."""
-    if isinstance(value, list | tuple) and isinstance(right, Tensor):
-        for i, item in enumerate(value):
-            if isinstance(item, Tensor) and not difference(item, right, atol=exercise.atol):
-                return f"Your result is {kind(value)}. Its item {i} is right: return that alone."
+def _forbidden(exercise: Exercise, answer: Any) -> str | None:
+    """The sentence where an answer is, or names, what it is to write itself."""
+    functions = [*vars(answer).values()] if isinstance(answer, type) else [answer]
+    for finished in exercise.forbids:
+        name = finished.__name__
+        if isinstance(answer, type) and isinstance(finished, type) and issubclass(answer, finished):
+            return f"It is a {name} already: write what that does yourself."
+        for function in map(inspect.unwrap, filter(inspect.isfunction, functions)):
+            if any(_means(step, finished, function) for step in _steps(function.__code__)):
+                return f"It uses {name}: write what that does yourself."
     return None
 
 
-def _trace(
-    exercise: Exercise, outcomes: Sequence[Outcome], failed: dict[int, _Finding]
-) -> str | None:
-    cases = [exercise.cases[i] for i in failed]
-    right = [known(exercise, exercise.reference, case).value for case in cases]
-    return trace(
-        [
-            (outcomes[i].value, value, exercise.inputs(case))
-            for i, value, case in zip(failed, right, cases, strict=True)
-        ]
-    )
+def _steps(code: CodeType) -> Iterator[dis.Instruction]:
+    yield from dis.get_instructions(code)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _steps(const)
 
 
-def _others(cases: int, failed: int) -> str:
-    passed, rest = cases - failed, cases - 1
-    if rest == 0:
-        return "It is the only case."
-    if passed == rest:
-        return "The other case passes." if rest == 1 else "The other cases pass."
-    if passed == 0:
-        return "No other case passes yet."
-    return f"{passed} of the {rest} other cases {'passes' if passed == 1 else 'pass'}."
+def _means(step: dis.Instruction, finished: Any, function: Any) -> bool:
+    """Whether a step takes `finished` from a module, or by its name: the learner's may be equal."""
+    if step.argval != finished.__name__:
+        return False
+    known = function.__globals__.get(step.argval)
+    return step.opname != "LOAD_GLOBAL" or known is finished
+
+
+# -------------------------------------------------------------------------- what is wrong with it
+
+
+def _finding(
+    exercise: Exercise, answer: Any, i: int, outcome: Outcome
+) -> tuple[Difference, list[str]] | None:
+    case = cases_of(exercise)[i]
+    right = known(exercise, exercise.reference, case)
+    if outcome.error is not None:
+        return explained(exercise.name, answer, outcome.error, run.SECONDS)
+    if outcome.value is None and right.value is not None:
+        said = f"`{exercise.name}` returned None: is a `return` missing?"
+        return Difference(said, alone=True), []
+    found = difference(outcome.value, right.value, atol=exercise.atol)
+    if found:
+        alone = _right_item(exercise, outcome.value, right.value)
+        changed = f" It also changes its input `{outcome.changed}`." if outcome.changed else ""
+        sentence = (alone or found.sentence) + changed
+        return Difference(sentence, bool(alone) or found.alone, found.first), []
+    for name, wanted in right.after.items():
+        found = difference(outcome.after[name], wanted, f"`{name}` afterwards", atol=exercise.atol)
+        if found:
+            before = inputs(exercise, case, case.args, case.kwargs)[name]
+            if difference(outcome.after[name], run.contents(before)) is None:
+                found = Difference(f"It leaves `{name}` as it was.")
+            elif isinstance(before, nn.Module):
+                found = Difference(f"Afterwards, `{name}` holds other parameters than it should.")
+            return found, []
+    lost = _lost(exercise, outcome, right)
+    return (Difference(lost, alone=True), []) if lost else None
+
+
+def _right_item(exercise: Exercise, value: Any, right: Any) -> str | None:
+    """The sentence where the right result is there, and others with it."""
+    if isinstance(value, list | tuple) and isinstance(right, Tensor):
+        for i, item in enumerate(value):
+            if isinstance(item, Tensor) and not difference(item, right, atol=exercise.atol):
+                return f"The result is {kind(value)}. Its item {i} is right: return that alone."
+    return None
+
+
+def _lost(exercise: Exercise, outcome: Outcome, right: Outcome) -> str | None:
+    """What an answer with the right numbers has lost or spoiled."""
+    if outcome.changed:
+        return (
+            f"The result is right, but it changes its input `{outcome.changed}` in place: whoever "
+            "uses it afterwards gets other numbers."
+        )
+    if "dtype" in exercise.keeps:
+        for mine, wanted in zip(_floats(outcome.value, []), _floats(right.value, []), strict=False):
+            if mine.dtype != wanted.dtype:
+                return (
+                    f"The numbers are right, but their dtype is {dtype_name(mine)}; for this input "
+                    f"it must be {dtype_name(wanted)}."
+                )
+    if "number" in exercise.keeps and not isinstance(outcome.value, bool | int | float):
+        return f"The number is right, but it is {kind(outcome.value)}: return a plain number."
+    if "names" in exercise.keeps and outcome.built and outcome.built.renamed:
+        theirs, yours = next(iter(outcome.built.renamed.items()))
+        return (
+            f"The numbers are right, but a parameter has another name: your `{yours}` must be "
+            f"called `{theirs}`."
+        )
+    return _lost_gradient(exercise, outcome, right) if "gradient" in exercise.keeps else None
+
+
+def _floats(value: Any, found: list[Tensor]) -> list[Tensor]:
+    """All float tensors in a result."""
+    if isinstance(value, Tensor) and value.is_floating_point():
+        found.append(value)
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            _floats(each, found)
+    return found
+
+
+def _lost_gradient(exercise: Exercise, outcome: Outcome, right: Outcome) -> str | None:
+    if isinstance(outcome.gradients, Flaw):
+        return str(outcome.gradients)
+    assert not isinstance(right.gradients, Flaw), right.gradients
+    for name, wanted in right.gradients.items():
+        mine = outcome.gradients.get(name)
+        if wanted is None:
+            continue
+        if mine is None:
+            return (
+                f"The numbers are right, but no gradient reaches `{name}`: something like "
+                "`.detach()`, `.item()`, `.numpy()` or `torch.tensor()` cuts it off."
+            )
+        if wanted.isfinite().all() and not mine.isfinite().all():
+            return (
+                f"The numbers are right, but the gradient of `{name}` isn't finite. Most likely "
+                "something is divided by 0, or by a number too small for this dtype."
+            )
+        if difference(mine, wanted, atol=max(exercise.atol, 1e-4)):
+            return (
+                f"The numbers are right, but the gradient of `{name}` isn't: part of it is cut "
+                "off, as by `.detach()` or `.data`."
+            )
+    return None
+
+
+def _renamed(outcomes: Sequence[Outcome]) -> str:
+    """What a right module is told whose weights nobody will find by name."""
+    built = outcomes[0].built
+    if built is None or not built.renamed:
+        return ""
+    pairs = ", ".join(f"`{yours}` for {theirs}" for theirs, yours in built.renamed.items())
+    return f"\n  It uses other names than the chapter: {pairs}."
+
+
+# ------------------------------------------------------------------------------------ which mistake
+
+
+def _mistake(exercise: Exercise, outcomes: Sequence[Outcome], failed: Sequence[int]) -> str | None:
+    """The first known mistake that agrees with the answer in every case."""
+    cases = cases_of(exercise)
+    order = [*failed, *(i for i in range(len(cases)) if i not in failed)]  # quick to tell apart
+    # Many mistakes end in the same exception: without a wrong number, the messages must agree.
+    messages = all(outcomes[i].error is not None for i in failed)
+    for description, wrong in exercise.mistakes.items():
+        if all(_agree(exercise, outcomes[i], known(exercise, wrong, cases[i]), messages)
+               for i in order):  # fmt: skip
+            return description
+    return None
+
+
+def _agree(exercise: Exercise, one: Outcome, other: Outcome, messages: bool) -> bool:
+    if one.error is None and other.error is None:
+        pair = (one.value, one.after), (other.value, other.after)
+        return difference(*pair, atol=exercise.atol) is None
+    if type(one.error) is not type(other.error):
+        return False
+    try:
+        # In any order: which of two tensors PyTorch names first says nothing.
+        return not messages or sorted(str(one.error).split()) == sorted(str(other.error).split())
+    except Exception:
+        return False
+
+
+# --------------------------------------------------------------------------------- the example
+
+
+def _example(exercise: Exercise, i: int, outcome: Outcome, finding: Difference) -> list[str]:
+    """The call as it can be pasted, what it gave and what it should have."""
+    case = cases_of(exercise)[i]
+    call = _typed(exercise, case, outcome)
+    if call is None:
+        call = [f"f, args, kwargs = check.case({exercise.name}, {i + 1})  # f(*args, **kwargs)"]
+    lines = [f"    {line}" for line in call]
+    if outcome.error is not None or "; expected " in finding.sentence:
+        return lines
+    right = known(exercise, exercise.reference, case).value
+    pair = [literal(value, rounded=True) for value in (outcome.value, right)]
+    if None in pair or pair[0] == pair[1]:
+        return [*lines, *filter(None, [finding.first])]
+    return [*lines, f"    gives     {pair[0]}", f"    expected  {pair[1]}"]
+
+
+def _typed(exercise: Exercise, case: Case, outcome: Outcome) -> list[str] | None:
+    """The call with its whole input; None where that's long, or not to be typed."""
+    if exercise.use is not called:
+        return None
+    given = inputs(exercise, case, case.args, case.kwargs)
+    texts = {name: literal(value) for name, value in given.items()}
+    f, before = exercise.name, []
+    if case.init is not None:
+        before = _weights(exercise, case, outcome)
+        f = "f"
+    if None in texts.values() or before is None:
+        return None
+    keyword = {name: f"{name}=" if name in case.kwargs else "" for name in texts}
+    whole = f"{f}({', '.join(keyword[name] + text for name, text in texts.items())})"  # type: ignore
+    if len(whole) <= _WIDTH:
+        return [*before, whole]
+    if sum(len(text or "") for text in texts.values()) > 800:
+        return None
+    names = ", ".join(f"{keyword[name]}{name}" for name in texts)
+    return [*before, *(f"{name} = {text}" for name, text in texts.items()), f"{f}({names})"]
+
+
+def _weights(exercise: Exercise, case: Case, outcome: Outcome) -> list[str] | None:
+    """How a module of a few numbers is made again."""
+    if outcome.built is None:
+        return None
+    init = ", ".join(f"{name}={value!r}" for name, value in (case.init or {}).items())
+    lines = [f"f = {exercise.name}({init})"]
+    names = {**{name: name for name in outcome.built.parameters}, **outcome.built.renamed}
+    for theirs, parameter in outcome.built.parameters.items():
+        text = literal(parameter.detach().clone())
+        if text is None or len(text) > _WIDTH or len(lines) > 4:
+            return None
+        lines.append(f"f.{names[theirs]}.data = {text}")
+    return lines
+
+
+def _prints(outcome: Outcome) -> list[str]:
+    lines = outcome.printed.shown()
+    if not lines:
+        return []
+    more = outcome.printed.count - len(lines)
+    head = f"It printed (the first {len(lines)} lines):" if more > 0 else "It printed:"
+    return [head, *(f"    {line}" for line in lines)]

@@ -3,7 +3,7 @@
 from transformer_lib.checks.chapter01.distance_lookup import DISTANCE_LOOKUP
 from transformer_lib.checks.chapter01.my_attend import MY_ATTEND
 from transformer_lib.checks.chapter01.my_softmax import MY_SOFTMAX
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

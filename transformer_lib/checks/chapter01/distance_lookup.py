@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 _FRUIT = torch.tensor([2.0, 0.2])
 _KEYS = torch.tensor([[2.0, 1.0], [2.0, -1.0], [-2.0, 0.0]])

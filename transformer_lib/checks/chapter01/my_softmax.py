@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.compare import rows_sum_to_one, weights_between_0_and_1
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.compare import rows_sum_to_one, weights_between_0_and_1
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 
 def _softmax(scores: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from transformer_lib.checks.chapter02.past_average import PAST_AVERAGE
 from transformer_lib.checks.chapter02.scaled_attention import SCALED_ATTENTION
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 _SEE = ' (see the section "Which scores make softmax draw this triangle?")'
 _RAIN = torch.tensor([[12.0], [18.0], [21.0], [5.0]])

@@ -2,7 +2,7 @@
 
 from transformer_lib.checks.chapter03.additive_score import ADDITIVE_SCORE
 from transformer_lib.checks.chapter03.look_back import LOOK_BACK
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

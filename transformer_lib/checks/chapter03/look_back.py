@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 _SEE = ' (see chapter 2, the section "Which scores make softmax draw this triangle?")'
 _MASK = ' (see the section "Break it: a translator that reads the padding")'

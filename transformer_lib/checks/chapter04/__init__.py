@@ -2,7 +2,7 @@
 
 from transformer_lib.checks.chapter04.ask import ASK
 from transformer_lib.checks.chapter04.is_equivariant import IS_EQUIVARIANT
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

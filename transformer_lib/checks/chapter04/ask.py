@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.compare import rows_sum_to_one
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.compare import rows_sum_to_one
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 _CROSS = ' (see the section "What if the question comes from another sentence?")'
 

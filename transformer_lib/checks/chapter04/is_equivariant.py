@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from transformer_lib.attention import attention
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 from transformer_lib.masks import causal_mask
 
 Layer = Callable[[Tensor], Tensor]

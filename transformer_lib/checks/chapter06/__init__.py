@@ -2,7 +2,7 @@
 
 from transformer_lib.checks.chapter06.attention_flops import ATTENTION_FLOPS
 from transformer_lib.checks.chapter06.multi_head import MULTI_HEAD
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 _SPLIT = ' (see the section "Do you need a loop over the heads?")'
 _BREAK = ' (see the section "Break it: a reshape without the transpose")'

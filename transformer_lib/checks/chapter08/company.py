@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.inputs import random_tensor
 
 _TABLE = random_tensor(10, 3)
 

@@ -35,8 +35,8 @@ from transformer_lib.checks.chapter08.layer import (
     swapped_norms,
     twice,
 )
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 _PADDING = (torch.tensor([5, 2])[:, None] > torch.arange(5))[:, None, None]  # (2, 1, 1, 5)
 

@@ -22,8 +22,8 @@ from transformer_lib.checks.chapter08.attending import (
     turned,
     without_bias,
 )
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 _HEADS = ' (see chapter 6, "Do you need a loop over the heads?")'
 

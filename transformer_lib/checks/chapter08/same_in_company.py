@@ -17,7 +17,7 @@ from transformer_lib.checks.chapter08.company import (
     one_row,
     over_the_batch,
 )
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 _Model = Callable[[Tensor], Tensor]
 

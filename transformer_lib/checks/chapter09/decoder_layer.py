@@ -32,9 +32,9 @@ from transformer_lib.checks.chapter09.steps import (
     triangle,
     without_norm,
 )
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.modules import Flaw
 
 _NORMED = ' (see the section "What happens in one layer?")'
 

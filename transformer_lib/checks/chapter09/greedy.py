@@ -18,8 +18,8 @@ from transformer_lib.checks.chapter09.loops import (
     write,
 )
 from transformer_lib.checks.chapter09.writer import Writer
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.ids import whole_ids
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.ids import whole_ids
 
 
 class Written(NamedTuple):

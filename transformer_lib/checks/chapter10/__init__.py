@@ -2,7 +2,7 @@
 
 from transformer_lib.checks.chapter10.rotate import ROTATE
 from transformer_lib.checks.chapter10.sinusoids import SINUSOIDS
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

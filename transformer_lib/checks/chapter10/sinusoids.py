@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 _SEE = ' (see the section "How do you find a wrong table?")'
 

@@ -11,7 +11,7 @@ from transformer_lib.checks.chapter11.ends import ENDS
 from transformer_lib.checks.chapter11.masks import MASKS
 from transformer_lib.checks.chapter11.stacks import STACKS
 from transformer_lib.checks.chapter11.whole import MyTransformer
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 __all__ = ["MY_TRANSFORMER"]
 

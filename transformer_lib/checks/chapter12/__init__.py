@@ -4,7 +4,7 @@ from transformer_lib.checks.chapter12.best_pair import BEST_PAIR
 from transformer_lib.checks.chapter12.shift_right import SHIFT_RIGHT
 from transformer_lib.checks.chapter12.token_batches import TOKEN_BATCHES
 from transformer_lib.checks.chapter12.wordpiece import WORDPIECE
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

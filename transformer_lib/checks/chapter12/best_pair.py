@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import combinations, pairwise
 from typing import Any
 
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 Pieces = tuple[str, ...]
 Cuts = dict[Pieces, int]

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.ids import whole_ids
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.ids import whole_ids
 
 PAD, BOS, EOS = 0, 1, 2
 

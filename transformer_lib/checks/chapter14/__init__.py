@@ -5,7 +5,7 @@ from transformer_lib.checks.chapter14.beam_step import BEAM_STEP
 from transformer_lib.checks.chapter14.corpus_bleu import CORPUS_BLEU
 from transformer_lib.checks.chapter14.greedy_batch import GREEDY_BATCH, Writer
 from transformer_lib.checks.chapter14.nucleus import NUCLEUS
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["Writer", "check"]
 

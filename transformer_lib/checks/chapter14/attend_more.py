@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 Cache = tuple[Tensor, Tensor]
 Result = tuple[Tensor, Cache]

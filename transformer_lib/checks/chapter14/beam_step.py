@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.ids import whole_ids
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.ids import whole_ids
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 Step = tuple[Tensor, Tensor, Tensor]
 

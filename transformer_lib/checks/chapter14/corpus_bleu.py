@@ -29,7 +29,7 @@ from transformer_lib.checks.chapter14.bleu import (
     wrong,
     zero_for_one,
 )
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 _NEAR = "a dog runs through the deep snow", ["a dog runs through deep snow in winter"]
 _TWO = (

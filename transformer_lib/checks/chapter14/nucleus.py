@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.compare import rows_sum_to_one
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.compare import rows_sum_to_one
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 
 def _within(probs: Tensor, p: float) -> Tensor:

@@ -7,7 +7,7 @@ from itertools import islice, permutations, product
 from statistics import mean, median
 from typing import Any
 
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 _Differences = Sequence[float]
 

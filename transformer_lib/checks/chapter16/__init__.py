@@ -3,7 +3,7 @@
 from transformer_lib.checks.chapter16.alignment_error_rate import ALIGNMENT_ERROR_RATE
 from transformer_lib.checks.chapter16.contributions import CONTRIBUTIONS
 from transformer_lib.checks.chapter16.prune import PRUNE, Priced
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["Priced", "check"]
 

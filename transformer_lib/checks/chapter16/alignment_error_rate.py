@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 Counts = tuple[Tensor, Tensor, Tensor, Tensor]  # |A and S|, |A and P|, |A|, |S|
 Rate = Callable[[Tensor, Tensor, Tensor, float], Tensor]

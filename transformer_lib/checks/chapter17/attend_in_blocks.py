@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_lib.checks.chapter17 import blocks
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor, times
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor, times
+from transformer_lib.checks.old.modules import Flaw
 
 _PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.bmm)
 

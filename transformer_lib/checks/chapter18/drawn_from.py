@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from transformer_lib.checks.chapter18 import cuts
-from transformer_lib.checks.compare import rows_sum_to_one
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.compare import rows_sum_to_one
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 
 DRAWN_FROM = Exercise(
     name="drawn_from",

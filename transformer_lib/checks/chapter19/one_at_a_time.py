@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
+from transformer_lib.checks.old.modules import Flaw
 
 MASK = 3
 MOST = 1000  # guesses for one text

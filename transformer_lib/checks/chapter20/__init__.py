@@ -3,7 +3,7 @@
 from transformer_lib.checks.chapter20.add_extract import ADD_EXTRACT
 from transformer_lib.checks.chapter20.joint_loss import JOINT_LOSS
 from transformer_lib.checks.chapter20.low_rank import LOW_RANK
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

@@ -4,7 +4,7 @@ from transformer_lib.checks.chapter21.grouped_attention import GROUPED_ATTENTION
 from transformer_lib.checks.chapter21.rms_norm import RMS_NORM
 from transformer_lib.checks.chapter21.swiglu import SWIGLU
 from transformer_lib.checks.chapter21.to_halves import TO_HALVES
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.chapter21.grouping import grouped
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 
 def _reference(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:

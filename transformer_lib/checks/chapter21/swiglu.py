@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 
 def _halves(both: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import random_tensor
 
 
 def _to_halves(weight: Tensor, n_heads: int) -> Tensor:

@@ -3,7 +3,7 @@
 from transformer_lib.checks.chapter22.own_names import OWN_NAMES
 from transformer_lib.checks.chapter22.parity import PARITY
 from transformer_lib.checks.chapter22.read_tensor import READ_TENSOR
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 
 __all__ = ["check"]
 

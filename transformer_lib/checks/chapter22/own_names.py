@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Any
 
-from transformer_lib.checks.core import Case, Exercise
+from transformer_lib.checks.old.core import Case, Exercise
 
 _THREE = ("query", "key", "value")
 _PARTS = {

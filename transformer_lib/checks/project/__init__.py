@@ -1,6 +1,6 @@
 """Checkers for the project, *A decoder of today*: one for each stage."""
 
-from transformer_lib.checks.core import Checker
+from transformer_lib.checks.old.core import Checker
 from transformer_lib.checks.project.heads import HEADS
 from transformer_lib.checks.project.llama import LLAMA
 from transformer_lib.checks.project.rotate import ROTATE

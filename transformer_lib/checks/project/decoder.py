@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.modules import Flaw
 from transformer_lib.checks.project.grouped import Heads
 from transformer_lib.checks.project.small import Norm, SwiGLU
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.modules import Flaw
+from transformer_lib.checks.old.wording import kind
 from transformer_lib.checks.project.rotate import turned
 from transformer_lib.checks.project.small import but
-from transformer_lib.checks.wording import kind
 
 __all__ = [
     "Cache",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.inputs import in_float64, random_tensor
 from transformer_lib.checks.project.grouped import (
     Heads,
     NotGrown,

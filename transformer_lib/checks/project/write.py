@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.core import Case, Exercise
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.core import Case, Exercise
+from transformer_lib.checks.old.modules import Flaw
+from transformer_lib.checks.old.seeding import seeded
 from transformer_lib.checks.project.decoder import Llama
 from transformer_lib.checks.project.writing import (
     all_places,
@@ -32,7 +33,6 @@ from transformer_lib.checks.project.writing import (
     written,
     wrong,
 )
-from transformer_lib.checks.seeding import seeded
 
 __all__ = ["WRITE"]
 

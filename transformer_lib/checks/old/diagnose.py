@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning
-from transformer_lib.checks.exercise import Case, Exercise
-from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.running import Outcome, known
+from transformer_lib.checks.old.compare import difference
+from transformer_lib.checks.old.exercise import Case, Exercise
+from transformer_lib.checks.old.modules import Flaw
+from transformer_lib.checks.old.running import Outcome, known
 
 __all__ = ["Diagnosis", "diagnose"]
 

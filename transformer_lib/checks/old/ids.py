@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_lib.checks.modules import Flaw
+from transformer_lib.checks.old.modules import Flaw
 
 __all__ = ["whole_ids"]
 

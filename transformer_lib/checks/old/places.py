@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.deadline import time_limit
-from transformer_lib.checks.running import silent
-from transformer_lib.checks.seeding import seeded
-from transformer_lib.checks.wording import dtype_name, shape
+from transformer_lib.checks.old.running import silent
+from transformer_lib.checks.old.seeding import seeded
+from transformer_lib.checks.old.wording import dtype_name, shape
 
 __all__ = ["Place", "places"]
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks import modules
-from transformer_lib.checks.compare import difference, other_dtype
-from transformer_lib.checks.exercise import Case, Exercise
-from transformer_lib.checks.running import by_name, known, once, run
-from transformer_lib.checks.seeding import seeded
-from transformer_lib.checks.wording import kind
+from transformer_lib.checks.old import modules
+from transformer_lib.checks.old.compare import difference, other_dtype
+from transformer_lib.checks.old.exercise import Case, Exercise
+from transformer_lib.checks.old.running import by_name, known, once, run
+from transformer_lib.checks.old.seeding import seeded
+from transformer_lib.checks.old.wording import kind
 
 __all__ = ["lost"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transformer_lib.checks.modules import Flaw
-from transformer_lib.checks.places import Place, places
+from transformer_lib.checks.old.modules import Flaw
+from transformer_lib.checks.old.places import Place, places
 
 __all__ = ["is_clash", "message", "mistake_in"]
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.exercise import Case, Exercise
-from transformer_lib.checks.running import known, run
-from transformer_lib.checks.wording import index
+from transformer_lib.checks.old.exercise import Case, Exercise
+from transformer_lib.checks.old.running import known, run
+from transformer_lib.checks.old.wording import index
 
 __all__ = ["reach"]
 

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from transformer_lib.checks.behind import is_clash, message
-from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import StillRunning
-from transformer_lib.checks.exercise import Case, Exercise, called
-from transformer_lib.checks.modules import Flaw, arguments
-from transformer_lib.checks.places import places
-from transformer_lib.checks.running import Outcome, contents
+from transformer_lib.checks.old.behind import is_clash, message
+from transformer_lib.checks.old.compare import difference
+from transformer_lib.checks.old.exercise import Case, Exercise, called
+from transformer_lib.checks.old.modules import Flaw, arguments
+from transformer_lib.checks.old.places import places
+from transformer_lib.checks.old.running import Outcome, contents
 
 __all__ = ["explain_error", "wrong_change"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transformer_lib.checks import modules
-from transformer_lib.checks.compare import difference
 from transformer_lib.checks.deadline import time_limit
-from transformer_lib.checks.exercise import Case, Exercise, called
-from transformer_lib.checks.seeding import seeded
-from transformer_lib.checks.wording import kind
+from transformer_lib.checks.old import modules
+from transformer_lib.checks.old.compare import difference
+from transformer_lib.checks.old.exercise import Case, Exercise, called
+from transformer_lib.checks.old.seeding import seeded
+from transformer_lib.checks.old.wording import kind
 
 __all__ = ["Outcome", "Returns", "by_name", "contents", "known", "once", "run", "silent"]
 

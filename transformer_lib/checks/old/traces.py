@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.compare import difference
+from transformer_lib.checks.old.compare import difference
 
 __all__ = ["trace"]
 

@@ -1,0 +1,114 @@
+"""A fresh kernel's settings for the time of a check; the reader's session gets its own back."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import random
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+
+from transformer_lib.checks.exercise import Flaw
+
+__all__ = ["Printed", "interrupts", "session"]
+
+_MOST_LINES, _LONGEST = 20, 200
+
+
+class Printed(io.TextIOBase):
+    """Keeps the first lines of what is printed, and counts the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines, self.count = [""], 0
+
+    def write(self, text: str) -> int:
+        first, *others = str(text).split("\n")
+        self.lines[-1] = (self.lines[-1] + first)[:_LONGEST]
+        self.count += len(others)
+        if len(self.lines) <= _MOST_LINES:
+            self.lines += [line[:_LONGEST] for line in others]
+        elif others:
+            self.lines[-1] = others[-1][:_LONGEST]
+        return len(text)
+
+    def shown(self) -> list[str]:
+        return [line for line in self.lines[:_MOST_LINES] if line.strip()]
+
+
+@contextlib.contextmanager
+def session(seed: int) -> Iterator[Printed]:
+    """Random numbers from `seed`, gradients on, float32, the CPU; nothing reaches the notebook."""
+    numpy = sys.modules.get("numpy")  # an answer that hasn't imported it draws nothing from it
+    drawn, python = torch.get_rng_state(), random.getstate()
+    array = numpy.random.get_state() if numpy else None
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    printed = Printed()
+    with contextlib.ExitStack() as stack:
+        for block in (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+            warnings.catch_warnings(),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
+            mock.patch.object(builtins, "input", _nobody_answers),
+            mock.patch.object(sys, "stdin", io.StringIO()),  # exit() closes it
+            *([] if device.type == "cpu" else [torch.device("cpu")]),  # it slows every call down
+            *_ends_nothing(),
+        ):
+            stack.enter_context(block)
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float32)
+        torch.default_generator.manual_seed(seed)  # the CPU's alone: exercises run there
+        random.seed(seed)
+        if numpy:
+            numpy.random.seed(seed)
+        try:
+            yield printed
+        finally:
+            torch.set_rng_state(drawn)
+            random.setstate(python)
+            if numpy:
+                numpy.random.set_state(array)
+            torch.set_default_dtype(dtype)
+
+
+def _nobody_answers(*_: Any) -> str:
+    raise Flaw("It calls `input()`, and nobody is there to answer: use the arguments.")
+
+
+def _ends_nothing() -> Iterator[Any]:
+    """In a notebook, `exit()` asks the shell to end, which would take the kernel along."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None:
+        yield mock.patch.object(shell, "ask_exit", mock.Mock(side_effect=SystemExit))
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[list[bool]]:
+    """Notes whether the reader has pressed Ctrl-C: an answer can raise KeyboardInterrupt, too."""
+    pressed: list[bool] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield pressed
+        return
+
+    def noted(number: int, frame: Any) -> None:
+        pressed.append(True)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, noted)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
