@@ -162,7 +162,7 @@ test_right, test_wrong = table(
             (attend(lambda s, m: (s + m).softmax(-1)), "the weight of a hidden key goes to the"),
             (lambda *x: in_loops(*(t.float() if t.is_floating_point() else t for t in x)),
              "their dtype is float32; for this input it must be float16"),
-            (fused, "It uses scaled_dot_product_attention: write what that does yourself."),
+            (fused, "It uses the finished scaled_dot_product_attention"),
         ],
         "causal": [
             (lambda t, s: torch.ones(t, s).tril() == 1, "starts from the first corner"),

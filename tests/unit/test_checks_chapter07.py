@@ -200,8 +200,8 @@ test_right, test_wrong = table(
             (norm(lambda x, e: right(x, e).detach()), "no gradient reaches `x`"),
             (Plain, "Your `weight` is a plain tensor, not an nn.Parameter"),
             (Zeros, "Your `weight` starts at 0; it must start at 1"),
-            (type("LayerNorm", (nn.LayerNorm,), {}), "It is a LayerNorm already"),
-            (Wrapper, "It uses LayerNorm: write what that does yourself."),
+            (type("LayerNorm", (nn.LayerNorm,), {}), "It is a subclass of the finished LayerNorm"),
+            (Wrapper, "It uses the finished LayerNorm: write what that does yourself."),
         ],
         "MyFeedForward": [
             (network(lambda self, x: self.narrow(self.widen(x))), "the ReLU is missing"),

@@ -61,7 +61,8 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
             # Gains of 1 and biases of 0 would hide that an answer leaves them out.
             small = change.dim() < 2
             change = (2 * change).round() / 4 if small else change * change.shape[-1] ** -0.5
-            mine[yours].copy_(wanted[theirs] + change)
+            weight = wanted[theirs] + change
+            mine[yours].copy_(weight.where(weight != 0, 0.25))  # 0 would hide what it multiplies
     tensors = [v for v in (*case.args, *case.kwargs.values()) if isinstance(v, Tensor)]
     dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
     return Built(

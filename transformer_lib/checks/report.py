@@ -126,10 +126,10 @@ def _forbidden(exercise: Exercise, answer: Any) -> str | None:
     for finished in exercise.forbids:
         name = finished.__name__
         if isinstance(answer, type) and isinstance(finished, type) and issubclass(answer, finished):
-            return f"It is a {name} already: write what that does yourself."
+            return f"It is a subclass of the finished {name}: write what that does yourself."
         for function in map(inspect.unwrap, filter(inspect.isfunction, functions)):
             if any(_means(step, finished, function) for step in _steps(function.__code__)):
-                return f"It uses {name}: write what that does yourself."
+                return f"It uses the finished {name}: write what that does yourself."
     return None
 
 
