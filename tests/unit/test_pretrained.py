@@ -11,7 +11,7 @@ from transformer_lib import EncoderDecoder, MultiHeadAttention, record_attention
 from transformer_lib.pretrained import from_torch
 
 B, T, S, H, D, FF = 2, 5, 7, 3, 12, 17
-# torch says of many models that it will not use a shortcut of its own
+# PyTorch warns that it can't use its nested tensors
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 
 
@@ -27,7 +27,7 @@ def torch_transformer(dtype: torch.dtype = torch.float64, **options: Any) -> nn.
 
 
 def compare(peer: nn.Transformer, dtype: torch.dtype = torch.float64) -> None:
-    """Two sentences of different length on either side; S and T differ."""
+    """Two sources and two targets of different length; S and T differ."""
     torch.manual_seed(1)
     source, target = torch.randn(B, S, D, dtype=dtype), torch.randn(B, T, D, dtype=dtype)
     source_real, target_real = torch.ones(B, S) > 0, torch.ones(B, T) > 0
@@ -67,9 +67,7 @@ def test_outputs_equal_without_final_norms(norm_first: bool) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"num_encoder_layers": 1, "num_decoder_layers": 4},
-        {"num_encoder_layers": 3, "num_decoder_layers": 1},
-        {"nhead": 1},
+        {"num_encoder_layers": 3, "num_decoder_layers": 1, "nhead": 1},
         {"layer_norm_eps": 0.1},
         {"activation": torch.relu},
         {"activation": nn.ReLU()},
@@ -166,7 +164,7 @@ def test_errors() -> None:
         from_torch(peer)
     peer = torch_transformer()
     peer.decoder.norm = None
-    with pytest.raises(ValueError, match="norm or neither"):
+    with pytest.raises(ValueError, match="final norm in both its stacks or neither"):
         from_torch(peer)
 
 
@@ -174,7 +172,7 @@ def test_errors() -> None:
 
 
 def unpacked(peer: nn.MultiheadAttention) -> list[Any]:
-    """The packed projections one by one."""
+    """The packed projections, one by one."""
     weights = peer.in_proj_weight.chunk(3)
     biases = peer.in_proj_bias.chunk(3) if peer.in_proj_bias is not None else (None,) * 3
     parts = zip(weights, biases, strict=True)
@@ -182,7 +180,7 @@ def unpacked(peer: nn.MultiheadAttention) -> list[Any]:
 
 
 def separate(peer: nn.MultiheadAttention) -> list[Any]:
-    """Three projections that were never packed; the peer gets their weights."""
+    """Three separate projections; the peer gets their weights."""
     parts = [nn.Linear(D, D, dtype=torch.float64) for _ in range(3)]
     with torch.no_grad():
         peer.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
@@ -191,14 +189,14 @@ def separate(peer: nn.MultiheadAttention) -> list[Any]:
 
 
 @pytest.mark.parametrize("across", [False, True])
-@pytest.mark.parametrize(("parts", "bias"), [(unpacked, True), (unpacked, False), (separate, True)])
+@pytest.mark.parametrize(("parts", "bias"), [(unpacked, False), (separate, True)])
 def test_multi_head_attention_equals_torchs(parts: Any, bias: bool, across: bool) -> None:
     torch.manual_seed(0)
     peer = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, dtype=torch.float64).eval()
     for parameter in peer.parameters():
         nn.init.normal_(parameter, std=0.3)
     ours = MultiHeadAttention(d_model=D, n_heads=H).double()
-    nn.init.normal_(ours.in_proj.bias)  # what the peer has no bias for is to become 0
+    nn.init.normal_(ours.in_proj.bias)  # must become 0 if the peer has no bias
     ours.load_projections(*parts(peer), peer.out_proj)
     x = torch.randn(B, T, D).double()
     memory = torch.randn(B, S, D).double() if across else x
@@ -208,7 +206,7 @@ def test_multi_head_attention_equals_torchs(parts: Any, bias: bool, across: bool
     with record_attention(ours) as maps:
         explicit = ours(x, memory if across else None, mask=real[:, None, None] & near)
     fused = ours(x, memory if across else None, mask=real[:, None, None] & near)
-    # True is hidden to torch, and may attend to us.
+    # True means hidden in PyTorch, and may attend in ours.
     expected, weights = peer(
         x, memory, memory, key_padding_mask=~real, attn_mask=~near, average_attn_weights=False
     )

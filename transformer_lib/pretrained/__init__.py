@@ -1,8 +1,6 @@
-"""Convert models of other libraries into ours, save ours, and load them again.
+"""Convert models from other libraries, save and load models, and load the bundled ones.
 
-Two trained models come with the library: :func:`load_bundled`.
-
-The test of a conversion is parity: with the same weights, both models give the same numbers.
+Conversions are tested for parity: with the same weights, both models compute the same numbers.
 """
 
 from transformer_lib.pretrained.bert import from_bert

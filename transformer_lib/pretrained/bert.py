@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 
 def from_bert(peer: Any) -> EncoderOnly:
-    """Convert a BERT into our encoder; its weights are copied.
+    """Convert a BERT into our encoder, with a copy of its weights.
 
-    Ours takes no ``attention_mask``: it hides each ``pad_id`` by itself. A part that the peer lacks
-    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words) is initialized at
-    random, to be trained, and a warning is logged. The head for the next sentence is left out.
+    Ours takes no ``attention_mask``: it hides padding by itself. If the peer lacks a part
+    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words), ours gets random
+    weights there, and logs a warning. The head for the next sentence isn't copied.
 
-    An encoder generates no text, and BERT's config doesn't name its [CLS] and [SEP]. So ``bos_id``
-    and ``eos_id`` of our model have no effect.
+    An encoder doesn't generate text, and BERT's config doesn't name its [CLS] and [SEP]. So
+    ``bos_id`` and ``eos_id`` of our config mean nothing.
 
     Args:
         peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.
@@ -59,11 +59,11 @@ def from_bert(peer: Any) -> EncoderOnly:
     theirs, body = peer.config, getattr(peer, "bert", peer)
     head = peer.cls.predictions if hasattr(peer, "cls") else None
     require(theirs, is_decoder=False, add_cross_attention=False)
-    # Version 4 of transformers implements others. Version 5 still reads the entry, and ignores it.
+    # transformers 4 implements others; 5 still reads the entry, but ignores it.
     kind = getattr(theirs, "position_embedding_type", "absolute")
     if kind != "absolute":
         raise ValueError(f"peer's position_embedding_type must be 'absolute', got {kind!r}")
-    if head is not None:  # it has the activation of the layers; ours always has GELU
+    if head is not None:  # the head has the layers' activation; ours always has GELU
         require(theirs, hidden_act="gelu")
     pad_id, words = token_id(theirs, "pad_token_id"), body.embeddings.word_embeddings.weight
     config = ModelConfig(

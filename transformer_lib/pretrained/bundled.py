@@ -1,13 +1,12 @@
-"""The models that come with the library, for pages that don't train one themselves.
+"""The models that come with the library, each in a folder next to this module.
 
-Each is in a folder next to this module. ``results/`` says how the trained ones were trained and
-what they score.
+``results/`` says how the trained ones were trained and how well they do.
 
-``shakespeare`` has the files and names that Hugging Face uses for a GPT-2: ``config.json``,
-``model.safetensors``, ``tokenizer.json``. So ``GPT2LMHeadModel.from_pretrained`` reads the folder,
-too. ``number-words`` has the same three files with our own names; its matrices are 8-bit integers,
-see :func:`to_int8`. ``tiny-llama`` is random, for readers to test their own Llama with. Two of them
-come with ``answers.safetensors``: what Hugging Face's own class computes with the model.
+``shakespeare`` has the files and names of a GPT-2 from Hugging Face, so
+``GPT2LMHeadModel.from_pretrained`` can load the folder. ``number-words`` has the same files with
+our own names; its matrices are 8-bit integers, see :func:`to_int8`. ``tiny-llama`` is random, for
+readers to test their own Llama with. ``answers.safetensors`` holds what Hugging Face's own class
+computes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = ["bundled_folder", "load_bundled"]
 
 _TRAINED = ("shakespeare", "number-words")
 _NAMES = (*_TRAINED, "tiny-llama")
-# Our names on the left. One that ends with a dot is the beginning or middle of longer ones.
+# Our names are on the left. Those that end with a dot are parts of longer ones.
 _GPT2 = {
     "embedding.tokens.": "wte.",
     "embedding.positions.table": "wpe.weight",
@@ -43,16 +42,16 @@ _GPT2 = {
 
 
 def bundled_folder(name: str) -> Path:
-    """Find the folder of a model that comes with the library.
+    """Return the folder of a bundled model.
 
     Args:
-        name: ``"shakespeare"``, a GPT-2 that reads characters: 818,560 parameters in float16,
-            4 layers, 4 heads, context 128; ``"number-words"``, a Transformer of 670,720
+        name: ``"shakespeare"``, a GPT-2 that reads characters, with 818,560 parameters in float16,
+            4 layers, 4 heads and a context of 128; ``"number-words"``, a Transformer with 670,720
             parameters that translates numbers below 10,000 from English to German; or
-            ``"tiny-llama"``, a Llama of 2 layers with random parameters.
+            ``"tiny-llama"``, a Llama with 2 layers and random parameters.
 
     Raises:
-        ValueError: there is no such model.
+        ValueError: an unknown name.
 
     Example:
         >>> sorted(path.name for path in bundled_folder("shakespeare").iterdir())
@@ -72,17 +71,17 @@ def load_bundled(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]:
 @overload
 def load_bundled(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
 def load_bundled(name: str) -> tuple[Any, Tokenizer]:
-    """Load a trained model that comes with the library, and its tokenizer.
+    """Load a bundled model and its tokenizer.
 
     Args:
-        name: ``"shakespeare"``, a decoder whose texts begin with ``<bos>``, as in its training;
-            or ``"number-words"``, which translates a number from English words to German ones.
+        name: ``"shakespeare"``, a decoder that continues texts; or ``"number-words"``, which
+            translates numbers in words from English to German.
 
     Returns:
         the model, in float32, on the CPU and in evaluation mode; and the tokenizer.
 
     Raises:
-        ValueError: there is no such model.
+        ValueError: an unknown name.
 
     Example:
         >>> from transformer_lib.decoding import complete, translate
@@ -134,13 +133,13 @@ def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:
 
 
 def gpt2_name(ours: str) -> str:
-    """What GPT-2 calls a tensor of ours."""
+    """Return GPT-2's name for one of our tensors."""
     for mine, theirs in _GPT2.items():
         ours = ours.replace(mine, theirs)
     return f"transformer.{ours}"
 
 
 def turned(ours: str, tensor: Tensor) -> Tensor:
-    """A tensor the way that the other library keeps it: GPT-2 has a matrix's inputs in rows."""
+    """Transpose a matrix that GPT-2 stores transposed; return any other tensor unchanged."""
     is_matrix = ".self_attention." in ours or ".feed_forward." in ours
     return tensor.T.contiguous() if is_matrix and tensor.dim() == 2 else tensor

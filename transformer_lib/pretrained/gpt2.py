@@ -22,17 +22,15 @@ __all__ = ["from_gpt2"]
 
 
 def from_gpt2(peer: Any) -> DecoderOnly:
-    """Convert a GPT-2 into our decoder; its weights are copied.
+    """Convert a GPT-2 into our decoder, with a copy of its weights.
 
-    GPT-2 stores its matrices with the inputs in rows; they are transposed here.
+    GPT-2 stores its matrices transposed. It begins and ends texts with the same token, and has none
+    for padding. Ours needs an id to pad with: the peer's, if it has a separate one, else 0 (or 1 if
+    0 ends texts). That's still a token like any other, since a decoder doesn't mask padding. So if
+    a loss has to skip the padding, find it by the lengths of the texts, not by its id.
 
-    GPT-2 begins and ends a text with the same token, and has none for padding. Ours needs an id to
-    pad short texts with: the peer's, if it has a separate one, else 0 (or 1 if texts end with 0).
-    That token remains a word like any other, since a decoder masks no padding. So when a loss has
-    to skip the padding, find it by the lengths of the texts, not by its id.
-
-    Ours has one dropout rate for the embeddings and the rest of the residual stream; GPT-2 has one
-    for each.
+    GPT-2 has separate dropout rates for the embeddings and the rest of the residual stream. Ours
+    uses the latter for both.
 
     Args:
         peer: a ``GPT2LMHeadModel``, or a ``GPT2Model``, which has no head: ours then computes its

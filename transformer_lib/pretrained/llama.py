@@ -1,4 +1,4 @@
-"""Llama, Mistral and Qwen2: decoders with the same architecture."""
+"""Llama, Mistral and Qwen2: decoders that share an architecture."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ __all__ = ["from_llama"]
 
 
 def from_llama(peer: Any) -> DecoderOnly:
-    """Convert a Llama, a Mistral or a Qwen2 into our decoder; its weights are copied.
+    """Convert a Llama, a Mistral or a Qwen2 into our decoder, with a copy of its weights.
 
-    All three are pre-norm stacks with RMS norm, SwiGLU, rotary positions and grouped heads. None
-    has biases, except in Qwen2's queries, keys and values. Hugging Face pairs the features of a
-    head by halves, as :class:`RotaryPositions` does; Llama's own files pair neighbors.
+    All three are pre-norm stacks with RMS norm, SwiGLU, rotary positions and grouped heads. The
+    only biases are in Qwen2's queries, keys and values. Hugging Face pairs the features of a head
+    by halves, as :class:`RotaryPositions` does; Llama's own files pair neighbors.
 
-    Tested with versions 4.57 and 5 of transformers.
+    Tested with transformers 4.57 and 5.
 
-    If the peer has a sliding window, as Mistral's first version has one of 4096 tokens, ours takes
-    texts up to that length, for which the window hides nothing, and refuses longer ones.
+    If the peer has a sliding window, such as the 4096 tokens of Mistral's first version, ours takes
+    texts up to that length, where the window hides nothing, and refuses longer ones.
 
-    In float64 the two agree to about 7 digits: the peer always computes norms, sines and cosines in
-    float32, ours only sines and cosines.
+    In float64, both agree to about 7 digits, since the peer computes norms in float32 even then.
 
     For padding, see :func:`from_gpt2`. If several tokens can end a text, ours uses the first. If
-    the config names no token that begins a text, ours uses the one that ends it.
+    none begins a text, ours uses the one that ends it.
 
     Args:
         peer: a ``LlamaForCausalLM``, ``MistralForCausalLM`` or ``Qwen2ForCausalLM``.
@@ -122,9 +121,10 @@ def _rotary_base(theirs: Any, turns: Any) -> float:
     base, width = rope["rope_theta"], 2 * len(turns.inv_freq)
     expected = base ** (-torch.arange(0, width, 2) / width)
     rounding = max(1e-5, torch.finfo(turns.inv_freq.dtype).eps)
-    found = expected if turns.inv_freq.is_meta else turns.inv_freq.float().cpu()  # meta: no numbers
+    # On the meta device there are no numbers to compare.
+    found = expected if turns.inv_freq.is_meta else turns.inv_freq.float().cpu()
     if not torch.allclose(found, expected, rtol=rounding, atol=0.0):
-        raise ValueError(f"peer's rotary_emb must follow from rope_theta ({base:g}), it doesn't")
+        raise ValueError(f"peer's rotary_emb must match its rope_theta, {base:g}; it doesn't")
     return base
 
 

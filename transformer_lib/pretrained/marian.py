@@ -25,21 +25,19 @@ __all__ = ["from_marian"]
 
 
 def from_marian(peer: Any) -> Transformer:
-    r"""Convert a Marian model into our Transformer; its weights are copied.
+    r"""Convert a Marian model into our Transformer, with a copy of its weights.
 
-    Both add the same waves to their embeddings, in a different order: Marian puts all sines before
-    all cosines, ours puts each sine next to its cosine. The computation stays the same, since the
-    features of a vector may come in any order, as long as the whole model uses the same one. Let a
-    permutation :math:`P` reorder the features of the residual stream, from :math:`x` to
-    :math:`P x`. Then a matrix that reads the stream becomes :math:`W P^\top`, and a matrix that
-    writes to it becomes :math:`P W`. The scale and shift of a norm are reordered; its mean and
-    variance don't depend on the order. Since :math:`P^\top P = I`, everything computed inside the
-    layers, and every logit, stays as it was.
+    Both add the same sines and cosines to their embeddings, in a different order: Marian puts all
+    sines before all cosines, ours puts each sine next to its cosine. That's fine, as long as the
+    whole model uses one order. Let a permutation :math:`P` reorder the features of the residual
+    stream, from :math:`x` to :math:`P x`. Then a matrix that reads the stream becomes
+    :math:`W P^\top`, and one that writes to it becomes :math:`P W`. The scale and shift of a norm
+    are reordered; its mean and variance don't depend on the order. Since :math:`P^\top P = I`,
+    everything inside the layers, and every logit, stays the same.
 
-    A Marian model begins a translation with the padding token: ``bos_id == pad_id``. That token
-    should never be generated, and the peer's generation settings may ban it (and force an end at
-    the maximum length). These settings are not copied. To ban a token, set its bias to minus
-    infinity, under ``torch.no_grad()``:
+    Marian begins a translation with the padding token: ``bos_id == pad_id``. It should never
+    generate that token, and the peer's generation settings, which aren't copied, may ban it. To ban
+    it here, set its bias to minus infinity, under ``torch.no_grad()``:
     ``model.embedding.bias[model.config.pad_id] = -torch.inf``.
 
     Args:
@@ -81,7 +79,7 @@ def from_marian(peer: Any) -> Transformer:
     words = encoder.embed_tokens.weight
     for name, other in (("decoder.embed_tokens", decoder.embed_tokens), ("lm_head", peer.lm_head)):
         if other.weight is not words:
-            raise ValueError(f"peer's {name} must share the encoder's embeddings, got its own")
+            raise ValueError(f"peer's {name} must share the encoder's embeddings")
     config = ModelConfig(
         vocab_size=theirs.vocab_size,
         d_model=theirs.d_model,
@@ -137,12 +135,12 @@ def _check_positions(mine: Tensor, theirs: Tensor) -> None:
     if mine.shape != theirs.shape or not torch.allclose(
         mine, theirs.float(), rtol=0.0, atol=rounding
     ):
-        raise ValueError("peer's positions must be Marian's sines and cosines, got another table")
+        raise ValueError("peer's positions must be Marian's sines and cosines")
 
 
 @torch.no_grad()
 def _rename_features(model: Transformer, order: Tensor) -> None:
-    """Make feature ``order[i]`` of the stream feature ``i``, wherever it is read or written."""
+    """Make feature ``order[i]`` of the residual stream feature ``i`` everywhere."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             _renamed(reads=module.in_proj, writes=module.out_proj, order=order)

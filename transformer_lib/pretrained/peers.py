@@ -1,6 +1,6 @@
-"""What all conversions check: the class of the peer, its config, and the shape of each tensor.
+"""What conversions share: checks of the peer's class, its config and the shape of each tensor.
 
-A peer from Hugging Face is recognized by the names of its classes, so that ``transformers`` is
+Hugging Face's models are recognized by the names of their classes, so that ``transformers`` is
 never imported here.
 """
 
@@ -14,19 +14,7 @@ from torch import Tensor
 
 from transformer_lib.validation import FLOATS
 
-__all__ = [
-    "activation",
-    "check_class",
-    "copy",
-    "copy_tensor",
-    "filler_id",
-    "layers",
-    "require",
-    "token_id",
-    "unfilled",
-]
-
-# The peers' names on the left; "gelu_new" is the approximation by tanh, written out.
+# The peers' names are on the left.
 _ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -58,7 +46,7 @@ def require(config: Any, **wanted: Any) -> None:
 
 
 def activation(config: Any, name: str) -> str:
-    """Our name for the peer's activation function, the entry ``name`` of its config."""
+    """Return our name for the peer's activation function, ``name`` in its config."""
     theirs = getattr(config, name)
     if theirs not in _ACTIVATIONS:
         wanted = ", ".join(map(repr, _ACTIVATIONS))
@@ -67,7 +55,7 @@ def activation(config: Any, name: str) -> str:
 
 
 def token_id(config: Any, name: str) -> int:
-    """The id under ``name`` in the peer's config, or the first of several."""
+    """Return the id called ``name`` in the peer's config, or the first of several."""
     value = getattr(config, name)
     if isinstance(value, list) and value:
         value = value[0]
@@ -77,7 +65,7 @@ def token_id(config: Any, name: str) -> int:
 
 
 def filler_id(config: Any, eos_id: int) -> int:
-    """An id to pad with: the peer's, if it has a separate one, else 0 (or 1 if 0 ends texts)."""
+    """Choose an id to pad with: the peer's, if it's a separate one, else 0 (1 if 0 ends texts)."""
     pad_id = config.pad_token_id
     if pad_id is None or pad_id == eos_id or not 0 <= pad_id < config.vocab_size:
         return 1 if eos_id == 0 else 0
@@ -85,7 +73,7 @@ def filler_id(config: Any, eos_id: int) -> int:
 
 
 def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
-    """A model with the dtype and device of ``like``, whose weights are still to be copied.
+    """Make a model with uninitialized weights, with the dtype and device of ``like``.
 
     Initializing billions of weights, only to overwrite them, would take minutes.
     """
@@ -95,7 +83,7 @@ def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
 
 
 def layers(mine: Iterable[Any], theirs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pair our layers with the peer's, which must hold no parameter that ours has no place for."""
+    """Pair our layers with the peer's, which must not have additional parameters."""
     for number, pair in enumerate(zip(mine, theirs, strict=True)):
         ours, peers = (sum(p.numel() for p in layer.parameters()) for layer in pair)
         if peers > ours:
@@ -107,7 +95,7 @@ def layers(mine: Iterable[Any], theirs: Iterable[Any]) -> Iterator[tuple[Any, An
 
 
 def copy(mine: Any, theirs: Any) -> None:
-    """Copy weight and bias of one module into another of the same shape. Both may lack a bias."""
+    """Copy the weight and the bias, if any, of a module of the same shape."""
     copy_tensor(mine.weight, theirs.weight)
     if (mine.bias is None) != (theirs.bias is None):
         raise ValueError("peer's layers must have the biases that its config says, and no others")
@@ -117,7 +105,7 @@ def copy(mine: Any, theirs: Any) -> None:
 
 @torch.no_grad()
 def copy_tensor(mine: Tensor, theirs: Tensor) -> None:
-    """Copy a tensor of the same shape. ``copy_`` alone would broadcast a smaller one."""
+    """Copy a tensor of the same shape, where ``copy_`` would broadcast a smaller one."""
     if mine.shape != theirs.shape:
         raise ValueError(
             f"peer's weights must have the shapes that its config says: one must be "

@@ -1,4 +1,4 @@
-"""PyTorch's own modules: its Transformer, its encoder, its attention."""
+"""PyTorch's own Transformer, encoder and attention."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def from_torch(peer: nn.TransformerEncoder) -> Encoder: ...
 @overload
 def from_torch(peer: nn.MultiheadAttention) -> MultiHeadAttention: ...
 def from_torch(peer: Any) -> Any:
-    """Copy the weights of PyTorch's own module into ours.
+    """Convert a module of PyTorch's into ours, with a copy of its weights.
 
-    PyTorch's modules take vectors, batch first or not; ours are always batch first. Their bool
-    masks say True = hidden, ours say True = may attend. Our decoder is causal by itself: give
-    ``nn.Transformer`` a causal ``tgt_mask`` to compare.
+    Ours are always batch first. In PyTorch's bool masks, True means hidden; in ours, it means may
+    attend. Our decoder is always causal: to compare, give ``nn.Transformer`` a causal ``tgt_mask``.
 
     Args:
         peer: an ``nn.Transformer`` or ``nn.TransformerEncoder``, pre- or post-norm, with ReLU or
@@ -39,7 +38,7 @@ def from_torch(peer: Any) -> Any:
         TypeError: a peer of another class.
         ValueError: a peer that ours can't represent: a Transformer without biases, with another
             activation, or with layers that differ in more than their weights; attention with
-            ``add_bias_kv`` or ``add_zero_attn``, or with keys or values of another width.
+            ``add_bias_kv``, ``add_zero_attn``, or keys or values of another width.
 
     Example:
         >>> import torch
@@ -65,7 +64,7 @@ def from_torch(peer: Any) -> Any:
 def _transformer(peer: nn.Transformer) -> EncoderDecoder:
     for name, kind in (("encoder", nn.TransformerEncoder), ("decoder", nn.TransformerDecoder)):
         if not isinstance(getattr(peer, name), kind):
-            raise ValueError(f"peer must have torch's own {name}, got {getattr(peer, name)!r}")
+            raise ValueError(f"peer must have PyTorch's own {name}, got {getattr(peer, name)!r}")
     encoder: Any = peer.encoder
     decoder: Any = peer.decoder
     config = _config(peer, encoder.layers, decoder.layers, [encoder.norm, decoder.norm])
@@ -90,15 +89,15 @@ def _config(peer: nn.Module, encoder: Any, decoder: Any, norms: list[Any]) -> Mo
         "nhead": {each.num_heads for each in attentions},
         "norm_first": {each.norm_first for each in layers},
         "layer_norm_eps": {each.eps for each in _parts(peer, nn.LayerNorm)},
-        # Torch's decoder forgets an activation that is given as a module, and uses ReLU (2.13).
+        # PyTorch's decoder ignores an activation given as a module, and uses ReLU (2.13).
         "activation": {_activation(each.activation) for each in layers},
     }.items():
         if len(found) > 1:
             raise ValueError(f"peer must have one {name} everywhere, got {sorted(found)}")
     if len({norm is None for norm in norms}) > 1:
-        raise ValueError("peer must end both its stacks in a norm or neither, got one of each")
+        raise ValueError("peer must have a final norm in both its stacks or neither, got one")
     return ModelConfig(
-        vocab_size=3,  # the stacks have no vocabulary; this is the smallest a config accepts
+        vocab_size=3,  # not used by the stacks; the smallest that a config accepts
         d_model=attentions[0].embed_dim,
         n_heads=attentions[0].num_heads,
         n_layers=len(encoder),
@@ -169,7 +168,7 @@ def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
 
 def _activation(function: Any) -> str:
     for name, module in (("relu", nn.ReLU), ("gelu", nn.GELU)):
-        # torch.relu and F.relu are two functions with the same name.
+        # torch.relu and F.relu are different functions with the same name.
         same = getattr(function, "__name__", None) == name or isinstance(function, module)
         if same and getattr(function, "approximate", "none") == "none":
             return name

@@ -1,4 +1,4 @@
-"""Weights as 8-bit integers: a quarter of the bytes, for files that come with the library."""
+"""Weights as 8-bit integers, in a quarter of the bytes, for the bundled models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 
 __all__ = ["from_int8", "to_int8"]
 
-_STEP = ".step"  # added to a matrix's name, it names the steps of its rows
+_STEP = ".step"
 
 
 def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    r"""Round each matrix to integers from -127 to 127. Other tensors stay as they are.
+    r"""Round each matrix to integers from -127 to 127. Other tensors stay the same.
 
-    Each row has a step of its own, so that its largest entry is 127 steps:
+    Each row has its own step, so that its largest entry is 127 steps:
 
     .. math::
         s_i = \max_j |W_{ij}| / 127, \quad Q_{ij} = \operatorname{round}(W_{ij} / s_i)
@@ -24,7 +24,7 @@ def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tensors: by name. Matrices are ``(rows, columns)`` and finite.
 
     Returns:
-        ``Q`` in int8 under the name of each matrix, ``s`` in float32, ``(rows,)``, under the
+        ``Q`` in int8 under the name of each matrix, and ``s`` in float32, ``(rows,)``, under that
         name and ``".step"``.
 
     Example:
@@ -38,14 +38,14 @@ def to_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             rounded[name] = tensor
             continue
         step = tensor.float().abs().amax(dim=1) / 127  # (rows,)
-        step = torch.where(step > 0, step, 1.0)  # for zeros, any step will do
+        step = torch.where(step > 0, step, 1.0)  # any step works for zeros
         rounded[name] = (tensor.float() / step[:, None]).round().to(torch.int8)
         rounded[name + _STEP] = step
     return rounded
 
 
 def from_int8(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Undo :func:`to_int8`, in float32: no entry is off by more than half a step.
+    """Undo :func:`to_int8`, in float32. No entry is off by more than half a step.
 
     Example:
         >>> weights = {"weight": torch.tensor([[1.27, -0.506]])}
