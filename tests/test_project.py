@@ -422,7 +422,7 @@ def test_a_font_is_the_only_one(tmp_path):
         ("transformer_lib/figures/engine/norm.js", "engine", "models"),
         ("transformer_lib/figures/widgets/kit.css", "widgets", "models"),
         ("transformer_lib/validation.py", "attention", "cli"),
-        ("tests/fuzz/data.py", "fuzz", "models"),
+        ("tests/fuzz/calls.py", "fuzz", "models"),
         ("tests/unit/test_decoding_text.py", "decoding_text", "cli"),
         ("chapters/teach.md", "teach", "models"),
         ("chapters/13_training.ipynb", "the_paper", "models"),  # the page quotes the chapters

@@ -11,42 +11,45 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["spoil"]
+from .calls import EXTREME, HUGE, NO_SIZES, WRONG
+
+__all__ = ["spoiled"]
 
 DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
     torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool,
 )  # fmt: skip
-# Never a size that would take gigabytes; where a number is no size, a table adds larger ones.
 NUMBERS = (-3, -1, 0, 1, 2, 3, 7, 13, 0.0, 0.5, 1.0, 2.5, -0.5, math.nan, math.inf, -math.inf)
 
 
-def spoil(value: Any, draw: random.Random, extra: list[Any]) -> Any:
+def spoiled(name: str, value: Any) -> Any:
     """Something else than ``value``, wrong more often than not."""
-    if extra and draw.random() < 0.3:
-        return draw.choice(extra)
-    if draw.random() < 0.25:
-        return junk(draw)
+    if name in WRONG and random.random() < 0.3:
+        return random.choice(WRONG[name])()
+    if name in NO_SIZES and random.random() < 0.2:  # a huge size would take gigabytes
+        return random.choice(HUGE)
+    if isinstance(value, float) and random.random() < 0.2:
+        return random.choice(EXTREME)
+    return _spoiled(value)
+
+
+def _spoiled(value: Any) -> Any:
+    if random.random() < 0.25 or isinstance(value, bool) or value is None:
+        return random.choice(JUNK)()
     if isinstance(value, Tensor):
-        return spoiled_tensor(value, draw)
-    if isinstance(value, bool) or value is None:
-        return junk(draw)
+        return spoiled_tensor(value)
     if isinstance(value, int | float):
-        return draw.choice([*NUMBERS, value + 1, -value, value * 2, float(value), str(value)])
+        return random.choice([*NUMBERS, value + 1, -value, value * 2, float(value), str(value)])
     if isinstance(value, str):
-        return draw.choice(["", value.upper(), value + "?", value.encode(), [value], " "])
+        return random.choice(["", value.upper(), value + "?", value.encode(), [value], " "])
     if isinstance(value, list | tuple) and value:
-        return spoiled_sequence(value, draw)
+        return spoiled_sequence(value)
     if isinstance(value, dict) and value:
-        return {**value, draw.choice([*value, "unknown"]): junk(draw)}
-    return junk(draw)
+        return {**value, random.choice([*value, "unknown"]): random.choice(JUNK)()}
+    return random.choice(JUNK)()
 
 
-def junk(draw: random.Random) -> Any:
-    """What may come from anywhere."""
-    return draw.choice(JUNK)()
-
-
+# What may come from anywhere.
 JUNK = (
     lambda: None,
     lambda: True,
@@ -74,28 +77,27 @@ JUNK = (
     lambda: torch.ones(2, 3),
     lambda: torch.zeros(0, dtype=torch.long),
     lambda: nn.Linear(2, 3),
-    lambda: torch.ones(2, 3).numpy().tolist(),
 )
 
 
-def spoiled_tensor(x: Tensor, draw: random.Random) -> Any:
+def spoiled_tensor(x: Tensor) -> Any:
     """The tensor in another dtype or shape, with other values, elsewhere, or as no tensor."""
-    kind = draw.choice(("dtype", "dtype", "shape", "shape", "shape", "value", "value", "place"))
+    kind = random.choice(("dtype", "dtype", "shape", "shape", "shape", "value", "value", "place"))
     if kind == "dtype":
-        return x.to(draw.choice(DTYPES))
+        return x.to(random.choice(DTYPES))
     if kind == "shape":
-        return reshaped(x, draw)
+        return reshaped(x)
     if kind == "value":
-        return revalued(x, draw)
-    return draw.choice(
+        return revalued(x)
+    return random.choice(
         (lambda: x.to("meta"), x.tolist, x.detach().numpy, lambda: [x, x], x.double)
     )()
 
 
-def reshaped(x: Tensor, draw: random.Random) -> Tensor:
+def reshaped(x: Tensor) -> Tensor:
     if x.dim() == 0:
-        return x[None].expand(draw.choice((0, 1, 3)))
-    dim = draw.randrange(x.dim())
+        return x[None].expand(random.choice((0, 1, 3)))
+    dim = random.randrange(x.dim())
     size = x.size(dim)
     ways = [
         lambda: x.unsqueeze(dim),
@@ -111,28 +113,28 @@ def reshaped(x: Tensor, draw: random.Random) -> Tensor:
         lambda: x[..., None, None, None],
         lambda: x.flip(dim).contiguous().transpose(0, -1),
     ]
-    return draw.choice(ways)()
+    return random.choice(ways)()
 
 
-def revalued(x: Tensor, draw: random.Random) -> Tensor:
+def revalued(x: Tensor) -> Tensor:
     y = x.clone()
     if not y.numel():
         return y
-    place = tuple(draw.randrange(size) for size in y.shape)
+    place = tuple(random.randrange(size) for size in y.shape)
     if y.is_floating_point():
-        y[place] = draw.choice((math.nan, math.inf, -math.inf, 0.0, -7.0, 1e4))
+        y[place] = random.choice((math.nan, math.inf, -math.inf, 0.0, -7.0, 1e4))
     elif y.dtype is torch.bool:
-        y = draw.choice((y, ~y, torch.zeros_like(y)))
+        y = random.choice((y, ~y, torch.zeros_like(y)))
     else:
-        y[place] = draw.choice((-1, -(2**31), 0, 1, 2, 10_000, 2**31 - 1))
-        y = draw.choice((y, y, torch.zeros_like(y)))
+        y[place] = random.choice((-1, -(2**31), 0, 1, 2, 10_000, 2**31 - 1))
+        y = random.choice((y, y, torch.zeros_like(y)))
     return y
 
 
-def spoiled_sequence(value: Any, draw: random.Random) -> Any:
+def spoiled_sequence(value: Any) -> Any:
     """The sequence shorter, longer, emptied, in another container, or with one part spoiled."""
-    i = draw.randrange(len(value))
-    part = [*value[:i], spoil(value[i], draw, []), *value[i + 1 :]]
+    i = random.randrange(len(value))
+    part = [*value[:i], _spoiled(value[i]), *value[i + 1 :]]
     ways = [
         lambda: [],
         lambda: part,
@@ -145,4 +147,4 @@ def spoiled_sequence(value: Any, draw: random.Random) -> Any:
         lambda: dict(enumerate(value)),
         lambda: iter(value),
     ]
-    return draw.choice(ways)()
+    return random.choice(ways)()

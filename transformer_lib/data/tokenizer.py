@@ -65,6 +65,7 @@ class Tokenizer:
             raise TypeError(
                 f"tokenizer must be a tokenizers.Tokenizer; got {type(tokenizer).__name__}"
             )
+        check_type("special_ids", special_ids, SpecialIds, optional=True)
         if special_ids is None:
             specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
             if specials != SPECIAL_PIECES:

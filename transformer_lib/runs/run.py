@@ -235,6 +235,8 @@ def train(
     check_own(folder)
     check_type("restart", restart, bool)
     check_type("progress", progress, bool)
+    if not callable(say):
+        raise TypeError(f"say must be a function, got {type(say).__name__}")
     place = local_device(device)
     ranks = join(place)
     going_on = not restart and (folder / "checkpoint.pt").exists()
