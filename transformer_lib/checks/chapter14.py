@@ -1,0 +1,631 @@
+"""Checkers for chapter 14, *Decoding: the best next word and the best sentence*."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks.inputs import normal
+
+__all__ = ["check"]
+
+# ---------------------------------------------------------------------------------- greedy_batch
+
+PAD, BOS, EOS = 0, 1, 2
+Texts = list[list[int]]
+
+
+class Writer:
+    """A model with a text for each row, if all that was read before it is right.
+
+    Off its text, and after its end, it babbles: what it says depends on all that it has read.
+    """
+
+    def __init__(self, *texts: list[int]) -> None:
+        self.texts = [[BOS, *text, EOS] for text in texts]
+        self.noise = normal(64, 11, seed=3)
+        self.noise[:, :3] -= 10  # what babbles neither ends nor fills up
+        self.calls = 0
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls > 64:
+            raise Flaw("It calls `next_logits` again and again, more than `max_len` times.")
+        if ids.dim() != 2 or len(ids) != len(self.texts):
+            raise Flaw(
+                f"`next_logits` takes ids of shape (B, t) with all rows at once, here "
+                f"{len(self.texts)}; it was given shape {tuple(ids.shape)}."
+            )
+        if ids.is_floating_point():
+            raise Flaw("`next_logits` takes ids, which are whole numbers; it was given floats.")
+        return torch.stack([self.logits(*pair) for pair in zip(ids.tolist(), self.texts)])  # noqa: B905
+
+    def logits(self, row: list[int], text: list[int]) -> Tensor:
+        n = len(row)
+        scores = self.noise[(7 * sum(row) + 5 * n + 3 * row[-1]) % 64].clone()
+        if row == text[:n] and n < len(text):
+            scores[text[n]] = scores.max() + 1.5
+        return scores
+
+
+def before_end(row: list[int]) -> list[int]:
+    return row[: row.index(EOS)] if EOS in row else row
+
+
+def greedy_batch(
+    next_logits: Callable[[Tensor], Tensor],
+    n_rows: int,
+    max_len: int,
+    *,
+    first: int = BOS,
+    reads: Callable[[Tensor], Tensor] = lambda ids: ids,
+    choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
+    over: Callable[[Tensor], Tensor] = lambda ended: ended.all(),
+    fill: bool = False,
+    rounds: Callable[[int], int] = lambda max_len: max_len,
+    result: Callable[[list[int]], list[int]] = lambda row: before_end(row[1:]),
+) -> Texts:
+    ids = torch.full((n_rows, 1), first)
+    ended = torch.zeros(n_rows, dtype=torch.bool)
+    for _ in range(rounds(max_len)):
+        newest = choose(next_logits(reads(ids)))
+        if fill:
+            newest = newest.masked_fill(ended, PAD)
+        ids = torch.cat([ids, newest[:, None]], 1)
+        ended = ended | (newest == EOS)
+        if over(ended):
+            break
+    return [result(row) for row in ids.tolist()]
+
+
+def one_list(next_logits: Callable[[Tensor], Tensor], n_rows: int, max_len: int) -> Texts:
+    texts = greedy_batch(next_logits, n_rows, max_len)
+    return [[text[t] for t in range(max_len) for text in texts if t < len(text)]] * n_rows
+
+
+greedy = partial(partial, greedy_batch)
+
+GREEDY_BATCH = Exercise(
+    name="greedy_batch",
+    reference=greedy_batch,
+    cases=lambda: [
+        Case((Writer([5, 7]), 1, 9), "the most probable id is chosen, given all ids before it"),
+        Case((Writer([5, 0, 7]), 1, 9), "0 is an id like any other"),
+        Case((Writer([5, 3, 7], [4, 4, 9]), 2, 9), "each row has its own most probable id"),
+        Case((Writer([5, 3, 7, 8], [6]), 2, 9), "a row that has ended doesn't end the others"),
+        Case(
+            (Writer([6, 3], [5, 3, 7, 8, 4], [9, 9, 9]), 3, 9),
+            "a row's text ends at its <eos>, whatever is chosen later",
+        ),
+        Case((Writer([6, 3], [], [5, 4, 3]), 3, 9), "a text may be empty"),
+        Case((Writer([5, 3, 7, 8, 4, 6], [6, 6]), 2, 4), "no text has more than `max_len` ids"),
+    ],
+    section="What will you have at the end?",
+    mistakes={
+        "all rows stop when the first one ends: the others are cut off": greedy(
+            over=lambda ended: ended.any()
+        ),
+        "an id 0 is thrown away: the row has written it like any other": greedy(
+            result=lambda row: [i for i in before_end(row[1:]) if i != PAD]
+        ),
+        "the first id read is <pad>: in training every text began with <bos>": greedy(first=PAD),
+        "the <eos> is taken out, but what the row wrote after it is kept": greedy(
+            result=lambda row: [i for i in row[1:] if i != EOS]
+        ),
+        "no row is cut at its <eos>": greedy(result=lambda row: row[1:]),
+        "what fills up a row after its <eos> is kept": greedy(
+            fill=True, result=lambda row: row[1:]
+        ),
+        "the <eos> is kept: it says that the text is over and isn't part of it": greedy(
+            result=lambda row: [*before_end(row[1:]), *([EOS] if EOS in row else [])]
+        ),
+        "the <bos> is kept: it was read, not written": greedy(result=before_end),
+        "the model reads the newest id only, not all ids before it": greedy(
+            reads=lambda ids: ids[:, -1:]
+        ),
+        "`[[]] * n_rows` makes one list with several names: what one row writes, all rows "
+        "have": one_list,
+        "the loop ends one round too early: `<bos>` doesn't count toward `max_len`": greedy(
+            rounds=lambda max_len: max_len - 1
+        ),
+        "`max_len` is ignored": greedy(rounds=lambda max_len: 60),
+    },
+)
+
+# ------------------------------------------------------------------------------------- beam_step
+
+Step = tuple[Tensor, Tensor, Tensor]
+Choice = Callable[[Tensor, Tensor, Tensor], Step]
+
+
+def summed(totals: Tensor, log_probs: Tensor) -> Tensor:
+    return totals[..., None] + log_probs
+
+
+def beam_step(
+    totals: Tensor,
+    log_probs: Tensor,
+    *,
+    score: Callable[[Tensor, Tensor], Tensor] = summed,
+    largest: bool = True,
+    split: Callable[[Tensor, int, int], tuple[Tensor, Tensor]] = lambda i, k, v: (i // v, i % v),
+) -> Step:
+    b, k, v = log_probs.shape
+    best, places = score(totals, log_probs).reshape(b, k * v).topk(k, largest=largest)
+    return best, *split(places, k, v)
+
+
+def each_its_own(totals: Tensor, log_probs: Tensor) -> Step:
+    best, ids = summed(totals, log_probs).max(-1)
+    return best, torch.arange(totals.size(1)).expand_as(ids), ids
+
+
+def of_the_first(totals: Tensor, log_probs: Tensor) -> Step:
+    best, ids = summed(totals, log_probs)[:, 0].topk(totals.size(1))
+    return best, torch.zeros_like(ids), ids
+
+
+def of_all_sentences(totals: Tensor, log_probs: Tensor) -> Step:
+    b, k, v = log_probs.shape
+    best, places = summed(totals, log_probs).flatten().topk(b * k)
+    return best.view(b, k), (places // v % k).view(b, k), (places % v).view(b, k)
+
+
+def place_among_the_best(totals: Tensor, log_probs: Tensor) -> Step:
+    k, v = log_probs.shape[1:]
+    n = min(k, v)
+    best, places = summed(totals, log_probs).topk(n).values.flatten(1).topk(k)
+    return best, places // n, places % n
+
+
+def newest_alone(totals: Tensor, log_probs: Tensor) -> Step:
+    best, parents, ids = beam_step(totals, log_probs)
+    return best - totals.gather(1, parents), parents, ids
+
+
+def beam_cases() -> list[Case]:
+    def whole(totals: list, log_probs: list, why: str) -> Case:
+        return Case((torch.tensor(totals).float(), torch.tensor(log_probs).float()), why)
+
+    def some(b: int, k: int, v: int, why: str, seed: int) -> Case:
+        totals = -3 * normal(b, k, seed=seed).abs()
+        totals = totals.sort(-1, descending=True).values
+        return Case((totals, normal(b, k, v, seed=seed + 1).log_softmax(-1)), why)
+
+    return [
+        whole(
+            [[-1]],
+            [[[-3, -1, -2]]],
+            "a total is the log-probability of a whole text: its beginning and its new id",
+        ),
+        whole(
+            [[-1, -2]],
+            [[[-5, -3, -2], [-2, -7, -5]]],
+            "each candidate adds the total of its own parent",
+        ),
+        whole(
+            [[-1, -6]],
+            [[[-2, -1, -4], [-3, -1, -2]]],
+            "all candidates compete, also the children of one parent",
+        ),
+        whole(
+            [[-1, -4]], [[[-6, -7, -8], [-4, -2, -5]]], "the best comes first, whatever its parent"
+        ),
+        whole(
+            [[-1, -2], [-9, -8]],
+            [[[-5, -3, -2], [-2, -7, -5]], [[-1, -4, -5], [-7, -6, -4]]],
+            "each sentence has a beam of its own",
+        ),
+        some(5, 3, 11, "each sentence has K * V candidates", seed=6),
+        some(2, 7, 5, "there may be more beginnings than ids", seed=8),
+    ]
+
+
+step = partial(partial, beam_step)
+
+BEAM_STEP = Exercise(
+    name="beam_step",
+    reference=beam_step,
+    cases=beam_cases,
+    section="What does a beam do?",
+    mistakes={
+        "every beginning keeps a place, for its own best id: a poor beginning stays, and a second "
+        "good child of another is lost": each_its_own,
+        "only the newest id is judged: `totals`, for the ids before it, is not added": step(
+            score=lambda totals, log_probs: log_probs
+        ),
+        "log-probabilities are multiplied: the logarithm of a product is a sum": step(
+            score=lambda totals, log_probs: totals[..., None] * log_probs
+        ),
+        "probabilities are added to log-probabilities": step(
+            score=lambda totals, log_probs: totals[..., None] + log_probs.exp()
+        ),
+        "parents and ids are swapped": step(split=lambda i, k, v: (i % v, i // v)),
+        "a place in the flat list is divided by K: each beginning has V places in it": step(
+            split=lambda i, k, v: (i // k, i % k)
+        ),
+        "an id is its place in the flat list: the remainder must still be taken": step(
+            split=lambda i, k, v: (i // v, i)
+        ),
+        "only the first beginning is extended": of_the_first,
+        "the sentences of the batch compete with each other": of_all_sentences,
+        "the best ids of each parent are found first, and then an id is only its place among "
+        "them": place_among_the_best,
+        "the choice is right, but the newest log-probability is returned, not the total": (
+            newest_alone
+        ),
+        "the worst are kept": step(largest=False),
+    },
+)
+
+# ----------------------------------------------------------------------------------- attend_more
+
+Cache = tuple[Tensor, Tensor]
+
+
+def joined(old: Tensor, new: Tensor) -> Tensor:
+    return torch.cat([old, new])
+
+
+def above(first: Callable[[int, int], int]) -> Callable[[Tensor, int], Tensor]:
+    """A mask that hides everything from a diagonal up; `first` gets n and t."""
+    return lambda scores, n: torch.ones_like(scores).triu(first(n, scores.size(1) - n)).bool()
+
+
+future = above(lambda n, t: t + 1)
+
+
+def kept(key: Tensor, value: Tensor, cache: Cache) -> Cache:
+    return joined(cache[0], key), joined(cache[1], value)
+
+
+def attend_more(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cache: Cache,
+    *,
+    join: Callable[[Tensor, Tensor], Tensor] = joined,
+    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
+    hidden: Callable[[Tensor, int], Tensor] = future,
+    dim: int = -1,
+    after: bool = False,
+    keep: Callable[..., Cache] = kept,
+) -> tuple[Tensor, Cache]:
+    keys, values = join(cache[0], key), join(cache[1], value)
+    scores = query @ keys.T * scale(query)
+    mask = hidden(scores, len(query))
+    if after:
+        weights = scores.softmax(dim).masked_fill(mask, 0)
+    else:
+        weights = scores.masked_fill(mask, -torch.inf).softmax(dim)
+    return weights @ values, keep(key, value, cache)
+
+
+def chunk_cases() -> list[Case]:
+    def some(n: int, t: int, d: int, why: str, seed: int = 0) -> Case:
+        query, key, value = (normal(n, d, seed=seed + i) for i in range(3))
+        return Case((query, key, value, (normal(t, d, seed=seed + 3), normal(t, d, seed=4))), why)
+
+    def column(*numbers: float) -> Tensor:
+        return torch.tensor(numbers)[:, None]
+
+    old = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]])
+    return [
+        Case(
+            (column(0.0), column(1.0), column(2.0), (column(5.0), column(4.0))),
+            "a new token attends to the old one and to itself, here equally, and both are kept",
+        ),
+        Case(
+            (column(0.0, 0), column(1.0, 2), column(3.0, 6), (column(5.0), column(0.0))),
+            "a new token must not attend to a later one, and it attends to all the others",
+        ),
+        Case(
+            (torch.tensor([[2.0, 4, 0, 0]]), 3 * old[:1], 5 * old[1:], (old, old)),
+            "the scores are divided by √d, here 2, and each row of weights sums to 1",
+        ),
+        some(1, 0, 5, "the first token finds an empty cache"),
+        some(4, 0, 5, "with an empty cache this is ordinary causal attention", seed=5),
+        some(2, 3, 5, "new token i attends to all t old ones and to the new ones up to itself"),
+        some(3, 7, 11, "the mask begins after the t old tokens", seed=20),
+    ]
+
+
+more = partial(partial, attend_more)
+
+ATTEND_MORE = Exercise(
+    name="attend_more",
+    reference=attend_more,
+    cases=chunk_cases,
+    section="What is computed twice?",
+    mistakes={
+        "nothing is hidden: of several new tokens, the first attends to the later ones": more(
+            hidden=lambda scores, n: torch.zeros_like(scores).bool()
+        ),
+        "the mask is made for a text without a cache: it begins at the first old token, not at "
+        "the first new one": more(hidden=above(lambda n, t: 1)),
+        "a new token doesn't attend to itself": more(hidden=above(lambda n, t: t)),
+        "the mask begins at column n, the number of new tokens: it must begin after the t old "
+        "ones": more(hidden=above(lambda n, t: n + 1)),
+        "only the old tokens are attended to: the new ones join the cache too late": more(
+            hidden=lambda scores, n: above(lambda n, t: t)(scores[:1], n).expand_as(scores)
+        ),
+        "the cache isn't attended to": more(
+            hidden=lambda scores, n: (
+                above(lambda n, t: t + 1)(scores, n)
+                | (torch.arange(scores.size(1)) < scores.size(1) - n)
+            )
+        ),
+        "the old cache is returned: the next token won't find these": more(
+            keep=lambda key, value, cache: cache
+        ),
+        "the returned cache holds the new keys and values only": more(
+            keep=lambda key, value, cache: (key, value)
+        ),
+        "the new keys and values come before the old ones in the returned cache": more(
+            keep=lambda key, value, cache: (joined(key, cache[0]), joined(value, cache[1]))
+        ),
+        "the scores are not divided by √d": more(scale=lambda query: 1.0),
+        "the softmax runs over the queries, not over the keys": more(dim=0),
+        "the mask comes after the softmax: the hidden tokens' weight is lost": more(after=True),
+    },
+)
+
+# --------------------------------------------------------------------------------------- nucleus
+
+
+def unfinished(sorted_probs: Tensor, p: float) -> Tensor:
+    """Where the ids before haven't reached p."""
+    return sorted_probs.cumsum(-1) - sorted_probs < p
+
+
+def shared(kept: Tensor) -> Tensor:
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def scattered(kept: Tensor, order: Tensor) -> Tensor:
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+def nucleus(
+    logits: Tensor,
+    p: float,
+    *,
+    descending: bool = True,
+    inside: Callable[[Tensor, float], Tensor] = unfinished,
+    normalize: Callable[[Tensor], Tensor] = shared,
+    back: Callable[[Tensor, Tensor], Tensor] = scattered,
+) -> Tensor:
+    probs, order = logits.softmax(-1).sort(dim=-1, descending=descending)
+    return back(normalize(probs * inside(probs, p)), order)
+
+
+def alone(keep: Callable[[Tensor, float], Tensor]) -> Callable[[Tensor, float], Tensor]:
+    """Ids that are kept or dropped in the order of the vocabulary."""
+    return lambda logits, p: shared(logits.softmax(-1) * keep(logits.softmax(-1), p))
+
+
+def with_equals(logits: Tensor, p: float) -> Tensor:
+    probs = logits.softmax(-1)
+    least = probs.masked_fill(nucleus(logits, p) == 0, torch.inf).amin(-1, keepdim=True)
+    return shared(probs * (probs >= least))
+
+
+def by_probability(answer: Callable[..., Any], /, logits: Tensor, p: float) -> Any:
+    """The result; of ids that are equally probable, whichever are kept count as the first ones."""
+    given = logits.clone()
+    result = answer(logits, p)
+    if not isinstance(result, Tensor) or result.shape != logits.shape:
+        return result
+    likeliest = partial(torch.argsort, dim=-1, descending=True, stable=True)
+    order = likeliest(result)
+    order = order.gather(-1, likeliest(given.gather(-1, order)))
+    return torch.zeros_like(result).scatter(-1, likeliest(given), result.gather(-1, order))
+
+
+def nucleus_cases() -> list[Case]:
+    def case(probs: list[float], p: float, why: str) -> Case:
+        return Case((torch.tensor([probs]).log(), p), why)
+
+    return [
+        case([0.5, 0.3, 0.15, 0.05], 0.7, "of 0.5, 0.3, 0.15 and 0.05, the first two reach p = "
+             "0.7 together, and their new sum is 1"),
+        case([0.15, 0.5, 0.05, 0.3], 0.7, "the probabilities are 0.15, 0.5, 0.05 and 0.3, and the "
+             "result is in the same order"),
+        case([0.1, 0.6, 0.3], 0.2, "of 0.1, 0.6 and 0.3, one id alone reaches p = 0.2"),
+        Case(
+            (torch.tensor([[4, 0, 1, 0.5], [1, 0.8, 0.9, 1.1]]), 0.8),
+            "a row that is certain keeps fewer ids than one that isn't",
+        ),
+        Case((2 * normal(5, 11), 0.9), "each row has its own order, number of ids and sum"),
+        Case(
+            (torch.tensor([[1, 1.5, 1, 0], [3, 3, 3, 3]]), 0.5),
+            "of equally probable ids, no more are kept than it takes: of four with 0.25 each, two "
+            "have exactly p = 0.5",
+        ),
+        Case((normal(3, 7, seed=1), 1.0), "with p = 1 nothing is dropped"),
+    ]  # fmt: skip
+
+
+top_p = partial(partial, nucleus)
+
+NUCLEUS = Exercise(
+    name="nucleus",
+    reference=nucleus,
+    cases=nucleus_cases,
+    use=by_probability,
+    section="When is the likeliest text not what you want?",
+    mistakes={
+        "what is kept is not divided by its sum": top_p(normalize=lambda kept: kept),
+        "the id that brings the sum to p is dropped: the kept ones then have less than p": top_p(
+            inside=lambda probs, p: probs.cumsum(-1) <= p
+        ),
+        "the probabilities are returned in sorted order": top_p(back=lambda kept, order: kept),
+        "`gather` is used with `order`, which says where each probability came from: that "
+        "rearranges them once more": top_p(back=lambda kept, order: kept.gather(-1, order)),
+        "the mask of the sorted probabilities is applied to the unsorted ones": alone(
+            lambda probs, p: unfinished(probs.sort(-1, descending=True).values, p)
+        ),
+        "the probabilities are added up in the order of the vocabulary, unsorted": alone(
+            unfinished
+        ),
+        "the least probable ids come first": top_p(descending=False),
+        "what is kept is divided by the sum of the whole batch, not of its row": top_p(
+            normalize=lambda kept: kept / kept.sum()
+        ),
+        "each id is compared with p by itself, not the sum of several": alone(
+            lambda probs, p: probs >= p
+        ),
+        "one id too many is kept where the sum is exactly p": top_p(
+            inside=lambda probs, p: probs.cumsum(-1) - probs <= p
+        ),
+        "every id as probable as the last one needed is kept as well": with_equals,
+        "the logits of dropped ids are set to 0, and e^0 = 1 is no small share": (
+            lambda logits, p: logits.masked_fill(nucleus(logits, p) == 0, 0).softmax(-1)
+        ),
+    },
+)
+
+# ----------------------------------------------------------------------------------- corpus_bleu
+
+Many = Sequence[Counter]
+
+
+def n_grams(words: Sequence[str], n: int) -> Counter:
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def hits(ours: Counter, theirs: Many) -> int:
+    return (ours & reduce(Counter.__or__, theirs)).total()
+
+
+def closest(ours: int, theirs: list[int]) -> int:
+    return min(theirs, key=lambda r: (abs(r - ours), r))
+
+
+def brevity(c: int, r: int) -> float:
+    return min(1.0, math.exp(1 - r / c))
+
+
+def corpus_bleu(
+    translations: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    hits: Callable[[Counter, Many], int] = hits,
+    length: Callable[[int, list[int]], int] = closest,
+    penalty: Callable[[int, int], float] = brevity,
+    mean: Callable[[list[float]], float] = lambda shares: math.prod(shares) ** 0.25,
+    scale: float = 100,
+) -> float:
+    right, said, c, r = [0] * 4, [0] * 4, 0, 0
+    for text, others in zip(translations, references, strict=True):
+        words, their_words = text.split(), [other.split() for other in others]
+        c += len(words)
+        r += length(len(words), [*map(len, their_words)])
+        for n in range(4):
+            ours = n_grams(words, n + 1)
+            right[n] += hits(ours, [n_grams(other, n + 1) for other in their_words])
+            said[n] += ours.total()
+    if 0 in right:
+        return 0.0
+    shares = [a / b for a, b in zip(right, said, strict=True)]
+    return scale * penalty(c, r) * mean(shares)
+
+
+def mean_of_sentences(translations: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    pairs = zip(translations, references, strict=True)
+    return sum(corpus_bleu([t], [r]) for t, r in pairs) / len(translations)
+
+
+def bleu_cases() -> list[Case]:
+    def case(why: str, *pairs: tuple[str, list[str]]) -> Case:
+        return Case(([text for text, _ in pairs], [others for _, others in pairs]), why)
+
+    near = "a dog runs in the deep snow", ["a dog runs in the deep white snow"]
+    long = (
+        "a woman is sitting on a bench and is reading a book",
+        ["a woman is sitting on a bench reading", "a woman on a bench is reading"],
+    )
+    stage = (
+        "the man in the red hat plays the guitar",
+        ["a man in a red hat plays the guitar on stage", "the man with the red hat plays"],
+    )
+    return [
+        case("a translation that is its reference has 100 percent",
+             ("a dog runs fast", ["a dog runs fast"])),
+        case("runs of one to four words count, and all are right here; one word is missing",
+             ("a dog runs in the", ["a dog runs in the snow"])),
+        case("a translation longer than its reference gets neither penalty nor reward",
+             ("a big dog runs fast", ["a dog runs fast", "big dog runs fast"])),
+        case("the four fractions have a geometric mean", near),
+        case("an n-gram may come from any of the references", stage),
+        case("a word counts as often as the reference has it that has it most often",
+             ("two two two girls play play play in the park today",
+              ["two girls play in the park", "two children play in the park near two girls"])),
+        case("of several references, the one closest in length counts",
+             ("a cat sleeps on the stove", ["a cat sleeps on the warm stove",
+                                            "a small cat sleeps on the warm old stove", "a cat"])),
+        case("counts and lengths are added up over all texts before anything is divided",
+             near, long),
+        case("a text too short for four words doesn't make the whole score 0",
+             stage, ("a cat", ["a cat sleeps"])),
+        case("of references that are equally close in length, the shorter one counts",
+             ("a dog runs in the deep snow", ["a big dog runs in the deep snow",
+                                              "a dog runs in the snow"])),
+        case("a word with a capital is another word",
+             ("The dog sleeps in the sun", ["the dog sleeps in the sun"])),
+        case("with no right run of four words, the score is 0",
+             ("a cat is on the mat", ["a cat sits on a mat"])),
+    ]  # fmt: skip
+
+
+bleu = partial(partial, corpus_bleu)
+
+CORPUS_BLEU = Exercise(
+    name="corpus_bleu",
+    reference=corpus_bleu,
+    cases=bleu_cases,
+    section="How good is a translation of which there are several?",
+    mistakes={
+        "the result is the mean of the sentences' scores": mean_of_sentences,
+        "the counts are not clipped: a word said twice counts twice, even where the reference has "
+        "it once": bleu(
+            hits=lambda ours, theirs: sum(
+                n for gram, n in ours.items() if any(gram in other for other in theirs)
+            )
+        ),
+        "each n-gram counts only once, however often it is said": bleu(
+            hits=lambda ours, theirs: sum(any(gram in r for r in theirs) for gram in ours)
+        ),
+        "the references' counts are added up": bleu(
+            hits=lambda ours, theirs: (ours & sum(theirs, Counter())).total()
+        ),
+        "only the first reference is used": (
+            lambda translations, references: corpus_bleu(translations, [r[:1] for r in references])
+        ),
+        "the brevity penalty is missing": bleu(penalty=lambda c, r: 1.0),
+        "the brevity penalty rewards translations that are too long": bleu(
+            penalty=lambda c, r: math.exp(1 - r / c)
+        ),
+        "the brevity penalty is c / r itself, without the exponential": bleu(
+            penalty=lambda c, r: min(1.0, c / r)
+        ),
+        "the shortest reference gives the length, not the closest one": bleu(
+            length=lambda ours, theirs: min(theirs)
+        ),
+        "of references that are equally close in length, the first one listed counts": bleu(
+            length=lambda ours, theirs: min(theirs, key=lambda r: abs(r - ours))
+        ),
+        "the four fractions have an arithmetic mean": bleu(mean=lambda shares: sum(shares) / 4),
+        "the score goes from 0 to 1, not to 100": bleu(scale=1),
+    },
+)
+
+check = Checker(GREEDY_BATCH, BEAM_STEP, ATTEND_MORE, NUCLEUS, CORPUS_BLEU)
