@@ -56,7 +56,8 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     found = _matched(wanted, mine, module)
     noise = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for theirs, yours in found.items():
+        for theirs in wanted:  # in one order, whichever names were found first
+            yours = found[theirs]
             change = torch.randn(wanted[theirs].shape, generator=noise)
             # Gains of 1 and biases of 0 would hide that an answer leaves them out.
             small = change.dim() < 2

@@ -1,0 +1,329 @@
+"""Checkers for chapter 9, *The decoder*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks.inputs import integers, normal
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
+
+__all__ = ["check"]
+
+# -------------------------------------------------------------------------------- MyDecoderLayer
+
+Mask = Tensor | None
+
+
+class MyDecoderLayer(nn.Module):
+    order = ("back", "across", "think")
+
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
+        super().__init__()
+        pre_norm = self.norm_first(pre_norm)
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.self_residual = Residual(d_model, pre_norm)
+        self.cross_residual = Residual(d_model, pre_norm)
+        self.feed_forward_residual = Residual(d_model, pre_norm)
+
+    def norm_first(self, pre_norm: bool) -> bool:
+        return pre_norm
+
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
+    ) -> Tensor:
+        for step in self.order:
+            x = getattr(self, step)(x, memory, mask, memory_mask)
+        return x
+
+    def back(self, x: Tensor, memory: Tensor, mask: Mask, memory_mask: Mask) -> Tensor:
+        return self.self_residual(x, lambda y: self.self_attention(y, y, mask))
+
+    def across(self, x: Tensor, memory: Tensor, mask: Mask, memory_mask: Mask) -> Tensor:
+        return self.cross_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+
+    def think(self, x: Tensor, *given: Mask) -> Tensor:
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+def layer(**methods: Any) -> type[nn.Module]:
+    return type("MyDecoderLayer", (MyDecoderLayer,), methods)
+
+
+def backward(look: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A step whose sublayer is `look(layer, y, x, memory, mask, memory_mask)`; y is normalized."""
+    return lambda self, x, *given: self.self_residual(x, lambda y: look(self, y, x, *given))
+
+
+def across(look: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda self, x, *given: self.cross_residual(x, lambda y: look(self, y, x, *given))
+
+
+def layer_cases() -> list[Case]:
+    one, read = torch.tensor([[[1.0, 2, 3, 6]]]), torch.tensor([[[2.0, 0, 1, -1]]])
+    x, memory = integers(1, 3, 4), integers(1, 3, 4, seed=1)
+    causal = torch.ones(3, 3).tril().bool()
+    reads = torch.tensor([True, True, False])[None, None, None]
+    two = torch.arange(5) < torch.tensor([5, 3])[:, None, None, None]
+    both = {"mask": causal, "memory_mask": two}
+    long = integers(2, 3, 4, seed=2), integers(2, 5, 4, seed=3)
+
+    def case(x: Tensor, memory: Tensor, why: str, *masks: Tensor, pre: bool = True) -> Case:
+        init = {"d_model": 4, "n_heads": 2, "d_ff": 3, "pre_norm": pre}
+        return Case((x, memory, *masks), why, init=init)
+
+    def masked(case: Case, **masks: Tensor) -> Case:
+        return Case(case.args, case.why, masks, case.init)
+
+    return [
+        case(one, read, "the stream goes through three residuals, one after the other: with "
+             "`pre_norm`, each norm comes first"),
+        case(one, read, "without `pre_norm`, each norm comes after its sum", pre=False),
+        case(x, memory[:, :2], "without masks, each token attends to all that's written and to all "
+             "that's read"),
+        masked(case(x, memory, "`mask` hides the future of what is written"), mask=causal),
+        masked(case(x, memory, "`memory_mask` hides padding in what is read"), memory_mask=reads),
+        case(x, memory, "each attention has a mask of its own", causal, reads),
+        masked(case(*long, "each sentence has its own padding, and the source its own length",
+                    pre=False), **both),
+        masked(case(normal(2, 3, 4).double(), normal(2, 5, 4, seed=1).double(),
+                    "double precision must not go through single precision"), **both),
+    ]  # fmt: skip
+
+
+def none_left(answer: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+    for name, part in answer.named_modules():
+        if isinstance(part, nn.Dropout) and part.p:
+            raise Flaw(f"Your `{name}` is dropout: the exercise asks for none.")
+    return answer(*args, **kwargs)
+
+
+def added(step: str) -> Callable[..., Tensor]:
+    """What a step returns, x in it, added to x."""
+    return lambda self, x, *given: x + getattr(MyDecoderLayer, step)(self, x, *given)
+
+
+DECODER_LAYER = Exercise(
+    name="MyDecoderLayer",
+    reference=MyDecoderLayer,
+    cases=layer_cases,
+    section="What happens in one layer?",
+    keeps=frozenset({"dtype", "names", "gradient"}),
+    use=none_left,
+    mistakes={
+        "cross-attention has no mask: `memory_mask` is for it, since its keys are source tokens": (
+            layer(across=across(lambda s, y, x, memory, *masks: s.cross_attention(y, memory)))
+        ),
+        "self-attention has no mask: each token attends to its future": layer(
+            back=backward(lambda s, y, *given: s.self_attention(y, y))
+        ),
+        "the two masks are swapped": layer(
+            back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, y, b)),
+            across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, memory, a)),
+        ),
+        "cross-attention gets `mask`, whose columns are what's written, not what's read": layer(
+            across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, memory, a))
+        ),
+        "cross-attention attends to what's written: `memory` is not used": layer(
+            across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, y, a))
+        ),
+        "self-attention's keys and values come from `x`, not from what the residual hands over": (
+            layer(back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, x, a)))
+        ),
+        "cross-attention comes first: the layer attends to what's written, then to what's read": (
+            layer(order=("across", "back", "think"))
+        ),
+        "`pre_norm` is ignored: the norm always comes first": layer(norm_first=lambda *_: True),
+        "what a residual returns is added to `x`: it's in there already": layer(
+            back=added("back"), across=added("across"), think=added("think")
+        ),
+        "the residuals are not used: `x + …` has no norm": layer(
+            back=lambda s, x, memory, a, b: x + s.self_attention(x, x, a),
+            across=lambda s, x, memory, a, b: x + s.cross_attention(x, memory, b),
+            think=lambda s, x, *given: x + s.feed_forward(x),
+        ),
+        "a residual is given a result: it takes the sublayer itself, a function of one argument": (
+            layer(back=lambda s, x, memory, a, b: s.self_residual(x, s.self_attention(x, x, a)))
+        ),
+        "each step starts from the layer's input, not from what the step before has made": layer(
+            forward=lambda s, x, memory, mask=None, memory_mask=None: s.think(x)
+        ),
+    },
+)
+
+# ---------------------------------------------------------------------------------------- greedy
+
+VOCAB = 14
+SAYS_PAD, ENDLESS = 13, 10  # in a source
+LOST, GOES_ON = 11, 12  # said after what it didn't write, and after its own end
+PATIENCE = 60
+
+
+class Reverser:
+    """Writes its source backwards, then the end; a source with a 10 in it is written forever."""
+
+    def __init__(self, bos_id: int, eos_id: int, pad_id: int) -> None:
+        self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
+        self.encoded = self.decoded = 0
+
+    def encode(self, source: Tensor) -> Tensor:
+        self.encoded += 1
+        if self.encoded > 1:
+            raise Flaw(
+                "`model.encode` is called a second time: the encoder is to run once, for the whole "
+                "batch."
+            )
+        return F.one_hot(source, VOCAB).float()  # (B, S, 14): no ids any more
+
+    def decode(self, target: Tensor, memory: Tensor) -> Tensor:
+        if target.is_floating_point():
+            if not memory.is_floating_point():
+                raise Flaw("`model.decode` takes the target first, then the memory.")
+            raise Flaw("`model.decode` is given floats as its target: ids are whole numbers.")
+        if not memory.is_floating_point():
+            raise Flaw(
+                "`model.decode` is given ids as its memory: the memory is what `model.encode` has "
+                "made of the source."
+            )
+        if target.dim() != 2 or len(target) != len(memory):
+            raise Flaw(
+                f"`model.decode` is given a target of shape {tuple(target.shape)}; for "
+                f"{len(memory)} sentences it must have shape ({len(memory)}, T)."
+            )
+        if target.size(1) == 0 or (target[:, 0] != self.bos_id).any():
+            begins = f"begins with {target[0, 0]}" if target.size(1) else "is empty"
+            raise Flaw(
+                f"The target that `model.decode` is given {begins}: it must hold `bos_id`, here "
+                f"{self.bos_id}, and then all the words that were written."
+            )
+        self.decoded += 1
+        if self.decoded > PATIENCE:
+            raise Flaw(f"`model.decode` was called {PATIENCE} times, and nothing ends the loop.")
+        logits = torch.zeros(*target.shape, VOCAB)
+        rows = zip(target[:, 1:].tolist(), memory.argmax(-1).tolist(), strict=True)
+        for b, (written, source) in enumerate(rows):
+            for t in range(len(written) + 1):
+                logits[b, t, self.next(written[:t], source)] = 5.0
+        return logits
+
+    def next(self, written: list[int], source: list[int]) -> int:
+        text = [i for i in reversed(source) if i != self.pad_id]
+        text = [self.pad_id if i == SAYS_PAD else i for i in text]
+        text = 9 * text if ENDLESS in source else [*text, self.eos_id]
+        if written[: len(text)] != text[: len(written)]:
+            return LOST
+        return text[len(written)] if len(written) < len(text) else GOES_ON
+
+
+def greedy(
+    model: Any,
+    source: Tensor,
+    max_len: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+    *,
+    newest: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1],
+    fill: Callable[..., Tensor] = lambda word, ended, eos_id, pad_id: word.masked_fill(
+        ended, pad_id
+    ),
+    ends: Callable[..., Tensor] = lambda ended, target, eos_id, pad_id: (
+        ended | (target[:, -1] == eos_id)
+    ),
+    done: Callable[[Tensor, Tensor], bool] = lambda ended, now: bool(ended.all()),
+    steps: Callable[[int], int] = lambda max_len: max_len,
+    finish: Callable[..., Tensor] = lambda target, eos_id, pad_id: target[:, 1:],
+) -> Tensor:
+    memory = model.encode(source)
+    target = source.new_full((len(source), 1), bos_id)
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    for _ in range(steps(max_len)):
+        word = fill(newest(model.decode(target, memory)).argmax(-1), ended, eos_id, pad_id)
+        target = torch.cat([target, word[:, None]], dim=1)
+        ended = ends(ended, target, eos_id, pad_id)
+        if done(ended, word == eos_id):
+            break
+    return finish(target, eos_id, pad_id)
+
+
+def unfilled(word: Tensor, *_: Any) -> Tensor:
+    return word
+
+
+def greedy_cases() -> list[Case]:
+    def case(
+        source: list[list[int]], max_len: int, why: str, ids: tuple[int, int, int] = (1, 2, 0)
+    ) -> Case:
+        return Case((Reverser(*ids), torch.tensor(source), max_len, *ids), why)
+
+    three = [[7, 0, 0, 0], [3, 4, 5, 6], [8, 9, 0, 0]]
+    return [
+        case([[5]], 4, "a sentence of one word is that word and the end token"),
+        case([[3, 4, 5]], 9, "each new word depends on all the words before it"),
+        case([[3, 4, 5]], 2, "`max_len` is the number of words that may be written"),
+        case([[3, 4], [5, 6]], 9, "two sentences are written side by side"),
+        case([[3, 0], [4, 5]], 9, "a sentence that has ended waits for a longer one"),
+        case(three, 9, "a sentence that has ended stays ended, however long the others go on"),
+        case(three, 3, "at `max_len`, some have ended and others haven't"),
+        case([[3, 10], [4, 0]], 6, "one of these sentences never ends"),
+        case([[3, 5, 7], [8, 2, 2]], 9, "`bos_id`, `eos_id` and `pad_id` are arguments: here they "
+             "are 6, 4 and 2", (6, 4, 2)),
+        case([[3, 13, 4], [5, 0, 0]], 9, "this model writes `pad_id` as a word, too, and that ends "
+             "nothing"),
+        case([[3, 5, 7], [8, 0, 0]], 9, "here `bos_id` is `eos_id`, and no sentence has ended "
+             "before it begins", (2, 2, 0)),
+    ]  # fmt: skip
+
+
+def without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    return target[:, 1:].masked_fill(target[:, 1:] == eos_id, pad_id)
+
+
+def or_padding(ended: Tensor, target: Tensor, eos_id: int, pad_id: int) -> Tensor:
+    return (target[:, -1] == eos_id) | (target[:, -1] == pad_id)
+
+
+writer = partial(partial, greedy)
+
+GREEDY = Exercise(
+    name="greedy",
+    reference=greedy,
+    cases=greedy_cases,
+    section="How often must it read?",
+    mistakes={
+        "all sentences stop when the first one ends": writer(done=lambda ended, now: now.any()),
+        "all sentences stop when the first row ends": writer(
+            fill=unfilled, done=lambda ended, now: now[0]
+        ),
+        "a sentence that has ended is written on": writer(fill=unfilled),
+        "a sentence that has ended gets `eos_id` again, not `pad_id`": writer(
+            fill=lambda word, ended, eos_id, pad_id: word.masked_fill(ended, eos_id)
+        ),
+        "it stops only where all sentences end at the same word": writer(
+            done=lambda ended, now: now.all()
+        ),
+        "an ended sentence is held for one word only": writer(
+            ends=lambda ended, target, eos_id, pad_id: target[:, -1] == eos_id
+        ),
+        "it never stops before `max_len`": writer(done=lambda ended, now: False),
+        "`max_len` is not used": writer(steps=lambda max_len: 1000),
+        "the beginning is returned as well: only what was written is asked for": writer(
+            finish=lambda target, *ids: target
+        ),
+        "the end tokens are missing: they were written, too": writer(finish=without_ends),
+        "the logits of the first position are read: the next word is at the last one": writer(
+            newest=lambda logits: logits[:, 0]
+        ),
+        "padding is taken for the end, too": writer(ends=or_padding),
+    },
+)
+
+check = Checker(DECODER_LAYER, GREEDY)
