@@ -1,4 +1,8 @@
-"""The reader's mine.py: each state runs by itself, and what a chapter repeats of it is true."""
+"""The reader's mine.py: each state runs by itself, and what a chapter repeats of it is true.
+
+Each chapter compares what it adds with the library, in a cell that nbval runs. What that can't see
+is tested here: parameters that aren't as they were initialized, and what is drawn by chance.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from execute import CHAPTERS, ROOT
+
+from transformer_lib import ModelConfig, Transformer
+from transformer_lib.decoding.generate import distribution
 
 sys.path.insert(0, str(ROOT / "_ext"))
 import cells
@@ -127,23 +135,16 @@ def test_what_a_chapter_repeats_is_what_there_was():
 
 
 def test_a_state_is_all_that_was_added(tmp_path):
-    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 1"), ("", "print(a)")))
+    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 1\n\n\nb = 2")))
+    (tmp_path / "03_three.ipynb").write_text(notebook(("mine-before", "b = 2")))  # a part will do
     (tmp_path / "04_four.ipynb").write_text(
-        notebook(("mine-before", "a = 1"), ("mine", "b = a"), ("mine", "c = b"))
+        notebook(("mine-before", "a = 1\n\n\nb = 2"), ("mine", "c = b"))
     )
-    assert mine.states(tmp_path) == {2: "a = 1\n", 4: "a = 1\n\n\nb = a\n\n\nc = b\n"}
+    assert mine.states(tmp_path)[4] == "a = 1\n\n\nb = 2\n\n\nc = b\n"
     assert wrong_befores(tmp_path) == []
-    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 2")))
+    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 2\n\n\nb = 2")))
     assert wrong_befores(tmp_path) == ["04_four"]
     assert foreign("import numpy\nfrom torch import nn") == {"numpy"}
-
-
-def test_a_chapter_that_adds_nothing_may_repeat_a_part(tmp_path):
-    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 1\n\n\nb = 2")))
-    (tmp_path / "03_three.ipynb").write_text(notebook(("mine-before", "b = 2")))
-    (tmp_path / "04_four.ipynb").write_text(notebook(("mine-before", "b = 3")))
-    (tmp_path / "05_five.ipynb").write_text(notebook(("mine-before", "b = 2"), ("mine", "c = 3")))
-    assert wrong_befores(tmp_path) == ["04_four", "05_five"]
 
 
 def test_what_is_defined_again_takes_the_earlier_place():
@@ -160,17 +161,113 @@ def test_what_is_defined_again_takes_the_earlier_place():
     assert "# Looks." in mine.grow("", first)
 
 
-def test_a_cell_says_what_it_replaces(tmp_path):
-    (tmp_path / "02_two.ipynb").write_text(notebook(("mine", "a = 1")))
-    later = json.loads(notebook(("mine", "b = 2")))
-    later["cells"][0]["metadata"]["mine"] = {"replaces": ["a"]}
-    (tmp_path / "03_three.ipynb").write_text(json.dumps(later))
-    assert mine.states(tmp_path)[3] == "b = 2\n"
-
-
-def test_the_transformer_on_one_page_is_the_state_behind_chapter_14():
+def test_the_transformer_on_one_page_is_the_state_after_chapter_14():
     page = {part.source for part in mine.parts(mine.program(CHAPTERS))}
     last = mine.parts(STATES[14])  # what Part IV adds is no Transformer of 2017
     assert [part.source for part in last if part.source not in page] == []
     assert len([line for part in last for line in part.source.splitlines() if line.strip()]) <= 200
     assert foreign(mine.program(CHAPTERS)) == set()
+
+
+# --- what no chapter compares --------------------------------------------------------------------
+
+
+def state(chapter: int) -> dict:
+    """What mine.py defines at the end of a chapter."""
+    own_file: dict = {}
+    exec(STATES[chapter], own_file)
+    return own_file
+
+
+def copy_attention(theirs, own) -> None:
+    layers = (own.query, own.key, own.value)
+    theirs.in_proj.weight.data = torch.cat([layer.weight.data for layer in layers])
+    theirs.in_proj.bias.data = torch.cat([layer.bias.data for layer in layers])
+    theirs.out_proj.load_state_dict(own.output.state_dict())
+
+
+def copy_stack(theirs, own) -> None:
+    """Give the library's encoder or decoder the parameters of mine.py's."""
+    for layer, other in zip(theirs.layers, own.layers, strict=True):
+        copy_attention(layer.self_attention, other.attention)
+        names = ["attention_residual", "feed_forward_residual"]
+        if hasattr(other, "cross_attention"):
+            copy_attention(layer.cross_attention, other.cross_attention)
+            names = ["self_residual", "cross_residual", "feed_forward_residual"]
+        layer.feed_forward.up.load_state_dict(other.feed_forward.widen.state_dict())
+        layer.feed_forward.down.load_state_dict(other.feed_forward.narrow.state_dict())
+        for name, norm in zip(names, other.norms, strict=True):
+            getattr(layer, name).norm.load_state_dict(norm.state_dict())
+    theirs.norm.load_state_dict(own.norm.state_dict())
+
+
+def test_the_transformer_of_mine_is_the_librarys():
+    sizes = {"vocab_size": 11, "d_model": 12, "n_heads": 3, "d_ff": 7, "n_layers": 2}
+    own = state(14)["Transformer"](**sizes).eval()
+    theirs = Transformer(ModelConfig(**sizes, dropout=0.0))
+    for parameter in own.parameters():  # gains of 1 and biases of 0 would hide a mistake
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    theirs.embedding.tokens.load_state_dict(own.embedding.state_dict())
+    copy_stack(theirs.encoder, own.encoder)
+    copy_stack(theirs.decoder, own.decoder)
+    source = torch.tensor([[5, 6, 7, 8, 3], [5, 4, 0, 0, 0]])
+    target = torch.tensor([[1, 9, 9, 4], [1, 7, 0, 0]])
+    words = target != 0  # nobody uses what is said at padding
+    torch.testing.assert_close(own(source, target)[words], theirs(source, target)[words])
+
+
+def test_dropout_of_mine_is_on_what_a_sublayer_adds():
+    layer = state(8)["EncoderLayer"](d_model=6, n_heads=2, d_ff=7, dropout=1.0)
+    x = torch.randn(2, 5, 6)
+    assert torch.equal(layer(x, None), x)
+    assert not torch.equal(layer.eval()(x, None), x)
+
+
+def test_the_windows_of_mine_are_pieces_of_the_text():
+    reads, labels = state(18)["windows"](torch.arange(100, 130), length=7, size=400)
+    assert torch.equal(reads + 1, labels) and torch.equal(reads[:, 1:], labels[:, :-1])
+    assert set(reads[:, 0].tolist()) == set(range(100, 123)), "every window can be drawn"
+
+
+def gpt(**changes):
+    sizes = {"d_model": 12, "n_heads": 3, "d_ff": 7, "n_layers": 2, "max_len": 6, "dropout": 0.5}
+    own = state(18)["GPT"](11, **sizes | changes)
+    for parameter in own.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return own
+
+
+@pytest.mark.parametrize("top_k, top_p", [(None, 1.0), (3, 1.0), (6, 0.7)])
+def test_generate_of_mine_draws_from_what_the_library_draws_from(top_k, top_p):
+    own = gpt()
+    start = torch.tensor([[4, 9, 2]]).repeat(20_000, 1)
+    torch.manual_seed(0)
+    drawn = state(18)["generate"](own, start, 1, temperature=1.5, top_k=top_k, top_p=top_p)
+    log_probs = own.eval()(start[:1])[:, -1].log_softmax(-1).detach()
+    probs, ids = distribution(log_probs, 1.5, top_k, top_p)
+    want = torch.zeros(11).scatter(0, ids[0], probs[0])
+    found = torch.bincount(drawn[:, 3], minlength=11) / len(drawn)
+    assert not found[want == 0].any()
+    torch.testing.assert_close(found, want, atol=0.02, rtol=0)
+
+
+def test_generate_of_mine_reads_what_fits_and_drops_nothing():
+    own = gpt()
+    ids = state(18)["generate"](own.train(), torch.tensor([[3, 1, 4, 1, 5]]), 9, top_k=1)
+    assert ids.shape == (1, 14) and not own.training
+    for place in range(5, 14):  # the most probable one, given the latest six
+        past = ids[:, max(0, place - 6) : place]
+        assert own(past)[0, -1].argmax() == ids[0, place]
+
+
+def test_hide_of_mine_hides_as_bert_does():
+    own = state(19)
+    ids = torch.randint(4, 90, (100, 400))
+    ids[:, 0], ids[:, -1], ids[::2, 300:] = own["CLS"], own["SEP"], own["PAD"]
+    given, labels = own["hide"](ids, vocab_size=90)
+    asked, words = labels != own["PAD"], ids > own["MASK"]
+    assert torch.equal(labels[asked], ids[asked]) and not (asked & ~words).any()
+    assert torch.equal(given[~asked], ids[~asked]) and not (given[words] < own["MASK"]).any()
+    masked, same = given == own["MASK"], given == ids
+    for share, of, wanted in ((asked, words, 0.15), (masked, asked, 0.8), (same, asked, 0.101)):
+        assert abs((share & of).sum() / of.sum() - wanted) < 0.02
