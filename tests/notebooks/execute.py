@@ -2,7 +2,6 @@
 
     python tests/notebooks/execute.py                                  # every chapter
     python tests/notebooks/execute.py chapters/01_soft_lookup.ipynb    # one
-    python tests/notebooks/execute.py --jobs 2                         # two at a time
     python tests/notebooks/execute.py --modules                        # run nothing, see below
     python tests/notebooks/execute.py --normalize                      # run nothing, only tidy
 
@@ -28,7 +27,6 @@ The chapters import the library from this checkout, whatever is installed.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import importlib
 import os
 import re
@@ -211,7 +209,7 @@ def stale_modules(nb: nbformat.NotebookNode):
                 yield model_id, key, str(current)
 
 
-async def execute(path: Path, timeout: int) -> float:
+def execute(path: Path, timeout: int) -> float:
     """Run one notebook and write it back; returns the seconds it took."""
     nb = nbformat.read(path, as_version=4)
     client = NotebookClient(
@@ -226,7 +224,7 @@ async def execute(path: Path, timeout: int) -> float:
     start = time.perf_counter()
     # nbclient replaces the stored state only when this run has one.
     nb.metadata.pop("widgets", None)
-    await client.async_execute()
+    client.execute()
     seconds = time.perf_counter() - start
     write(normalize(nb), path)
     return seconds
@@ -255,24 +253,17 @@ def refresh_modules(path: Path) -> int:
     return len(changes)
 
 
-async def run_all(paths: list[Path], *, jobs: int, timeout: int) -> int:
-    """Run the notebooks, `jobs` at a time; returns how many failed."""
-    gate = asyncio.Semaphore(jobs)
-
-    async def one(path: Path) -> bool:
-        async with gate:
-            try:
-                seconds = await execute(path, timeout)
-            except CellExecutionError as error:
-                print(f"✗ {path.name}: not written\n{error}", flush=True)
-                return False
-            except Exception as error:
-                print(f"✗ {path.name}: not written: {type(error).__name__}: {error}", flush=True)
-                return False
-            print(f"✓ {path.name}  {seconds:.0f} s", flush=True)
-            return True
-
-    return (await asyncio.gather(*(one(path) for path in paths))).count(False)
+def run_all(paths: list[Path], timeout: int) -> int:
+    """Run the notebooks; returns how many failed."""
+    failed = 0
+    for path in paths:
+        try:
+            print(f"✓ {path.name}  {execute(path, timeout):.0f} s", flush=True)
+        except Exception as error:
+            failed += 1
+            kind = "" if isinstance(error, CellExecutionError) else f"{type(error).__name__}: "
+            print(f"✗ {path.name}: not written: {kind}{error}", flush=True)
+    return failed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -280,7 +271,6 @@ def main(arguments: list[str] | None = None) -> int:
         description="Run chapters top to bottom and store their outputs, in place."
     )
     parser.add_argument("notebooks", nargs="*", help="default: every chapter")
-    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: 1)")
     parser.add_argument("--timeout", type=int, default=300, help="seconds per cell (default: 300)")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
@@ -295,7 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
-        parser.error(f"no such notebook: {', '.join(missing)}")
+        parser.error(f"notebook not found: {', '.join(missing)}")
 
     if options.normalize:
         for path in paths:
@@ -311,7 +301,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")
     # The debugger's own greeting on stderr would be stored as a cell's output.
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    return min(1, asyncio.run(run_all(paths, jobs=options.jobs, timeout=options.timeout)))
+    return min(1, run_all(paths, options.timeout))
 
 
 if __name__ == "__main__":

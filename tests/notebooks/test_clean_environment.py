@@ -1,13 +1,11 @@
 """Every chapter gives its stored outputs where a reader would run it: away from this checkout.
 
 A fresh virtual environment gets the library's wheel and the *lowest* version that pyproject.toml
-allows of each dependency; every notebook then runs top to bottom in an empty folder of its own, and
-each output is compared with the stored one, which the versions of requirements.txt have made: one
-run shows that both ends of what is allowed say the same. It's also the run of a reader who has done
-no exercise: solutions, and what else the student's edition lacks, run and are compared too, but no
-other cell sees the names they define (aside.py). torch is the build at hand: it and the
-kernel are linked into the new environment from this one, with what they need themselves. The lowest
-torch has no wheel for every Python here, and weighs gigabytes.
+allows of each dependency. Each notebook runs there in an empty folder, and its outputs are compared
+with the stored ones, which the versions of requirements.txt made: both ends of what is allowed say
+the same. It's also the run of a reader who hasn't done the exercises: solutions run and are
+compared, but no other cell sees the names they define (aside.py). torch and the kernel are linked
+from this environment: the lowest torch has no wheel for every Python, and weighs gigabytes.
 """
 
 from __future__ import annotations
@@ -22,15 +20,13 @@ from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from zipfile import ZipFile
 
 import aside
 import nbformat
 import pytest
 import strict
 from execute import ROOT, notebooks
-from gate import ANSI, INSTALL
-from IPython.core.inputtransformer2 import TransformerManager
+from gate import ANSI
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -234,72 +230,15 @@ def failures(compare):
 
 def test_it_holds_the_lowest_versions_and_the_wheel(environment):
     program = (
-        "import json, sys, transformer_lib; from importlib.metadata import version\n"
-        "print(json.dumps([transformer_lib.__file__, {n: version(n) for n in sys.argv[1:]}]))"
+        "import sys, transformer_lib; from importlib.metadata import version\n"
+        "print(transformer_lib.__file__, *map(version, sys.argv[1:]), sep='\\n')"
     )
-    names = [floor.split("==")[0] for floor in environment.floors]
-    folder, versions = json.loads(
-        run(
-            environment.python,
-            "-c",
-            program,
-            *names,
-            env=environment.variables,
-            cwd=environment.folder,
-        )
-    )
-    assert folder.startswith(str(environment.folder))
-    for floor in environment.floors:
-        name, version = floor.split("==")
-        assert re.fullmatch(re.escape(version) + r"(\.0)*", versions[name]), (floor, versions[name])
-
-
-def test_the_install_cell_tells_another_project_s_library(environment, tmp_path):
-    """PyPI has a transformer-lib with the same import name; pip installs both without a word."""
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
-    (site_packages,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
-    (complete,) = (environment.folder / "venv" / "lib").glob("python3*/site-packages")
-    for entry in complete.iterdir():
-        if not entry.name.startswith(("transformer_lib", LIBRARY.replace("-", "_"))):
-            (site_packages / entry.name).symlink_to(entry)
-    (ours,) = (environment.folder / "wheel").glob("*.whl")
-    theirs = wheel_of_another_project(tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
-    install = [*pip, "install", "--quiet", "--no-deps", "--no-compile", "--force-reinstall"]
-    cell = TransformerManager().transform_cell(INSTALL)  # as IPython would, %pip included
-
-    def said() -> str:
-        options = {"env": environment.variables, "cwd": tmp_path}
-        ended = subprocess.run([python, "-c", cell], capture_output=True, text=True, **options)
-        assert ended.returncode == (ended.stderr != "")
-        return ended.stderr
-
-    refused = "ImportError: this transformer_lib is another project's: run %pip uninstall -y"
-    for wheel, own in ((theirs, False), (ours, True), (theirs, False)):  # the last one wins
-        run(*install, wheel)
-        assert said() == "" if own else refused in said()
-    run(*pip, "uninstall", "--quiet", "--yes", "transformer-lib")  # takes files of ours along
-    assert refused in said()
-    run(*pip, "uninstall", "--quiet", "--yes", LIBRARY)
-    run(*install, ours)
-    assert said() == ""
-
-
-def wheel_of_another_project(folder: Path) -> Path:
-    name = "transformer_lib-0.1.0"
-    about = {
-        "METADATA": "Metadata-Version: 2.1\nName: transformer-lib\nVersion: 0.1.0\n",
-        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "RECORD": "transformer_lib/__init__.py,,\n",
-    }
-    files = {f"{name}.dist-info/{file}": text for file, text in about.items()}
-    files["transformer_lib/__init__.py"] = "__version__ = '0.1.0'\n"
-    path = folder / f"{name}-py3-none-any.whl"
-    with ZipFile(path, "w") as archive:
-        for place, text in files.items():
-            archive.writestr(place, text)
-    return path
+    names, floors = zip(*(floor.split("==") for floor in environment.floors), strict=True)
+    where = {"env": environment.variables, "cwd": environment.folder}
+    file, *versions = run(environment.python, "-c", program, *names, **where).splitlines()
+    assert file.startswith(str(environment.folder))
+    for floor, version in zip(floors, versions, strict=True):
+        assert re.fullmatch(re.escape(floor) + r"(\.0)*", version), (floor, version)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import copy
+import re
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
-from execute import STATE, VIEW, is_random_id, normalize, notebooks, slug, stale_modules
+import strict
+from execute import STATE, VIEW, is_random_id, normalize, notebooks, stale_modules
 from gate import INSTALL, RULES, TAGS, findings, install_cells
+from IPython.core.inputtransformer2 import TransformerManager
 
 CHAPTERS = notebooks()
 
 
-def test_there_are_chapters():
-    assert CHAPTERS
-
-
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_chapter_passes(path):
-    assert findings(nbformat.read(path, as_version=4)) == []
+    nb = nbformat.read(path, as_version=4)
+    assert findings(nb) == []
+    # The page runs the JavaScript that is stored in the notebook, not the library's file.
+    stale = [(model_id, key) for model_id, key, _ in stale_modules(nb)]
+    assert stale == [], "run: python tests/notebooks/execute.py --modules"
 
 
 def test_install_cell_is_the_same_in_all_chapters():
-    texts = {
-        cell.source
-        for path in CHAPTERS
-        for cell in install_cells(nbformat.read(path, as_version=4))
-    }
-    assert len(texts) == 1
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_stored_figures_run_the_library_s_code(path):
-    """The page runs the JavaScript that is stored in the notebook, not the library's file."""
-    stale = [(model_id, key) for model_id, key, _ in stale_modules(nbformat.read(path, 4))]
-    assert stale == [], "run: python tests/notebooks/execute.py --modules"
+    books = [nbformat.read(path, as_version=4) for path in CHAPTERS]
+    assert len({cell.source for nb in books for cell in install_cells(nb)}) == 1
 
 
 # --- a small chapter in which all is well ---------------------------------------------------------
@@ -164,20 +160,14 @@ ERROR = output("error", ename="ValueError", evalue="no", traceback=["no"])
 TAMPERED = [
     # rule, what was done, how, a word of the complaint
     ("counts_are_sequential", "stripped", put("train", execution_count=None), "None, expected 6"),
-    ("counts_are_sequential", "run out of order", put("plot", execution_count=7), "expected 3"),
     ("counts_are_sequential", "cell added, not run", drop("print-one"), "3, expected 2"),
     ("outputs_are_there", "output cleared", put("print-one", outputs=[]), "outputs are gone"),
-    ("outputs_are_there", "plot cleared", put("plot", outputs=[]), "outputs are gone"),
     ("outputs_are_there", "nothing in it", put("print-one", source=" "), "empty code cell"),
     ("no_errors", "error", put("print-one", outputs=[ERROR]), "stored error: ValueError"),
     ("no_errors", "no error", tag("print-one", "raises-exception"), "raises nothing"),
     ("no_stderr", "warning", put("train", outputs=[stream("w", "stderr")]), "stored stderr: w"),
     ("nothing_of_this_machine", "path printed",
      put("print-one", outputs=[stream("/home/ada/x.py\n")]), "path: /home/ada/x.py"),
-    ("nothing_of_this_machine", "path on Windows",
-     put("print-one", outputs=[stream("C:\\Users\\ada\n")]), "absolute path"),
-    ("nothing_of_this_machine", "path in prose",
-     replace("a-title", "A title", "/tmp/title"), "path: /tmp/title"),
     ("nothing_of_this_machine", "path in a traceback", put("print-one", outputs=[output(
         "error", ename="E", evalue="", traceback=["\x1b[0;32m/opt/lib/x.py\x1b[0m"])]), "/opt"),
     ("nothing_of_this_machine", "address",
@@ -185,8 +175,6 @@ TAMPERED = [
     ("images_speak", "no alt in Markdown", replace("a-title", "[A curve that falls]", "[]"), "alt"),
     ("images_speak", "no alt", mystnb("image", "alt"), "without alt"),
     ("images_speak", "no caption", drop("plot-caption"), "without a caption"),
-    ("images_speak", "no caption to touch", drop("toy-caption"), "without a caption"),
-    ("images_speak", "an empty caption", put("plot-caption", source=" "), "without a caption"),
     ("images_speak", "no name", mystnb("figure", "name"), "without a name"),
     ("images_speak", "svg", put("plot", outputs=[
         output("display_data", data={"image/svg+xml": "<svg/>"})]), "SVG"),
@@ -196,41 +184,25 @@ TAMPERED = [
     ("ignored_outputs_are_guarded", "no assert",
      lambda nb: [replace("train", "assert", "# assert")(nb), drop("guard")(nb)],
      "without an assert"),
-    ("ignored_outputs_are_guarded", "an assert on the page", lambda nb: [
-        replace("train", "assert loss < 2", "")(nb), replace("guard", "one", "loss")(nb),
-        tag("guard")(nb)], "without an assert"),
     ("ignored_outputs_are_guarded", "too many", lambda nb: [
         nb.cells.append(copy.deepcopy(cell(nb, "train"))) for _ in range(9)], "at most"),
     ("install_cell_comes_first", "missing", drop("install-on-colab"), "found 0"),
     ("install_cell_comes_first", "second",
      lambda nb: nb.cells.append(nb.cells.pop(1)), "the first code cell"),
-    ("install_cell_comes_first", "visible", tag("install-on-colab", "nbval-skip"), "remove-cell"),
-    ("install_cell_comes_first", "prints",
-     put("install-on-colab", outputs=[stream("hello")]), "has an output"),
     ("install_cell_comes_first", "another text",
      replace("install-on-colab", "-q", "-q --no-deps"), "the same text"),
     ("install_cell_comes_first", "skipped", tag("print-one", "nbval-skip"), "not the install cell"),
     ("live_figures_have_state", "no state", lambda nb: nb.metadata.pop("widgets"), "without saved"),
-    ("live_figures_have_state", "another id",
-     lambda nb: cell(nb, "toy").outputs[0].data[VIEW].update(model_id="x"), "without saved"),
     ("live_figures_have_state", "no tag", tag("toy"), "go together"),
     ("live_figures_have_state", "none", drop("toy"), "no live figure"),
     ("blocks_are_whole", "two", lambda nb: [drop("ex-c")(nb), drop("sol-c")(nb)], "at least 3"),
-    ("blocks_are_whole", "a gallery without any", lambda nb: [tag("a-title", "gallery")(nb),
-     *(drop(f"{kind}-{name}")(nb) for kind in ("ex", "sol") for name in "abc")], "at least 1"),
     ("blocks_are_whole", "no kind", replace("ex-b", "Predict: ", ""), "begins with '### Predict"),
-    ("blocks_are_whole", "another id", put("ex-b", id="exercise-b"), "its id with 'ex-'"),
     ("blocks_are_whole", "unsolved", drop("sol-b"), "without a solution"),
     ("blocks_are_whole", "solved twice",
      lambda nb: nb.cells.extend(copy.deepcopy([cell(nb, "a-title"), cell(nb, "sol-a")])),
      "exercise of its own"),
-    ("blocks_are_whole", "solved first",
-     lambda nb: nb.cells.insert(1, nb.cells.pop()), "exercise of its own"),
     ("blocks_are_whole", "an answer elsewhere", tag("a-title", "answer"), "right behind a cell"),
-    ("blocks_are_whole", "an answer in code", tag("print-one", "answer"), "only text"),
-    ("blocks_are_whole", "a caption elsewhere", tag("seen", "caption"), "right behind the cell"),
     ("blocks_are_whole", "a fold without a title", drop("seen"), "begins with '#### Title'"),
-    ("blocks_are_whole", "a note without a title", tag("because", "note"), "a note begins with"),
     ("blocks_are_whole", "a recall without answers", replace("recall", "---", "-"), "line '---'"),
     ("blocks_are_whole", "in the way", tag("before", "mine-before"), "hide-input"),
     ("stubs_replace_nothing", "defined before", stub("def one(): ..."), "the chapter's one"),
@@ -238,14 +210,10 @@ TAMPERED = [
         stub("class Step: ...")(nb), replace("train", "loss = 1", "def f(): return Step")(nb)],
      "the chapter's Step"),
     ("ids_are_stable", "random", put("train", id="3f9a01bc"), "random"),
-    ("ids_are_stable", "a UUID", put("train", id="7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10"), "random"),
     ("ids_are_stable", "Colab's", put("train", id="xK3_bv9-QqTa"), "random"),
     ("ids_are_stable", "twice", put("train", id="toy"), "2 cells with this id"),
     ("metadata_is_clean", "version", lambda nb: nb.metadata.language_info.update(version="3.11"),
      "'language_info'"),
-    ("metadata_is_clean", "editor", lambda nb: nb.metadata.update(colab={}), "'colab'"),
-    ("metadata_is_clean", "timings", lambda nb: cell(nb, "train").metadata.update(execution={}),
-     "metadata not as"),
     ("metadata_is_clean", "split prints", put("print-one", outputs=[stream("1"), stream("\n")]),
      "outputs not as"),
     ("metadata_is_clean", "unseen widget", lambda nb: nb.metadata.widgets[STATE].state.update(
@@ -256,13 +224,11 @@ TAMPERED = [
 
 
 @pytest.mark.parametrize(
-    "rule, tamper, complaint",
-    [
-        pytest.param(rule, tamper, word, id=f"{rule}-{what}")
-        for rule, what, tamper, word in TAMPERED
-    ],
+    "rule, what, tamper, complaint",
+    TAMPERED,
+    ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_rule_goes_red(nb, rule, tamper, complaint):
+def test_rule_goes_red(nb, rule, what, tamper, complaint):
     tamper(nb)
     found = [line for line in findings(nb) if line.startswith(rule + ":")]
     assert any(complaint in line for line in found), findings(nb)
@@ -272,10 +238,28 @@ def test_every_rule_was_broken():
     assert {rule.__name__ for rule in RULES} == {rule for rule, *_ in TAMPERED}
 
 
-@pytest.mark.parametrize("known", TAGS)
-def test_known_tags_pass(nb, known):
-    cell(nb, "toy-caption").metadata["tags"] = [known]
+def test_known_tags_pass(nb):
+    cell(nb, "toy-caption").metadata["tags"] = [*TAGS]
     assert not [line for line in findings(nb) if line.startswith("tags_are_known")]
+
+
+@pytest.mark.parametrize("book", [True, False])
+def test_the_install_cell_tells_another_project_s_library(monkeypatch, book):
+    """PyPI has a transformer-lib with the same import name; pip installs both without a word."""
+    library = ModuleType("transformer_lib")
+    if book:
+        library.BOOK = "Attention, Built by Hand"
+    monkeypatch.setitem(sys.modules, "transformer_lib", library)
+    source = TransformerManager().transform_cell(INSTALL)  # as IPython would, %pip included
+    with nullcontext() if book else pytest.raises(ImportError, match="another project's"):
+        exec(source, {})
+
+
+def test_nothing_makes_the_comparison_of_outputs_lax():
+    """Whoever adds a section to sanitize.cfg says there why, and changes this test."""
+    assert "--nbval" in strict.OPTIONS and not re.search("lax", " ".join(strict.OPTIONS))
+    config = Path(strict.__file__).with_name("sanitize.cfg").read_text(encoding="utf-8")
+    assert not re.search(r"^\[", config, re.M)
 
 
 # --- what execute.py does to a notebook -----------------------------------------------------------
@@ -309,29 +293,11 @@ def test_widget_names_do_not_depend_on_the_run(nb):
 
 
 @pytest.mark.parametrize(
-    "name, random",
-    [
-        ("3f9a01bc", True),
-        ("7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10", True),
-        ("xK3_bv9-QqTa", True),
-        ("ask-the-dictionary", False),
-        ("ex-01-sharper", False),
-        ("defaced", False),
-        ("title", False),
-    ],
+    "name", ["3f9a01bc", "7c1e9d52-0a4b-4a1f-9c55-2f1f7f4f9b10", "xK3_bv9-QqTa"]
 )
-def test_random_ids_are_told_from_chosen_ones(name, random):
-    assert is_random_id(name) is random
-
-
-@pytest.mark.parametrize(
-    "source, expected",
-    [
-        ("## Why divide by √d_k?\n\nBecause", "why-divide-by-d-k"),
-        ("---\nMind the gap", "mind-the-gap"),
-        ("scores = query @ keys.T   # (1, 3)", "scores-query-keys-t-1-3"),
-        ("…", "cell"),
-    ],
-)
-def test_slug(source, expected):
-    assert slug(source) == expected
+def test_a_random_id_is_replaced(nb, name):
+    """By words of the cell; a word such as "defaced" may look like one."""
+    assert not any(map(is_random_id, ("defaced", "ask-the-dictionary")))
+    cell(nb, "print-one").id = name
+    cell(nb, "toy-caption").id = "print-1"
+    assert [each.id for each in normalize(nb).cells].count("print-1-2") == 1

@@ -32,13 +32,10 @@ def test_choices_have_reasons_and_one_is_right():
     assert found.short == "How far is it?"
 
 
-def test_more_than_one_choice_may_be_right():
+def test_more_than_one_choice_may_be_right_and_an_item_may_have_several_lines():
     found = predictions.parse(ASKED, ANSWERED.replace("far:", "**far**:"))
     assert found.kind == "some"
     assert [choice.right for choice in found.choices] == [False, True, True]
-
-
-def test_an_item_may_have_several_lines_and_emphasis():
     asked = "Which?\n\n- *this*\n  one\n- `that: one`"
     found = predictions.parse(asked, "- ***this* one**: a\n  reason.\n- `that: one`: b.")
     assert found.choices == (("*this* one", "a reason.", True), ("`that: one`", "b.", False))
@@ -48,7 +45,6 @@ def test_an_item_may_have_several_lines_and_emphasis():
     "answer, number, within, unit, said",
     [
         ("**59 ± 9 %**: six of ten.", "59", "9", "%", "**59 %**: six of ten."),
-        ("**21,300**: so it is.", "21,300", "0", "", "**21,300**: so it is."),
         ("**−0.99 ± 0.01**: a cosine.", "−0.99", "0.01", "", "**−0.99**: a cosine."),
         ("**3 ± 0 big steps**: no more.", "3", "0", "big steps", "**3 big steps**: no more."),
     ],
@@ -58,12 +54,8 @@ def test_a_number_has_a_tolerance_and_a_unit(answer, number, within, unit, said)
     found = predictions.parse("How much?", answer + others)
     assert (found.kind, found.choices) == ("number", ())
     assert (found.number, found.within, found.unit) == (number, within, unit)
+    assert predictions.value("−1,024.5") == -1024.5
     assert found.answer == said + others
-
-
-@pytest.mark.parametrize("text, number", [("1,024", 1024), ("−0.5", -0.5), ("-3", -3)])
-def test_numbers_are_read_as_they_are_written(text, number):
-    assert predictions.value(text) == number
 
 
 @pytest.mark.parametrize("answer", ["", "Because.", "**Because** it is so.", "- a: b\n- **c**: d"])
@@ -77,13 +69,10 @@ def test_whatever_else_is_asked_is_a_line(answer):
     "answer, complaint",
     [
         ("", "begins with the list of choices"),
-        ("It is far.", "begins with the list of choices"),
         (ANSWERED.replace("**", ""), "the right one in **bold**"),
         (ANSWERED.rpartition("\n")[0], "3 choices, and 2 of them"),
         (ANSWERED.replace("near:", "nearly:"), "says “near”, a colon and the reason"),
-        (ANSWERED.replace("near:", "near"), "says “near”, a colon and the reason"),
         (ANSWERED.replace(": they add up.", ": "), "says “far”, a colon and the reason"),
-        ("\n".join(reversed(ANSWERED.split("\n"))), "says “near”, a colon and the reason"),
     ],
 )
 def test_an_answer_that_does_not_answer_says_so(answer, complaint):
@@ -91,16 +80,16 @@ def test_an_answer_that_does_not_answer_says_so(answer, complaint):
         predictions.parse(ASKED, answer)
 
 
-@pytest.mark.parametrize("asked", ["Who?\n\n- me", "Who?\n\n- me\n- you\n- me"])
-def test_there_is_something_to_choose(asked):
-    answer = "\n".join(f"- **{line[2:]}**: so." for line in asked.split("\n")[2:])
-    with pytest.raises(ValueError, match="at least two choices, and no two are the same"):
+@pytest.mark.parametrize(
+    "asked, answer, complaint",
+    [
+        ("Who?\n\n- me", "- **me**: so.", "at least two choices, and no two are the same"),
+        ("How many?", "**1.2.3**: so many.", "this is no number"),
+    ],
+)
+def test_a_question_can_be_answered(asked, answer, complaint):
+    with pytest.raises(ValueError, match=complaint):
         predictions.parse(asked, answer)
-
-
-def test_a_number_is_one():
-    with pytest.raises(ValueError, match="this is no number"):
-        predictions.parse("How many?", "**1.2.3**: so many.")
 
 
 def test_the_gate_says_which_cell_is_wrong():
