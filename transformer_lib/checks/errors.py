@@ -58,6 +58,8 @@ _MEANINGS = {
     "Dimension out of range": "The tensor doesn't have that axis; axes count from 0, or from the "
     "end with -1.",
     "cannot be converted to": "`.item()`, `int()` and `float()` need a tensor with one number.",
+    "only one element tensors": "Python's `math`, `int()` and `float()` take one number, not a "
+    "tensor of several.",
     "tensors used as indices must be": "An index must hold whole numbers, or True and False.",
     "does not match the shape of the indexed tensor": "The mask that selects doesn't have the "
     "shape of the tensor's first axes.",
