@@ -128,9 +128,9 @@ class Embedding(nn.Module):
         self, ids: Tensor, offset: int, positions: Tensor | None, name: str
     ) -> None:
         max_len = self.config.max_len
+        check_count("offset", offset, least=0)
         if positions is not None:
             return check_positions(positions, *ids.shape, like=ids, of=name, end=max_len)
-        check_count("offset", offset, least=0)
         end = offset + ids.size(1)
         if end > max_len:
             raise ValueError(
