@@ -26,7 +26,7 @@ from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import PAD, Batch, Tokenizer, collate, number_word_pairs
 from transformer_lib.decoding import greedy
 from transformer_lib.figures.engine import FOLDER
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 from transformer_lib.training import cross_entropy
 
 ROUNDS, TURNS = 3, 2
@@ -157,7 +157,7 @@ def main() -> None:
                 keep["models"][name] = {what: max(mine[what], v) for what, v in speeds.items()}
             print(turn, mode, json.dumps(best[mode]), flush=True)
     version = subprocess.run([NODE, "--version"], capture_output=True, text=True, check=True)
-    where = circumstances(torch.device("cpu"))
+    where = environment(torch.device("cpu"))
     where["versions"]["node"] = version.stdout.strip().removeprefix("v")
     record = {
         "command": shlex.join(["python", "benchmarks/engine.py", *sys.argv[1:]]),

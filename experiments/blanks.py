@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformer_lib import ModelConfig
 from transformer_lib.data import Story, stories, story_pairs
 from transformer_lib.models import EncoderOnly
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 PAD, CLS, SEP, MASK = range(4)
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
@@ -181,7 +181,7 @@ def main() -> None:
         "command": "python experiments/blanks.py",
         "what": f"encoders of {sum(p.numel() for p in Bert().parameters()):,} parameters after "
         f"{STEPS} updates of {SIZE} stories, seeds 0 to 2; shares right on stories drawn anew",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "ways": {},
     }
     for way, settings in WAYS.items():

@@ -21,7 +21,7 @@ from result_file import write_result
 from torch import Tensor
 
 from transformer_lib.data import stories, world
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 SHARE, MASKED, SWAPPED = 0.15, 0.8, 0.1
 Drawn = Iterator[tuple[tuple[str, ...], float]]
@@ -133,7 +133,7 @@ def main() -> None:
         "command": "python experiments/blanks_ceiling.py",
         "what": f"the most probable word by the grammar's {len(every):,} stories, at the places "
         "that chapter 19 asks in 1,000 stories",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "asked": len(right),
         "right": round(sum(right) / len(right), 4),
     }

@@ -16,7 +16,6 @@ from shipping import write_record
 
 from transformer_lib.pretrained.bundled import bundled_folder, gpt2_name, load_bundled, turned
 from transformer_lib.runs import Run
-from transformer_lib.runs.tasks import TASKS, perplexity
 
 NAME, RUN = "shakespeare", "shakespeare-gpt"
 SPEECHES = 60  # of val: the piece on which a test measures the model again
@@ -30,15 +29,9 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     write(run, folder)
     model, tokenizer = load_bundled(NAME)
-    speeches = TASKS[NAME].load("val")
-    whole, some, unrounded = (
-        perplexity(TASKS[NAME], tokenizer, each, part)
-        for each, part in (
-            (model, speeches),
-            (model, speeches[:SPEECHES]),
-            (run.model, speeches),
-        )
-    )
+    rounded = Run(NAME, tokenizer, model)
+    (whole, _), (some, _) = rounded.score("val"), rounded.score("val", SPEECHES)
+    unrounded, _ = run.score("val")
     about = {
         "command": f"python experiments/bundle_shakespeare.py runs/{RUN}",
         "what": f"the model that comes with the library as {NAME!r}: best.pt of {RUN} in float16",

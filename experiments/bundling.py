@@ -7,13 +7,13 @@ import torch
 from result_file import write_result
 
 from transformer_lib.pretrained.bundled import bundled_folder
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 
 def write_record(run: str, name: str, model: torch.nn.Module, about: dict[str, Any]) -> None:
     """Write `results/RUN-shipped.json`; `about` begins with `command` and `what`."""
     content = (bundled_folder(name) / "model.safetensors").read_bytes()
-    where = circumstances(torch.device("cpu"))
+    where = environment(torch.device("cpu"))
     found = {
         "command": about["command"],
         "what": about["what"],

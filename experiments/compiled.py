@@ -22,7 +22,7 @@ import torch._dynamo
 from result_file import write_result
 
 from transformer_lib import ModelConfig, Transformer
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 from transformer_lib.training import cross_entropy
 
 CONFIG = ModelConfig(vocab_size=4_000, d_model=128, n_heads=4, n_layers=2, d_ff=512)
@@ -77,7 +77,7 @@ def main() -> None:
     record: dict[str, Any] = {
         "command": "python experiments/compiled.py",
         "what": "training updates of a small translator on one core, as it is and compiled",
-        "hardware": circumstances(torch.device("cpu"))["hardware"] + ", beside other work",
+        "hardware": environment(torch.device("cpu"))["hardware"] + ", beside other work",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "date": time.strftime("%Y-%m-%d"),
         "lengths": lengths,

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from transformer_lib.data import Story, stories
 from transformer_lib.models import DecoderOnly
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 LABELS = (10, 30, 100, 300, 1000)
 EXTRACT = IDS["[MASK]"]  # a token that the decoder has never met
@@ -153,7 +153,7 @@ def main() -> None:
         "command": "python experiments/few_labels.py",
         "what": f"the share right of {len(TEST)} new sentences: is the animal small or big; "
         f"{UPDATES} updates on the labels, twice as many from scratch; seeds 0 to 2",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "labels": LABELS,
         "right": {name: [] for name in names},
     }

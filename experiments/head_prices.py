@@ -19,8 +19,7 @@ from result_file import write_result
 from transformer_lib.data import BOS, EOS, pad
 from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import load_bundled
-from transformer_lib.results import circumstances
-from transformer_lib.runs import TASKS
+from transformer_lib.runs import TASKS, environment
 
 EVERY = 5
 
@@ -42,7 +41,7 @@ def main() -> None:
     record = {
         "command": " ".join(["python", "experiments/head_prices.py", *sys.argv[1:]]),
         "what": "loss and wrong letters of the translator without each set of its cross-attention",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "model": "number-words",
         "split": f"val, each {EVERY}th",
         "numbers": len(source),

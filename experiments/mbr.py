@@ -24,8 +24,7 @@ from result_file import write_result
 from sacrebleu.metrics import BLEU
 
 from transformer_lib.decoding import beam_search, candidates, sample
-from transformer_lib.results import circumstances
-from transformer_lib.runs import TASKS, Run
+from transformer_lib.runs import TASKS, Run, environment
 
 SEARCH: dict[str, Any] = {"beam_size": 10, "length_penalty": 2.0, "early_stopping": True}
 SAMPLES, TEMPERATURE = 16, 0.7
@@ -78,7 +77,7 @@ def main() -> None:
     record = {
         "command": shlex.join(["python", "experiments/mbr.py", *sys.argv[1:]]),
         "what": "BLEU of minimum Bayes risk decoding beside beam search, on val",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "runs": [Path(folder).name for folder in folders],
         "search": SEARCH,
         "samples": SAMPLES,

@@ -22,8 +22,7 @@ import torch
 from result_file import write_result
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.results import circumstances
-from transformer_lib.runs import TASKS, Run
+from transformer_lib.runs import TASKS, Run, environment
 
 SIZES, PENALTIES = (1, 2, 3, 5, 10, 20), (0.0, 0.6, 1.0)
 
@@ -49,7 +48,7 @@ def main() -> None:
         "checkpoint": options.checkpoint,
         "split": split,
         "words": expected,  # of the references
-        **circumstances(device),
+        **environment(device),
         "searches": [],
     }
     searches = [(0, 0.0)] + [(size, alpha) for size in SIZES for alpha in PENALTIES]

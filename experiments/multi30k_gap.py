@@ -19,9 +19,8 @@ from pathlib import Path
 import torch
 from result_file import write_result
 
-from transformer_lib.results import circumstances
-from transformer_lib.runs import Run
-from transformer_lib.runs.tasks import TASKS, make_batches
+from transformer_lib.runs import TASKS, Run, environment
+from transformer_lib.runs.batches import make_batches
 from transformer_lib.training import evaluate
 
 
@@ -37,7 +36,7 @@ def main() -> None:
     record = {
         "command": shlex.join(["python", "experiments/multi30k_gap.py", *sys.argv[1:]]),
         "what": "loss per piece in evaluation, of captions learned and of as many new ones",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "captions": len(new),
         "losses": {name: {} for name in options.names},
     }

@@ -37,8 +37,7 @@ from result_file import write_result
 
 from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.metrics import paired_bootstrap
-from transformer_lib.results import circumstances
-from transformer_lib.runs import TASKS, Run, Task
+from transformer_lib.runs import TASKS, Run, Task, environment
 
 ENDS = ("uncooled=multi30k-tiny-uncooled", "cooled=multi30k-tiny")
 PENALTIES = {False: (0.6, 1.0), True: (1.0, 2.0, 3.0)}
@@ -70,7 +69,7 @@ def main() -> None:
     record = {
         "command": shlex.join(["python", "experiments/multi30k_means.py", *sys.argv[1:]]),
         "what": "BLEU of the same runs by other means; chosen on val, the test split once",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "runs": {end: [folder.name for folder in of] for end, of in folders.items()},
         "rows": [],
     }

@@ -18,8 +18,7 @@ from result_file import write_result
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Batches, Tokenizer, number_word_pairs, split_pairs
-from transformer_lib.results import circumstances
-from transformer_lib.runs.run import translate
+from transformer_lib.runs import environment, translate
 from transformer_lib.training import TrainConfig, fit
 
 UPDATES = (200, 300)
@@ -36,7 +35,7 @@ def main() -> None:
     record = {
         "command": shlex.join(["python", "experiments/number_words_seeds.py", *sys.argv[1:]]),
         "what": "numbers held out that are right (1) or wrong (0); the models differ by their seed",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "model": sizes,
         "right": {str(updates): [] for updates in UPDATES},
     }

@@ -22,7 +22,7 @@ from result_file import write_result
 from torch import Tensor, nn
 
 from transformer_lib import attention
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 SEEDS = range(16)
 STEPS = (300, 1000, 2000, 3000)
@@ -102,7 +102,7 @@ def main() -> None:
         "command": shlex.join(["python", "experiments/one_or_two_heads.py", *sys.argv[1:]]),
         "what": "for each kind of model, number of heads, and seed: shares of right answers and "
         "the loss, after each number of steps",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "seeds": list(SEEDS),
         "steps": STEPS,
         "runs": {name: {} for name in KINDS},

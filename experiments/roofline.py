@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from result_file import write_result
 
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 SQUARE, LONG = 1024, 64 * 2**20  # 256 MiB of numbers that are added up
 WIDTH, MATRICES, TOKENS = 2048, 12, (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -49,7 +49,7 @@ def main() -> None:
         "command": "python experiments/roofline.py",
         "what": "the most that one core can do, and products of tokens with a matrix that is in "
         "no cache",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "clock": "processor time of one thread, beside other work: for the limits the fastest of "
         "21 runs, for the products the median",
         "bytes": 4,

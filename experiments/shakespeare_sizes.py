@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import shakespeare
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 WIDTHS, SEEDS, UPDATES, PEAK, BATCH, LENGTH = (16, 32, 64, 128), (0, 1, 2), 1_000, 5e-3, 16, 32
 ALPHABET = sorted(set(shakespeare.load("train")))
@@ -73,7 +73,7 @@ def main() -> None:
         "command": "python experiments/shakespeare_sizes.py",
         "what": f"decoders of 3 layers after {UPDATES} updates of {BATCH} windows of {LENGTH} "
         f"characters, peak rate {PEAK}, seeds 0 to 2; nats per character of text kept apart",
-        **circumstances(torch.device("cpu")),
+        **environment(torch.device("cpu")),
         "sizes": [],
     }
     for width in WIDTHS:

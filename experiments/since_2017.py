@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import shakespeare
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 PAPER: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 3, "d_ff": 256, "dropout": 0.1,
                          "attention_dropout": 0.0, "activation_dropout": 0.0,
@@ -139,7 +139,7 @@ def main() -> None:
     record: dict[str, Any] = {
         "command": "python experiments/since_2017.py",
         "what": "tiny Shakespeare by character, from the paper's layer to a Llama layer",
-        "hardware": circumstances(torch.device("cpu"))["hardware"] + ", beside other work",
+        "hardware": environment(torch.device("cpu"))["hardware"] + ", beside other work",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "date": time.strftime("%Y-%m-%d"),
         "training": {"optimizer": "AdamW, betas 0.9 and 0.95, weight decay 0.1",

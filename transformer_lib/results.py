@@ -1,29 +1,20 @@
 """What the book's long runs and measurements found: one file each, `results/NAME.json`.
 
 An experiment (`experiments/NAME.py`) writes its numbers with the command, the versions and the
-machine they come from; a training run is kept with its settings, its log and its scores. The files
-are installed with the library, so a chapter can plot them from any folder.
+machine; a training run is kept with its settings, its log and its scores. The files are installed
+with the library, so a chapter can plot them from any folder.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from transformer_lib.files import replacing
 from transformer_lib.training import History
-from transformer_lib.validation import as_path, check_text, check_type, plain_number
 
-_APART = {"bleu_lowercased": "lowercased", "chrf": "chrF"}  # additional scores of a task
-
-__all__ = ["RunResult", "circumstances", "load_result", "load_run", "write_score"]
+__all__ = ["RunResult", "load_result", "load_run"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +23,11 @@ class RunResult:
 
     Attributes:
         name: of its file in ``results/``.
-        settings: the run's ``config.json``: ``task model train sessions …``. A session, from a
-            start to a stop, has ``command started commit hardware versions``.
-        history: the run's ``log.jsonl``, thinned out to what pages plot.
-        scores: the run's ``scores.json``: for each split, and for each metric and way of decoding
-            other than the usual, ``metric value signature sentences checkpoint decoding``.
+        settings: its ``config.json``: ``task model train sessions …``. A session, from a start to a
+            stop, has ``command started commit hardware versions``.
+        history: its ``log.jsonl``, thinned out to what pages plot.
+        scores: its ``scores.json``: for each split, and for each unusual metric or way of decoding,
+            ``metric value signature sentences checkpoint decoding``.
         translations: what the model made of a few sentences.
     """
 
@@ -47,7 +38,7 @@ class RunResult:
     translations: dict[str, str]
 
     def where(self) -> str:
-        """Hardware, time and date in one line: what a reader needs next to any curve."""
+        """Describe the hardware, time and date of the run in one line."""
         first, last = self.settings["sessions"][0], self.history[-1]
         return (
             f"{first['hardware']}; torch {first['versions']['torch']}; "
@@ -62,7 +53,7 @@ def load_run(name: str) -> RunResult:
         name: of its file in ``results/``, such as ``"multi30k-tiny-s0"``.
 
     Raises:
-        ValueError: there is no such run; the message lists the existing ones.
+        ValueError: the run doesn't exist; the message lists those that do.
 
     Example:
         >>> load_run("multi30k-tiny-s0").settings["task"]
@@ -85,7 +76,7 @@ def load_result(name: str) -> dict[str, Any]:
         name: of its file in ``results/``, such as ``"multi30k-text"``.
 
     Raises:
-        ValueError: there is no such result; the message lists the existing ones.
+        ValueError: the result doesn't exist; the message lists those that do.
 
     Example:
         >>> load_result("multi30k-text")["command"]
@@ -103,74 +94,6 @@ def _read(name: str, runs: bool) -> dict[str, Any]:
     every = {path.stem: json.loads(path.read_text("utf-8")) for path in _folder().glob("*.json")}
     known = ", ".join(sorted(each for each, found in every.items() if ("log" in found) == runs))
     raise ValueError(f"name must be one of {known}; got {name!r}")
-
-
-def write_score(folder: str | Path, split: str, score: dict[str, Any]) -> None:
-    """Add a score on a split to a run's ``scores.json``; an older score is replaced.
-
-    The score of greedy decoding with the best checkpoint is filed under the name of the split.
-    Other scores, and differences to another run, have entries of their own.
-
-    Raises:
-        ValueError: ``scores.json`` is damaged.
-        TypeError: an argument of the wrong type; a score that JSON can't hold.
-    """
-    path = as_path("folder", folder) / "scores.json"
-    check_text("split", split)
-    check_type("score", score, dict)
-    try:
-        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        check_type("its content", scores, dict)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    usual = {"checkpoint": "best", "decoding": "greedy"}
-    apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
-    if score.get("metric") in _APART:
-        apart.insert(0, _APART[score["metric"]])
-    apart += [score["together"]] if "together" in score else []
-    apart += [f"against {score['against']}"] if "against" in score else []
-    scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
-    try:
-        text = json.dumps(scores, indent=2, ensure_ascii=False)
-    except TypeError as error:
-        raise TypeError(f"score must be serializable as JSON: {error}") from error
-    with replacing(path) as file:
-        file.write(text.encode() + b"\n")
-
-
-def circumstances(device: torch.device) -> dict[str, Any]:
-    """What a reader needs to compare times and to run the same code."""
-    check_type("device", device, torch.device)
-    if device.type == "cuda":
-        hardware = torch.cuda.get_device_name(device)
-    else:
-        threads = torch.get_num_threads()
-        hardware = f"{_processor()}, {threads} thread{'s' * (threads > 1)} of {os.cpu_count()}"
-    return {
-        "hardware": hardware,
-        "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
-        "commit": _commit(),
-    }
-
-
-def _commit() -> str | None:
-    root = Path(__file__).parents[1]
-    if not (root / ".git").exists():  # installed; a repository around it is a different one
-        return None
-    git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        return subprocess.check_output([*git, "--abbrev=40"], cwd=root, text=True).strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _folder() -> Path:

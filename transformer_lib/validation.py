@@ -19,6 +19,7 @@ __all__ = [
     "as_device",
     "as_path",
     "check_bias",
+    "check_choice",
     "check_count",
     "check_floats",
     "check_id",
@@ -78,6 +79,12 @@ def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> 
         raise TypeError(f"{name} must be True or False, got {value!r}")
     article = "an" if kind.__name__[0] in "AEIOaeio" else "a"
     raise TypeError(f"{name} must be {article} {kind.__name__}, got {type_name(value)}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise a ValueError unless ``value`` is one of these strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
 
 
 def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> Any:

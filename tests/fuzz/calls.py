@@ -405,7 +405,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     metrics.paired_bootstrap: lambda _: {"score": metrics.chrf, "samples": 7},
     results.load_run: lambda _: {"name": "multi30k-tiny-s0"},
     results.load_result: lambda _: {"name": "multi30k-text"},
-    results.write_score: lambda _: {"score": {"metric": "bleu", "value": 3.0}},
     recurrent.LuongScore: lambda _: {"kind": random.choice(("dot", "general", "concat"))},
     recurrent.AdditiveScore.compare: lambda score: {"prepared": score.prepare(heads(S)).detach()},
     recurrent.LuongScore.compare: lambda score: {"prepared": score.prepare(heads(S)).detach()},
@@ -558,7 +557,18 @@ WRONG: dict[str, tuple[Callable[[], Any], ...]] = {
 }  # fmt: skip
 
 # Errors of what is handed over to be called are its own; so are those of files.
-OTHERS = {"decode", "validate", "on_step", "on_text", "sublayer", "redraw", "batches"}
+OTHERS = {
+    "decode",
+    "validate",
+    "prepare",
+    "forecast",
+    "say",
+    "on_step",
+    "on_text",
+    "sublayer",
+    "redraw",
+    "batches",
+}
 FILES = {
     "checkpoint",
     "path",

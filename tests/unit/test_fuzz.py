@@ -55,7 +55,7 @@ NOT_FUZZED = {
     "transformer_lib.validation": "what the others refuse with",
 }
 # Called by the library alone, which has checked what it hands over: names as pytest shows them.
-TRUSTING = {"AttentionCache.append", "KVCache.append_positions", "write_score"}
+TRUSTING = {"AttentionCache.append", "KVCache.append_positions"}
 
 
 def public_functions() -> dict[Any, type | None]:

@@ -85,6 +85,18 @@ class Beams(NamedTuple):
 
 
 @contextmanager
+def modes_kept(model: nn.Module) -> Iterator[None]:
+    """After the block, put each module back in the mode it was in, training or evaluation."""
+    # Module by module: a frozen part may be in evaluation mode while the rest is training.
+    modes = {module: module.training for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+@contextmanager
 def evaluating(model: object) -> Iterator[None]:
     """Put every module of ``model`` into evaluation mode inside the block, without gradients.
 
@@ -98,17 +110,10 @@ def evaluating(model: object) -> Iterator[None]:
         >>> model.training
         True
     """
-    # Module by module: a frozen part may be in evaluation mode while the rest is training.
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    modes = {module: module.training for module in modules}
-    for module in modes:
-        module.training = False
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    module = model if isinstance(model, nn.Module) else nn.Module()
+    with modes_kept(module), torch.inference_mode():
+        module.eval()
+        yield
 
 
 def check_request(

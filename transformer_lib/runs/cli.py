@@ -21,11 +21,11 @@ from transformer_lib.decoding import beam_search, greedy, sample
 from transformer_lib.decoding.text import InTurn, candidates
 from transformer_lib.files import replacing
 from transformer_lib.metrics import Score, exact_match, paired_bootstrap
-from transformer_lib.results import write_score
-from transformer_lib.runs.folder import one_of
+from transformer_lib.runs.folder import write_score
 from transformer_lib.runs.parser import MODEL_SETTINGS, TRAIN_SETTINGS, parse
 from transformer_lib.runs.run import Run, train
 from transformer_lib.runs.tasks import TASKS, Task
+from transformer_lib.validation import check_choice
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:  # how training ends after a SIGTERM
         _say_interrupted(args)
         raise
-    except BrokenPipeError:  # nobody reads the output any more
+    except BrokenPipeError:  # nobody reads the output anymore
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -68,8 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _train(args: argparse.Namespace, argv: list[str]) -> None:
-    from tqdm import tqdm
-
     folder = args.output or Path("runs") / f"{args.task}-{args.preset}"
     given = {name: value for name, value in vars(args).items() if value is not None}
     given |= dict(args.set)
@@ -88,8 +86,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
         restart=args.restart,
         command=shlex.join(["python", "-m", "transformer_lib", *argv]),
         progress=_shows_progress(args),
-        say=lambda text: print(text, flush=True),
-        forecast=None if args.quiet else partial(tqdm.write, file=sys.stderr),  # above the bar
+        say=_say,
     )
     if not _speaks():
         return
@@ -102,8 +99,15 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
     print(f"Try it: {_next_command(TASKS[args.task], folder)}")
 
 
+def _say(line: str) -> None:
+    from tqdm import tqdm
+
+    tqdm.write(line)  # above the progress bar, if there is one
+    sys.stdout.flush()
+
+
 def _next_command(task: Task, folder: Path) -> str:
-    command = ["generate" if task.language_model else "translate", "--run", str(folder)]
+    command = ["translate" if task.translates else "generate", "--run", str(folder)]
     draws = ["--temperature", "0.8"] if task.score is None else []  # where no answer is right
     return shlex.join(["python", "-m", "transformer_lib", *command, *draws, task.example])
 
@@ -112,8 +116,10 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     run = Run.together(args.run, args.checkpoint, args.device)
     task, split = TASKS[run.task], args.split
     if task.score is None and (args.beam or args.write or args.against):
-        refused = "leave out --beam, --write and --against"
-        raise ValueError(f"{run.task} is scored by perplexity, without decoding: {refused}")
+        raise ValueError(
+            f"{run.task} is scored by perplexity, without decoding: leave out --beam, --write and "
+            f"--against"
+        )
     if task.score is exact_match and args.against:
         raise ValueError(f"--against compares BLEU, but {run.task} is scored by exact_match")
     other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
@@ -122,7 +128,7 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     if args.write and args.write.exists():
         raise FileExistsError(f"{args.write} exists already: choose another file to --write")
     how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
-    # Decoding may take hours: what can fail comes before, or after the scores are printed.
+    # Decoding can take hours: what can fail comes before it, or after the scores are printed.
     with replacing(args.write.resolve()) if args.write else nullcontext() as file:
         score, texts = run.score(split, args.limit, **how)
         references = [target for _, target in task.load(split)[: args.limit]] if texts else []
@@ -166,7 +172,7 @@ def _print_score(split: str, score: Score) -> None:
 
 
 def _translate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = _load(args, language_model=False)
+    run = _load(args, translates=True)
     number = 0
     for texts in _readable(run, args, "a sentence"):
         found = candidates(
@@ -188,7 +194,7 @@ def _translate(args: argparse.Namespace, argv: list[str]) -> None:
 
 
 def _generate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = _load(args, language_model=True)
+    run = _load(args, translates=False)
     decode = greedy
     if args.draws:
         generator = torch.Generator(next(run.model.parameters()).device)
@@ -212,14 +218,11 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
 
 
 def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
-    """The texts to work on, some at a time.
-
-    If the model can't read one, those before it are still returned; then an error says which it is.
-    """
+    """Yield the texts, some at a time; at one that the model can't read, raise a ValueError."""
     if run.words is None and args.strict:
         raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
     split = vars(args).get("split")
-    some = _inputs(args.text, what) if split is None else [_sources(run.task, split)]
+    some = _inputs(args.text, what) if split is None else [_sources(TASKS[run.task], split)]
     place, done = "text" if args.text or split else "line", 0
     for texts in some:
         reasons = (_unreadable(run, text, args.strict) for text in texts)
@@ -241,10 +244,10 @@ def _unreadable(run: Run, text: str, strict: bool) -> str:
     except UnicodeEncodeError:
         return f"is not valid UTF-8; {begins}"
     most = run.model.config.max_len
-    if TASKS[run.task].language_model:
-        most -= 1  # it needs a position to continue at
-    else:
+    if TASKS[run.task].translates:
         text = text.strip()
+    else:
+        most -= 1  # it needs a position to continue at
     if (count := len(run.tokenizer.encode(text))) > most:
         return f"has {count:,} tokens, and the model reads at most {most:,}; {begins}"
     unseen = run.unseen([text]) if strict else []
@@ -256,10 +259,10 @@ def _never_seen(words: Sequence[str]) -> str:
     return f"never seen in training: {', '.join(shown)}"
 
 
-def _load(args: argparse.Namespace, language_model: bool) -> Run:
+def _load(args: argparse.Namespace, translates: bool) -> Run:
     run = Run.together(args.run, args.checkpoint, args.device)
-    if TASKS[run.task].language_model != language_model:
-        other = "translate" if language_model else "generate"
+    if TASKS[run.task].translates != translates:
+        other = "generate" if translates else "translate"
         raise ValueError(f"{args.run[0]} learned {run.task}: use {other}, not {args.command}")
     return run
 
@@ -279,17 +282,16 @@ def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
         yield some
 
 
-def _sources(name: str, split: str) -> list[str]:
-    task = TASKS[name]
-    one_of("split", split, ("train", *task.splits))
+def _sources(task: Task, split: str) -> list[str]:
+    check_choice("split", split, ("train", *task.splits))
     return [source for source, _ in task.load(split)]
 
 
 def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
     if args.beam is None:
         return greedy
-    # No early stopping by default: label smoothing leaves <eos> a small probability everywhere, and
-    # with few tokens, such as characters, the first N finished texts are often short and bad.
+    # No early stopping by default: label smoothing gives <eos> a small probability everywhere, so
+    # with characters for tokens, the first N finished texts are often short and bad.
     options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
     return partial(beam_search, **options, early_stopping=bool(args.early_stopping))
 
@@ -320,17 +322,16 @@ def _speaks() -> bool:
 
 
 def _shows_progress(args: argparse.Namespace) -> bool:
-    # Not if the texts themselves appear in the terminal.
-    shares = args.command in ("translate", "generate") and sys.stdout.isatty()
-    return not args.quiet and sys.stderr.isatty() and not shares
+    prints = args.command in ("translate", "generate") and sys.stdout.isatty()
+    return not args.quiet and sys.stderr.isatty() and not prints
 
 
 def keep_freed_memory() -> None:
     """Tell glibc to keep the memory that a training step frees, for the next one.
 
-    By default it returns large blocks to the system at once and gets them back page by page, filled
-    with zeros, which takes up to 40 % of a step on a CPU. The setting is for the whole process, so
-    it is made only where the process is ours, and never in :func:`main`.
+    By default it returns large blocks to the system and gets them back page by page, filled with
+    zeros, which takes up to 40 % of a step on a CPU. The setting is for the whole process, so
+    :func:`main`, which others may call, doesn't make it.
     """
     mmap_max, trim_threshold = -4, -1  # from glibc's malloc.h
     try:

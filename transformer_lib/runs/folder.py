@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.files import replacing
-from transformer_lib.runs.tasks import TASKS, Task
 from transformer_lib.training import History, TrainConfig, average_checkpoints, load_checkpoint
 from transformer_lib.training.state import check_same_run
-from transformer_lib.validation import as_path
+from transformer_lib.validation import check_choice, check_type, plain_number
 
-__all__: list[str] = []  # for runs.py alone
+__all__: list[str] = []  # for this package alone
 
 CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
 
-def one_of(name: str, value: Any, known: Iterable[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
-
-
-def task_named(name: str) -> Task:
-    one_of("task", name, TASKS)
-    return TASKS[name]
-
-
 def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
-    one_of("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
+    check_choice("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
     if checkpoint in CHECKPOINTS:
         path = folder / CHECKPOINTS[checkpoint]
         if checkpoint == "best" and not path.exists():
@@ -56,7 +41,7 @@ def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """What one run must share with another to continue it: all but lengths and intervals."""
     names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout", "distilled")
     flat: dict[str, Any] = {name: settings.get(name) for name in names}
-    # The classes know the defaults of settings that an older run did not record.
+    # An older run has recorded fewer settings: the classes know the defaults of the others.
     model = asdict(ModelConfig(**settings["model"]))
     flat |= {f"model.{name}": value for name, value in model.items()}
     train = {name: value for name, value in settings["train"].items() if name != "pad_id"}
@@ -80,61 +65,23 @@ def config_of(folder: Path, settings: dict[str, Any]) -> ModelConfig:
         return ModelConfig(**settings["model"])
 
 
-def slow_amp(config: TrainConfig, device: torch.device) -> bool:
-    """Was bfloat16 asked for on a processor that has no instructions for it?"""
-    without = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
-    return config.amp is True and device.type == "cpu" and without
-
-
 def score_is_due(folder: Path, epoch: int, every: int) -> bool:
-    """Has a multiple of ``every`` epochs been completed since the last validation?"""
+    """Whether a multiple of ``every`` epochs has been completed since the last validation."""
     entries = History.read(folder / "log.jsonl")
     before = [entry["epoch"] for entry in entries if "val_loss" in entry]
     return epoch // every > (before[-1] if before else 0) // every
 
 
-def distilled_pairs(
-    task: Task, path: Any, pairs: list[tuple[str, str]]
-) -> tuple[list[tuple[str, str]], str]:
-    """Each source with its line of a file, a second translation; and the hash of the file."""
-    content = as_path("distilled", path).read_bytes()
-    if task.language_model:
-        raise ValueError("distilled must be left out: this task doesn't translate")
-    try:
-        text = content.decode("utf-8-sig")  # a byte order mark is not part of it
-    except UnicodeDecodeError as error:
-        raise ValueError(f"distilled must be text in UTF-8; {path} is not: {error}") from error
-    lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
-    if len(lines) != len(pairs):
-        raise ValueError(
-            f"distilled must have a line for each of the {len(pairs):,} training texts; "
-            f"{path} has {len(lines):,}"
-        )
-    if not any(lines):
-        raise ValueError(f"distilled must hold translations; all lines of {path} are empty")
-    both = [(source, line) for (source, _), line in zip(pairs, lines, strict=True)]
-    return both, sha256(content).hexdigest()
-
-
-def words_of(texts: Iterable[str], pattern: str) -> dict[str, None]:
-    """The distinct words of texts that a pattern finds, in their order."""
-    return {word: None for text in texts for word in re.findall(pattern, text)}
-
-
-def begin(folder: Path, tokenizer: Tokenizer, texts: Iterable[str], pattern: str) -> None:
+def begin(folder: Path, tokenizer: Tokenizer, words: Iterable[str]) -> None:
     """Write the files of a new run, and delete the scores of an older one."""
     (folder / "scores.json").unlink(missing_ok=True)
     tokenizer.save(folder / "tokenizer.json")
-    write_words(folder, texts, pattern)
-
-
-def write_words(folder: Path, texts: Iterable[str], pattern: str) -> None:
     with replacing(folder / "words.txt") as file:
-        file.write("".join(f"{word}\n" for word in sorted(words_of(texts, pattern))).encode())
+        file.write("".join(f"{word}\n" for word in sorted(words)).encode())
 
 
 def read_words(folder: Path) -> frozenset[str] | None:
-    """What :func:`write_words` wrote; None in the folder of an older run."""
+    """The words that the model read in training; None for an older run, which kept no list."""
     path = folder / "words.txt"
     return frozenset(path.read_text(encoding="utf-8").split("\n")) if path.exists() else None
 
@@ -171,13 +118,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def _no_run(folder: Path) -> str:
-    """What is wrong with a folder without a run, and which runs there are nearby."""
+    """What is wrong with a folder without a run, and which runs are nearby."""
     if folder.is_dir():
         problem = f"{folder} holds no run: it has no config.json"
     elif folder.exists():
         problem = f"{folder} is a file, not the folder of a run"
     else:
-        problem = f"there is no folder {folder}"
+        problem = f"folder {folder} not found"
     for place in (folder, folder.parent, Path("runs")):
         inside = sorted(place.iterdir()) if place.is_dir() else []
         if runs := [str(each) for each in inside if (each / "config.json").is_file()]:
@@ -202,3 +149,29 @@ def _undamaged(folder: Path) -> Iterator[None]:
             f"{folder / 'config.json'} is damaged, or another version of this library wrote it: "
             f"{reason}"
         ) from error
+
+
+def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
+    """Add a score on a split to a run's ``scores.json``, in place of an older one.
+
+    The score of greedy decoding with the best checkpoint is filed under the name of the split.
+    Other scores, and differences to another run, have entries of their own.
+
+    Raises:
+        ValueError: ``scores.json`` is damaged.
+    """
+    path = folder / "scores.json"
+    try:
+        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        check_type("its content", scores, dict)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    usual = {"checkpoint": "best", "decoding": "greedy"}
+    apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
+    if name := {"bleu_lowercased": "lowercased", "chrf": "chrF"}.get(score["metric"]):
+        apart.insert(0, name)
+    apart += [score["together"]] if "together" in score else []
+    apart += [f"against {score['against']}"] if "against" in score else []
+    scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
+    with replacing(path) as file:
+        file.write(json.dumps(scores, indent=2, ensure_ascii=False).encode() + b"\n")

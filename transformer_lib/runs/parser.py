@@ -1,4 +1,4 @@
-"""What can be asked for on the command line."""
+"""The commands, options and help texts of the command line."""
 
 from __future__ import annotations
 
@@ -19,67 +19,75 @@ __all__ = ["parse"]
 DESCRIPTION = """\
 Train a Transformer, measure it, use it.
 
-  python -m transformer_lib train --task number-words      two minutes on two CPU cores
-  python -m transformer_lib train --task multi30k          English to German captions
-  python -m transformer_lib evaluate --run runs/multi30k-tiny --split test_2016_flickr
-  python -m transformer_lib translate --run runs/multi30k-tiny "A man is riding a bike."
+  python -m transformer_lib train --task number-words        two minutes on two CPU cores
+  python -m transformer_lib evaluate --run runs/number-words-tiny
+  python -m transformer_lib translate --run runs/number-words-tiny forty-two
 
-  python -m transformer_lib train --task captions          a language model of the captions
+  python -m transformer_lib train --task captions            a language model
   python -m transformer_lib generate --run runs/captions-tiny --top-p 0.9 "A man is"
 
-If training is interrupted, by Ctrl-C or a power cut, run the same command again to resume it.
-COMMAND --help says more.
+To resume training after Ctrl-C or a power cut, run the same command again. COMMAND --help says
+more.
 
-The exit code is 0 for success, 1 for a failure, 2 for a mistake in the command, 130 after
-Ctrl-C and 143 after SIGTERM."""
+Exit codes: 0 success, 1 failure, 2 wrong arguments, 130 Ctrl-C, 143 SIGTERM."""
 
 TRAIN = """\
 Train a model and keep the run in a folder:
 
-  config.json     what was run, with which command, versions and hardware
+  config.json     settings, commands, versions and hardware
   tokenizer.json  the vocabulary, made from training text only
   words.txt       the words that the model read in training
-  log.jsonl       one entry per line: loss, learning rate, tokens per second, validation
-  checkpoint.pt   the latest checkpoint; the same command resumes from it
-  best.pt         the model with the lowest validation loss; the other commands use it
+  log.jsonl       loss, learning rate, tokens per second, validation; one entry per line
+  checkpoint.pt   the latest state, from which the same command resumes
+  best.pt         the model with the lowest validation loss, which the other commands use
 
-Settings that you leave out are the task's own. To train a finished run further, raise --epochs.
+A Transformer learns to translate in these tasks:
 
-A model can also learn the translations of an ensemble, along with the references:
+  multi30k            English to German captions, downloaded once
+  multi30k-lowercase  the same, lowercased and tokenized, as papers score it
+  number-words        forty-two to zweiundvierzig
+  copy                letters to the same letters
+
+and a decoder to continue texts in these:
+
+  captions            English captions, downloaded once
+  number-lines        forty-two = 42
+  shakespeare         plays, by character
+
+Settings that you leave out are the task's. To train a finished run further, raise --epochs. To
+learn the translations of an ensemble as well:
 
   python -m transformer_lib translate --run runs/s0 --run runs/s1 --split train --beam 5 > said.txt
   python -m transformer_lib train --task multi30k --distill said.txt --output runs/student
 
-In four tasks, a Transformer learns to translate: multi30k (English to German captions, downloaded
-once), multi30k-lowercase (the same, lowercased and tokenized, as papers score it), number-words
-(forty-two to zweiundvierzig) and copy. In three, a decoder learns to continue texts: captions
-(in English, downloaded once), number-lines (forty-two = 42) and shakespeare, by character.
-
 On two GPUs, or in two processes on a CPU, each update takes a batch from both:
+
   torchrun --nproc-per-node 2 -m transformer_lib train --task multi30k"""
 
 SETTINGS = """\
 --set changes any setting of the model or of the training:
+
   --set positions=rotary --set n_layers=2 --set tie_embeddings=False --set clip_norm=None
 
-of the model (ModelConfig explains them):
+of the model (see ModelConfig):
+
   {}
-of the training (TrainConfig explains them):
+
+of the training (see TrainConfig):
+
   {}"""
 
 EVALUATE = """\
 Score a run on a split: sacreBLEU, with its signature, and chrF for multi30k (cased, detokenized
 text) and multi30k-lowercase (lowercased tokens); perplexity for captions; nats and bits per
-character, and perplexity, for shakespeare; exact match in percent for the others. The score of a
-whole split is saved in the run's scores.json, along with the way it was decoded.
+character for shakespeare; exact match in percent for the others. The score of a whole split is
+saved in the run's scores.json.
 
-With --against, another run is scored on the same split in the same way, and a paired bootstrap
-tells how likely it is that chance alone makes such a difference in BLEU:
+With --against, a paired bootstrap tells how likely chance alone makes such a difference in BLEU:
 
   python -m transformer_lib evaluate --run runs/new --against runs/old --beam 5
 
-Runs from different seeds do better together: their probabilities are averaged at each step. The
-score is saved with the first run.
+Several runs make an ensemble, which averages their probabilities at each step:
 
   python -m transformer_lib evaluate --run runs/s0 --run runs/s1 --run runs/s2 --beam 5"""
 
@@ -89,9 +97,9 @@ Translate the given sentences, or the lines of standard input:
   python -m transformer_lib translate --run runs/number-words-tiny forty-two
   python -m transformer_lib translate --run runs/multi30k-tiny < captions.txt
 
-Words never seen in training are listed on standard error; --strict refuses them. With --n-best,
-each line holds the sentence's number, the score (log-probability divided by the length penalty)
-and a translation, separated by tabs."""
+Words never seen in training are listed on standard error. With --n-best, each line holds the
+sentence's number, the score (log-probability divided by the length penalty) and a translation,
+separated by tabs."""
 
 GENERATE = """\
 Continue the given prompts, or the lines of standard input, with a language model:
@@ -100,12 +108,11 @@ Continue the given prompts, or the lines of standard input, with a language mode
   python -m transformer_lib generate --run runs/captions-tiny --temperature 0.8 --samples 3 "A man"
   python -m transformer_lib generate --run runs/shakespeare-tiny --temperature 0.8 "ROMEO:"
 
-Text appears as it is generated. The most probable token is taken each time; with --temperature,
---top-k or --top-p, a token is sampled. After an empty prompt, the model writes the beginning, too.
-Words never seen in training are listed on standard error; --strict refuses them."""
+With --temperature, --top-k or --top-p, tokens are sampled; otherwise, the most probable one is
+taken each time. Words never seen in training are listed on standard error."""
 
 
-# Settings for --set: all but those that the tokenizer decides.
+# What --set can change: all but what the tokenizer decides.
 _IDS = {"vocab_size", "pad_id", "bos_id", "eos_id"}
 MODEL_SETTINGS = [field.name for field in fields(ModelConfig) if field.name not in _IDS]
 TRAIN_SETTINGS = [field.name for field in fields(TrainConfig) if field.name not in _IDS]
@@ -117,7 +124,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     args, rest = parser.parse_known_args(argv)
     command = commands[args.command]
     error = command.error
-    # The rest may also hold texts that come after an option, and the value of an unknown option.
+    # The rest can also hold texts after an option, and the value of an unknown option.
     if unknown := [word.partition("=")[0] for word in rest if word.startswith("-")]:
         options = [name for action in command._actions for name in action.option_strings]
         error(f"{args.command} has no option {unknown[0]}{_did_you_mean(unknown[0], options)}")
@@ -141,108 +148,77 @@ Add = Callable[..., Any]
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    name = "python -m transformer_lib"
+    parser = argparse.ArgumentParser(prog=name, description=DESCRIPTION, **shared)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name: str, summary: str, description: str, usage: str) -> tuple[Add, Add]:
-        """Make a command; return what adds an option to the first five, or to the rest."""
-        made = commands.add_parser(
-            name,
-            help=summary,
-            description=description,
-            usage=f"python -m transformer_lib {name} {usage}",
-            epilog=SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
-            if name == "train"
-            else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            add_help=False,
-        )
+    def command(word: str, summary: str, usage: str, **texts: Any) -> tuple[Add, Add]:
+        """Make a command; return what adds an option to the first five, or to the others."""
+        texts |= {"help": summary, "usage": f"{name} {word} {usage}", "add_help": False}
+        made = commands.add_parser(word, **texts, **shared)
         first = made.add_argument_group("most used").add_argument
-        rest = made.add_argument_group("more options").add_argument
-        rest("-h", "--help", action="help", help="show this help and exit")
-        return first, rest
+        more = made.add_argument_group("more options").add_argument
+        more("-h", "--help", action="help", help="show this help and exit")
+        return first, more
 
-    _add_train(
-        *command("train", "train a model, or resume training", TRAIN, "--task TASK [options]")
-    )
+    settings = SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
+    usage = "--task TASK [options]"
+    summary = "train a model, or resume training"
+    _add_train(*command("train", summary, usage, description=TRAIN, epilog=settings))
 
     run = "--run FOLDER [options]"
-    first, rest = command("evaluate", "score a run", EVALUATE, run)
+    first, more = command("evaluate", "score a run", run, description=EVALUATE)
     _add_run(first)
     first("--split", default="val", help="val (default) or, for captions, test_2016_flickr")
     _add_beam(first)
     first("--limit", type=_count, metavar="N", help="score only the first N texts")
-    first(
-        "--write", type=_path, metavar="FILE", help="write the answers to this file, one per line"
-    )
-    rest("--against", type=_path, action="append", metavar="FOLDER", help="compare with this run")
-    _add_checkpoint(rest)
-    _add_search(rest)
-    _add_common(rest)
+    first("--write", type=_path, metavar="FILE", help="write the answers to FILE, one per line")
+    more("--against", type=_path, action="append", metavar="FOLDER", help="compare with this run")
+    _add_checkpoint(more)
+    _add_search(more)
+    _add_common(more)
 
-    first, rest = command("translate", "translate sentences", TRANSLATE, f"{run} [sentence ...]")
+    usage = f"{run} [sentence ...]"
+    first, more = command("translate", "translate sentences", usage, description=TRANSLATE)
     first("text", nargs="*", metavar="sentence", help="read from standard input if left out")
     _add_run(first)
     _add_beam(first)
     first("--n-best", type=_count, metavar="K", help="print the K best translations")
     _add_strict(first)
     _add_checkpoint(first)
-    rest("--split", help="translate all texts of a split, such as train")
-    rest("--batch-size", type=_count, default=64, metavar="N", help="texts per batch (64)")
-    _add_search(rest)
-    _add_common(rest)
+    more("--split", help="translate all texts of a split, such as train")
+    more("--batch-size", type=_count, default=64, metavar="N", help="texts per batch (64)")
+    _add_search(more)
+    _add_common(more)
 
-    generate = "continue texts with a language model"
-    first, rest = command("generate", generate, GENERATE, f"{run} [prompt ...]")
+    usage, summary = f"{run} [prompt ...]", "continue texts with a language model"
+    first, more = command("generate", summary, usage, description=GENERATE)
     first("text", nargs="*", metavar="prompt", help="read from standard input if left out")
     _add_run(first)
     first("--temperature", type=_temperature, help="sample; below 1 favors probable tokens (1)")
-    first(
-        "--top-p",
-        type=_number,
-        metavar="P",
-        help="sample from the likeliest tokens that add up to P",
-    )
+    likeliest = "sample from the likeliest tokens that add up to P"
+    first("--top-p", type=_number, metavar="P", help=likeliest)
     first("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
     first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
-    rest("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
-    rest("--seed", type=_seed, help="random seed (0)")
-    rest(
-        "--stop",
-        type=_text,
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="stop before this text; may be repeated",
-    )
-    _add_strict(rest)
-    _add_checkpoint(rest)
-    _add_common(rest)
+    more("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
+    more("--seed", type=_seed, help="random seed (0)")
+    many: dict[str, Any] = {"action": "append", "default": []}
+    more("--stop", type=_text, metavar="TEXT", help="stop before TEXT; may be repeated", **many)
+    _add_strict(more)
+    _add_checkpoint(more)
+    _add_common(more)
     return parser, commands.choices
 
 
 def _add_run(add: Add) -> None:
-    add(
-        "--run",
-        type=_path,
-        required=True,
-        action="append",
-        metavar="FOLDER",
-        help="folder of a trained run; repeat it for an ensemble",
-    )
+    many: dict[str, Any] = {"required": True, "action": "append"}
+    add("--run", type=_path, metavar="FOLDER", help="a run; repeat it for an ensemble", **many)
 
 
 def _add_checkpoint(add: Add) -> None:
-    add(
-        "--checkpoint",
-        choices=("best", "last", "average"),
-        default="best",
-        help="which model to use (best); average: the mean of those kept by --keep-last",
-    )
+    which = "which model to use (best); average: the mean of those kept by --keep-last"
+    add("--checkpoint", choices=("best", "last", "average"), default="best", help=which)
 
 
 def _add_beam(add: Add) -> None:
@@ -251,12 +227,7 @@ def _add_beam(add: Add) -> None:
 
 def _add_search(add: Add) -> None:
     add("--length-penalty", type=_number, metavar="ALPHA", help="0 favors short texts (0.6)")
-    add(
-        "--early-stopping",
-        action="store_true",
-        default=None,
-        help="stop after N finished texts, even if a better one may follow",
-    )
+    _add_flag(add, "--early-stopping", "stop after N finished texts")
 
 
 def _add_strict(add: Add) -> None:
@@ -270,62 +241,41 @@ def _add_common(add: Add) -> None:
     add("--debug", action="store_true", help="show the traceback of an error")
 
 
+def _add_flag(add: Add, name: str, text: str) -> None:
+    add(name, action="store_true", default=None, help=text)
+
+
 def _add_train(first: Add, add: Add) -> None:
     first("--task", choices=tuple(TASKS), required=True, metavar="TASK", help="one of those above")
     first("--preset", choices=("tiny", "base", "big"), default="tiny", help="model size (tiny)")
     first("--epochs", type=_count, help="passes over the data")
     first("--output", type=_path, help="the run's folder (runs/TASK-PRESET)")
     first("--restart", action="store_true", help="start over, replacing the run in the folder")
-    add(
-        "--steps",
-        type=_count,
-        dest="max_steps",
-        help="updates; with --epochs, training ends at whichever comes first",
-    )
+    add("--steps", type=_count, dest="max_steps", help="updates, instead of epochs or at most")
     add("--patience", type=_count, help="stop after this many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
     add("--accumulate", type=_count, help="batches per update (1)")
     add("--lr", type=_number, dest="peak_lr", help="peak learning rate")
     add("--warmup", type=_count, help="steps until the peak learning rate")
     add("--cooldown", type=_count, help="steps at the end in which the rate falls to 0")
-    add("--dropout", type=_number, help="overrides the preset's and the task's")
+    add("--dropout", type=_number, help="instead of the preset's or the task's")
     add("--label-smoothing", type=_number, help="share of probability spread over all tokens (0.1)")
-    add(
-        "--r-drop",
-        type=_number,
-        metavar="ALPHA",
-        help="weight of R-Drop, often 5; slower",
-    )
+    add("--r-drop", type=_number, metavar="ALPHA", help="weight of R-Drop, often 5; slower")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
-    add(
-        "--distill",
-        type=_path,
-        metavar="FILE",
-        help="learn these translations as well, one per line",
-    )
+    translations = "learn these translations as well, one per line"
+    add("--distill", type=_path, metavar="FILE", help=translations)
     add("--bpe-dropout", type=_number, metavar="P", help="skip each merge with probability P")
     add("--seed", type=_seed, help="random seed (0)")
-    add(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any other setting, see below; may be repeated",
-    )
-    add("--compile", action="store_true", default=None, help="use torch.compile")
+    many: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
+    add("--set", type=_setting, help="any other setting, see below; may be repeated", **many)
+    _add_flag(add, "--compile", "use torch.compile")
     add("--keep-last", type=_count, metavar="N", help="keep the last N models, to average them")
-    add("--tensorboard", action="store_true", default=None, help="also log for TensorBoard")
+    _add_flag(add, "--tensorboard", "also log for TensorBoard")
     add("--log-every", type=_count, metavar="STEPS", help="steps between log entries (50)")
     add("--validate-every", type=_count, metavar="STEPS", help="every epoch if left out")
     add("--checkpoint-every", type=_count, metavar="STEPS", help="every epoch if left out")
-    add(
-        "--score-every",
-        "--bleu-every",
-        type=_count,
-        metavar="EPOCHS",
-        help="also score the validation split, every EPOCHS epochs",
-    )
+    scored = "score the validation split every EPOCHS epochs"
+    add("--score-every", type=_count, metavar="EPOCHS", help=scored)
     _add_common(add)
 
 

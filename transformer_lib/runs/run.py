@@ -1,12 +1,13 @@
 """A run and its folder: from the name of a task to a trained model, and back to text.
 
 A folder holds ``config.json`` (what was run, where and with what), ``tokenizer.json``,
-``words.txt`` (the words that the model reads in training), ``log.jsonl``, ``checkpoint.pt`` (the
-latest state, to resume from) and ``best.pt`` (the model of the lowest validation loss).
+``words.txt`` (the words that the model read in training), ``log.jsonl``, ``checkpoint.pt`` (the
+latest state, to resume from) and ``best.pt`` (the model with the lowest validation loss).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -23,29 +24,26 @@ from transformer_lib.decoding import Ensemble, greedy
 from transformer_lib.decoding.text import Decode, complete, translate
 from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.results import circumstances
+from transformer_lib.runs.batches import make_batches, second_translations
 from transformer_lib.runs.folder import (
     begin,
     check_own,
     config_of,
-    distilled_pairs,
     former_settings,
-    one_of,
     read_settings,
     read_words,
     score_is_due,
-    slow_amp,
-    task_named,
     weights,
-    words_of,
     write_settings,
 )
-from transformer_lib.runs.tasks import TASKS, Task, make_batches, perplexity
-from transformer_lib.training import History, TrainConfig, evaluate, local_device
-from transformer_lib.training.distributed import join
-from transformer_lib.training.loop import prepared_fit
+from transformer_lib.runs.machine import environment
+from transformer_lib.runs.tasks import TASKS, Pairs, Task, task_named, words_of
+from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
+from transformer_lib.training.distributed import Ranks, join
+from transformer_lib.training.update import amp_is_slow
 from transformer_lib.validation import (
     as_path,
+    check_choice,
     check_count,
     check_path,
     check_type,
@@ -117,7 +115,7 @@ class Run:
         for folder, run in zip(folders[1:], others, strict=True):
             if (run.task, run.tokenizer) != (first.task, first.tokenizer):
                 raise ValueError(
-                    f"folders must have the same task and vocabulary; {folder} has another"
+                    f"folders must have the same task and vocabulary; those of {folder} differ"
                 )
         if not others:
             return first
@@ -126,10 +124,10 @@ class Run:
     def unseen(self, texts: Sequence[str]) -> list[str]:
         """List the words of these texts that the model never read in training.
 
-        The task decides what counts as a word; upper and lower case differ. The list is empty for
-        a run of an older version of this library, which kept no list of words.
+        The task decides what counts as a word; upper and lower case differ. Without a list of the
+        words that were read, none is unseen.
         """
-        found = words_of(text_list("texts", texts), TASKS[self.task].word)
+        found = words_of(TASKS[self.task], text_list("texts", texts))
         return [] if self.words is None else [word for word in found if word not in self.words]
 
     def answer(self, texts: Sequence[str], **options: Any) -> list[str]:
@@ -138,9 +136,8 @@ class Run:
         See :func:`~transformer_lib.decoding.translate` and
         :func:`~transformer_lib.decoding.complete`.
         """
-        texts = text_list("texts", texts)
-        do = complete if TASKS[self.task].language_model else translate
-        return do(self.model, self.tokenizer, texts, **options)
+        do = translate if TASKS[self.task].translates else complete
+        return do(self.model, self.tokenizer, text_list("texts", texts), **options)
 
     def score(
         self,
@@ -158,17 +155,31 @@ class Run:
             ValueError: a split that the task doesn't have, or that the model was trained on.
         """
         task = TASKS[self.task]
-        one_of("split", split, task.splits)
+        check_choice("split", split, task.splits)
         check_count("limit", limit, optional=True)
         pairs = task.load(split)[:limit]
         if task.score is None:
-            return perplexity(task, self.tokenizer, self.model, pairs), []
+            return self._perplexity(pairs), []
         sources, references = zip(*pairs, strict=True)
         options: dict[str, Any] = {"decode": decode, "progress": progress}
-        if task.language_model:  # an answer longer than any reference is wrong
+        if not task.translates:  # an answer longer than any reference is wrong
             options["max_tokens"] = 1 + max(len(self.tokenizer.encode(r)) for r in references)
         texts = self.answer(sources, **options)
         return task.score(texts, references), texts
+
+    def _perplexity(self, pairs: Pairs) -> Score:
+        """Perplexity per token; for a running text, nats per character."""
+        task, longest = TASKS[self.task], self.model.config.max_len
+        batches = make_batches(
+            task, self.tokenizer, pairs, max_len=longest, batch_size=64, shuffle=False
+        )
+        found = evaluate(self.model, batches)
+        loss, value = found["loss"], found["perplexity"]
+        if task.kind != "running text":
+            pieces = f"per token, {self.tokenizer.vocab_size:,} pieces"
+            return Score("perplexity", value, pieces, len(pairs))
+        how = f"{loss / math.log(2):.3f} bits, perplexity {value:.3f}, in windows of {longest}"
+        return Score("nats_per_character", loss, how, len(pairs))
 
 
 def train(
@@ -187,8 +198,7 @@ def train(
     restart: bool = False,
     command: str | None = None,
     progress: bool = True,
-    say: Callable[[str], None] = lambda text: None,
-    forecast: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> History:
     """Train on a task, or resume a run with the same settings.
 
@@ -204,13 +214,12 @@ def train(
         distilled: a file with a second translation of each training text, one per line, such as
             an ensemble's; the model learns both.
         device: ``"auto"`` is the GPU if there is one.
-        score_every: score the validation split every so many epochs, which takes longer than
-            computing its loss; None never does.
+        score_every: epochs between two scores of the validation split, which take longer than its
+            loss.
         restart: start over, replacing the run in the folder.
         command: the command line of the run, to be recorded.
         progress: show a progress bar.
-        say: called with a line of text about each step of the setup.
-        forecast: called once, after the first steps, with a line about the time left.
+        say: called with a line of text about each step of the setup, and one about the time left.
 
     Returns:
         The run's log entries.
@@ -224,7 +233,7 @@ def train(
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
     folder, recipe = as_path("folder", folder, "folder"), task_named(task)
-    one_of("preset", preset, ("tiny", "base", "big"))
+    check_choice("preset", preset, ("tiny", "base", "big"))
     max_tokens = check_count("max_tokens", max_tokens, optional=True)
     vocab_size, bpe_dropout = plain_number(vocab_size), plain_number(bpe_dropout)
     check_count("score_every", score_every, optional=True)
@@ -232,25 +241,18 @@ def train(
         raise ValueError("score_every must be left out: this task is scored by its loss alone")
     for name, value in (("model", model), ("training", training), ("command", command)):
         check_type(name, value, str if name == "command" else dict, optional=True)
-    check_own(folder)
     check_type("restart", restart, bool)
     check_type("progress", progress, bool)
     if not callable(say):
         raise TypeError(f"say must be a function, got {type(say).__name__}")
+    check_own(folder)
     place = local_device(device)
     ranks = join(place)
-    going_on = not restart and (folder / "checkpoint.pt").exists()
-    training = dict(training or {})
-    if training.get("max_steps") is not None:
-        training.setdefault("epochs", None)  # the given steps replace the task's epochs
-    with naming("training"):
-        config = TrainConfig(**recipe.train | training)
-    made = [] if ranks.first else ranks.gather(None)  # a tokenizer, and when the data is there
-    train_pairs, val_pairs = recipe.load("train"), recipe.load(recipe.splits[0])
-    if ranks.first:
-        kept = Tokenizer.load(folder / "tokenizer.json") if going_on else None
-        made = ranks.gather(kept or recipe.tokenizer(train_pairs, vocab_size))
-    tokenizer = made[0]
+    resume = not restart and (folder / "checkpoint.pt").exists()
+    config = _train_config(recipe, training or {})
+    train_pairs, val_pairs, tokenizer = _load(
+        recipe, vocab_size, folder / "tokenizer.json" if resume else None, ranks
+    )
     with naming("model"):
         model_config = getattr(ModelConfig, preset)(
             vocab_size=tokenizer.vocab_size, **recipe.model | (model or {})
@@ -262,10 +264,10 @@ def train(
     settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
     settings |= {"bpe_dropout": bpe_dropout, "distilled": None}  # the file's hash
     if distilled is not None:
-        added, settings["distilled"] = distilled_pairs(recipe, distilled, train_pairs)
+        added, settings["distilled"] = second_translations(recipe, distilled, train_pairs)
         train_pairs = train_pairs + added
     settings |= {"model": asdict(model_config), "train": asdict(config)}
-    former = former_settings(folder, settings, ranks.size) if going_on else {"sessions": []}
+    former = former_settings(folder, settings, ranks.size) if resume else {"sessions": []}
     batches = partial(make_batches, recipe, tokenizer, max_len=model_config.max_len, **sizes)
     train_batches = batches(train_pairs, bpe_dropout, seed=config.seed)
     val_batches = batches(val_pairs, shuffle=False)
@@ -275,24 +277,24 @@ def train(
     def prepare(over: bool) -> None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         session = {"command": command, "started": now, "processes": ranks.size}
-        session |= circumstances(place)
+        session |= environment(place)
         say(
             f"{task}, {preset}: {sum(p.numel() for p in net.parameters()):,} parameters, "
             f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} texts in "
             f"{len(train_batches):,} batches, on {session['hardware']}."
         )
-        if slow_amp(config, place):
+        if amp_is_slow(config, place):
             say("This processor has no bfloat16 arithmetic: amp=True slows training down.")
         if over:
             say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")
             return
         # First, since it is what makes this a run's folder.
         write_settings(folder, settings | {"sessions": [*former["sessions"], session]})
-        if going_on:
+        if resume:
             say(f"Resuming the run in {folder}.")
         else:
-            read = [a + b if recipe.language_model else a for a, b in train_pairs]
-            begin(folder, tokenizer, read, recipe.word)
+            read = (a if recipe.translates else a + b for a, b in train_pairs)
+            begin(folder, tokenizer, words_of(recipe, read))
 
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)
@@ -301,18 +303,39 @@ def train(
             metrics[score.metric] = score.value
         return metrics
 
-    return prepared_fit(
-        prepare,
+    return fit(
         net,
         train_batches,
         config,
         validate=validate,
         directory=folder,
-        resume=going_on,
+        resume=resume,
         progress=progress,
-        forecast=forecast,
+        prepare=prepare,
+        forecast=say,
     )
 
 
 def _model(task: Task, config: ModelConfig) -> Transformer | DecoderOnly:
-    return DecoderOnly(config) if task.language_model else Transformer(config)
+    return Transformer(config) if task.translates else DecoderOnly(config)
+
+
+def _train_config(task: Task, changes: dict[str, Any]) -> TrainConfig:
+    if changes.get("max_steps") is not None:  # replaces the task's epochs
+        changes = {"epochs": None} | changes
+    with naming("training"):
+        return TrainConfig(**task.train | changes)
+
+
+def _load(
+    task: Task, vocab_size: int | None, kept: Path | None, ranks: Ranks
+) -> tuple[Pairs, Pairs, Tokenizer]:
+    """The pairs for training, those for validation, and the tokenizer: new, or the one kept."""
+    # The others wait until the first process has downloaded the data.
+    made = [] if ranks.first else ranks.gather(None)
+    train_pairs, val_pairs = task.load("train"), task.load(task.splits[0])
+    if ranks.first:
+        made = ranks.gather(
+            Tokenizer.load(kept) if kept else task.tokenizer(train_pairs, vocab_size)
+        )
+    return train_pairs, val_pairs, made[0]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from transformer_lib.data import (
-    Batches,
-    BpeDropout,
-    TextBatches,
     Tokenizer,
-    WindowBatches,
     copy_pairs,
     multi30k,
     number_word_pairs,
@@ -24,8 +18,7 @@ from transformer_lib.data import (
     split_pairs,
 )
 from transformer_lib.metrics import Score, bleu, bleu_lowercased, bleu_tokenized, chrf, exact_match
-from transformer_lib.training import evaluate
-from transformer_lib.validation import naming
+from transformer_lib.validation import check_choice
 
 __all__ = ["TASKS", "Task"]
 
@@ -37,18 +30,17 @@ class Task:
     """A task: its texts, how they are tokenized, and how a model is scored.
 
     Attributes:
-        load: returns the (source, target) texts of a split; for a language model, (prompt,
-            continuation), which together are one text.
+        kind: ``"translation"``, from a source to a target; or, for a decoder alone, ``"texts"``,
+            each on its own, or ``"running text"``, read in windows of the model's ``max_len``.
+        load: returns the (source, target) texts of a split; for a decoder, (prompt, continuation),
+            which together are one text.
         splits: what can be scored besides ``"train"``; the first is for validation.
         tokenizer: makes one from the training pairs and a vocabulary size.
-        score: compares translations, or continuations, with references; None measures perplexity.
-        scores_too: other ways to compare them, for ``evaluate``.
+        score: compares translations or continuations with references; None measures perplexity.
+        scores_too: more ways to compare them, for ``evaluate``.
         word: a regular expression: what counts as a word in the texts that the model reads.
         example: a text to try a trained model on.
-        language_model: whether a decoder learns to continue texts; else a Transformer translates.
-        running: for a language model: its texts are parts of a single one, in their order. It is
-            read in windows of the model's ``max_len``, and scored in nats per character.
-        model, train: settings that suit the task, instead of those of preset and ``TrainConfig``.
+        model, train: settings that replace those of the preset and of ``TrainConfig``.
         max_tokens, batch_size: the size of a batch in tokens per side, or in pairs. Tokens save
             padding but sort by length, and numbers are learned better in mixed lengths.
     """
@@ -57,19 +49,34 @@ class Task:
     splits: tuple[str, ...]
     tokenizer: Callable[[Pairs, int | None], Tokenizer]
     score: Callable[[Sequence[str], Sequence[str]], Score] | None
+    kind: Literal["translation", "texts", "running text"] = "translation"
     scores_too: tuple[Callable[[Sequence[str], Sequence[str]], Score], ...] = ()
     word: str = r"\w+|[^\w\s]"  # a run of letters and digits, or one other character
     example: str = ""
-    language_model: bool = False
-    running: bool = False
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     batch_size: int | None = None
 
+    @property
+    def translates(self) -> bool:
+        """Whether a Transformer translates; otherwise a decoder continues texts."""
+        return self.kind == "translation"
+
+
+def task_named(name: str) -> Task:
+    """The task, or a ValueError that lists all tasks."""
+    check_choice("task", name, TASKS)
+    return TASKS[name]
+
+
+def words_of(task: Task, texts: Iterable[str]) -> dict[str, None]:
+    """The distinct words of texts, in order: a set that keeps its order."""
+    return {word: None for text in texts for word in re.findall(task.word, text)}
+
 
 def holding_out(count: int, pairs: Callable[[], Pairs]) -> Callable[[str], Pairs]:
-    """A loader of generated pairs: ``count`` are for validation, the rest for training."""
+    """Make a loader of generated pairs: ``count`` for validation, the rest for training."""
 
     def load(split: str) -> Pairs:
         train, val = split_pairs(pairs(), held_out=count)
@@ -97,99 +104,21 @@ def _number_lines() -> Pairs:
     return [(f"{number_words(n)} =", f" {n}") for n in range(10_000)]
 
 
-def _texts(pairs: Pairs) -> list[str]:
-    return [text for pair in pairs for text in pair]
-
-
 def _characters(pairs: Pairs, vocab_size: int | None, words: Iterable[str] = ()) -> Tokenizer:
     if vocab_size is not None:
         raise ValueError("vocab_size must be left out: the tokens of this task are characters")
-    return Tokenizer.characters(_texts(pairs), words=words)
+    return Tokenizer.characters([text for pair in pairs for text in pair], words=words)
 
 
 def _words_to_characters(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
-    # The source is read in words, the target written in characters. With a row per character and a
-    # column per word, cross-attention can be read like an alignment.
+    # Source in words, target in characters: cross-attention can be read like an alignment.
     words = {word for source, _ in pairs for word in re.findall("[a-z]+", source)}
     return _characters(pairs, vocab_size, words)
 
 
 def _bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
-    return Tokenizer.train_bpe(_texts(pairs), vocab_size=vocab_size or 8_000)
-
-
-def make_batches(
-    task: Task,
-    tokenizer: Tokenizer,
-    pairs: Pairs,
-    bpe_dropout: float | None = None,
-    *,
-    max_len: int = 0,
-    **options: Any,
-) -> Batches | TextBatches | WindowBatches:
-    """Batches of texts for a task's kind of model.
-
-    Args:
-        task: what the model learns.
-        tokenizer: of both sides.
-        pairs: what ``load`` returns.
-        bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`; None for a fixed encoding, which
-            a text also gets if it would exceed ``max_len`` otherwise.
-        max_len: of the model: the longest text, or 0 for any length; the length of windows if a
-            text is read in windows.
-        options: of :class:`~transformer_lib.data.Batches`.
-
-    Raises:
-        ValueError: ``bpe_dropout`` without pairs, or without merges to skip; a text longer than
-            ``max_len``.
-    """
-    options["special_ids"] = tokenizer.special_ids
-    if task.language_model:
-        if bpe_dropout is not None:
-            raise ValueError("bpe_dropout must be left out: this task has no pairs")
-        if task.running:
-            ids = tokenizer.encode("".join(_texts(pairs)))
-            return WindowBatches(ids, length=max_len, **options)
-        texts = [tokenizer.encode(prompt + rest) for prompt, rest in pairs]
-        _check_lengths(pairs, [len(ids) + 1 for ids in texts], max_len)
-        return TextBatches(texts, **options)
-    both = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
-    _check_lengths(pairs, [max(len(ids), len(said) + 1) for ids, said in both], max_len)
-    if bpe_dropout is None:
-        return Batches(both, **options)
-    with naming("bpe_dropout"):
-        spelling = BpeDropout(tokenizer, bpe_dropout)
-
-    def redraw(i: int, draw: random.Random) -> tuple[list[int], list[int]]:
-        source, target = pairs[i]
-        most = max_len or None
-        ids = spelling.encode(source, draw, max_len=most)
-        return ids, spelling.encode(target, draw, max_len=most and most - 1)
-
-    return Batches(both, redraw=redraw, **options)
-
-
-def _check_lengths(pairs: Pairs, lengths: list[int], max_len: int) -> None:
-    for number, length in enumerate(lengths):
-        if length > max_len > 0:
-            source, target = pairs[number]
-            raise ValueError(
-                f"max_len must be at least {length}, the tokens of text {number}, which begins "
-                f"{(source or target)[:40]!r}; got {max_len}"
-            )
-
-
-def perplexity(task: Task, tokenizer: Tokenizer, model: Any, pairs: Pairs) -> Score:
-    """How well a language model predicts texts; for a running text, in nats per character."""
-    longest = model.config.max_len
-    batches = make_batches(task, tokenizer, pairs, max_len=longest, batch_size=64, shuffle=False)
-    found = evaluate(model, batches)
-    loss, value = found["loss"], found["perplexity"]
-    if not task.running:
-        pieces = f"per token, {tokenizer.vocab_size:,} pieces"
-        return Score("perplexity", value, pieces, len(pairs))
-    how = f"{loss / math.log(2):.3f} bits, perplexity {value:.3f}, in windows of {longest}"
-    return Score("nats_per_character", loss, how, len(pairs))
+    texts = [text for pair in pairs for text in pair]
+    return Tokenizer.train_bpe(texts, vocab_size=vocab_size or 8_000)
 
 
 _SMALL = {"n_layers": 2, "dropout": 0.0}
@@ -243,7 +172,7 @@ TASKS = {
         splits=("val", "test_2016_flickr"),
         tokenizer=_bpe,
         score=None,
-        language_model=True,
+        kind="texts",
         train={"epochs": 10, "warmup": 400, "peak_lr": 0.003},
         max_tokens=2048,
     ),
@@ -253,7 +182,7 @@ TASKS = {
         splits=("val",),
         tokenizer=_words_to_characters,
         score=exact_match,
-        language_model=True,
+        kind="texts",
         model=_SMALL,
         train=_QUICK,
         batch_size=64,
@@ -264,8 +193,7 @@ TASKS = {
         splits=("val",),
         tokenizer=_characters,
         score=None,
-        language_model=True,
-        running=True,
+        kind="running text",
         model={"max_len": 128, "dropout": 0.0},
         train={"epochs": 2, "warmup": 100, "peak_lr": 0.003, "label_smoothing": 0.0},
         batch_size=16,

@@ -1,4 +1,4 @@
-"""Checkpoint files are never half written: they are replaced in one move, or not at all."""
+"""Checkpoint files: replaced in one move or not at all, and verified when they are loaded."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ _PRIMITIVES = (bool, int, float, str, bytes, type(None))
 def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     """Save nested dicts, lists and tuples of tensors and primitives.
 
-    A reader, even after a crash, finds the old file or the new one, never half of one: see
-    :func:`transformer_lib.files.replacing`.
+    A reader, even after a crash, finds the old file or the new one, never half of one.
 
     Args:
         path: the file.
-        state: what to save. Keys are strings or integers. NumPy scalars become numbers of Python.
+        state: what to save. Keys are strings or integers. NumPy scalars become Python numbers.
 
     Raises:
-        TypeError: ``path`` isn't a path; something that ``weights_only`` loading would refuse, with
-            its place.
+        TypeError: ``path`` isn't a path; ``state`` holds something that ``weights_only`` loading
+            would refuse.
         ValueError: ``path`` is a folder.
         OSError: the file couldn't be written; an older one is still there.
 
@@ -47,9 +46,8 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     check_path("path", path, "file")
     check_type("state", state, dict)
     state = _plain("state", state)
-    # To memory first: torch.save hides the reason if a file can't be written.
     buffer = io.BytesIO()
-    torch.save({"format": _FORMAT, "state": state}, buffer)
+    torch.save({"format": _FORMAT, "state": state}, buffer)  # to a file, it hides why one fails
     path = Path(path)
     try:
         with replacing(path) as file:
@@ -73,8 +71,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 
     Raises:
         TypeError: ``path`` isn't a path.
-        FileNotFoundError: there is no such file.
-        ValueError: it is truncated, damaged, a folder or not a checkpoint of this library.
+        FileNotFoundError: the file doesn't exist.
+        ValueError: it is truncated, damaged, a folder, or not a checkpoint of this library.
     """
     check_path("path", path, "file")
     with open(path, "rb") as file:
@@ -87,8 +85,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         except Exception as error:  # damage causes a dozen types, even KeyError and OSError
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ValueError(
-                f"{path} is not a readable checkpoint: truncated, damaged or another kind of file "
-                f"({reason})"
+                f"{path} is not a readable checkpoint, or it is truncated or damaged: {reason}"
             ) from error
     if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
         raise ValueError(
@@ -126,12 +123,12 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
-    r"""The mean of each parameter over several checkpoints of one run.
+    r"""Average each parameter over several checkpoints of one run.
 
     .. math:: \bar\theta = \frac{1}{n} \sum_{i=1}^{n} \theta_i
 
-    Summed in float64, returned in the checkpoints' precision. Anything that is not a floating-point
-    tensor, such as a count, is taken from the last one.
+    Summed in float64, returned in the checkpoints' precision. Tensors of integers, such as counts,
+    come from the last checkpoint.
 
     Args:
         paths: files written by :func:`~transformer_lib.training.loop.fit`: ``step-….pt`` (with
@@ -141,14 +138,12 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
         For ``model.load_state_dict``, all tensors on the CPU.
 
     Raises:
-        TypeError: ``paths`` is not a list of paths.
-        FileNotFoundError: there is no such file.
-        ValueError: no paths; a file without a model; models that differ in a name, a shape or a
-            dtype.
+        TypeError: ``paths`` isn't a list of paths.
+        FileNotFoundError: a file doesn't exist.
+        ValueError: no paths; a file without a model; models that differ in a name, shape or dtype.
 
     Source:
-        Vaswani et al. (2017), *Attention Is All You Need*, section 6.1: the last 5 checkpoints,
-        written every 10 minutes, for the base models; the last 20 for the big ones.
+        Vaswani et al. (2017), *Attention Is All You Need*, section 6.1.
 
     Example:
         >>> import tempfile, torch
@@ -188,7 +183,6 @@ def _model(path: Any) -> dict[str, Tensor]:
 
 
 def _check_alike(path: Any, model: dict[str, Tensor], path2: Any, other: dict[str, Tensor]) -> None:
-    """Raise a ValueError that names the first tensor in which two models differ."""
     for name in [*model, *(other.keys() - model.keys())]:
         kinds = [
             f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "missing"

@@ -1,4 +1,4 @@
-"""The settings of a training run, checked once when they are written down."""
+"""The settings of a training run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ __all__ = ["TrainConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. The defaults are the paper's, plus gradient clipping.
+    """The settings of a training run. The defaults are the paper's, plus gradient clipping.
 
     Args:
         max_steps: total number of updates.
         epochs: total number of passes over the data. At least one of the two is needed; with both,
             the run ends at whichever comes first.
-        patience: also end after this many validations in a row without a new lowest loss; None
-            never does.
+        patience: end after this many validations in a row without a new lowest loss.
         warmup: steps in which the learning rate rises.
-        cooldown: steps at the end of the run in which the rate falls to 0; None, as in the paper,
-            has no such end. May be given when a run is resumed.
-        peak_lr: peak learning rate; ``(d_model * warmup) ** -0.5``, the paper's, if None.
+        cooldown: steps at the end of the run in which the rate falls to 0. May be given when a run
+            is resumed.
+        peak_lr: peak learning rate; the paper's, ``(d_model * warmup) ** -0.5``, if None.
         schedule: ``"inverse_sqrt"``, the paper's curve, or ``"cosine"``, which falls to 0 at the
-            end of the run: :func:`~transformer_lib.training.schedules.cosine_schedule`.
+            end of the run.
         optimizer: ``"adam"``; ``"adamw"``, which also decays weights; or ``"muon"``:
             ``torch.optim.Muon`` for the weights of ``nn.Linear`` modules and AdamW for all others,
             at the same learning rate.
@@ -34,17 +33,16 @@ class TrainConfig:
         betas: Adam's decay rates for the mean and the mean square of the gradients.
         eps: Adam's small number in the denominator.
         label_smoothing: ε of :func:`~transformer_lib.training.losses.cross_entropy`.
-        r_drop: α of :func:`~transformer_lib.training.losses.r_drop`, which runs each batch twice,
-            with different dropout; None runs it once.
+        r_drop: α of :func:`~transformer_lib.training.losses.r_drop`, for which each batch runs
+            twice; None runs it once.
         clip_norm: clip the norm of all gradients together to this; None doesn't clip.
-        accumulate: batches per update, in each process if there are several.
-        seed: of dropout and everything else that is random in training.
+        accumulate: batches per update, in each process.
+        seed: of everything that is random in training.
         amp: compute in half precision where that is safe; ``"auto"``: on a GPU. ``True`` uses
             bfloat16, or float16 on a GPU that only emulates bfloat16; ``"bfloat16"`` and
             ``"float16"`` choose one. In float16 the loss is scaled, so that small gradients don't
-            vanish, and an update whose gradients overflow is skipped. On a CPU, amp saves time only
-            if the processor has bfloat16 arithmetic (AVX-512 with BF16, AMX). With AVX2 alone, an
-            update took several times as long as in float32.
+            vanish, and an update whose gradients overflow is skipped. On a CPU without bfloat16
+            instructions (AVX-512 BF16, AMX), amp slows training down several times.
         compile: compile the model with ``torch.compile``, which takes a minute at the start.
         parallel: how several processes share the model: ``"ddp"`` gives each a copy, ``"fsdp"`` a
             part of each layer's parameters, for a model that is too large for one.
@@ -56,8 +54,8 @@ class TrainConfig:
         tensorboard: also write the log for TensorBoard.
 
     Raises:
-        TypeError: a setting of the wrong type, with its name.
-        ValueError: a number out of its range, with its name and value.
+        TypeError: a setting of the wrong type.
+        ValueError: a setting out of its range, or two that don't go together.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, sections 5.3 and 5.4; Jordan et al.
@@ -99,9 +97,8 @@ class TrainConfig:
             object.__setattr__(self, name, plain_number(value))
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
-        check_number("eps", self.eps, 0, ends="()")
-        for name in ("peak_lr", "clip_norm", "r_drop"):
-            if getattr(self, name) is not None:
+        for name in ("eps", "peak_lr", "clip_norm", "r_drop"):
+            if name == "eps" or getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0, ends="()")
         for name in ("warmup", "accumulate", "log_every"):
             check_count(name, getattr(self, name))
@@ -110,13 +107,12 @@ class TrainConfig:
         check_count("seed", self.seed, 0)
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2^63, got {self.seed}")
-        if not isinstance(self.betas, tuple | list):
-            raise TypeError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
-        if len(self.betas) != 2:
-            raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
+        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+            kind = ValueError if isinstance(self.betas, tuple | list) else TypeError
+            raise kind(f"betas must be two numbers in [0, 1), got {self.betas!r}")
         for beta in self.betas:
             check_number("betas", beta, 0, 1)
-        object.__setattr__(self, "betas", tuple(map(plain_number, self.betas)))  # or a list
+        object.__setattr__(self, "betas", tuple(map(plain_number, self.betas)))  # JSON has lists
         check_number("label_smoothing", self.label_smoothing, 0, 1)
         check_number("weight_decay", self.weight_decay, 0)
         for name, choices in _CHOICES.items():
@@ -142,10 +138,10 @@ class TrainConfig:
             )
 
     def arithmetic(self) -> dict[str, Any]:
-        """The settings that determine the resulting parameters.
+        """Return the settings that must stay the same when a run is resumed.
 
-        The others (how long to train, how to end, on how many processes, how often to report) may
-        change when a run is resumed. With a cosine schedule, the length matters as well.
+        How long to train, on how many processes and how often to report may change; with a cosine
+        schedule, the length may not.
         """
         free = _FREE - ({"max_steps", "epochs"} if self.schedule == "cosine" else set())
         return {name: value for name, value in asdict(self).items() if name not in free}

@@ -1,7 +1,7 @@
 """Several processes, one run: how they communicate, and how they share batches and model.
 
-``torchrun`` starts the processes, PyTorch's ``DistributedDataParallel`` and ``fully_shard`` add up
-their gradients. What's left to do is to make sure that they compute what one process would.
+``torchrun`` starts the processes; PyTorch's ``DistributedDataParallel`` or ``fully_shard`` adds up
+their gradients. What's left is to make them compute what one process would.
 """
 
 from __future__ import annotations
@@ -50,14 +50,11 @@ def local_device(device: str = "auto") -> torch.device:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a run; there may be just one.
-
-    They exchange a few numbers, on the CPU, so that no GPU has to wait for them.
-    """
+    """The processes of a run, or the only one. They exchange numbers on the CPU: no GPU waits."""
 
     rank: int = 0  # of this process
     size: int = 1
-    group: Any = None  # of PyTorch, for messages; None if alone
+    group: Any = None  # PyTorch's, for messages; None if alone
 
     @property
     def first(self) -> bool:
@@ -91,13 +88,10 @@ class Ranks:
 
 
 def join(device: torch.device) -> Ranks:
-    """Join the processes that ``torchrun`` started; without it, there is one.
+    """Join the processes that ``torchrun`` started, if any; ``device`` is the model's.
 
-    The process group is initialized if it isn't yet. It remains for later runs, and is destroyed
-    when the process ends: a thread of Gloo still running then would abort the process.
-
-    Args:
-        device: of the model; decides between NCCL and Gloo.
+    The process group remains for later runs. It's destroyed before the process ends, which a
+    running thread of Gloo would abort.
     """
     if not dist.is_available():
         return Ranks()
@@ -119,10 +113,8 @@ def _leave() -> None:
 def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
     """Wrap the model to average gradients over all ranks, which start from rank 0's parameters.
 
-    Args:
-        model: with ``"fsdp"`` it is changed in place: from then on, its parameters are sharded.
-        ranks: if there is only one, the model is returned as it is.
-        how: ``"ddp"`` or ``"fsdp"``.
+    ``how`` is ``"ddp"`` or ``"fsdp"``, which shards the parameters of the model itself. A single
+    rank gets the model as it is.
 
     Raises:
         ValueError: ``"fsdp"`` with PyTorch before 2.6.
@@ -153,17 +145,17 @@ def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
 
 
 def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int]]:
-    """This rank's batches of a group for one update, each with its weight.
+    """This rank's batches of an update, each with its weight.
 
-    Rank r takes every ``size``-th batch, starting with number r. Gradients are averaged over the
-    ranks, so a weight of ``size`` turns them into a sum. The last group of an epoch may have too
-    few batches: a rank without one repeats the first, with weight 0, since all must keep in step.
-    They exchange gradients with the last batch only.
+    Rank r takes every ``size``-th batch of the group, starting with number r. Gradients are
+    averaged over the ranks, so a weight of ``size`` turns them into a sum. At the end of an epoch,
+    a rank without a batch repeats the first with weight 0, since all must keep in step. They
+    exchange gradients with the last batch only.
 
     Args:
         model: what :func:`wrap` returned.
         group: all batches of the update, the same on all ranks.
-        ranks: if there is only one, it gets all batches, with weight 1.
+        ranks: a single one gets all batches, with weight 1.
 
     Raises:
         ValueError: parameters that get no gradient, for which DDP would wait.

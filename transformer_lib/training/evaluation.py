@@ -1,33 +1,21 @@
-"""How good are the model's predictions of each token, given the correct ones before it?"""
+"""How well does a model predict each token, given the correct ones before it?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import nn
 
+from transformer_lib.decoding.protocol import modes_kept
 from transformer_lib.training.losses import cross_entropy, is_counted
 from transformer_lib.training.state import BatchSource, check_batch, padding_of
 from transformer_lib.validation import check_type
 
-__all__ = ["evaluate", "modes_kept"]
+__all__ = ["evaluate"]
 
 
-@contextmanager
-def modes_kept(model: nn.Module) -> Iterator[None]:
-    """After the block, each module is back in the mode it was in, training or evaluation."""
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
-@torch.no_grad()
+@torch.no_grad()  # not inference mode, which would stick to what fully_shard gathers
 def evaluate(model: nn.Module, batches: BatchSource) -> dict[str, float]:
     """Compute loss, perplexity and accuracy per token over one epoch, in evaluation mode.
 
@@ -35,7 +23,7 @@ def evaluate(model: nn.Module, batches: BatchSource) -> dict[str, float]:
 
     Args:
         model: as for :func:`~transformer_lib.training.loop.fit`.
-        batches: likewise; ``batches.epoch(0)`` is measured, without the padding.
+        batches: likewise; ``batches.epoch(0)`` is measured, without padding.
 
     Returns:
         ``{"loss": …, "perplexity": …, "accuracy": …}``; perplexity is ``exp(loss)``, accuracy the
@@ -43,7 +31,7 @@ def evaluate(model: nn.Module, batches: BatchSource) -> dict[str, float]:
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: there was no token to predict; special ids that differ from the model's.
+        ValueError: no token to predict; special ids that differ from the model's.
     """
     check_type("model", model, nn.Module)
     if not callable(getattr(batches, "epoch", None)):

@@ -1,4 +1,4 @@
-"""The folder of a run: which files it holds, and in which order they are written and removed."""
+"""The checkpoints in a run's folder: in which order they are written and removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FOREIGN = "{} was not written by a run, and a new run would overwrite it: choos
 
 @contextmanager
 def alone_in(directory: Path | None) -> Iterator[None]:
-    """Keep a second run out of the directory, which is created if it doesn't exist.
+    """Create the directory, and keep other runs out of it as long as the block lasts.
 
-    The lock is the operating system's, so it ends with the process in any case. Windows has none.
+    The lock is the operating system's, so it ends with the process. There is none on Windows.
 
     Raises:
         RuntimeError: another run is writing there.
@@ -47,7 +47,7 @@ class Folder:
 
     Args:
         path: None keeps nothing.
-        ranks: all call every method. They must see the same files.
+        ranks: all call every method, and see the same files.
     """
 
     def __init__(self, path: Path | None, ranks: Ranks) -> None:
@@ -59,7 +59,7 @@ class Folder:
             if resume is True:
                 raise ValueError("resume=True needs a directory, got None")
             return None
-        # The first rank decides: others might see what it has just written.
+        # The first rank decides: others may see what it has just written.
         there = self.ranks.gather(self.checkpoint.exists())[0]
         if resume is False or (resume == "auto" and not there):
             self._check_own(self.path)
@@ -78,10 +78,10 @@ class Folder:
             raise FileExistsError(_FOREIGN.format(log))
 
     def clear(self, step: int | None) -> None:
-        """Remove what a run resumed from ``step`` will write again; for a new one, everything."""
+        """Remove what a run resumed from ``step`` will write again; everything for a new run."""
         if self.path is None or not self.ranks.first:
             return
-        for litter in self.path.glob(".*.pt.*.tmp"):  # of a run that was killed while saving
+        for litter in self.path.glob(".*.pt.*.tmp"):  # from a run that was killed while saving
             litter.unlink()
         for path in self._kept():
             if step is None or path.name > self._name(step):

@@ -1,4 +1,4 @@
-"""Ctrl-C between two steps, never inside one."""
+"""Ctrl-C and SIGTERM take effect between two steps, never inside one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def stop(signum: int) -> None:
 
 
 class Interrupts:
-    """Holds back a Ctrl-C, or the SIGTERM of a scheduler, until the caller asks for it.
+    """Hold back a Ctrl-C, or the SIGTERM of a scheduler, until the caller asks for it.
 
     A ``KeyboardInterrupt`` in the middle of an optimizer step would leave half of the parameters
-    updated, and nothing to resume from. A second Ctrl-C is not held back. Outside the main thread,
+    updated, and nothing to resume from. A second Ctrl-C isn't held back. Outside the main thread,
     and where Ctrl-C is ignored (``nohup``, a background job), nothing changes.
 
     Args:
@@ -62,11 +62,11 @@ class Interrupts:
         for signum, before in self._previous.items():
             signal.signal(signum, before)
         if self.pending and kind is None:
-            stop(self.pending)  # the caller never asked: don't lose it
+            stop(self.pending)  # the caller never asked
 
     @contextmanager
     def let_through(self) -> Iterator[None]:
-        """Within, Ctrl-C interrupts at once, because no state is changing."""
+        """Let Ctrl-C interrupt the block at once, because no state is changing in it."""
         self._held = self.together
         try:
             if self.pending and not self._held:

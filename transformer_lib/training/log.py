@@ -17,9 +17,9 @@ Entry = dict[str, Any]
 class History(list[Entry]):
     """The entries of a run, oldest first.
 
-    Training entries hold ``step epoch loss lr tokens tokens_per_second seconds``; validation
-    entries hold ``step epoch seconds`` and what was measured, such as ``val_loss``. The validation
-    that used up the patience also holds ``stopped``.
+    Training entries hold ``step epoch seconds loss lr tokens tokens_per_second gradient_norm``;
+    validation entries hold ``step epoch seconds`` and what was measured, such as ``val_loss``, and
+    ``stopped`` if the run ran out of patience.
 
     Example:
         >>> history = History([{"step": 1, "loss": 5.0}, {"step": 1, "val_loss": 4.0}])
@@ -40,7 +40,7 @@ class History(list[Entry]):
 
         Raises:
             TypeError: ``path`` isn't a path.
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file doesn't exist.
             ValueError: another line isn't a JSON object.
         """
         check_path("path", path, "file")
@@ -62,7 +62,7 @@ class History(list[Entry]):
 
 
 def is_log(path: Path) -> bool:
-    """Whether a run wrote this file; an empty one belongs to a run that has just begun."""
+    """Whether a run wrote this file, which is empty if the run has just begun."""
     try:
         entries = History.read(path)
     except ValueError:
@@ -72,13 +72,13 @@ def is_log(path: Path) -> bool:
 
 
 class RunLog:
-    """A history that is written to files as it grows, if there is a folder.
+    """A history that is written to files as it grows.
 
     Args:
         folder: gets ``log.jsonl``; None keeps the entries in memory only.
-        until: keep the entries up to this step and drop later ones, which the resumed run will
-            write again; None starts a new log.
-        writes: False only reads what is there, since another process writes.
+        until: keep only the entries up to this step, since the resumed run will write later ones
+            again; None starts a new log.
+        writes: False only reads what is there: another process writes.
         tensorboard: also write the numbers for TensorBoard, to a folder of that name.
 
     Raises:
@@ -108,7 +108,7 @@ class RunLog:
         if tensorboard:
             # What a killed run wrote after its last checkpoint is hidden, as it is in the log.
             hidden_from = 0 if until is None else until + 1
-            self._board = _summary_writer()(str(folder / "tensorboard"), purge_step=hidden_from)
+            self._board = _board(folder / "tensorboard", hidden_from)
         with replacing(self.path) as file:
             file.writelines(map(_line, self.history))
 
@@ -125,19 +125,18 @@ class RunLog:
         self.history.append(entry)
 
     def close(self) -> None:
-        """Let go of the files."""
         if self._board is not None:
             self._board.close()
 
 
-def _summary_writer() -> Any:
+def _board(folder: Path, hidden_from: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise ValueError(
             "tensorboard=True needs the package tensorboard: pip install tensorboard"
         ) from error
-    return SummaryWriter
+    return SummaryWriter(str(folder), purge_step=hidden_from)
 
 
 def _line(entry: Entry) -> bytes:

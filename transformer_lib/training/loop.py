@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from transformer_lib.decoding.protocol import modes_kept
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import join
-from transformer_lib.training.evaluation import modes_kept
 from transformer_lib.training.folder import Folder, alone_in
 from transformer_lib.training.interrupts import Interrupts, stop
 from transformer_lib.training.log import History
@@ -21,7 +22,7 @@ from transformer_lib.training.session import Session, Validate
 from transformer_lib.training.state import BatchSource
 from transformer_lib.validation import check_path, check_type
 
-__all__ = ["fit", "prepared_fit"]
+__all__ = ["fit"]
 
 
 def fit(
@@ -33,6 +34,7 @@ def fit(
     directory: str | Path | None = None,
     resume: bool | Literal["auto"] = "auto",
     progress: bool = True,
+    prepare: Callable[[bool], None] | None = None,
     forecast: Callable[[str], None] | None = None,
 ) -> History:
     """Train a model on the device that it is on.
@@ -44,26 +46,27 @@ def fit(
     as one that wasn't.
 
     Under ``torchrun``, all processes call it with the same arguments, each with the model on its
-    own device (:func:`~transformer_lib.training.distributed.local_device`). An update then takes
-    ``accumulate`` batches per process, in one common order, and its gradient is the one that a
-    single process would get from all these batches. Each process validates; the results of the
-    first count. Only the first writes files; all must be able to read them. A checkpoint holds the
-    whole model. Any number of processes may resume it if ``accumulate`` times their number is the
-    same as before; only the same number of processes gives the same bits. After
-    ``parallel="fsdp"``, the model remains sharded: load a checkpoint into a new one.
+    own :func:`~transformer_lib.training.distributed.local_device`. An update then takes
+    ``accumulate`` batches per process, and its gradient is the one that a single process would get
+    from all of them. Only the first process writes files; all must be able to read them. Any number
+    of processes may resume the run if ``accumulate`` times their number stays the same; only the
+    same number of processes gives the same bits. After ``parallel="fsdp"``, the model remains
+    sharded: load a checkpoint, which holds the whole model, into a new one.
 
     Args:
         model: called with all tensors of a batch but the last; returns logits ``(..., V)``.
         batches: see :class:`~transformer_lib.training.state.BatchSource`.
         config: the settings of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
-            of completed epochs; returns what to log, such as ``{"loss": 1.2}``. Its
-            ``"loss"`` decides which model is the best. If it raises an error, a run of one
-            process saves a checkpoint first.
+            of completed epochs; returns what to log, such as ``{"loss": 1.2}``. The model with the
+            lowest ``"loss"`` is the best. If it raises an error, a run of one process saves a
+            checkpoint first.
         directory: where the run is kept; None keeps nothing.
         resume: True continues from the checkpoint, which must exist; ``"auto"`` continues if there
             is one; False starts over and replaces the run that was there.
         progress: show a progress bar on standard error.
+        prepare: writes the caller's own files into ``directory``. Called once, in the first
+            process, when nothing stands in the way of the run, with whether it is over already.
         forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
@@ -75,20 +78,17 @@ def fit(
             by the number of batches and the first one); an epoch without batches; batches with
             other special ids than the model's.
         FileNotFoundError: ``resume=True`` and no checkpoint.
-        FileExistsError: the directory holds files that no run wrote and that this one would
-            overwrite.
+        FileExistsError: the directory holds files that this run would overwrite and that no run
+            wrote.
         RuntimeError: another run is writing to the directory.
         FloatingPointError: the loss is no longer a number. The last checkpoint is from before.
         KeyboardInterrupt: Ctrl-C, after the step is finished and a checkpoint saved.
-        SystemExit: SIGTERM, which schedulers and ``torchrun`` send to stop a process; handled like
-            Ctrl-C.
+        SystemExit: SIGTERM, from a scheduler or ``torchrun``; handled like Ctrl-C.
 
     Note:
-        Seeds ``torch`` and ``random`` with ``config.seed``.
-
-        A part of the model that is in evaluation mode, such as a frozen one, stays in it while the
-        rest is trained. If the whole model is in evaluation mode, all of it is trained. Afterwards,
-        each module is back in the mode it was in.
+        Seeds ``torch`` and ``random`` with ``config.seed``. A part of the model that is in
+        evaluation mode, such as a frozen one, stays in it; if all of the model is, all of it is
+        trained. Afterwards, each module is back in the mode it was in.
 
     Example:
         >>> from transformer_lib import ModelConfig, Transformer
@@ -100,40 +100,14 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
-    return prepared_fit(
-        lambda over: None,
-        model,
-        batches,
-        config,
-        validate=validate,
-        directory=directory,
-        resume=resume,
-        progress=progress,
-        forecast=forecast,
-    )
-
-
-def prepared_fit(
-    prepare: Callable[[bool], None],
-    model: nn.Module,
-    batches: BatchSource,
-    config: TrainConfig,
-    *,
-    validate: Validate | None,
-    directory: str | Path | None,
-    resume: bool | Literal["auto"],
-    progress: bool,
-    forecast: Callable[[str], None] | None,
-) -> History:
-    """:func:`fit` for callers that write files of their own into the directory.
-
-    ``prepare`` writes them. It is called once, in the first process only, when all arguments have
-    been accepted and no other run is writing there. It is told whether the run is over already.
-    """
-    _check(model, batches, config, validate, directory, resume)
+    _check(model, batches, config, directory, resume)
     check_type("progress", progress, bool)
-    if forecast is not None and not callable(forecast):
-        raise TypeError(f"forecast must be a function, got {type(forecast).__name__}")
+    functions = {"validate": validate, "prepare": prepare, "forecast": forecast}
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function, got {type(function).__name__}")
+    if validate is None and config.patience is not None:
+        raise ValueError("validate must be given if patience is: it waits for a loss, got None")
     directory = None if directory is None else Path(directory)
     ranks = join(next((p.device for p in model.parameters()), torch.device("cpu")))
     with alone_in(directory if ranks.first else None), modes_kept(model):
@@ -196,31 +170,16 @@ class _Steps:
         if self.taken == 1 + self.TIMED and left > 0:
             each = self.seconds / self.TIMED
             self.forecast(
-                f"About {_duration(left * each)} to go: {left:,} steps of {each:.2g} s each, "
-                f"plus validation."
+                f"About {timedelta(seconds=round(left * each))} to go: {left:,} steps of "
+                f"{each:.2g} s each, plus validation."
             )
 
 
-def _duration(seconds: float) -> str:
-    """In its two largest units: ``3 h 20 min``."""
-    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
-        if round(seconds / part) * part >= size:
-            whole, rest = divmod(round(seconds / part), size // part)
-            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
-    return f"{round(seconds / 60)} min" if seconds >= 59.5 else f"{max(1, round(seconds))} s"
-
-
-def _check(
-    model: Any, batches: Any, config: Any, validate: Any, directory: Any, resume: Any
-) -> None:
+def _check(model: Any, batches: Any, config: Any, directory: Any, resume: Any) -> None:
     check_type("model", model, nn.Module)
     check_type("config", config, TrainConfig)
     if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
         raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
-    if validate is not None and not callable(validate):
-        raise TypeError(f"validate must be a function, got {type(validate).__name__}")
-    if validate is None and config.patience is not None:
-        raise ValueError("validate must be given if patience is: it waits for a loss, got None")
     if directory is not None:
         check_path("directory", directory, "folder")
     if not (isinstance(resume, bool) or (isinstance(resume, str) and resume == "auto")):

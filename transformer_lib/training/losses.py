@@ -12,11 +12,9 @@ from transformer_lib.validation import check_count, check_number, check_type
 
 __all__ = ["Loss", "cross_entropy", "is_counted", "r_drop"]
 
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
 
 class Loss(NamedTuple):
-    """A summed loss and its count: add up several, then divide once, by the number of tokens."""
+    """A summed loss and its number of tokens: add up several, then divide once."""
 
     total: Tensor  # (), the sum over tokens
     count: Tensor  # (), how many tokens were summed
@@ -38,18 +36,18 @@ def cross_entropy(
     Args:
         logits: ``(..., V)``, as they come out of the model: no softmax, no log-softmax.
         labels: ``(...)`` integers in ``[0, V)``.
-        pad_id: positions with this label are left out of the sum and the count. For a model of this
-            library that's ``model.config.pad_id``; None leaves out none.
+        pad_id: positions with this label are left out, ``model.config.pad_id`` for a model of this
+            library; None leaves out none.
         label_smoothing: ε, the share of probability spread evenly over all V tokens.
 
     Returns:
-        ``Loss(total, count)``, both of shape ``()``. Nothing but padding gives ``(0, 0)``,
-        with gradients of zero.
+        ``Loss(total, count)``, both of shape ``()``. For nothing but padding, both are 0, and so
+        are the gradients.
 
     Raises:
         TypeError: logits that aren't a floating-point tensor, labels that aren't integers.
-        ValueError: shapes or devices that don't match, a label outside the vocabulary (checked on a
-            CPU only: this would stall a GPU), ``label_smoothing`` outside [0, 1).
+        ValueError: shapes or devices that don't match, a label outside the vocabulary (found on a
+            CPU only), ``label_smoothing`` outside [0, 1).
 
     Note:
         A logit of minus infinity, for a forbidden token, costs nothing without smoothing. With
@@ -66,8 +64,13 @@ def cross_entropy(
         tensor(3)
         >>> torch.testing.assert_close(loss.mean, torch.tensor(7.0).log())
     """
-    check_number("label_smoothing", label_smoothing, 0, 1)
-    _check(logits, labels, pad_id)
+    _check(logits, labels, pad_id, label_smoothing)
+    return _cross_entropy(logits, labels, pad_id, label_smoothing)
+
+
+def _cross_entropy(
+    logits: Tensor, labels: Tensor, pad_id: int | None, label_smoothing: float
+) -> Loss:
     vocab_size = logits.size(-1)
     labels = labels.reshape(-1).long()  # (N,), of all positions
     try:
@@ -97,8 +100,8 @@ def r_drop(
     .. math:: \frac{1}{2} \sum_t \Big[ L_t(p) + L_t(q)
               + \frac{\alpha}{2} \big( KL(p_t \| q_t) + KL(q_t \| p_t) \big) \Big]
 
-    L is :func:`cross_entropy`. Both passes must be right, and they must also agree. This is half of
-    the paper's sum, so that a token counts as much as in :func:`cross_entropy`.
+    L is :func:`cross_entropy`. This is half of the paper's sum, so that a token counts as much as
+    it does there.
 
     Args:
         logits, others: ``(..., V)``, from two passes of the same inputs through the same model.
@@ -109,9 +112,8 @@ def r_drop(
         ``Loss(total, count)``; each token is counted once.
 
     Raises:
-        TypeError: as for :func:`cross_entropy`; an ``alpha`` that isn't a number.
-        ValueError: as for :func:`cross_entropy`; ``logits`` and ``others`` of different shapes;
-            ``alpha`` below 0.
+        TypeError, ValueError: as for :func:`cross_entropy`; ``logits`` and ``others`` of different
+            shapes; an ``alpha`` that isn't a number of at least 0.
 
     Source:
         Liang et al. (2021), *R-Drop: Regularized Dropout for Neural Networks*, equations 1 to 4.
@@ -125,8 +127,7 @@ def r_drop(
         tensor(True)
     """
     check_number("alpha", alpha, 0)
-    options: dict[str, Any] = {"label_smoothing": label_smoothing, "pad_id": pad_id}
-    first = cross_entropy(logits, labels, **options)
+    _check(logits, labels, pad_id, label_smoothing)
     check_type("others", others, Tensor)
     if others.dtype != logits.dtype:
         raise TypeError(f"others must be {logits.dtype} like logits, got {others.dtype}")
@@ -135,7 +136,8 @@ def r_drop(
             f"others must have the shape of logits, {tuple(logits.shape)}; "
             f"got {tuple(others.shape)}"
         )
-    second = cross_entropy(others, labels, **options)
+    first = _cross_entropy(logits, labels, pad_id, label_smoothing)
+    second = _cross_entropy(others, labels, pad_id, label_smoothing)
     log_p, log_q = (x.log_softmax(-1, dtype=_exact(x)) for x in (logits, others))
     # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). Where both are -inf, it adds nothing.
     ratio = (log_p - log_q).masked_fill(log_p == log_q, 0.0)
@@ -153,19 +155,13 @@ def is_counted(labels: Tensor, pad_id: int | None) -> Tensor:
     return torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
 
 
-def _check_pad_id(pad_id: Any) -> None:
-    """Raise unless it is None or a 64-bit integer; a negative one isn't the id of any token."""
-    check_count("pad_id", pad_id, -(2**63), optional=True)
-    if pad_id is not None and pad_id >= 2**63:
-        raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
-
-
-def _check(logits: Any, labels: Any, pad_id: Any) -> None:
+def _check(logits: Any, labels: Any, pad_id: Any, label_smoothing: Any) -> None:
+    check_number("label_smoothing", label_smoothing, 0, 1)
     check_type("logits", logits, Tensor)
     check_type("labels", labels, Tensor)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point, got {logits.dtype}")
-    if labels.dtype not in _INTEGERS:
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype is torch.bool:
         raise TypeError(f"labels must be integers, got {labels.dtype}")
     if logits.dim() < 1 or logits.shape[:-1] != labels.shape or logits.size(-1) == 0:
         raise ValueError(
@@ -174,4 +170,6 @@ def _check(logits: Any, labels: Any, pad_id: Any) -> None:
         )
     if logits.device != labels.device:
         raise ValueError(f"labels must be on {logits.device} like logits, got {labels.device}")
-    _check_pad_id(pad_id)
+    check_count("pad_id", pad_id, -(2**63), optional=True)  # -100 is common, though not an id
+    if pad_id is not None and pad_id >= 2**63:
+        raise ValueError(f"pad_id must be below 2^63, got {pad_id}")

@@ -16,8 +16,8 @@ def inverse_sqrt_schedule(
 
     .. math:: d_\text{model}^{-1/2} \cdot \min(step^{-1/2},\; step \cdot warmup^{-3/2})
 
-    The highest value, at ``step == warmup``, is ``(d_model * warmup) ** -0.5``. If ``peak`` is
-    given, the curve keeps its shape and has this highest value.
+    The highest value, at ``step == warmup``, is ``(d_model * warmup) ** -0.5``, or ``peak`` if that
+    is given.
 
     Args:
         step: the step about to be taken; the first is 1.
@@ -29,10 +29,9 @@ def inverse_sqrt_schedule(
         The learning rate of this step.
 
     Raises:
-        TypeError: a ``step``, ``warmup`` or ``d_model`` that isn't an integer, a ``peak`` that
-            isn't a number.
-        ValueError: a ``step``, ``warmup`` or ``d_model`` below 1, a ``peak`` that isn't above 0;
-            both ``d_model`` and ``peak``, or neither.
+        TypeError, ValueError: a ``step``, ``warmup`` or ``d_model`` that isn't an integer of at
+            least 1, a ``peak`` that isn't a number above 0; both ``d_model`` and ``peak``, or
+            neither.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, section 5.3, equation (3).
@@ -71,10 +70,8 @@ def cosine_schedule(step: int, *, warmup: int, last_step: int, peak: float) -> f
         The learning rate of this step, above 0.
 
     Raises:
-        TypeError: a ``step``, ``warmup`` or ``last_step`` that isn't an integer, a ``peak`` that
-            isn't a number.
-        ValueError: a ``step`` or ``warmup`` below 1, a ``last_step`` below ``step``, a ``peak``
-            that isn't above 0.
+        TypeError, ValueError: a ``step`` or ``warmup`` that isn't an integer of at least 1, a
+            ``last_step`` below ``step``, a ``peak`` that isn't a number above 0.
 
     Source:
         Loshchilov and Hutter (2017), *SGDR: Stochastic Gradient Descent with Warm Restarts*,
@@ -97,12 +94,12 @@ def cosine_schedule(step: int, *, warmup: int, last_step: int, peak: float) -> f
 
 
 def linear_cooldown(left: int, *, cooldown: int) -> float:
-    r"""The factor that brings the learning rate to 0 at the end of a run, in a straight line.
+    r"""Compute the factor that brings the learning rate to 0 in a straight line.
 
     .. math:: \min\left(1,\; \frac{left}{cooldown + 1}\right)
 
-    It lets a schedule that doesn't know the end of the run end near 0. So you can decide on the
-    length of a run as late as ``cooldown`` steps before its end.
+    It lets a schedule that doesn't know the length of the run end near 0: the length can be decided
+    as late as ``cooldown`` steps before the end.
 
     Args:
         left: steps left, including the one about to be taken; 1 in the last step.
@@ -112,8 +109,7 @@ def linear_cooldown(left: int, *, cooldown: int) -> float:
         The factor for the learning rate of this step, above 0, at most 1.
 
     Raises:
-        TypeError: a ``left`` or ``cooldown`` that isn't an integer.
-        ValueError: a ``left`` or ``cooldown`` below 1.
+        TypeError, ValueError: a ``left`` or ``cooldown`` that isn't an integer of at least 1.
 
     Source:
         Hägele et al. (2024), *Scaling Laws and Compute-Optimal Training Beyond Fixed Training

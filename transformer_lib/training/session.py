@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -14,9 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from transformer_lib.decoding.protocol import modes_kept
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import parts, whole, whole_model
-from transformer_lib.training.evaluation import modes_kept
 from transformer_lib.training.folder import Folder
 from transformer_lib.training.log import RunLog
 from transformer_lib.training.state import (
@@ -36,15 +37,11 @@ Validate = Callable[[nn.Module, int], dict[str, Any]]
 
 
 class Session:
-    """A model, its optimizer and its progress, and what is done with them.
-
-    All ranks call every method, unless it says otherwise.
+    """A model, its optimizer and its progress, and what is done with them by all ranks.
 
     Args:
-        model, batches, config: as for :func:`~transformer_lib.training.loop.fit`.
+        model, batches, config, resume, prepare: as for :func:`~transformer_lib.training.loop.fit`.
         folder: of the run. No other run writes there.
-        resume: continue from the folder's checkpoint or start over, as for ``fit``.
-        prepare: as for :func:`~transformer_lib.training.loop.prepared_fit`.
     """
 
     def __init__(
@@ -54,7 +51,7 @@ class Session:
         config: TrainConfig,
         folder: Folder,
         resume: bool | str,
-        prepare: Callable[[bool], None] = lambda over: None,
+        prepare: Callable[[bool], None] | None = None,
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
         self.folder, self.ranks = folder, folder.ranks
@@ -63,7 +60,7 @@ class Session:
         self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1  # step of the checkpoint
         self.settled_at = -1  # step at which this process saved one that was due
-        seed = config.seed + 1_000_003 * self.ranks.rank  # else all would have the same dropout
+        seed = config.seed + 1_000_003 * self.ranks.rank  # or all would have the same dropout
         torch.manual_seed(seed)
         random.seed(seed)
         self.settings = config.arithmetic() | describe(model, batches)
@@ -77,10 +74,11 @@ class Session:
         if state is not None:
             self._restore(state)
         until = None if state is None else self.progress.step
-        to_file = {"writes": self.ranks.first, "tensorboard": config.tensorboard}
-        self.log = RunLog(folder.path, until, **to_file)
+        self.log = RunLog(
+            folder.path, until, writes=self.ranks.first, tensorboard=config.tensorboard
+        )
         try:
-            if self.ranks.first:
+            if prepare and self.ranks.first:
                 prepare(self.is_over())
             folder.clear(until)
             self.ranks.wait()  # no rank writes before all have read
@@ -109,7 +107,7 @@ class Session:
             self.updater.norm = torch.tensor(norm)
 
     def save(self, keep: bool = False) -> None:
-        """Save a checkpoint; with ``keep``, for one that is due, also keep its model."""
+        """Save a checkpoint; with ``keep``, because one is due, also keep its model."""
         if self.folder.path is None:
             return
         self.read_loss()
@@ -128,7 +126,7 @@ class Session:
             self.settled_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
-        """The unused batches, in groups for one update, each with whether it ends its epoch."""
+        """Yield the batches of each update, with whether they are the last of their epoch."""
         epoch, used, size = self.progress.epoch, self.progress.index, self.group_size
         while True:
             stream = islice(iter(self.batches.epoch(epoch)), used, None)
@@ -144,12 +142,10 @@ class Session:
     @property
     def last_step(self) -> int:
         """The number of the last update, unless patience ends the run earlier."""
-        config, ends = self.config, []
-        if config.max_steps is not None:
-            ends.append(config.max_steps)
-        if config.epochs is not None:
-            ends.append(config.epochs * math.ceil(len(self.batches) / self.group_size))
-        return min(ends)
+        epochs, steps = self.config.epochs, self.config.max_steps or sys.maxsize
+        if epochs is None:
+            return steps
+        return min(steps, epochs * math.ceil(len(self.batches) / self.group_size))
 
     # Steps, entries and validation
 
@@ -223,7 +219,7 @@ class Session:
         if self.patience_is_over():
             entry["stopped"] = f"no lower val_loss in {now.since_best} validations"
         self.log.add(entry)
-        if self.log_is_due():  # patience is over, and some steps are not recorded yet
+        if self.log_is_due():  # patience is over, and some steps aren't in the log yet
             self.log_training()
         if is_best:
             now.best = loss
@@ -267,7 +263,7 @@ class Session:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A measured value that a log can hold: a number of torch or NumPy becomes one of Python."""
+    """The value as JSON can hold it: a number of torch or NumPy becomes a Python number."""
     try:
         value = value.item() if hasattr(value, "item") else value
         json.dumps(value)

@@ -33,10 +33,9 @@ class BatchSource(Protocol):
     def epoch(self, epoch: int, /) -> Iterator[Any]:
         """The batches of an epoch (the first is 0), the same at every call.
 
-        A batch is a tuple of tensors with a method ``to(device)``. The last tensor is the labels;
-        the ones before are the model's arguments. Labels that are padding aren't learned: the
-        ``pad_id`` of ``model.config``, or else of the ``special_ids`` of these batches. If neither
-        has special ids, every label counts.
+        A batch is a tuple of tensors with a method ``to(device)``: the model's arguments, then the
+        labels. Labels that are padding aren't learned: the ``pad_id`` of ``model.config``, or else
+        of the ``special_ids`` of these batches. If neither has special ids, every label counts.
         """
         ...
 
@@ -47,7 +46,7 @@ class BatchSource(Protocol):
 
 @dataclass
 class Progress:
-    """All it takes, with tensors and random state, to continue as if nothing had happened."""
+    """What it takes to resume a run, besides its tensors and random state."""
 
     step: int = 0
     epoch: int = 0  # epochs completed
@@ -63,7 +62,7 @@ class Progress:
 
 
 def describe(model: nn.Module, batches: BatchSource) -> dict[str, Any]:
-    """What identifies a run, besides its training settings."""
+    """What identifies a run besides its training settings: its model and its data."""
     config = getattr(model, "config", None)
     sizes = (
         {f"model.{name}": value for name, value in asdict(config).items()}
@@ -97,7 +96,7 @@ def check_batch(model: nn.Module, batch: Any) -> None:
 
 
 def padding_of(model: nn.Module, batches: BatchSource) -> int | None:
-    """The id of padding among the labels: the model's, or the batches'; None if neither has one.
+    """The padding id of the labels, from the model or the batches; None if neither has one.
 
     Raises:
         ValueError: model and batches have different special ids.
@@ -114,7 +113,7 @@ def padding_of(model: nn.Module, batches: BatchSource) -> int | None:
 
 
 def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any], way_out: str) -> None:
-    """Raise a ValueError that names the first setting in which two runs differ, if there is one."""
+    """Raise a ValueError that names the first setting in which two runs differ."""
     for name in [*now, *(saved.keys() - now.keys())]:
         if saved.get(name) != now.get(name):
             raise ValueError(

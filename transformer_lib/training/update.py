@@ -19,7 +19,7 @@ from transformer_lib.training.schedules import (
     linear_cooldown,
 )
 
-__all__ = ["Updater"]
+__all__ = ["Updater", "amp_is_slow"]
 
 BACKEND = "inductor"  # of torch.compile
 
@@ -53,10 +53,8 @@ class Updater:
         d_model = getattr(getattr(model, "config", None), "d_model", None)
         if config.peak_lr is not None:
             self._peak = config.peak_lr
-            self._height: dict[str, Any] = {"peak": config.peak_lr}
         elif d_model is not None:
             self._peak = (d_model * config.warmup) ** -0.5
-            self._height = {"d_model": d_model}
         else:
             raise ValueError("peak_lr must be given: the model has no config.d_model")
         self._wrapped = wrap(model, self.ranks, config.parallel)
@@ -64,23 +62,21 @@ class Updater:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self._half = _half(config.amp, self.device)
-        # If gradients don't need scaling, all it does is call backward() and step().
         scales = self._half is torch.float16
         if scales and config.parallel == "fsdp" and self.ranks.size > 1:
             raise ValueError("parallel must be 'ddp' on a GPU that computes in float16, got 'fsdp'")
+        # Where gradients don't need scaling, all it does is call backward() and step().
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=scales)
         self.optimizers = _optimizers(model, config)
         self.lr = 0.0
         self.norm: Tensor | None = None  # of the last gradient, before clipping
         self._sum = torch.zeros((), device=self.device)
 
-    def step(self, number: int, group: list[Any], left: int | None = None) -> int:
+    def step(self, number: int, group: list[Any], left: int) -> int:
         """Make update ``number``, counted from 1; return how many tokens it learned from.
 
-        ``left`` updates are still to come, including this one; without it, nothing cools down.
-
-        The gradient is that of the loss per token, over all tokens of all batches in the group.
-        Each rank computes its share of them.
+        ``left`` updates are still to come, including this one. The gradient is that of the loss per
+        token, over all tokens of all batches in the group; each rank computes its share.
         """
         config = self.config
         # Counted on the CPU, before anything goes to a GPU: neither waits for the other.
@@ -91,8 +87,7 @@ class Updater:
             for settings in optimizer.param_groups:
                 settings["lr"] = self.lr
         for batch, weight in share(self._wrapped, group, self.ranks):
-            loss = self._loss_of(batch)
-            total = weight * loss.total
+            total = weight * self._loss_of(batch).total
             self.scaler.scale(total / max(tokens, 1)).backward()
             self._sum += total.detach()
         for optimizer in self.optimizers:
@@ -101,21 +96,19 @@ class Updater:
             norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm))
             self.norm = norm
             if not self.scaler.is_enabled():  # a scaler skips what has overflowed
-                self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, else nothing
+                self._sum += 0 * norm  # NaN if the gradient is NaN or infinite, otherwise 0
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)
         self.scaler.update()
         return tokens
 
-    def _rate(self, number: int, left: int | None) -> float:
+    def _rate(self, number: int, left: int) -> float:
         config = self.config
         if config.schedule == "cosine":
-            if left is None:
-                raise ValueError("left must be given with schedule='cosine', got None")
-            end = number + left - 1
-            return cosine_schedule(number, warmup=config.warmup, last_step=end, peak=self._peak)
-        rate = inverse_sqrt_schedule(number, warmup=config.warmup, **self._height)
-        if config.cooldown is not None and left is not None:
+            last = number + left - 1
+            return cosine_schedule(number, warmup=config.warmup, last_step=last, peak=self._peak)
+        rate = inverse_sqrt_schedule(number, warmup=config.warmup, peak=self._peak)
+        if config.cooldown is not None:
             rate *= linear_cooldown(left, cooldown=config.cooldown)
         return rate
 
@@ -133,7 +126,7 @@ class Updater:
         return r_drop(one, other, labels, alpha=config.r_drop, **how)
 
     def take_loss(self) -> float:
-        """The loss summed since the last call. This stalls a GPU, so don't call it at each step."""
+        """The loss summed since the last call. Not for every step: it stalls a GPU."""
         loss = self.ranks.total(self._sum.item()) / self.ranks.size
         self._sum.zero_()
         return loss
@@ -145,26 +138,32 @@ def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optim
     names = [f"{name}.weight".removeprefix(".") for name in linear]
     matrices = [others.pop(name) for name in names if name in others]
     decayed = {"params": matrices, "weight_decay": config.weight_decay}
-    kept = {"params": list(others.values()), "weight_decay": 0.0}
+    undecayed = {"params": list(others.values()), "weight_decay": 0.0}
     adam: dict[str, Any] = {"lr": 0.0, "betas": config.betas, "eps": config.eps, "fused": True}
     if config.optimizer != "muon":
-        groups = [group for group in (decayed, kept) if group["params"]]
+        groups = [group for group in (decayed, undecayed) if group["params"]]
         return [torch.optim.AdamW(groups, **adam)]
     if not matrices:
         raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
     # The factor gives updates the size of Adam's, so the same learning rate suits both.
     muon = torch.optim.Muon([decayed], lr=0.0, adjust_lr_fn="match_rms_adamw")
-    return [muon, torch.optim.AdamW([kept], **adam)] if others else [muon]
+    return [muon, torch.optim.AdamW([undecayed], **adam)] if others else [muon]
 
 
 def _half(amp: bool | str, device: torch.device) -> torch.dtype | None:
-    """The half-precision type that the device computes in, None for float32 alone."""
+    """The half-precision type to compute in; None for float32 alone."""
     if amp == "auto":
         amp = device.type == "cuda"
     if isinstance(amp, str):
         return getattr(torch, amp)
     emulated = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
     return (torch.float16 if emulated else torch.bfloat16) if amp else None
+
+
+def amp_is_slow(config: TrainConfig, device: torch.device) -> bool:
+    """Whether bfloat16 was asked for on a processor that has no instructions for it."""
+    without = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
+    return config.amp is True and device.type == "cpu" and without
 
 
 def _compiled(model: nn.Module) -> nn.Module:
