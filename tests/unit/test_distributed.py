@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from same_run import assert_same_run, without_clocks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
@@ -41,13 +42,12 @@ STEPS = 20
 HALF = 9  # in the middle of an epoch
 # An older fully_shard needs a GPU.
 WAYS = ("ddp", "fsdp") if hasattr(torch.cpu.Stream, "record_event") else ("ddp",)
-CLOCKS = ("seconds", "window_seconds", "tokens_per_second")
 
 
 def data(batch_size: int = 5, seed: int = 0, n: int = 33) -> Batches:
     draw = random.Random(seed)
     rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 7))] for _ in range(n)]
-    # 7 batches of uneven counts, so that the last of an epoch is alone in its group.
+    # 7 batches of uneven counts, so that the last one of an epoch is alone in its group.
     return Batches([(row, row[::-1]) for row in rows], batch_size=batch_size, seed=seed)
 
 
@@ -119,7 +119,7 @@ def _parity(folder: Path) -> None:
     report: dict = {}
     for way in WAYS:
         for accumulate in (1, 3):
-            # Another beginning on rank 1: rank 0's must count.
+            # Rank 1 starts from other parameters; those of rank 0 must count.
             m = model(seed=rank)
             config = settings(accumulate=accumulate, parallel=way)
             history = run(folder / f"{way}{accumulate}", m, config)
@@ -231,7 +231,7 @@ class TestTwoProcesses:
             assert together.column(name) == alone.column(name)
         saved = load_checkpoint(two / f"{way}{ours}" / "checkpoint.pt")["model"]
         assert saved.keys() == m.state_dict().keys()
-        # Not the parameters: the keys' bias has no gradient, so Adam follows the rounding.
+        # Not the parameters: the bias of the keys has no gradient, so Adam amplifies rounding.
         same, batch = model(), next(data().epoch(0))
         same.load_state_dict(saved)
         with torch.no_grad():
@@ -240,23 +240,23 @@ class TestTwoProcesses:
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
     @pytest.mark.parametrize("name", [way + n for way in WAYS for n in "13"])
-    def test_both_have_the_same_model_and_records(self, name: str, two: Path) -> None:
+    def test_both_have_the_same_model_and_log(self, name: str, two: Path) -> None:
         first, second = (torch.load(two / f"{name}.rank{rank}.pt") for rank in (0, 1))
         assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-        first, second = (plain(report(two, rank)[name]) for rank in (0, 1))
+        first, second = (without_clocks(report(two, rank)[name]) for rank in (0, 1))
         assert first == second and len(first) == STEPS + 3
         written = History.read(two / name / "log.jsonl")
-        assert plain(written) == first
+        assert without_clocks(written) == first
 
     @pytest.mark.parametrize("way", WAYS)
     def test_a_signal_to_one_stops_both_and_both_resume(self, way: str, two: Path) -> None:
         assert [report(two, rank)[f"{way}-stopped"] for rank in (0, 1)] == [143, 143]
         assert_same_run(two / f"{way}-stopped", two / f"{way}-noisy")
         first, second = load_checkpoint(two / f"{way}-noisy" / "checkpoint.pt")["random"]
-        assert first["python"] != second["python"], "both drop the same numbers"
+        assert first["python"] != second["python"], "both have the same dropout"
 
     @pytest.mark.parametrize("way", WAYS)
-    def test_one_goes_on_where_two_stopped(self, way: str, two: Path, tmp_path: Path) -> None:
+    def test_one_continues_where_two_stopped(self, way: str, two: Path, tmp_path: Path) -> None:
         shutil.copytree(two / f"{way}1", tmp_path, dirs_exist_ok=True)
         longer = settings(accumulate=2, max_steps=STEPS + 5)
         history = run(tmp_path, model(), longer, resume=True)
@@ -272,7 +272,9 @@ class TestTwoProcesses:
         assert [(two / f"left{rank}").read_text() for rank in (0, 1)] == ["True", "True"]
 
     def test_compiled(self, two: Path) -> None:
-        assert plain(report(two)["compile True"]) == plain(report(two)["compile False"])
+        assert without_clocks(report(two)["compile True"]) == without_clocks(
+            report(two)["compile False"]
+        )
 
     def test_batches_already_divided_are_refused(self, two: Path) -> None:
         for rank in (0, 1):
@@ -293,34 +295,6 @@ class TestTwoProcesses:
         assert_same_run(tmp_path, two / "ddp-noisy")
         names = [path.name for path in sorted(tmp_path.glob("step-*"))]
         assert names == ["step-00000018.pt", "step-00000020.pt"]
-
-
-def plain(records: list[dict]) -> list[dict]:
-    return [{k: v for k, v in record.items() if k not in CLOCKS} for record in records]
-
-
-def assert_same_run(folder: Path, expected: Path) -> None:
-    for name in ("checkpoint.pt", "best.pt"):
-        ours, theirs = load_checkpoint(folder / name), load_checkpoint(expected / name)
-        for state in (ours, theirs):
-            for clock in CLOCKS:
-                state.get("progress", {}).pop(clock, None)
-        assert_same_bits(ours, theirs)
-    ours, theirs = (History.read(path / "log.jsonl") for path in (folder, expected))
-    assert plain(ours) == plain(theirs)
-
-
-def assert_same_bits(ours, theirs) -> None:
-    assert type(ours) is type(theirs)
-    if isinstance(ours, dict):
-        assert ours.keys() == theirs.keys()
-        for key in ours:
-            assert_same_bits(ours[key], theirs[key])
-    elif isinstance(ours, list | tuple):
-        for pair in zip(ours, theirs, strict=True):
-            assert_same_bits(*pair)
-    else:
-        assert torch.equal(ours, theirs) if isinstance(ours, torch.Tensor) else ours == theirs
 
 
 # Without processes
@@ -357,16 +331,15 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     assert local_device("cpu") == torch.device("cpu")
 
 
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_not_available_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="device must be a string such as 'cpu', got 1"):
         local_device(1)
     with pytest.raises(ValueError, match=r"device must be a device, such as .*; got 'gpu'"):
         local_device("gpu")
-    with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available on this machine$"):
-        local_device("cuda:99")
     monkeypatch.setenv("LOCAL_RANK", "99")
-    with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available on this machine$"):
-        local_device("cuda")
+    for name in ("cuda:99", "cuda"):
+        with pytest.raises(ValueError, match=r"^device 'cuda:99' is not available"):
+            local_device(name)
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ def test_a_log_cut_in_its_last_line_is_read_a_broken_one_is_not(tmp_path: Path) 
             History.read(path)
 
 
-def test_a_text_may_hold_any_sign(tmp_path: Path) -> None:
+def test_a_text_may_hold_any_character(tmp_path: Path) -> None:
     said = {"step": 1, "val_said": "a\u2028b\x85c\rd"}
     RunLog(tmp_path).add(said)
     assert History.read(tmp_path / "log.jsonl") == [said]
 
 
-def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+def test_entries_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 3}\n{"step": 6}\n{"step": 8}\n{"st')
     log = RunLog(tmp_path, until=6)
@@ -45,7 +45,7 @@ def test_records_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     assert RunLog(tmp_path).history == History.read(path) == []
 
 
-def test_what_is_no_log(tmp_path: Path) -> None:
+def test_files_that_are_not_logs(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
         History.read(tmp_path / "nowhere.jsonl")
     with pytest.raises(TypeError, match="path must be a path, got 0"):
@@ -54,7 +54,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         History.read(tmp_path)
 
 
-def test_who_does_not_write_reads(tmp_path: Path) -> None:
+def test_a_process_that_does_not_write_reads(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"step": 3}\n{"step": 6}\n')
     log = RunLog(tmp_path, until=3, writes=False)
     log.add({"step": 4})

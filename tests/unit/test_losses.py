@@ -22,7 +22,7 @@ def test_by_hand_with_smoothing() -> None:
     assert loss.count.item() == 1
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_equals_torch_per_token_and_skips_padding(smoothing: float) -> None:
     logits = torch.randn(B, T, V, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([[3, 6, 0], [1, 0, 0]])
@@ -78,10 +78,9 @@ def test_function_transforms(smoothing: float) -> None:
     )
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_it_compiles_as_one_graph(smoothing: float) -> None:
+def test_it_compiles_as_one_graph() -> None:
     def total(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return cross_entropy(x, y, label_smoothing=smoothing).mean
+        return cross_entropy(x, y, label_smoothing=0.1).mean
 
     compiled = torch.compile(total, backend="aot_eager", fullgraph=True, dynamic=True)
     for length in (3, 5):
@@ -90,6 +89,15 @@ def test_it_compiles_as_one_graph(smoothing: float) -> None:
         losses = [f(logits, labels) for f in (compiled, total)]
         torch.testing.assert_close(*losses)
         torch.testing.assert_close(*(torch.autograd.grad(x, logits)[0] for x in losses))
+
+
+def test_any_id_can_be_padding_and_any_integer_a_label() -> None:
+    logits = torch.randn(4, V)
+    loss = cross_entropy(logits, torch.tensor([0, 5, 5, 5]), pad_id=5)
+    assert loss.count == 1
+    torch.testing.assert_close(loss.total, -logits[0].log_softmax(-1)[0])
+    labels = torch.tensor([0, 1, 6, 5], dtype=torch.uint8)  # where 5 - 256 would be 5
+    assert cross_entropy(logits, labels, pad_id=5 - 256).count == 4
 
 
 def test_a_forbidden_token_costs_nothing_without_smoothing() -> None:
@@ -131,33 +139,6 @@ def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
     torch.testing.assert_close(gradient, expected, rtol=1e-2, atol=1e-3)
 
 
-def test_the_padding_id_is_the_one_given() -> None:
-    logits = torch.randn(4, V)
-    loss = cross_entropy(logits, torch.tensor([0, 5, 5, 5]), pad_id=5)
-    assert loss.count.item() == 1
-    torch.testing.assert_close(loss.total, -logits[0].log_softmax(-1)[0])
-
-
-def test_small_integers_are_labels_too() -> None:
-    logits = torch.randn(3, V)
-    labels = torch.tensor([1, 6, 5], dtype=torch.uint8)  # 5 - 256 is no padding
-    expected = cross_entropy(logits, labels.long(), pad_id=5 - 256)
-    assert cross_entropy(logits, labels, pad_id=5 - 256) == expected
-    assert expected.count == 3
-
-
-def test_sums_add_up_over_parts() -> None:
-    logits, labels = torch.randn(5, V), torch.tensor([1, 2, 0, 4, 6])
-    whole = cross_entropy(logits, labels, label_smoothing=0.1)
-    parts = [cross_entropy(logits[s], labels[s], label_smoothing=0.1) for s in _slices(5, 2)]
-    torch.testing.assert_close(sum(p.total for p in parts), whole.total)
-    assert sum(p.count for p in parts) == whole.count
-
-
-def _slices(n: int, size: int) -> list[slice]:
-    return [slice(i, i + size) for i in range(0, n, size)]
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_nothing_but_padding_is_zero_with_zero_gradients(smoothing: float) -> None:
     logits = torch.randn(B, T, V, requires_grad=True)
@@ -177,17 +158,8 @@ def test_nothing_but_padding_is_zero_with_zero_gradients(smoothing: float) -> No
         ({"labels": torch.zeros(B, T + 1, dtype=torch.int64)}, ValueError, r"\(2, 4\)"),
         ({"logits": torch.tensor(1.0)}, ValueError, "logits"),
         ({"labels": torch.full((B, T), V)}, ValueError, r"\[0, 7\): Target 7 is"),
-        ({"labels": torch.full((B, T), -1)}, ValueError, r"\[0, 7\): Target -1 is"),
-        (
-            {"labels": torch.full((B, T), -100), "pad_id": None},
-            ValueError,
-            r"\[0, 7\): Target -100 is",
-        ),
+        ({"labels": torch.full((B, T), -100), "pad_id": None}, ValueError, "Target -100 is"),
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*1.0"),
-        ({"label_smoothing": -0.1}, ValueError, "label_smoothing.*-0.1"),
-        ({"label_smoothing": math.nan}, ValueError, "label_smoothing.*nan"),
-        ({"label_smoothing": "0.1"}, TypeError, "label_smoothing.*'0.1'"),
-        ({"logits": [[0.5, 0.5]]}, TypeError, "logits must be a Tensor, got list"),
         ({"labels": 3}, TypeError, "labels must be a Tensor, got int"),
         ({"labels": torch.ones(B, T, dtype=torch.int64, device="meta")}, ValueError, "labels.*cpu"),
         ({"logits": torch.zeros(B, T, 0)}, ValueError, r"logits.*\(2, 3, 0\)"),
@@ -201,8 +173,7 @@ def test_errors_name_the_argument(change: dict, error: type[Exception], message:
         cross_entropy(arguments.pop("logits"), arguments.pop("labels"), **arguments)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 2.0, 5.0])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("smoothing", "alpha"), [(0.0, 2.0), (0.1, 5.0)])
 def test_r_drop_is_its_formula(smoothing: float, alpha: float) -> None:
     one, two = (torch.randn(B, T, V, dtype=torch.float64, requires_grad=True) for _ in range(2))
     labels = torch.tensor([[3, 6, 0], [1, 0, 0]])

@@ -8,7 +8,7 @@ import torch
 from transformer_lib.data import BOS, shakespeare
 from transformer_lib.pretrained import bundled_folder, from_gpt2, load_bundled
 from transformer_lib.results import load_result, load_run
-from transformer_lib.runs.tasks import TASKS, perplexity
+from transformer_lib.runs import Run
 
 
 def text_ids(tokenizer, rows=3, length=127):
@@ -63,8 +63,7 @@ def test_it_is_the_model_that_was_measured():
     assert record["parameters"] == sum(p.numel() for p in model.parameters()) == 818_560
     assert not model.training and model.embedding.weight.dtype is torch.float32
     piece = record["first_speeches"]
-    speeches = TASKS["shakespeare"].load("val")[: piece["speeches"]]
-    found = perplexity(TASKS["shakespeare"], tokenizer, model, speeches)
+    found, _ = Run("shakespeare", tokenizer, model).score("val", piece["speeches"])
     assert found.value == pytest.approx(piece["nats_per_character"], abs=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Results of real runs: complete, readable from anywhere, honest about where they come from."""
+"""Results of real runs: complete, readable from anywhere, and clear about where they come from."""
 
 import json
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from transformer_lib import results
-from transformer_lib.results import load_result, load_run, write_score
-from transformer_lib.runs.folder import identity
+from transformer_lib.results import load_result, load_run
+from transformer_lib.runs.folder import identity, write_score
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.json"))
@@ -34,7 +34,7 @@ def test_every_result_says_how_to_repeat_it():
 
 
 def test_an_ablation_changes_one_thing():
-    """Or two that belong together: a shorter climb to a higher peak, and the same rate after it."""
+    """Or two that belong together: a shorter warmup to a higher peak, and the same rate then."""
     for name in RUNS:
         if name.startswith("ablation-"):
             different = differences("multi30k-tiny-s0", name)
@@ -45,7 +45,7 @@ def test_an_ablation_changes_one_thing():
 
 
 def differences(one, other):
-    """The settings in which two runs differ, but for how long they were."""
+    """The settings in which two runs differ, besides their length."""
     one, other = (identity(load_run(name).settings, 1) for name in (one, other))
     return {key for key in one if one[key] != other[key]}
 
@@ -69,7 +69,7 @@ def test_the_caption_of_the_recorded_runs_says_where_they_ran(page, id_, name):
         assert re.search(rf"\b{seconds / 60:.0f}\b.* minutes", caption)
 
 
-def test_an_unknown_name_is_told_the_known_ones():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="multi30k-tiny-s0"):
         load_run("multi30k-huge")
     with pytest.raises(ValueError, match="multi30k-text"):
