@@ -191,6 +191,7 @@ def newest_alone(totals: Tensor, log_probs: Tensor) -> Step:
 
 
 def beam_cases() -> list[Case]:
+    # Without equal candidates: any of them would be right.
     def whole(totals: list, log_probs: list, why: str) -> Case:
         return Case((torch.tensor(totals).float(), torch.tensor(log_probs).float()), why)
 
@@ -206,21 +207,21 @@ def beam_cases() -> list[Case]:
             "a total is the log-probability of a whole text: its beginning and its new id",
         ),
         whole(
-            [[-1, -2]],
-            [[[-5, -3, -2], [-2, -7, -5]]],
+            [[-1, -3]],
+            [[[-6, -8, -3], [-2, -7, -5]]],
             "each candidate adds the total of its own parent",
         ),
         whole(
             [[-1, -6]],
-            [[[-2, -1, -4], [-3, -1, -2]]],
+            [[[-2, -1, -5], [-4, -6, -3]]],
             "all candidates compete, also the children of one parent",
         ),
         whole(
             [[-1, -4]], [[[-6, -7, -8], [-4, -2, -5]]], "the best comes first, whatever its parent"
         ),
         whole(
-            [[-1, -2], [-9, -8]],
-            [[[-5, -3, -2], [-2, -7, -5]], [[-1, -4, -5], [-7, -6, -4]]],
+            [[-1, -3], [-9, -8]],
+            [[[-6, -8, -3], [-2, -7, -5]], [[-1, -4, -5], [-7, -6, -3]]],
             "each sentence has a beam of its own",
         ),
         some(5, 3, 11, "each sentence has K * V candidates", seed=6),
