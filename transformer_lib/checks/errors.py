@@ -23,6 +23,7 @@ __all__ = ["explained"]
 _PLAIN = (NameError, ImportError, SyntaxError, RecursionError, NotImplementedError, MemoryError)
 
 _TWO_DTYPES = "Two dtypes meet: one tensor is made in, or cast to, a fixed dtype."
+_NO_MASK = "A mask must be bool: it holds True and False, no numbers."
 # What Python and PyTorch say, and what it means, whatever the exercise is.
 _MEANINGS = {
     "before Module.__init__() call": "`super().__init__()` is missing: it is the first line of "
@@ -34,6 +35,8 @@ _MEANINGS = {
     "to have the same dtype": _TWO_DTYPES,
     "must have the same dtype": _TWO_DTYPES,
     "expected scalar type": _TWO_DTYPES,
+    "only supports boolean masks": _NO_MASK,
+    "integer and Boolean-type tensors": _NO_MASK,
     "number of subscripts in the equation": "The einsum equation doesn't have as many letters as "
     "the tensor has axes; `...` stands for any number of them.",
     "Expected target size": "`F.cross_entropy` expects the classes on axis 1; here they are on the "

@@ -93,7 +93,7 @@ def _run(exercise: Exercise, answer: Callable[..., Any], case: Case, seed: int) 
                 args, kwargs = _tracked(exercise, case, args, kwargs, leaves)
             if case.init is not None:
                 built = build(exercise.reference, answer, case)
-                leaves |= built.parameters if leaves else {}
+                leaves |= built.parameters if "gradient" in exercise.keeps else {}
             value = exercise.use(used(exercise, answer, case, built), *args, **kwargs)
             gradients = _gradients(value, leaves) if leaves else {}
         except BaseException as error:  # whatever can be raised is for the report
