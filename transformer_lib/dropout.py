@@ -46,14 +46,17 @@ def drop(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    # x.new_empty tells torch.vmap that these numbers are drawn for x.
+    draws = x.new_empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)  # each from -2^15 to 2^15 - 1
     keep = bits.ge_(int(p * 2**16) - 2**15).to(x.dtype)  # 1 or 0
     return x * keep.div_(1 - p)
 
 
-class Dropout(nn.Module):
+class Dropout(nn.Dropout):
     """:func:`drop` while training, nothing in evaluation.
+
+    It's an ``nn.Dropout``, so code that looks for those in a model, to set ``p`` say, finds it.
 
     Args:
         p: probability of dropping a number, in [0, 1).
@@ -68,13 +71,9 @@ class Dropout(nn.Module):
     """
 
     def __init__(self, p: float) -> None:
-        super().__init__()
         check_number("p", p, 0, 1)
-        self.p = p
+        super().__init__(p)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Any shape to the same shape."""
         return drop(x, self.p) if self.training else x
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"

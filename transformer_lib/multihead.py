@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from transformer_lib.attention import attention, for_each_head, fused
 from transformer_lib.cache import AttentionCache
-from transformer_lib.dropout import drop
+from transformer_lib.dropout import Dropout, drop
 from transformer_lib.masks import with_causality
 from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import (
@@ -107,7 +107,8 @@ class MultiHeadAttention(nn.Module):
                         f"{name}.d_head must be {self.d_head}, d_model / n_heads; "
                         f"got {scheme.d_head}"
                     )
-        self.dropout, self.rotary, self.relative = dropout, rotary, relative
+        self.dropout = Dropout(dropout)
+        self.rotary, self.relative = rotary, relative
         self._sizes = (n_heads, n_kv_heads, n_kv_heads)  # heads of queries, keys, values
         rows = sum(self._sizes) * self.d_head  # of W^Q, then W^K, then W^V
         self.in_proj = nn.Linear(d_model, rows, bias=bias if qkv_bias is None else qkv_bias)
@@ -236,7 +237,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool,
         positions: Tensor | None,
     ) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout.p if self.dropout.training else 0.0
         grouped = self.n_kv_heads < self.n_heads
         if self.recorder is None and self.relative is None:
             return fused(

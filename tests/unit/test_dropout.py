@@ -39,6 +39,15 @@ def test_the_seed_decides() -> None:
     assert not second.equal(first)
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_under_vmap_each_example_has_its_own_draw_if_asked() -> None:
+    x = torch.ones(2, 1013)
+    one, other = torch.vmap(lambda x: drop(x, 0.5), randomness="different")(x)
+    assert not one.equal(other)
+    one, other = torch.vmap(lambda x: drop(x, 0.5), randomness="same")(x)
+    assert one.equal(other) and one.unique().tolist() == [0, 2]
+
+
 def test_nothing_to_drop() -> None:
     x = torch.randn(3, 5)
     assert drop(x, 0.0) is x

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lib import ModelConfig
-from transformer_lib.dropout import Dropout
 from transformer_lib.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -168,13 +167,17 @@ def test_layers_are_their_sublayers_in_order(pre_norm: bool) -> None:
 def test_dropout_is_where_the_config_says_and_off_in_evaluation() -> None:
     torch.manual_seed(0)
     layer = DecoderLayer(changed(dropout=0.25))
-    shares = [module.p for module in layer.modules() if isinstance(module, Dropout)]
-    assert shares == [0.25] * 4  # three residuals and inside the feed-forward
-    assert layer.self_attention.dropout == layer.cross_attention.dropout == 0.25
+    shares = [module.p for module in layer.modules() if isinstance(module, nn.Dropout)]
+    assert shares == [0.25] * 6  # both attentions, inside the feed-forward, three residuals
     x, memory = torch.randn(B, T, D), torch.randn(B, S, D)
     assert not layer(x, memory).equal(layer(x, memory))
     layer.eval()
     assert layer(x, memory).equal(layer(x, memory))
+    for module in layer.modules():  # Monte Carlo dropout, in one attention alone
+        if isinstance(module, nn.Dropout):
+            module.train()
+            module.p = 0.5 if module is layer.self_attention.dropout else 0.0
+    assert not layer(x, memory).equal(layer(x, memory))
 
 
 def test_attention_and_the_feed_forward_part_may_have_a_dropout_of_their_own() -> None:
@@ -183,10 +186,10 @@ def test_attention_and_the_feed_forward_part_may_have_a_dropout_of_their_own() -
     assert layer.feed_forward.dropout.p == 0.5
     residuals = (layer.self_residual, layer.cross_residual, layer.feed_forward_residual)
     assert [residual.dropout.p for residual in residuals] == [0.25] * 3
-    assert layer.self_attention.dropout == layer.cross_attention.dropout == 0
+    assert layer.self_attention.dropout.p == layer.cross_attention.dropout.p == 0
     layer = DecoderLayer(changed(dropout=0.25, activation_dropout=0))
     assert layer.feed_forward.dropout.p == 0, "0 is a setting, not one left out"
-    assert layer.self_attention.dropout == 0.25
+    assert layer.self_attention.dropout.p == 0.25
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])

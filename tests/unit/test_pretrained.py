@@ -132,7 +132,7 @@ def test_attention_alone(bias: bool) -> None:
     x, memory = torch.randn(B, T, D).double(), torch.randn(B, S, D).double()
     wanted, _ = peer(x, memory, memory)
     torch.testing.assert_close(ours(x, memory), wanted, rtol=1e-9, atol=1e-9)
-    assert ours.dropout == 0.1 and not ours.training
+    assert ours.dropout.p == 0.1 and not ours.training
     for option in ({"kdim": 5}, {"add_bias_kv": True}, {"add_zero_attn": True}):
         with pytest.raises(ValueError, match=r"^peer"):
             from_torch(nn.MultiheadAttention(D, 3, **option))
