@@ -7,7 +7,7 @@ length), ``S`` keys (source length).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,11 +16,13 @@ from torch import Tensor
 from transformer_lib.dropout import drop
 from transformer_lib.masks import with_causality
 from transformer_lib.validation import (
+    autocasting,
     check_bias,
     check_floats,
     check_mask,
     check_number,
     check_type,
+    wide,
 )
 
 __all__ = ["Attention", "attention", "fused_attention", "mix"]
@@ -55,7 +57,10 @@ def attention(
         value: ``(..., S, d_v)``; ``d_v`` need not equal ``d_k``.
         mask: bool, broadcastable to ``(..., T, S)``. True = this query may attend
             to this key. A query that may attend to no key gets zeros. In ``nn.Transformer`` True
-            means the opposite: pass ``~mask`` for a mask that was made for it.
+            means the opposite: pass ``~mask`` for a mask that was made for it. With heads, write
+            ``mask[:, None]`` for a mask ``(B, T, S)``, or it's taken for ``(H, T, S)`` if ``B``
+            equals ``H``. A key hidden from every query has no influence, not even if it's NaN; a
+            key hidden from some must be finite.
         bias: float, finite in the dtype of the query, broadcastable to ``(..., T, S)``; added to
             the scores.
         scale: what the dot products are multiplied by; ``d_k ** -0.5`` if None.
@@ -63,7 +68,8 @@ def attention(
             before dropout.
 
     Returns:
-        ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``.
+        ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``. Scores and
+        softmax are computed in float32 if the inputs are in half precision.
 
     Raises:
         TypeError: a mask that is not bool, a bias or query that is not float, tensors of
@@ -79,13 +85,63 @@ def attention(
         >>> output.shape, weights.shape
         (torch.Size([3, 7]), torch.Size([3, 5]))
     """
-    _check(query, key, value, bias, scale)
+    _check(query, key, value, mask, bias, scale, dropout)
+    key, value = _without_hidden(key, value, mask)
+    return explicit(query, key, value, mask, bias, scale=scale, dropout=dropout)
+
+
+def explicit(
+    query: Tensor,  # (..., T, d_k)
+    key: Tensor,  # (..., S, d_k)
+    value: Tensor,  # (..., S, d_v)
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Attention:
+    """:func:`attention` without its checks."""
     if scale is None:
         scale = 1 / math.sqrt(query.size(-1))
-    scores = scale * query @ key.transpose(-2, -1)  # (..., T, S)
+    scores = _scores(query, key, scale)  # (..., T, S)
     if bias is not None:
         scores = scores + bias.to(scores.dtype)
-    return mix(scores, value, mask, dropout=dropout)
+    return _mix(scores, value, mask, dropout)
+
+
+def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    """In float32 at least, under autocast too: float16 would overflow, bfloat16 round them."""
+    if autocasting(query.device):
+        with torch.autocast(query.device.type, enabled=False):
+            return _scores(query, key, scale)
+    if query.dtype is key.dtype and query.element_size() == 2:
+        return _HalfScores.apply(query.contiguous(), key.contiguous(), scale)
+    return scale * wide(query) @ wide(key).mT
+
+
+class _HalfScores(torch.autograd.Function):
+    """Products in float32 of a query and a key in half precision, which is what backward keeps.
+
+    Autograd would keep float32 copies of both, and a model 11 % more for each token (138 bytes
+    instead of 124 for each layer and number of ``d_model``).
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(query: Tensor, key: Tensor, scale: float) -> Tensor:
+        return scale * query.float() @ key.float().mT
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        query, key, ctx.scale = inputs
+        ctx.save_for_backward(query, key)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        query, key = ctx.saved_tensors
+        grad = grads[0].to(query.dtype)  # (..., T, S)
+        return ctx.scale * (grad @ key), ctx.scale * (grad.mT @ query), None
 
 
 def mix(
@@ -126,15 +182,20 @@ def mix(
             "scores must have a column for each value, "
             f"got {scores.size(-1)} columns and {value.size(-2)} values"
         )
-    if mask is None:
-        weights = scores.softmax(dim=-1)
-    else:
+    if mask is not None:
         batch = torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
         check_mask("mask", mask, (*batch, *scores.shape[-2:]), scores, "query and key")
+    return _mix(scores, value, mask, dropout)
+
+
+def _mix(scores: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Attention:
+    scores = wide(scores)
+    if mask is not None:
         # The smallest number, not -inf: a row of -inf alone would become NaN.
-        # The second fill empties what a row without any key has spread evenly.
-        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
-        weights = weights.masked_fill(~mask, 0.0)
+        scores = torch.where(mask, scores, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(dim=-1).to(value.dtype)
+    if mask is not None:
+        weights = weights * mask  # empties what a row without any key has spread evenly
     return Attention(drop(weights, dropout) @ value, weights)
 
 
@@ -175,16 +236,14 @@ def fused_attention(
         >>> fused = fused_attention(query, key, key)
         >>> torch.testing.assert_close(fused, attention(query, key, key).output)
     """
-    _check(query, key, value, bias, scale)
-    check_number("dropout", dropout, 0, 1)
+    _check(query, key, value, mask, bias, scale, dropout)
     check_type("causal", causal, bool)
-    if mask is not None:
-        check_mask("mask", mask, _scores_shape(query, key, value), query, "query and key")
     if causal and key.size(-2) < query.size(-2):
         raise ValueError(
             f"key must be at least as long as query ({query.size(-2)}) if causal, "
             f"got {key.size(-2)}"
         )
+    key, value = _without_hidden(key, value, mask)
     query = query.expand(*_scores_shape(query, key, value)[:-1], -1)  # the value may have more rows
     return fused(query, key, value, mask, bias, causal=causal, scale=scale, dropout=dropout)
 
@@ -203,16 +262,17 @@ def fused(
 ) -> Tensor:
     """:func:`fused_attention` without its checks, also for ``grouped`` heads of queries."""
     t, s = query.size(-2), key.size(-2)
-    causal = causal and t > 1  # a single query is the last: it may see every key
-    explicit = query.device.type == "cpu" and (dropout > 0 or _slow_gradient(query, key))
-    if causal and (explicit or mask is not None or bias is not None or t != s):
-        mask, causal = with_causality(mask, t, s, query.device), False
-    if explicit:
+    slow = query.device.type == "cpu" and (dropout > 0 or _slow_gradient(query, key))
+    if causal and (slow or mask is not None or bias is not None or t != s):
+        if t > 1:  # a single query is the last: it may see every key
+            mask = with_causality(mask, t, s, query.device)
+        causal = False
+    if slow:
         if grouped:
             key, value = for_each_head(key, query.size(1)), for_each_head(value, query.size(1))
-        return attention(query, key, value, mask, bias=bias, scale=scale, dropout=dropout).output
+        return explicit(query, key, value, mask, bias, scale=scale, dropout=dropout).output
     if scale is not None and scale <= 0:  # a kernel hides a key by -inf, and then multiplies it
-        query, scale = query * scale, 1.0
+        query, scale = (-query, -scale) if scale else (0 * query, 1.0)
     empty = None
     if mask is not None:
         # What a kernel returns for a query that may see no key differs between devices and
@@ -223,7 +283,7 @@ def fused(
     if bias is not None:
         bias = _rows(bias.to(query.dtype))
         if mask is not None:
-            bias = bias.masked_fill(~mask, torch.finfo(query.dtype).min)
+            bias = bias.masked_fill(~mask, -torch.inf)  # float16's lowest number may not suffice
         mask = bias
     output = F.scaled_dot_product_attention(
         query, key, value,
@@ -240,16 +300,32 @@ def for_each_head(x: Tensor, n_heads: int) -> Tensor:
 def _slow_gradient(query: Tensor, key: Tensor) -> bool:
     """On a CPU in half precision the fused kernel's gradient is slow where texts are short.
 
-    Measured on one core of an Intel Xeon with AVX-512, torch 2.13.0, bfloat16, 4 heads of 64: so
-    many times as long as :func:`attention`, forward and backward, are 110 texts of 18 tokens 5.0,
-    16 of 128 2.5, 8 of 256 1.3, 2 of 512 1.1.
+    Measured on one core of an Intel Xeon with AMX, torch 2.13.0, bfloat16, 4 heads of 64, forward
+    and backward: 110 texts of 18 tokens take 6 times as long as with :func:`explicit`, 32 of 64
+    3 times, 16 of 128 2.1 times, 10 of 192 0.8 times.
     """
-    return query.requires_grad and query.element_size() == 2 and key.size(-2) < 256
+    trains = query.requires_grad and torch.is_grad_enabled()
+    return trains and query.element_size() == 2 and key.size(-2) < 192
+
+
+def _without_hidden(key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Set keys and values that no query may see to 0: a weight of 0 times NaN is NaN."""
+    if mask is None:
+        return key, value
+    hidden = ~_rows(mask).any(dim=-2)[..., None]  # (..., S, 1)
+    return key.masked_fill(hidden, 0.0), value.masked_fill(hidden, 0.0)
 
 
 def _check(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    scale: float | None,
+    dropout: float,
 ) -> None:
+    check_number("dropout", dropout, 0, 1)
     if scale is not None:
         check_number("scale", scale, -_LARGEST, _LARGEST)
     check_floats(query=query, key=key, value=value)
@@ -262,8 +338,11 @@ def _check(
         raise ValueError(
             f"key and value must have the same length, got {key.size(-2)} and {value.size(-2)}"
         )
+    scores = _scores_shape(query, key, value)
+    if mask is not None:
+        check_mask("mask", mask, scores, query, "query and key")
     if bias is not None:
-        check_bias("bias", bias, _scores_shape(query, key, value), query, "query and key")
+        check_bias("bias", bias, scores, query, "query and key")
 
 
 def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:

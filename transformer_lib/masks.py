@@ -77,7 +77,7 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
     """
     s = t if s is None else s
     check_lengths(t, s, device)
-    return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)
+    return with_causality(None, t, s, device)
 
 
 def local_mask(
@@ -116,9 +116,9 @@ def local_mask(
     return (positions[s - t :, None] - positions).abs() <= min(window, s)
 
 
-def with_causality(mask: Tensor | None, t: int, s: int, device: torch.device) -> Tensor:
-    """The mask joined with :func:`causal_mask`, broadcastable to ``(..., T, S)``."""
-    causal = causal_mask(t, s, device=device)  # (T, S)
+def with_causality(mask: Tensor | None, t: int, s: int, device: torch.device | None) -> Tensor:
+    """The mask joined with :func:`causal_mask`, broadcastable to ``(..., T, S)``; no checks."""
+    causal = torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)  # (T, S)
     return causal if mask is None else mask & causal
 
 

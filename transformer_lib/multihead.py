@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.attention import attention, for_each_head, fused
+from transformer_lib.attention import explicit, for_each_head, fused
 from transformer_lib.cache import AttentionCache
 from transformer_lib.dropout import Dropout, drop
 from transformer_lib.masks import with_causality
@@ -17,7 +17,7 @@ from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import (
     check_bias,
     check_count,
-    check_mask,
+    check_head_mask,
     check_number,
     check_positions,
     check_same_batch,
@@ -178,7 +178,8 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: ``(B, T, d_model)``: where the queries come from.
             memory: ``(B, S, d_model)``: where keys and values come from.
-            mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend.
+            mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend; four dimensions, or at
+                most two. Vectors that it hides must be finite too.
             bias: float, broadcastable to ``(B, H, T, S)``; added to the scores.
             causal: let a position see none after it, as ``mask & causal_mask(T, S)`` does. For
                 self-attention only.
@@ -248,11 +249,11 @@ class MultiHeadAttention(nn.Module):
         if grouped:
             key, value = for_each_head(key, self.n_heads), for_each_head(value, self.n_heads)
         if self.relative is None:
-            mixed, weights = attention(query, key, value, mask, bias=bias, dropout=dropout)
+            mixed, weights = explicit(query, key, value, mask, bias, dropout=dropout)
         else:
             near = self.relative.scores(query, key.size(2), positions) * self.d_head**-0.5
             bias = near if bias is None else near + bias  # (B, H, T, S)
-            weights = attention(query, key, value, mask, bias=bias).weights
+            weights = explicit(query, key, value, mask, bias).weights
             kept = drop(weights, dropout)  # one draw for both sums over the keys
             mixed = kept @ value + self.relative.mix(kept, positions)
         if self.recorder is not None:
@@ -283,7 +284,7 @@ class MultiHeadAttention(nn.Module):
             keys, of = cached or memory.size(1), "x and memory"
         scores = (x.size(0), self.n_heads, x.size(1), keys)
         if mask is not None:
-            check_mask(mask_name, mask, scores, x, of)
+            check_head_mask(mask_name, mask, scores, x, of)
         if bias is not None:
             check_bias("bias", bias, scores, x, of)
         if positions is not None:

@@ -18,10 +18,12 @@ from torch import Tensor
 __all__ = [
     "as_device",
     "as_path",
+    "autocasting",
     "check_bias",
     "check_choice",
     "check_count",
     "check_floats",
+    "check_head_mask",
     "check_id",
     "check_ids",
     "check_index",
@@ -46,6 +48,7 @@ __all__ = [
     "shown",
     "text_list",
     "type_name",
+    "wide",
 ]
 
 _INTEGERS = (torch.int64, torch.int32)
@@ -100,7 +103,7 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
     if optional and value is None:
         return None
     value = plain_number(value)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int | torch.SymInt) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -300,7 +303,7 @@ def check_vectors(
     if x.dtype is not like.dtype and not (
         x.is_floating_point()
         and torch.float64 not in (x.dtype, like.dtype)
-        and torch.is_autocast_enabled(x.device.type)
+        and autocasting(x.device)
     ):
         raise TypeError(f"{name} must be {like.dtype} like {what}, got {x.dtype}")
     if x.device != like.device:
@@ -314,6 +317,12 @@ def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
             f"{name} and {other} must have the same batch size, "
             f"got shapes {tuple(x.shape)} and {tuple(y.shape)}"
         )
+
+
+def autocasting(device: torch.device) -> bool:
+    """Whether autocast is on. Some devices, ``meta`` for example, don't have it."""
+    kind = device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
 def outside(numbers: Tensor, end: int) -> int | None:
@@ -330,6 +339,11 @@ def type_name(thing: object) -> str:
 
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+def wide(x: Tensor) -> Tensor:
+    """``x`` in float32, or as it is if that's wider. Half precision loses count in long sums."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def check_floats(**tensors: Any) -> None:
@@ -351,9 +365,7 @@ def check_floats(**tensors: Any) -> None:
     if len(set(devices)) > 1:
         raise ValueError(f"{_listed(tensors)} must be on the same device, got {_listed(devices)}")
     # Autocast brings different dtypes together, but leaves float64 alone.
-    if len(set(dtypes)) > 1 and (
-        torch.float64 in dtypes or not torch.is_autocast_enabled(devices[0].type)
-    ):
+    if len(set(dtypes)) > 1 and (torch.float64 in dtypes or not autocasting(devices[0])):
         raise TypeError(f"{_listed(tensors)} must have the same dtype, got {_listed(dtypes)}")
     try:
         torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors.values()))
@@ -384,6 +396,20 @@ def check_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: 
             "by .bool(), numbers to add to the scores are a bias"
         )
     _check_broadcasts(name, mask, scores, like, of)
+
+
+def check_head_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
+    """:func:`check_mask` for scores ``(B, H, T, S)``.
+
+    Refuse a mask ``(B, T, S)``: broadcasting would read it as ``(H, T, S)`` if B equals H.
+    """
+    if isinstance(mask, Tensor) and mask.dim() == 3 and mask.size(0) != 1:
+        raise ValueError(
+            f"{name} must have four dimensions, (B, H, T, S), or at most two; "
+            f"got shape {tuple(mask.shape)}: write {name}[:, None] for a mask per text, "
+            f"{name}[None] for a mask per head"
+        )
+    check_mask(name, mask, scores, like, of)
 
 
 def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:

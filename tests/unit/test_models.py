@@ -261,6 +261,10 @@ def test_pre_norm_stacks_end_in_a_norm_and_others_need_not(
     assert isinstance(model.decoder.norm, LayerNorm) is wanted
 
 
+def test_a_model_of_ids_is_not_a_model_of_vectors() -> None:
+    assert not isinstance(Transformer(CONFIG), EncoderDecoder)
+
+
 def test_layers_start_from_different_weights() -> None:
     model = Transformer(CONFIG)
     for stack in (model.encoder.layers, model.decoder.layers):

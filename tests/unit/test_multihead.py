@@ -1,5 +1,6 @@
 """Many heads: against torch's own module, with cache, and with its weights on record."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -7,10 +8,13 @@ import torch
 from torch import nn
 
 from transformer_lib import (
+    DecoderOnly,
+    Encoder,
+    EncoderDecoder,
+    ModelConfig,
     MultiHeadAttention,
     attention,
     causal_mask,
-    masks,
     multihead,
     record_attention,
 )
@@ -255,7 +259,7 @@ def test_causal_and_shared_heads_on_both_paths(
     else:
         monkeypatch.setattr(multihead, "for_each_head", None)
         if not masked:
-            monkeypatch.setattr(masks, "causal_mask", None)
+            monkeypatch.setattr(sys.modules[attention.__module__], "with_causality", None)
         found = block(x, **given)
     torch.testing.assert_close(found, expected)
     for one, other in zip(
@@ -264,6 +268,40 @@ def test_causal_and_shared_heads_on_both_paths(
         strict=True,
     ):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_both_paths_have_exact_scores_in_half_precision(dtype: torch.dtype) -> None:
+    block = MultiHeadAttention(d_model=12, n_heads=3).to(dtype)
+    x = (20 * torch.randn(B, 20, 12)).to(dtype)  # scores of several hundred
+    with torch.no_grad():  # so that a CPU takes the kernel
+        found = block(x, causal=True)
+        with record_attention(block):
+            recorded = block(x, causal=True)
+    near = 2 * torch.finfo(dtype).eps * found.abs().max().item()
+    torch.testing.assert_close(found, recorded, rtol=0, atol=near)
+
+
+def test_a_mask_for_each_text_is_not_taken_for_one_for_each_head() -> None:
+    """Three texts and three heads: by broadcasting alone it would be."""
+    block, x = MultiHeadAttention(d_model=12, n_heads=3), torch.randn(3, 5, 12)
+    mask = (torch.rand(3, 5, 5) < 0.5) | torch.eye(5, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"mask must have four.*\(3, 5, 5\).*mask\[:, None\]"):
+        block(x, mask=mask)
+    alone = torch.cat([block(x[i : i + 1], mask=mask[i]) for i in range(3)])
+    torch.testing.assert_close(block(x, mask=mask[:, None]), alone)
+    config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20)
+    both, model, ids = EncoderDecoder(config), DecoderOnly(config), torch.randint(3, 11, (3, 5))
+    for call in (
+        lambda: Encoder(config)(x, mask),
+        lambda: both.decoder(x, x, mask=mask),
+        lambda: both.decoder(x, x, memory_mask=mask),
+        lambda: both(x, x, source_mask=mask[:, :1]),
+        lambda: both(x, x, target_mask=mask),
+        lambda: model(ids, mask=mask),
+    ):
+        with pytest.raises(ValueError, match="mask must have four dimensions"):
+            call()
 
 
 def test_causal_is_for_self_attention() -> None:

@@ -201,11 +201,3 @@ def test_errors_name_the_argument() -> None:
         decoder.decoder(torch.randn(B, T, 36).double(), torch.randn(B, S, 36).double())
     with pytest.raises(ValueError, match="memory must be given"):
         made(Transformer).decoder(torch.randn(B, T, 36).double())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("positions", ["sinusoidal", "relative", "t5", "rotary"])
-def test_nothing_breaks_a_compiled_graph(positions) -> None:
-    model, source, target = made(Transformer, positions=positions), ids(S), ids(T)
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(source, target), model(source, target))

@@ -8,7 +8,6 @@ import torch
 from transformer_lib.positions import (
     RelativePositionBias,
     RelativePositions,
-    RotaryPositions,
     alibi_bias,
 )
 
@@ -68,7 +67,7 @@ def test_half_precision_does_not_lose_far_keys(dtype: torch.dtype, device: str) 
     assert relative.mix(weights).dtype is dtype
     query = torch.ones(1, 1, 1, 1, dtype=dtype, device=device)
     scores = relative.scores(query, 4096)
-    assert scores.dtype is dtype
+    assert scores.dtype is torch.float32
     scores.sum().backward()
     assert relative.key.grad is not None
     assert relative.key.grad.flatten().tolist() == pytest.approx([4095, 1, 0], rel=0.01)
@@ -185,25 +184,6 @@ def test_a_penalty_grows_with_the_distance() -> None:
                 assert found[h, i, j].item() == -slope * abs(distance(i, j))
     assert found.equal(alibi_bias(H, S)[:, -T:])
     assert alibi_bias(H, 0).shape == (H, 0, 0)
-
-
-# --- all, compiled -------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_lengths_may_change_in_a_compiled_model() -> None:
-    rotary, relative = RotaryPositions(d_head=14, max_len=97), RelativePositions(d_head=14)
-    bias = RelativePositionBias(n_heads=H, bidirectional=True)
-
-    def everything(x: torch.Tensor, s: int) -> torch.Tensor:
-        t = x.size(2)
-        scores = relative.scores(rotary(x, s - t), s) + bias(t, s) + alibi_bias(H, t, s)
-        return relative.mix(scores)
-
-    compiled = torch.compile(everything, backend="eager", fullgraph=True, dynamic=True)
-    for t, s in ((5, 11), (7, 13), (11, 83)):
-        x = torch.randn(B, H, t, 14)
-        torch.testing.assert_close(compiled(x, s), everything(x, s))
 
 
 # --- errors --------------------------------------------------------------------------------------

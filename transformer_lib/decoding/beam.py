@@ -85,12 +85,12 @@ def beam_search(
     with evaluating(model):
         state = model.start(source)
         newest = first_tokens(bos_id, source)  # (B,), what the model reads next
-        none = torch.full((len(newest), beam_size), -torch.inf, device=newest.device)
+        none = newest.new_full((len(newest), beam_size), -torch.inf, dtype=torch.float32)
         ends = Beams(newest.new_empty(*none.shape, 0), none, none.clone())  # the best of each row
         # N rows are still being searched, with M beginnings each. The model's batch holds N * M
         # texts, those of a row next to each other.
         rows = torch.arange(len(newest), device=newest.device)  # (N,), indices into the batch
-        totals = torch.zeros(len(newest), 1, device=newest.device)  # (N, M), log-probabilities
+        totals = torch.zeros_like(rows, dtype=torch.float32)[:, None]  # (N, M), log-probabilities
         texts = newest.new_empty(len(newest), 0)  # (N * M, length)
 
         for length in range(1, max_len + 1):

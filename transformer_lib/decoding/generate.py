@@ -43,7 +43,7 @@ def generate(
     with evaluating(model):
         state = model.start(source)
         tokens = first_tokens(bos_id, source)  # (B,)
-        scores = torch.zeros(tokens.shape, device=tokens.device)  # (B,)
+        scores = torch.zeros_like(tokens, dtype=torch.float32)  # (B,)
         ended = torch.zeros_like(tokens, dtype=torch.bool)  # (B,)
         generated: list[Tensor] = []  # of (B,)
         while len(generated) < max_len and not ended.all():

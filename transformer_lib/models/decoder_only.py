@@ -10,7 +10,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
 from transformer_lib.models.transformer import DecoderState, embed_step
-from transformer_lib.validation import check_ids, check_mask, check_row_lengths
+from transformer_lib.validation import check_head_mask, check_ids, check_row_lengths
 
 __all__ = ["DecoderOnly"]
 
@@ -72,7 +72,7 @@ class DecoderOnly(nn.Module):
         x = self.embedding(ids, positions=positions)  # (B, T, d_model)
         if mask is not None:
             b, t = ids.shape
-            check_mask("mask", mask, (b, self.config.n_heads, t, t), ids, "ids")
+            check_head_mask("mask", mask, (b, self.config.n_heads, t, t), ids, "ids")
         return self.embedding.logits(self.decoder(x, mask=mask, positions=positions))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:

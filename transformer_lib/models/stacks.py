@@ -10,7 +10,7 @@ from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_lib.masks import with_causality
 from transformer_lib.positions.schemes import ScoreBias
 from transformer_lib.validation import (
-    check_mask,
+    check_head_mask,
     check_positions,
     check_same_batch,
     check_type,
@@ -111,12 +111,13 @@ class Decoder(nn.Module):
         if cache is not None:
             self._check_cache(x, cache)
         b, t, _ = x.shape
-        s = t if cache is None else t + cache.length
+        cached = 0 if cache is None else cache.length
+        s = cached + t
         if mask is not None:
-            check_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
+            check_head_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
         positions = self._key_positions(x, positions, cache)  # (B, s) or None
         bias = self.bias(x, s, positions)
-        causal = mask is None and bias is None and s == t  # then no mask need be made
+        causal = mask is None and bias is None and not cached  # then no mask need be made
         if t > 1 and not causal:  # a single position is the last: it may see every key
             mask = with_causality(mask, t, s, x.device)
         for i, layer in enumerate(self.layers):
@@ -194,9 +195,9 @@ class EncoderDecoder(nn.Module):
         check_same_batch("source", source, "target", target)
         (b, s, _), t = source.shape, target.size(1)
         if source_mask is not None:
-            check_mask("source_mask", source_mask, (b, config.n_heads, 1, s), source, "source")
+            check_head_mask("source_mask", source_mask, (b, config.n_heads, 1, s), source, "source")
         if target_mask is not None:
-            check_mask("target_mask", target_mask, (b, config.n_heads, t, t), target, "target")
+            check_head_mask("target_mask", target_mask, (b, config.n_heads, t, t), target, "target")
         memory = self.encoder(source, source_mask)
         return self.decoder(target, memory, mask=target_mask, memory_mask=source_mask)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.cache import KVCache, is_every_row
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.masks import padding_mask
-from transformer_lib.models.stacks import EncoderDecoder
+from transformer_lib.models.stacks import Decoder, Encoder
 from transformer_lib.validation import check_index, check_same_batch, check_tokens, check_type
 
 __all__ = ["DecoderState", "Transformer"]
@@ -68,7 +68,7 @@ class DecoderState:
             self.memory_mask = self.memory_mask.index_select(0, kept)
 
 
-class Transformer(EncoderDecoder):
+class Transformer(nn.Module):
     r"""Token ids in, logits over the vocabulary out.
 
     Source, target and output share one matrix of embeddings; on the way in it is
@@ -90,10 +90,13 @@ class Transformer(EncoderDecoder):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
         self.embedding = Embedding(config)
 
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Predict, at every position of the target, the token that comes next.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.validation import check_count, check_lengths, check_number, check_positions
+from transformer_lib.validation import check_count, check_number, check_positions
 
 __all__ = ["ExactTable", "check_heads", "check_span", "distances", "rows_of"]
 
@@ -35,8 +35,7 @@ class ExactTable(nn.Module):
         raise NotImplementedError
 
     def _keep_table(self) -> None:
-        counted = torch.get_default_device().type == "meta"
-        table = self._table_on("meta" if counted else "cpu")
+        table = self._table_on(torch.get_default_device())
         self.register_buffer("table", table, persistent=False)
 
     def _table_on(self, device: torch.device | str) -> Tensor:
@@ -100,10 +99,8 @@ def distances(t: int, s: int, device: Any = None, positions: Tensor | None = Non
 
     The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
     With the ``positions`` of the keys, integers ``(B, s)``, each row has its own: ``(B, t, s)``.
+    Nothing is checked here.
     """
-    check_lengths(t, s, device)
     if positions is None:
         positions = torch.arange(s, device=device)
-    else:
-        check_positions(positions, None, s, of="s")
     return positions[..., None, :] - positions[..., s - t :, None]

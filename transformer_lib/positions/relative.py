@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.positions.common import check_heads, distances
-from transformer_lib.validation import check_count, check_lengths, check_positions, check_type
+from transformer_lib.validation import check_count, check_lengths, check_positions, check_type, wide
 
 __all__ = ["RelativePositionBias", "RelativePositions", "alibi_bias"]
 
@@ -66,7 +66,7 @@ class RelativePositions(nn.Module):
             positions: integers ``(B, s)``, where each key stands, if rows differ.
 
         Returns:
-            ``(B, H, T, s)``, in the query's dtype.
+            ``(B, H, T, s)``, float32 or wider.
 
         Raises:
             TypeError: a query that is not floating, an ``s`` that is no integer.
@@ -77,8 +77,8 @@ class RelativePositions(nn.Module):
         if s < query.size(2):
             raise ValueError(f"s ({s}) must be at least the length of query ({query.size(2)})")
         index = self._row(query, s, positions, "query and s")  # (B, H, T, s)
-        products = _wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
-        return products.gather(-1, index).to(query.dtype)
+        products = wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
+        return products.gather(-1, index)
 
     def mix(self, weights: Tensor, positions: Tensor | None = None) -> Tensor:
         r"""What distance adds to the output: :math:`\sum_j w_{ij} a^V`.
@@ -99,8 +99,10 @@ class RelativePositions(nn.Module):
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
         index = self._row(weights, s, positions, "weights")  # (B, H, T, S)
-        sums = _wide(weights.new_zeros(*weights.shape[:3], self.value.size(0)))  # (B, H, T, 2k + 1)
-        sums = sums.scatter_add(-1, index, _wide(weights))
+        # Far keys meet in one number, here or in the gradient: half precision would lose count.
+        kept = wide(weights)
+        sums = kept.new_zeros(*kept.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
+        sums = sums.scatter_add(-1, index, kept)
         return sums.to(weights.dtype) @ self.value.to(weights)
 
     def _row(self, x: Tensor, s: int, positions: Tensor | None, of: str) -> Tensor:
@@ -206,22 +208,14 @@ class RelativePositionBias(nn.Module):
             TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
         """
         check_lengths(t, s)
+        device = self.table.device
         if positions is None:
-            return self._windows(t, s)
+            every = torch.arange(-s, t, device=device)  # each distance once, not up to t times
+            bias = wide(self.table)[self.bucket(every)].T  # (n_heads, s + t)
+            return bias[:, distances(t, s, device) + s]  # (n_heads, t, s)
+        check_positions(positions, None, s, of="s")
         bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
-        return _wide(self.table)[bucket].permute(0, 3, 1, 2)
-
-    def _windows(self, t: int, s: int) -> Tensor:
-        """The same without positions: each distance is looked up once, not up to ``t`` times."""
-        every = torch.arange(1 - s, max(s, 1), device=self.table.device)  # -(s - 1) to s - 1
-        bias = _wide(self.table)[self.bucket(every)].T  # (n_heads, 2s - 1)
-        # Row i of the matrix is the window of s distances that ends with that of the last key.
-        return bias.unfold(-1, s, 1)[:, :t].flip(1)
-
-
-def _wide(x: Tensor) -> Tensor:
-    # Far keys meet in one number, here or in the gradient: half precision would lose count.
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+        return wide(self.table)[bucket].permute(0, 3, 1, 2)
 
 
 def alibi_bias(
@@ -269,6 +263,9 @@ def alibi_bias(
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_heads - power), 2)]
     s = t if s is None else s
+    check_lengths(t, s, device)
+    if positions is not None:
+        check_positions(positions, None, s, of="s")
     away = -distances(t, s, device, positions).abs()  # (t, s), or (B, t, s)
     slopes = torch.tensor(slopes, dtype=torch.float32, device=away.device)  # (n_heads,)
     return slopes[:, None, None] * away.unsqueeze(-3)

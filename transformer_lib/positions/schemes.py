@@ -68,12 +68,12 @@ class ScoreBias(nn.Module):
     def forward(self, x: Tensor, s: int, positions: Tensor | None = None) -> Tensor | None:
         """For queries ``x`` ``(B, T, d_model)``, the last of ``s`` keys: ``(H, T, s)`` or None.
 
-        With the keys' positions, integers ``(B, s)``: ``(B, H, T, s)`` or None.
+        With the keys' positions, integers ``(B, s)``: ``(B, H, T, s)`` or None. It's float32, or
+        wider if the model is.
         """
         t = x.size(1)
         if self.learned is not None:
-            return self.learned(t, s, positions).to(x.dtype)
+            return self.learned(t, s, positions)
         if self.scheme == "alibi":
-            bias = alibi_bias(self.n_heads, t, s, positions=positions, device=x.device)
-            return bias.to(x.dtype)
+            return alibi_bias(self.n_heads, t, s, positions=positions, device=x.device)
         return None
