@@ -1,8 +1,9 @@
-"""The models that race: ours, `torch.nn.Transformer`, Hugging Face's `MarianMTModel`."""
+"""The models that are compared: ours, `torch.nn.Transformer`, Hugging Face's `MarianMTModel`."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +18,14 @@ from transformer_lib import ModelConfig, SinusoidalPositions, Transformer
 from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.training import cross_entropy
 
+warnings.filterwarnings("ignore", message="enable_nested_tensor is True")
 CONFIG = ModelConfig(
     vocab_size=8000, d_model=256, n_heads=8, n_layers=3, d_ff=1024, dropout=0.1, max_len=128
 )
 
 
 def no_token(config: ModelConfig) -> int:
-    """As the id that ends a text: looked for, never found."""
+    """For the id that ends a text: searched for, never found."""
     return config.vocab_size
 
 
@@ -100,7 +102,7 @@ def marian(config: ModelConfig) -> Any:
 
 
 class Contender:
-    """A model, how it makes logits, how it generates, and its own optimiser."""
+    """A model, how it makes logits, how it generates, its loss, and its own optimizer."""
 
     def __init__(
         self,

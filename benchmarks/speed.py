@@ -1,93 +1,105 @@
-"""What the library costs, beside others: `make bench`, or one part with `--only NAME`.
+"""How fast the library is beside others: training, greedy decoding, beam search.
 
-The peers are `torch.nn.Transformer`, wrapped the plain way, and Hugging Face's `MarianMTModel`.
-All have the same sizes, weights drawn alike, dropout, data, loss, optimiser and threads.
+    python benchmarks/speed.py                       # three minutes; `make bench` runs it
+    python benchmarks/speed.py --only beam --seconds 10
+
+The peers are `torch.nn.Transformer`, wrapped the plain way, and Hugging Face's `MarianMTModel`. All
+have the same sizes, weights drawn alike, dropout, data, loss, optimizer, and threads. They take
+turns, and what counts is the median of the ratios *per round*: whatever else the machine is doing
+slows all of them, and cancels.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import sys
-import warnings
-from pathlib import Path
+import statistics
+import time
+from collections.abc import Callable
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that counts memory need not talk
-if "cpu" in sys.argv:  # threads that wait for work must sleep, or their waiting is counted
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-import attention_costs
-import causal
-import gpu
-import padding
-import races
 import torch
 import transformers
-from contenders import CONFIG
+from contenders import CONFIG, CONTENDERS, sentences
 
-import transformer_lib
+from transformer_lib.results import circumstances
 
-SECTIONS = {
-    "training": races.training,
-    "greedy": races.greedy,
-    "beam": races.beam,
-    "padding": padding.padding,
-    "attention": attention_costs.attention_costs,
-    "causal": causal.causal,
-    "gpu": gpu.utilisation,
-}
+BATCH, LENGTH = 32, 32  # training: 32 pairs of up to 32 + 32 tokens
+TEXTS, NEW_TOKENS, BEAMS = 16, 48, 4  # no text ends, so all take equally many steps
+Tasks = dict[str, Callable[[], None]]
 
 
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+def training() -> tuple[Tasks, int]:
+    source, target = sentences(BATCH, LENGTH), sentences(BATCH, LENGTH + 1)
+    target[:, 0] = CONFIG.bos_id
+    models = {name: make(CONFIG, "cpu") for name, make in CONTENDERS.items()}
+    tasks = {name: lambda m=model: m.train_step(source, target) for name, model in models.items()}
+    return tasks, BATCH * 2 * LENGTH
+
+
+def greedy() -> tuple[Tasks, int]:
+    """`nn.Transformer` has no cache and decodes its whole prefix again."""
+    return _decoding(list(CONTENDERS), beams=1)
+
+
+def beam() -> tuple[Tasks, int]:
+    return _decoding(["ours", "MarianMTModel"], BEAMS)
+
+
+def _decoding(names: list[str], beams: int) -> tuple[Tasks, int]:
+    source = sentences(TEXTS, LENGTH)
+    models = {name: CONTENDERS[name](CONFIG, "cpu") for name in names}
+    tasks = {
+        name: lambda m=model: m.decode(source, NEW_TOKENS, beams) for name, model in models.items()
+    }
+    return tasks, TEXTS * NEW_TOKENS
+
+
+def race(tasks: Tasks, budget: float) -> dict[str, list[float]]:
+    """Seconds of each task in each round; rounds go on until `budget` seconds have passed."""
+    for task in tasks.values():  # warm-up
+        task()
+    deadline = time.perf_counter() + budget
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    names = list(tasks)
+    while time.perf_counter() < deadline or len(seconds[names[0]]) < 3:
+        names = names[1:] + names[:1]  # nobody always goes first
+        for name in names:
+            start = time.perf_counter()
+            tasks[name]()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def show(kind: str, seconds: dict[str, list[float]], tokens: int) -> None:
+    print(f"\n{kind:16}{'tokens/s':>10}{'ours / theirs':>16}{'half of rounds':>18}")
+    for name, theirs in seconds.items():
+        line = f"  {name:14}{tokens / statistics.median(theirs):10,.0f}"
+        if name != "ours":
+            ratios = [t / o for t, o in zip(theirs, seconds["ours"], strict=True)]
+            low, middle, high = statistics.quantiles(ratios, method="inclusive")
+            line += f"{middle:15.2f}×{low:11.2f} to {high:.2f}"
+        print(line)
+
+
+RACES = {"training": training, "greedy": greedy, "beam": beam}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="may be given again")
-    parser.add_argument("--quick", action="store_true", help="one minute, not three")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--clock", choices=("wall", "cpu"), default="wall",
-        help="cpu: the main thread's processor time, for a machine that is busy with other work",
-    )  # fmt: skip
-    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", choices=RACES, action="append", help="may be given again")
+    parser.add_argument("--seconds", type=float, default=45, help="of each race (default: 45)")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    warnings.filterwarnings("ignore", message="enable_nested_tensor is True")
-    transformers.logging.set_verbosity_error()
-
-    record = {
-        "hardware": f"{processor()}, {os.cpu_count()} cores",
-        "threads": options.threads,
-        "clock": options.clock,
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "transformer_lib": transformer_lib.__version__,
-        },
-    }
-    print(", ".join(f"{name} {version}" for name, version in record["versions"].items()))
-    print(f"{record['hardware']}; {options.threads} threads; {options.clock} clock")
-    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 1 and options.clock == "wall":
-        print(f"The machine is busy (load {os.getloadavg()[0]:.1f}): better take --clock cpu.")
+    where = circumstances(torch.device("cpu"))
+    versions = where["versions"] | {"transformers": transformers.__version__}
+    print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(
-        f"{CONFIG.n_layers}+{CONFIG.n_layers} layers, d_model {CONFIG.d_model}, d_ff {CONFIG.d_ff},"
-        f" {CONFIG.n_heads} heads, vocabulary {CONFIG.vocab_size} tied, dropout {CONFIG.dropout};"
-        " float32; fused Adam, label smoothing 0.1; medians over rounds"
+        f"{where['hardware']}; {CONFIG.n_layers}+{CONFIG.n_layers} layers, d_model "
+        f"{CONFIG.d_model}, d_ff {CONFIG.d_ff}, {CONFIG.n_heads} heads, vocabulary "
+        f"{CONFIG.vocab_size} tied; float32, fused Adam; medians over rounds"
     )
-    for name in options.only or SECTIONS:
+    for name in options.only or RACES:
         torch.manual_seed(0)
-        record[name] = SECTIONS[name](options)
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=2) + "\n")
+        tasks, tokens = RACES[name]()
+        show(name, race(tasks, options.seconds), tokens)
 
 
 if __name__ == "__main__":
