@@ -24,7 +24,7 @@ import torch
 from contenders import CONTENDERS, sentences
 
 from transformer_lib import ModelConfig
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 # Pairs, tokens per side of each (25,000, as in the paper's batches), vocabulary, size of a product
 FULL, TINY = (200, 125, 37_000, 8192), (2, 8, 100, 256)
@@ -102,7 +102,7 @@ def main() -> None:
     device = options.device
     pairs, length, vocab_size, size = FULL if device == "cuda" else TINY
     torch.manual_seed(0)
-    where = circumstances(torch.device(device))
+    where = environment(torch.device(device))
     limit = product_tflops(device, size)
     gpu: dict[str, Any] = {"gpu": where["hardware"], "product_tflops": limit}
     gpu |= {"pairs": pairs, "length": length, "vocab_size": vocab_size}

@@ -20,7 +20,7 @@ import torch
 import transformers
 from contenders import CONFIG, CONTENDERS, sentences
 
-from transformer_lib.results import circumstances
+from transformer_lib.runs import environment
 
 BATCH, LENGTH = 32, 32  # training: 32 pairs of up to 32 + 32 tokens
 TEXTS, NEW_TOKENS, BEAMS = 16, 48, 4  # no text ends, so all take equally many steps
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--only", choices=RACES, action="append", help="may be given again")
     parser.add_argument("--seconds", type=float, default=45, help="of each race (default: 45)")
     options = parser.parse_args()
-    where = circumstances(torch.device("cpu"))
+    where = environment(torch.device("cpu"))
     versions = where["versions"] | {"transformers": transformers.__version__}
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(
