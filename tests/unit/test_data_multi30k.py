@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lib.data import Batches, DownloadError, Tokenizer, download, multi30k
+from transformer_lib.data import DownloadError, download, multi30k
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDER = Path(os.environ.get("TRANSFORMER_LIB_DATA") or SHARED)
@@ -23,45 +23,14 @@ def real(monkeypatch):
 
 
 @needs_data
-def test_the_splits(real):
-    train, val, test = (multi30k.load(split) for split in multi30k.SPLITS)
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_the_splits(real, lowercase):
+    train, val, test = (multi30k.load(split, lowercase=lowercase) for split in multi30k.SPLITS)
     assert (len(train), len(val), len(test)) == (29_000, 1_014, 1_000)
-    assert train[0] == (
-        "Two young, White males are outside near many bushes.",
-        "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
-    )
     assert all(en and de and (en, de) == (en.strip(), de.strip()) for en, de in train + val + test)
-
-
-@needs_data
-def test_the_lowercased_splits_are_the_same_captions(real):
-    for split, count in zip(multi30k.SPLITS, (29_000, 1_014, 1_000), strict=True):
-        pairs = multi30k.load(split, lowercase=True)
-        assert len(pairs) == count
-        assert all(text == text.lower() for pair in pairs for text in pair)
-    # Compare captions without case, spaces and punctuation.
-    for pair, raw in zip(pairs[:50], multi30k.load(split)[:50], strict=True):
-        for text, cased in zip(pair, raw, strict=True):
-            letters, expected = (
-                [c for c in t if c.isalpha()]
-                for t in (text.replace("&quot;", "").replace("&apos;", ""), cased.lower())
-            )
-            assert letters == expected
-    assert pairs[0][0] == "a man in an orange hat starring at something ."
-
-
-@needs_data
-def test_it_survives_tokenization_and_wastes_little_on_padding(real):
-    train = multi30k.load("train")
-    tokenizer = Tokenizer.train_bpe([text for pair in train for text in pair], vocab_size=8000)
-    assert tokenizer.vocab_size == 8000
-    for pair in multi30k.load("test_2016_flickr"):
-        assert tuple(tokenizer.decode(tokenizer.encode(text)) for text in pair) == pair
-    pairs = [(tokenizer.encode(en), tokenizer.encode(de)) for en, de in train]
-    batches = list(Batches(pairs, max_tokens=4096).epoch(0))
-    padding = sum(int((t == 0).sum()) for batch in batches for t in (batch.source, batch.labels))
-    padded = sum(t.numel() for batch in batches for t in (batch.source, batch.labels))
-    assert padding / padded < 0.05  # 0.034
+    english, german = test[0]
+    assert english.lower().startswith("a man in an orange hat starring at something")
+    assert german.lower().startswith("ein mann mit einem orangefarbenen hut")
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """Parity with torch: same weights, same numbers."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from transformer_lib import EncoderDecoder, MultiHeadAttention, record_attention
+from transformer_lib import EncoderDecoder
 from transformer_lib.pretrained import from_torch
 
 B, T, S, H, D, FF = 2, 5, 7, 3, 12, 17
@@ -166,50 +165,3 @@ def test_errors() -> None:
     peer.decoder.norm = None
     with pytest.raises(ValueError, match="final norm in both its stacks or neither"):
         from_torch(peer)
-
-
-# --- nn.MultiheadAttention -----------------------------------------------------------------------
-
-
-def unpacked(peer: nn.MultiheadAttention) -> list[Any]:
-    """The packed projections, one by one."""
-    weights = peer.in_proj_weight.chunk(3)
-    biases = peer.in_proj_bias.chunk(3) if peer.in_proj_bias is not None else (None,) * 3
-    parts = zip(weights, biases, strict=True)
-    return [SimpleNamespace(weight=weight, bias=bias) for weight, bias in parts]
-
-
-def separate(peer: nn.MultiheadAttention) -> list[Any]:
-    """Three separate projections; the peer gets their weights."""
-    parts = [nn.Linear(D, D, dtype=torch.float64) for _ in range(3)]
-    with torch.no_grad():
-        peer.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        peer.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-    return parts
-
-
-@pytest.mark.parametrize("across", [False, True])
-@pytest.mark.parametrize(("parts", "bias"), [(unpacked, False), (separate, True)])
-def test_multi_head_attention_equals_torchs(parts: Any, bias: bool, across: bool) -> None:
-    torch.manual_seed(0)
-    peer = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, dtype=torch.float64).eval()
-    for parameter in peer.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    ours = MultiHeadAttention(d_model=D, n_heads=H).double()
-    nn.init.normal_(ours.in_proj.bias)  # must become 0 if the peer has no bias
-    ours.load_projections(*parts(peer), peer.out_proj)
-    x = torch.randn(B, T, D).double()
-    memory = torch.randn(B, S, D).double() if across else x
-    length = memory.size(1)
-    real, near = torch.ones(B, length) > 0, torch.ones(T, length).tril(1) > 0
-    real[1, 3:] = False
-    with record_attention(ours) as maps:
-        explicit = ours(x, memory if across else None, mask=real[:, None, None] & near)
-    fused = ours(x, memory if across else None, mask=real[:, None, None] & near)
-    # True means hidden in PyTorch, and may attend in ours.
-    expected, weights = peer(
-        x, memory, memory, key_padding_mask=~real, attn_mask=~near, average_attn_weights=False
-    )
-    for found in (explicit, fused):
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(maps[""], weights, rtol=1e-10, atol=1e-10)

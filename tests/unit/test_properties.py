@@ -28,7 +28,6 @@ from transformer_lib import (
     greedy,
     record_attention,
 )
-from transformer_lib.config import SpecialIds
 from transformer_lib.decoding import beam_search, sample
 from transformer_lib.recurrent import RNNSeq2Seq
 
@@ -435,94 +434,3 @@ def test_a_beam_of_one_is_greedy_and_so_is_a_draw_from_one_token(kind) -> None:
         torch.testing.assert_close(drawn.scores, scores)
 
     check()
-
-
-@dataclass
-class Said:
-    """The state of `Table`: what each row has said."""
-
-    ids: Tensor
-
-    def reorder(self, index: Tensor) -> None:
-        self.ids = self.ids[index]
-
-
-class Table:
-    """A model of a few tokens whose every beginning has probabilities of its own."""
-
-    config = SpecialIds()
-
-    def __init__(self, vocab_size: int, length: int, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        self.size = vocab_size
-        self.logits = 2 * torch.randn(vocab_size**length, vocab_size, generator=generator)
-
-    def start(self, source: Tensor) -> Said:
-        return Said(source[:, :0])
-
-    def step(self, tokens: Tensor, state: Said) -> tuple[Tensor, Said]:
-        ids = torch.cat((state.ids, tokens[:, None]), dim=1)
-        place = torch.zeros(len(ids), dtype=torch.long)
-        for token in ids.T:
-            place = place * self.size + token
-        return self.logits[place % len(self.logits)], Said(ids)
-
-    def texts(self, max_len: int) -> dict[tuple[int, ...], float]:
-        """Every text there can be, cut at ``max_len``, with its log-probability."""
-        found, open_texts = {}, {(): 0.0}
-        for length in range(1, max_len + 1):
-            longer = {}
-            for text, score in open_texts.items():
-                state = Said(torch.tensor([[BOS, *text[:-1]]])[:, : len(text)])
-                last = torch.tensor([text[-1] if text else BOS])
-                log_probs = self.step(last, state)[0][0].log_softmax(-1).tolist()
-                for token, log_prob in enumerate(log_probs):
-                    ends = token == EOS or length == max_len
-                    (found if ends else longer)[(*text, token)] = score + log_prob
-            open_texts = longer
-        return found
-
-
-@PROFILE
-@given(st.sampled_from((3, 4, 5)), st.sampled_from((1, 2, 3)), st.sampled_from((0, 0.6)), seeds)
-def test_a_beam_wide_enough_for_all_finds_the_best(vocab_size, max_len, penalty, seed) -> None:
-    model, source = Table(vocab_size, max_len, seed), torch.ones(1, 2, dtype=torch.long)
-    texts = model.texts(max_len)
-    beams = beam_search(
-        model, source, max_len=max_len, beam_size=vocab_size**max_len, length_penalty=penalty,
-        early_stopping=False, n_best=len(texts),
-    )  # fmt: skip
-
-    def rank(text: tuple[int, ...]) -> float:
-        return texts[text] / ((5 + len(text)) / 6) ** penalty
-
-    wanted = sorted(texts, key=rank, reverse=True)
-    assert [_until_end(row) for row in beams.ids[0].tolist()] == wanted
-    torch.testing.assert_close(beams.ranks[0], torch.tensor([rank(text) for text in wanted]))
-    chosen = greedy(model, source, max_len=max_len)
-    assert beams.ranks[0, 0] >= rank(_until_end(chosen.ids[0].tolist())) - 1e-6
-
-
-def _until_end(text: list[int]) -> tuple[int, ...]:
-    return tuple(text[: text.index(EOS) + 1] if EOS in text else text)
-
-
-def test_a_narrow_beam_is_seldom_worse_than_greedy_and_often_better() -> None:
-    """No theorem: what greedy says may leave the beam early and come out ahead in the end.
-
-    It can, if at all, only by having left: a text that stays in the beam is ranked with the others.
-    """
-    better = worse = 0
-    for seed in range(100):
-        model, source = Table(5, 5, seed), torch.ones(1, 1, dtype=torch.long)
-        ids, score = greedy(model, source, max_len=5)
-        beams = beam_search(
-            model, source, max_len=5, beam_size=3, length_penalty=0.0, early_stopping=False
-        )
-        better += int((beams.best.scores > score + 1e-5).item())
-        if beams.best.scores < score - 1e-5:
-            worse += 1
-            kept = [_until_end(row) for row in beams.ids[0].tolist()]
-            assert _until_end(ids[0].tolist()) not in kept
-    assert better > 20
-    assert worse < 5

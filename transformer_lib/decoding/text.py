@@ -34,8 +34,6 @@ class Continuation:
 
     def add(self, token: int) -> str:
         """Take the next token; return the text that's now certain."""
-        if self.ended:
-            return ""
         if token == self.tokenizer.special_ids.eos_id:
             return self.end()
         self.ids.append(token)
@@ -48,8 +46,6 @@ class Continuation:
 
     def end(self) -> str:
         """End the text; return what was held back."""
-        if self.ended:
-            return ""
         self.ended = True
         return self._show(self._added())
 
