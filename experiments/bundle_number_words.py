@@ -13,8 +13,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from bundling import write_record
 from safetensors.torch import save
-from shipping import write_record
 
 from transformer_lib.decoding import translate
 from transformer_lib.pretrained.bundled import bundled_folder, load_bundled

@@ -11,10 +11,11 @@ import json
 import math
 from pathlib import Path
 
+from bundling import write_record
 from safetensors.torch import save
-from shipping import write_record
 
-from transformer_lib.pretrained.bundled import bundled_folder, gpt2_name, load_bundled, turned
+from transformer_lib.pretrained import bundled_folder, load_bundled
+from transformer_lib.pretrained.gpt2 import NAMES, transposed
 from transformer_lib.runs import Run
 
 NAME, RUN = "shakespeare", "shakespeare-gpt"
@@ -70,12 +71,16 @@ def write(run: Run, folder: Path) -> None:
         "torch_dtype": "float16",
     }
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    tensors = {
-        gpt2_name(name): turned(name, tensor).half().contiguous()
-        for name, tensor in run.model.state_dict().items()
-    }
+    tensors = {gpt2_name(name): tensor for name, tensor in run.model.state_dict().items()}
+    tensors = {name: each.half().contiguous() for name, each in transposed(tensors).items()}
     (folder / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
     run.tokenizer.save(folder / "tokenizer.json")
+
+
+def gpt2_name(ours: str) -> str:
+    for theirs, mine in NAMES.items():
+        ours = ours.replace(mine, theirs) if mine else ours
+    return f"transformer.{ours}"
 
 
 if __name__ == "__main__":

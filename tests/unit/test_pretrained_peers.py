@@ -344,7 +344,9 @@ def test_what_is_not_plain_weights_is_refused(convert: Callable, make: Callable)
     peer = make()
     layer = next(m for m in peer.modules() if isinstance(m, nn.ModuleList))[1]
     layer.adapter = nn.Linear(2, 3, bias=False)
-    with pytest.raises(ValueError, match=r"layer 1 must have .* An adapter such as LoRA must be"):
+    with pytest.raises(
+        ValueError, match=r"(?s)an adapter such as LoRA must be merged.*1\.adapter\.weight"
+    ):
         convert(peer)
     peer = make()
     name, weight = next((n, p) for n, p in peer.named_parameters() if "layer" in n or ".h." in n)
@@ -396,5 +398,5 @@ def test_other_refusals() -> None:
         from_marian(peer)
     peer = gpt2()
     peer.transformer.h[0].ln_1 = nn.LayerNorm(1)
-    with pytest.raises(ValueError, match=r"one must be \(20,\), got \(1,\)"):
+    with pytest.raises(ValueError, match=r"(?s)size mismatch for decoder.layers.0.*\[1\].*\[20\]"):
         from_gpt2(peer)

@@ -10,9 +10,7 @@ from transformer_lib.models import EncoderOnly
 from transformer_lib.pretrained.peers import (
     activation,
     check_class,
-    copy,
-    copy_tensor,
-    layers,
+    load,
     require,
     token_id,
 )
@@ -20,6 +18,26 @@ from transformer_lib.pretrained.peers import (
 __all__ = ["from_bert"]
 
 _log = logging.getLogger(__name__)
+_NAMES = {
+    "bert.": "",
+    "embeddings.word_embeddings.": "embedding.tokens.",
+    "embeddings.position_embeddings.weight": "embedding.positions.table",
+    "embeddings.token_type_embeddings.": "embedding.types.",
+    "embeddings.LayerNorm.": "embedding.norm.",
+    "encoder.layer.": "encoder.layers.",
+    "attention.self.": "self_attention.",
+    "attention.output.dense.": "self_attention.out_proj.",
+    "attention.output.LayerNorm.": "attention_residual.norm.",
+    "intermediate.dense.": "feed_forward.up.",
+    "output.dense.": "feed_forward.down.",
+    "output.LayerNorm.": "feed_forward_residual.norm.",
+    "pooler.dense.": "pooler.",
+    "cls.predictions.transform.dense.": "head_dense.",
+    "cls.predictions.transform.LayerNorm.": "head_norm.",
+    "cls.predictions.bias": "embedding.bias",
+    "cls.predictions.decoder.weight": "embedding.output",
+    "cls.predictions.decoder.bias": "embedding.bias",  # if it isn't the one above
+}
 
 
 def from_bert(peer: Any) -> EncoderOnly:
@@ -91,33 +109,14 @@ def from_bert(peer: Any) -> EncoderOnly:
     )
     with words.device:
         ours: Any = EncoderOnly(config).to(words)
-    copy_tensor(ours.embedding.weight, words)
-    copy_tensor(ours.embedding.types.weight, body.embeddings.token_type_embeddings.weight)
-    copy_tensor(ours.embedding.positions.table, body.embeddings.position_embeddings.weight)
-    copy(ours.embedding.norm, body.embeddings.LayerNorm)
-    for mine, layer in layers(ours.encoder.layers, body.encoder.layer):
-        own = layer.attention.self
-        mine.self_attention.load_projections(
-            own.query, own.key, own.value, layer.attention.output.dense
-        )
-        copy(mine.attention_residual.norm, layer.attention.output.LayerNorm)
-        copy(mine.feed_forward.up, layer.intermediate.dense)
-        copy(mine.feed_forward.down, layer.output.dense)
-        copy(mine.feed_forward_residual.norm, layer.output.LayerNorm)
-    _heads(ours, body.pooler, head)
-    return ours.train(peer.training)
-
-
-def _heads(ours: Any, pooler: Any, head: Any) -> None:
-    if pooler is None:
+    tensors = {n: p for n, p in peer.named_parameters() if not n.startswith("cls.seq_relationship")}
+    lacking = []
+    if body.pooler is None:
         _log.warning("peer has no pooler: the new model's is initialized at random")
-    else:
-        copy(ours.pooler, pooler.dense)
+        lacking += ["pooler"]
     if head is None:
         _log.warning("peer has no head for masked words: the new model's is initialized at random")
-        return
-    copy(ours.head_dense, head.transform.dense)
-    copy(ours.head_norm, head.transform.LayerNorm)
-    copy_tensor(ours.embedding.bias, head.decoder.bias)
-    if ours.embedding.output is not None:
-        copy_tensor(ours.embedding.output, head.decoder.weight)
+        lacking += ["head_dense", "head_norm", "embedding.bias"]
+    random = {n: t for n, t in ours.state_dict().items() if n.startswith(tuple(lacking))}
+    load(ours, tensors | random, _NAMES)
+    return ours.train(peer.training)

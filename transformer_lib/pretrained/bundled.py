@@ -20,25 +20,14 @@ from torch import Tensor
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.models import DecoderOnly, Transformer
+from transformer_lib.pretrained.gpt2 import NAMES, transposed
+from transformer_lib.pretrained.peers import load
 from transformer_lib.pretrained.rounding import from_int8
 
 __all__ = ["bundled_folder", "load_bundled"]
 
 _TRAINED = ("shakespeare", "number-words")
 _NAMES = (*_TRAINED, "tiny-llama")
-# Our names are on the left. Those that end with a dot are parts of longer ones.
-_GPT2 = {
-    "embedding.tokens.": "wte.",
-    "embedding.positions.table": "wpe.weight",
-    "decoder.layers.": "h.",
-    "decoder.norm.": "ln_f.",
-    "self_attention.in_proj.": "attn.c_attn.",
-    "self_attention.out_proj.": "attn.c_proj.",
-    "feed_forward.up.": "mlp.c_fc.",
-    "feed_forward.down.": "mlp.c_proj.",
-    "self_residual.norm.": "ln_1.",
-    "feed_forward_residual.norm.": "ln_2.",
-}
 
 
 def bundled_folder(name: str) -> Path:
@@ -92,11 +81,11 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
         >>> translate(model, tokenizer, ["four thousand two hundred six"])
         ['viertausendzweihundertsechs']
     """
-    from safetensors.torch import load
+    from safetensors.torch import load as read
 
     folder = _folder(name, _TRAINED)
     settings = json.loads((folder / "config.json").read_bytes())
-    weights = load((folder / "model.safetensors").read_bytes())
+    weights = read((folder / "model.safetensors").read_bytes())
     model = _gpt2(settings, weights) if name == "shakespeare" else _translator(settings, weights)
     return model.eval(), Tokenizer.load(folder / "tokenizer.json")
 
@@ -126,20 +115,5 @@ def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:
             eos_id=settings["eos_token_id"],
         )
     )
-    model.load_state_dict(
-        {ours: turned(ours, weights[gpt2_name(ours)]).float() for ours in model.state_dict()}
-    )
+    load(model, transposed(weights), NAMES)
     return model
-
-
-def gpt2_name(ours: str) -> str:
-    """Return GPT-2's name for one of our tensors."""
-    for mine, theirs in _GPT2.items():
-        ours = ours.replace(mine, theirs)
-    return f"transformer.{ours}"
-
-
-def turned(ours: str, tensor: Tensor) -> Tensor:
-    """Transpose a matrix that GPT-2 stores transposed; return any other tensor unchanged."""
-    is_matrix = ".self_attention." in ours or ".feed_forward." in ours
-    return tensor.T.contiguous() if is_matrix and tensor.dim() == 2 else tensor

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from torch import Tensor
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained.peers import (
     activation,
     check_class,
-    copy,
-    copy_tensor,
     filler_id,
-    layers,
+    load,
     require,
     token_id,
     unfilled,
 )
 
 __all__ = ["from_gpt2"]
+
+NAMES = {
+    "transformer.": "",
+    "wte.": "embedding.tokens.",
+    "wpe.weight": "embedding.positions.table",
+    "lm_head.weight": "embedding.output",
+    "h.": "decoder.layers.",
+    "ln_f.": "decoder.norm.",
+    "ln_1.": "self_residual.norm.",
+    "ln_2.": "feed_forward_residual.norm.",
+    "attn.c_attn.": "self_attention.in_proj.",
+    "attn.c_proj.": "self_attention.out_proj.",
+    "mlp.c_fc.": "feed_forward.up.",
+    "mlp.c_proj.": "feed_forward.down.",
+}
 
 
 def from_gpt2(peer: Any) -> DecoderOnly:
@@ -85,21 +101,13 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         eos_id=eos_id,
     )
     ours = unfilled(DecoderOnly, config, words)
-    copy_tensor(ours.embedding.weight, words)
-    copy_tensor(ours.embedding.positions.table, body.wpe.weight)
-    if not config.tie_embeddings:
-        copy_tensor(ours.embedding.output, head)
-    for mine, layer in layers(ours.decoder.layers, body.h):
-        _transposed(mine.self_attention.in_proj, layer.attn.c_attn)
-        _transposed(mine.self_attention.out_proj, layer.attn.c_proj)
-        _transposed(mine.feed_forward.up, layer.mlp.c_fc)
-        _transposed(mine.feed_forward.down, layer.mlp.c_proj)
-        copy(mine.self_residual.norm, layer.ln_1)
-        copy(mine.feed_forward_residual.norm, layer.ln_2)
-    copy(ours.decoder.norm, body.ln_f)
+    load(ours, transposed(dict(peer.named_parameters())), NAMES)
     return ours.train(peer.training)
 
 
-def _transposed(mine: Any, theirs: Any) -> None:
-    copy_tensor(mine.weight, theirs.weight.T)
-    copy_tensor(mine.bias, theirs.bias)
+def transposed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Transpose the matrices that GPT-2 stores with the inputs in rows."""
+    return {
+        name: tensor.T if tensor.dim() == 2 and ("attn." in name or "mlp." in name) else tensor
+        for name, tensor in tensors.items()
+    }

@@ -10,16 +10,30 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained.peers import (
     check_class,
-    copy,
-    copy_tensor,
     filler_id,
-    layers,
+    load,
     require,
     token_id,
     unfilled,
 )
 
 __all__ = ["from_llama"]
+
+_NAMES = {
+    "model.embed_tokens.": "embedding.tokens.",
+    "lm_head.weight": "embedding.output",
+    "model.layers.": "decoder.layers.",
+    "model.norm.": "decoder.norm.",
+    "input_layernorm.": "self_residual.norm.",
+    "post_attention_layernorm.": "feed_forward_residual.norm.",
+    "self_attn.q_proj.": "self_attention.query.",
+    "self_attn.k_proj.": "self_attention.key.",
+    "self_attn.v_proj.": "self_attention.value.",
+    "self_attn.o_proj.": "self_attention.out_proj.",
+    "mlp.gate_proj.": "feed_forward.gate.",
+    "mlp.up_proj.": "feed_forward.up.",
+    "mlp.down_proj.": "feed_forward.down.",
+}
 
 
 def from_llama(peer: Any) -> DecoderOnly:
@@ -69,7 +83,7 @@ def from_llama(peer: Any) -> DecoderOnly:
     rotary_base = _rotary_base(theirs, body.rotary_emb)
     _check(theirs, first)
     eos_id, longest = token_id(theirs, "eos_token_id"), theirs.max_position_embeddings
-    words, head = body.embed_tokens.weight, peer.lm_head.weight
+    words = body.embed_tokens.weight
     config = ModelConfig(
         vocab_size=theirs.vocab_size,
         d_model=theirs.hidden_size,
@@ -87,25 +101,14 @@ def from_llama(peer: Any) -> DecoderOnly:
         activation="swiglu",
         bias=first.mlp.up_proj.bias is not None,
         qkv_bias=first.self_attn.q_proj.bias is not None,
-        tie_embeddings=head is words,
+        tie_embeddings=peer.lm_head.weight is words,
         scale_embeddings=False,
         pad_id=filler_id(theirs, eos_id),
         bos_id=eos_id if theirs.bos_token_id is None else token_id(theirs, "bos_token_id"),
         eos_id=eos_id,
     )
     ours = unfilled(DecoderOnly, config, words)
-    copy_tensor(ours.embedding.weight, words)
-    if not config.tie_embeddings:
-        copy_tensor(ours.embedding.output, head)
-    for mine, layer in layers(ours.decoder.layers, body.layers):
-        own = layer.self_attn
-        mine.self_attention.load_projections(own.q_proj, own.k_proj, own.v_proj, own.o_proj)
-        copy(mine.feed_forward.gate, layer.mlp.gate_proj)
-        copy(mine.feed_forward.up, layer.mlp.up_proj)
-        copy(mine.feed_forward.down, layer.mlp.down_proj)
-        copy_tensor(mine.self_residual.norm.weight, layer.input_layernorm.weight)
-        copy_tensor(mine.feed_forward_residual.norm.weight, layer.post_attention_layernorm.weight)
-    copy_tensor(ours.decoder.norm.weight, body.norm.weight)
+    load(ours, dict(peer.named_parameters()), _NAMES)
     return ours.train(peer.training)
 
 

@@ -14,14 +14,28 @@ from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.pretrained.peers import (
     activation,
     check_class,
-    copy,
-    copy_tensor,
-    layers,
+    load,
     require,
     token_id,
 )
 
 __all__ = ["from_marian"]
+
+_NAMES = {
+    "model.shared.": "embedding.tokens.",
+    "model.encoder.": "encoder.",
+    "model.decoder.": "decoder.",
+    "encoder_attn_layer_norm.": "cross_residual.norm.",
+    "self_attn_layer_norm.": "self_residual.norm.",
+    "final_layer_norm.": "feed_forward_residual.norm.",
+    "self_attn.": "self_attention.",
+    "encoder_attn.": "cross_attention.",
+    "q_proj.": "query.",
+    "k_proj.": "key.",
+    "v_proj.": "value.",
+    "fc1.": "feed_forward.up.",
+    "fc2.": "feed_forward.down.",
+}
 
 
 def from_marian(peer: Any) -> Transformer:
@@ -101,33 +115,18 @@ def from_marian(peer: Any) -> Transformer:
         eos_id=token_id(theirs, "eos_token_id"),
     )
     ours: Any = Transformer(config).to(words)
-    copy_tensor(ours.embedding.weight, words)
-    copy_tensor(ours.embedding.bias, peer.final_logits_bias[0])
-    for mine, layer in layers(ours.encoder.layers, encoder.layers):
-        _attention(mine.self_attention, layer.self_attn)
-        copy(mine.attention_residual.norm, layer.self_attn_layer_norm)
-        _feed_forward(mine, layer)
-    for mine, layer in layers(ours.decoder.layers, decoder.layers):
-        _attention(mine.self_attention, layer.self_attn)
-        copy(mine.self_residual.norm, layer.self_attn_layer_norm)
-        _attention(mine.cross_attention, layer.encoder_attn)
-        copy(mine.cross_residual.norm, layer.encoder_attn_layer_norm)
-        _feed_forward(mine, layer)
+    tensors = {"embedding.bias": peer.final_logits_bias[0]}
+    for name, tensor in peer.named_parameters():
+        if name.startswith("model.encoder."):  # we name its norms differently from a decoder's
+            name = name.replace("self_attn_layer_norm.", "attention_residual.norm.")
+        if "embed_positions" not in name:
+            tensors[name] = tensor
+    load(ours, tensors, _NAMES)
     order = torch.arange(config.d_model, device=words.device).view(2, -1).T.flatten()
     for stack in (encoder, decoder):
         _check_positions(ours.embedding.positions.table, stack.embed_positions.weight[:, order])
     _rename_features(ours, order)
     return ours.train(peer.training)
-
-
-def _attention(mine: MultiHeadAttention, theirs: Any) -> None:
-    mine.load_projections(theirs.q_proj, theirs.k_proj, theirs.v_proj, theirs.out_proj)
-
-
-def _feed_forward(mine: Any, theirs: Any) -> None:
-    copy(mine.feed_forward.up, theirs.fc1)
-    copy(mine.feed_forward.down, theirs.fc2)
-    copy(mine.feed_forward_residual.norm, theirs.final_layer_norm)
 
 
 def _check_positions(mine: Tensor, theirs: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What conversions share: checks of the peer's class, its config and the shape of each tensor.
+"""What conversions share: checks of the peer's class and config, and tensors under our names.
 
 Hugging Face's models are recognized by the names of their classes, so that ``transformers`` is
 never imported here.
@@ -6,11 +6,11 @@ never imported here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.validation import FLOATS
 
@@ -82,33 +82,32 @@ def unfilled(kind: Any, config: Any, like: Tensor) -> Any:
     return model.to(like.dtype).to_empty(device=like.device)
 
 
-def layers(mine: Iterable[Any], theirs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pair our layers with the peer's, which must not have additional parameters."""
-    for number, pair in enumerate(zip(mine, theirs, strict=True)):
-        ours, peers = (sum(p.numel() for p in layer.parameters()) for layer in pair)
-        if peers > ours:
-            raise ValueError(
-                f"peer's layer {number} must have {ours:,} parameters, as its config says; got "
-                f"{peers:,}. An adapter such as LoRA must be merged into the weights first"
-            )
-        yield pair
-
-
-def copy(mine: Any, theirs: Any) -> None:
-    """Copy the weight and the bias, if any, of a module of the same shape."""
-    copy_tensor(mine.weight, theirs.weight)
-    if (mine.bias is None) != (theirs.bias is None):
-        raise ValueError("peer's layers must have the biases that its config says, and no others")
-    if mine.bias is not None:
-        copy_tensor(mine.bias, theirs.bias)
-
-
 @torch.no_grad()
-def copy_tensor(mine: Tensor, theirs: Tensor) -> None:
-    """Copy a tensor of the same shape, where ``copy_`` would broadcast a smaller one."""
-    if mine.shape != theirs.shape:
+def load(ours: nn.Module, theirs: Mapping[str, Tensor], names: Mapping[str, str]) -> None:
+    """Copy a peer's tensors into our model, and join the projections of attention.
+
+    Args:
+        ours: the model.
+        theirs: the peer's tensors, by name.
+        names: parts of the peer's names and what we call them, replaced in this order.
+
+    Raises:
+        ValueError: a tensor is missing, unexpected or of another shape.
+    """
+    found = {}
+    for name, tensor in theirs.items():
+        for part, our_part in names.items():
+            name = name.replace(part, our_part)
+        found[name] = tensor
+    for name in list(found):
+        three = [name.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
+        if ".query." in name and all(part in found for part in three):
+            joined = torch.cat([found.pop(part) for part in three])
+            found[name.replace(".query.", ".in_proj.")] = joined
+    try:
+        ours.load_state_dict(found)
+    except RuntimeError as error:
         raise ValueError(
-            f"peer's weights must have the shapes that its config says: one must be "
-            f"{tuple(mine.shape)}, got {tuple(theirs.shape)}"
-        )
-    mine.copy_(theirs)
+            "peer's weights must be those that its config says, and an adapter such as LoRA must "
+            f"be merged into them first: {error}"
+        ) from error

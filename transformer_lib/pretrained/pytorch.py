@@ -9,9 +9,26 @@ from torch import nn
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import Encoder, EncoderDecoder
 from transformer_lib.multihead import MultiHeadAttention
-from transformer_lib.pretrained.peers import copy, copy_tensor
+from transformer_lib.pretrained.peers import load
 
 __all__ = ["from_torch"]
+
+_LAYER = {
+    "in_proj_": "in_proj.",
+    "self_attn.": "self_attention.",
+    "multihead_attn.": "cross_attention.",
+    "linear1.": "feed_forward.up.",
+    "linear2.": "feed_forward.down.",
+}
+_ENCODER = _LAYER | {
+    "norm1.": "attention_residual.norm.",
+    "norm2.": "feed_forward_residual.norm.",
+}
+_DECODER = _LAYER | {
+    "norm1.": "self_residual.norm.",
+    "norm2.": "cross_residual.norm.",
+    "norm3.": "feed_forward_residual.norm.",
+}
 
 
 @overload
@@ -52,7 +69,9 @@ def from_torch(peer: Any) -> Any:
         return _transformer(peer)
     if isinstance(peer, nn.TransformerEncoder):
         config = _config(peer, peer.layers, [], [peer.norm])
-        return _encoder(Encoder(config).to(next(peer.parameters())), peer).train(peer.training)
+        ours = Encoder(config).to(next(peer.parameters()))
+        load(ours, dict(peer.named_parameters()), _ENCODER)
+        return ours.train(peer.training)
     if isinstance(peer, nn.MultiheadAttention):
         return _multihead(peer)
     raise TypeError(
@@ -69,11 +88,8 @@ def _transformer(peer: nn.Transformer) -> EncoderDecoder:
     decoder: Any = peer.decoder
     config = _config(peer, encoder.layers, decoder.layers, [encoder.norm, decoder.norm])
     ours = EncoderDecoder(config).to(next(peer.parameters()))
-    _encoder(ours.encoder, encoder)
-    for mine, theirs in zip(ours.decoder.layers, decoder.layers, strict=True):
-        _decoder_layer(mine, theirs)
-    if config.final_norm:
-        copy(ours.decoder.norm, decoder.norm)
+    load(ours.encoder, dict(encoder.named_parameters()), _ENCODER)
+    load(ours.decoder, dict(decoder.named_parameters()), _DECODER)
     return ours.train(peer.training)
 
 
@@ -115,14 +131,6 @@ def _parts(peer: nn.Module, kind: type[nn.Module]) -> list[Any]:
     return [part for part in peer.modules() if isinstance(part, kind)]
 
 
-def _encoder(ours: Encoder, peer: Any) -> Encoder:
-    for mine, theirs in zip(ours.layers, peer.layers, strict=True):
-        _encoder_layer(mine, theirs)
-    if peer.norm is not None:
-        copy(ours.norm, peer.norm)
-    return ours
-
-
 def _multihead(peer: nn.MultiheadAttention) -> MultiHeadAttention:
     if peer.in_proj_weight is None:
         raise ValueError(
@@ -137,33 +145,8 @@ def _multihead(peer: nn.MultiheadAttention) -> MultiHeadAttention:
         dropout=peer.dropout,
         bias=peer.in_proj_bias is not None,
     ).to(peer.in_proj_weight)
-    _attention(ours, peer)
+    load(ours, dict(peer.named_parameters()), _LAYER)
     return ours.train(peer.training)
-
-
-def _encoder_layer(mine: Any, theirs: Any) -> None:
-    _attention(mine.self_attention, theirs.self_attn)
-    copy(mine.attention_residual.norm, theirs.norm1)
-    copy(mine.feed_forward_residual.norm, theirs.norm2)
-    copy(mine.feed_forward.up, theirs.linear1)
-    copy(mine.feed_forward.down, theirs.linear2)
-
-
-def _decoder_layer(mine: Any, theirs: Any) -> None:
-    _attention(mine.self_attention, theirs.self_attn)
-    _attention(mine.cross_attention, theirs.multihead_attn)
-    copy(mine.self_residual.norm, theirs.norm1)
-    copy(mine.cross_residual.norm, theirs.norm2)
-    copy(mine.feed_forward_residual.norm, theirs.norm3)
-    copy(mine.feed_forward.up, theirs.linear1)
-    copy(mine.feed_forward.down, theirs.linear2)
-
-
-def _attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    copy_tensor(mine.in_proj.weight, theirs.in_proj_weight)
-    if theirs.in_proj_bias is not None:
-        copy_tensor(mine.in_proj.bias, theirs.in_proj_bias)
-    copy(mine.out_proj, theirs.out_proj)
 
 
 def _activation(function: Any) -> str:
