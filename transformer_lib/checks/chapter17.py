@@ -1,0 +1,299 @@
+"""Checkers for chapter 17, *Faster: attention in blocks*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks.inputs import integers, normal
+
+__all__ = ["check"]
+
+# ------------------------------------------------------------------------------ attend_in_blocks
+
+T, S, SIZE = 7, 11, 3
+PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "einsum"}
+
+
+class Watched(Tensor):
+    """Notices a table of its `T` queries by more than `SIZE` keys."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = super().__torch_function__(func, types, args, kwargs)
+        pair = sorted(out.shape[-2:]) if isinstance(out, Tensor) else []
+        if pair == [T, S]:
+            raise Flaw(f"A table of all queries by all keys, {T} by {S}, is written down.")
+        if func.__name__ in PRODUCTS and T in pair and sum(pair) - T > SIZE:
+            raise Flaw(
+                f"The scores of {sum(pair) - T} keys are computed at once, and `size` is {SIZE}."
+            )
+        return out
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self.clone()
+
+
+Pair = Callable[[Tensor, Tensor], tuple[Any, Any]]
+
+
+def fading(top: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
+    return (top - new).exp(), (top - new).exp()
+
+
+def attend_in_blocks(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    size: int,
+    *,
+    dim: int = -2,
+    scale: Callable[[Tensor], float] = lambda query: query.shape[-1] ** -0.5,
+    start: float = -torch.inf,
+    largest: Callable[[Tensor, Tensor], Tensor] = torch.maximum,
+    shrink: Pair = fading,
+    keep: Callable[[Tensor, Tensor], Tensor] = lambda top, new: new,
+    end: Callable[[Tensor, Tensor], Tensor] = lambda mixture, total: mixture / total,
+) -> Tensor:
+    top = query.new_full((*query.shape[:-1], 1), start)
+    total, mixture = torch.zeros_like(top), query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(size, dim), value.split(size, dim), strict=True):
+        scores = query @ k.mT * scale(query)
+        new = largest(top, scores.amax(-1, keepdim=True))
+        weights = (scores - new).exp()
+        for_total, for_mixture = shrink(top, new)
+        total = for_total * total + weights.sum(-1, keepdim=True)
+        mixture = for_mixture * mixture + weights @ v
+        top = keep(top, new)
+    return end(mixture, total)
+
+
+def block_means(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
+    blocks = zip(key.split(size, -2), value.split(size, -2), strict=True)
+    parts = [(query @ k.mT / query.shape[-1] ** 0.5).softmax(-1) @ v for k, v in blocks]
+    return torch.stack(parts).mean(0)
+
+
+def block_cases() -> list[Case]:
+    def line(size: int, *scores: float, why: str) -> Case:
+        """A query, and keys whose scaled scores are `scores`."""
+        keys = torch.tensor([[score, 0.0, 0, 0] for score in scores])
+        return Case((torch.tensor([[2.0, 0, 0, 0]]), keys, torch.eye(len(scores)), size), why)
+
+    def some(*batch: int, t: int, s: int, d: int, d_v: int, size: int, why: str) -> Case:
+        query, key, value = (
+            normal(*batch, *shape, seed=i) for i, shape in enumerate(((t, d), (s, d), (s, d_v)))
+        )
+        # Later keys fit better, so that the largest score moves.
+        return Case((2 * query, key * torch.linspace(0.3, 2, s)[:, None], value, size), why)
+
+    few = some(t=T, s=S, d=3, d_v=2, size=SIZE, why="no more than `size` keys are read at a time")
+    query, key, value, size = few.args
+    return [
+        line(2, 0, 0, why="in one block, equal scores share the weight equally"),
+        line(2, 1, 2, why="the scores are divided by √d, here 2, before exp"),
+        line(1, 0, 0, why="equal scores in two blocks share the weight equally"),
+        line(1, 1, 2, why="after a larger score, what was added before counts for less"),
+        line(1, 2, 1, why="after a smaller score, what was added before counts as it did"),
+        line(2, 0, 0, 0, why="the last block may be smaller than the others, and counts, too"),
+        line(5, 0, 1, why="a block may be larger than all keys together"),
+        Case(
+            (integers(2, 3), integers(4, 3, seed=1), integers(4, 2, seed=2), 2),
+            "each query has a largest score and a sum of its own",
+        ),
+        some(3, t=5, s=9, d=7, d_v=2, size=2, why="the keys are the second axis from the right"),
+        some(2, 3, t=5, s=13, d=7, d_v=9, size=6, why="there may be several axes in front"),
+        line(1, 1, 300, 2, why="exp must not overflow, whatever order large scores come in"),
+        line(1, -300, -301, why="all scores may lie far below 0"),
+        Case(
+            (
+                2 * torch.eye(2, 4),
+                torch.tensor([[300.0, 1, 0, 0], [301, 2, 0, 0]]),
+                torch.eye(2),
+                1,
+            ),
+            "a query's scores may all lie far below those of another query",
+        ),
+        Case((query.as_subclass(Watched), key, value, size), few.why),
+    ]
+
+
+blocks = partial(partial, attend_in_blocks)
+
+ATTEND_IN_BLOCKS = Exercise(
+    name="attend_in_blocks",
+    reference=attend_in_blocks,
+    cases=block_cases,
+    section="Can a softmax be cut into blocks?",
+    mistakes={
+        "what was added before doesn't shrink when a larger score turns up": blocks(
+            shrink=lambda top, new: (1, 1)
+        ),
+        "the sum shrinks, but the mixture doesn't": blocks(
+            shrink=lambda top, new: ((top - new).exp(), 1)
+        ),
+        "the mixture shrinks, but the sum doesn't": blocks(
+            shrink=lambda top, new: (1, (top - new).exp())
+        ),
+        "the keys are split along the first axis, as `split(size)` does unless it is told `dim`: "
+        "in a batch that is the batch": blocks(dim=0),
+        "the largest score so far isn't kept for the next block": blocks(keep=lambda top, new: top),
+        "d is read from axis 1, which is the last one only without a batch": blocks(
+            scale=lambda query: query.shape[1] ** -0.5
+        ),
+        "each block has a softmax of its own, and the results are averaged": block_means,
+        "no largest score is subtracted before exp": blocks(start=0, largest=lambda top, own: top),
+        "the largest score so far starts at 0: where all scores lie far below, all weights are 0": (
+            blocks(start=0)
+        ),
+        "each block subtracts its own largest score, not the largest so far": blocks(
+            largest=lambda top, own: own
+        ),
+        "the scores are not divided by √d": blocks(scale=lambda query: 1),
+        "the mixture is not divided by the sum at the end": blocks(
+            end=lambda mixture, total: mixture
+        ),
+    },
+)
+
+# ------------------------------------------------------------------------------------- gpt_flops
+
+
+def gpt_flops(
+    n: int,
+    d_model: int,
+    d_ff: int,
+    n_layers: int,
+    vocab_size: int,
+    *,
+    each: float = 6,
+    projections: int = 4,
+    widths: int = 2,
+    tables: float = 12,
+    embeddings: float = 1,
+) -> float:
+    layer = projections * d_model**2 + widths * d_model * d_ff
+    matrices = each * n * (n_layers * layer + embeddings * vocab_size * d_model)
+    return float(matrices + tables * n_layers * d_model * n**2)
+
+
+flops = partial(partial, gpt_flops)
+
+GPT_FLOPS = Exercise(
+    name="gpt_flops",
+    reference=gpt_flops,
+    cases=lambda: [
+        Case((10, 3, 5, 0, 7), "without layers, only the logits are left, forward and back"),
+        Case((1, 3, 0, 1, 0), "with an inner width of 0 and no vocabulary, attention is left: its "
+             "matrices and its tables"),
+        Case((10, 3, 0, 1, 0), "the work of attention's tables grows with the square of the "
+             "length, that of its matrices with the length"),
+        Case((1, 3, 5, 1, 0), "now there is a feed-forward network, too, of inner width 5"),
+        Case((1, 3, 5, 2, 0), "each layer has all of its products"),
+        Case((7, 5, 11, 3, 13), "all sizes count together"),
+        Case((512, 768, 3072, 12, 40_478), "this is GPT at 512 tokens"),
+    ],
+    section="How long will a run take?",
+    mistakes={
+        "only the forward pass is counted": flops(each=2, tables=4),
+        "a multiplication and the addition that follows count as one": flops(each=3, tables=6),
+        "the backward pass counts once: it has two products for each one forward": flops(
+            each=4, tables=8
+        ),
+        "attention's own tables are missing: the scores and the mixture": flops(tables=0),
+        "attention's own tables are counted in the forward pass only": flops(tables=4),
+        "half of attention's own tables is missing: the scores and the mixture are two products, "
+        "and a mask saves nothing": flops(tables=6),
+        "attention's own tables grow with n, not with its square": (
+            lambda n, d, f, layers, v: gpt_flops(n, d, f, layers, v, tables=12 / n)
+        ),
+        "the logits are missing": flops(embeddings=0),
+        "looking up the embedding is counted: it multiplies nothing": flops(embeddings=2),
+        "attention has four matrices, and only those of queries, keys and values are counted": (
+            flops(projections=3)
+        ),
+        "the feed-forward network has two matrices, and one is counted": flops(widths=1),
+        "cross-attention is counted, which a decoder alone doesn't have": flops(
+            projections=8, tables=24
+        ),
+    },
+)  # fmt: skip
+
+# ---------------------------------------------------------------------------------- loss_weights
+
+Counts = list[list[int]]
+Weight = Callable[[int, list[int], Counts], float]
+
+
+def labels(counts: Counts) -> int:
+    return sum(map(sum, counts))
+
+
+def loss_weights(
+    counts: Counts,
+    *,
+    weight: Weight = lambda n, own, counts: n * len(counts) / labels(counts),
+) -> list[list[float]]:
+    return [[weight(n, own, counts) for n in own] for own in counts]
+
+
+weighted = partial(partial, loss_weights)
+
+LOSS_WEIGHTS = Exercise(
+    name="loss_weights",
+    reference=loss_weights,
+    cases=lambda: [
+        Case(([[5]],), "a single part on a single rank needs no change"),
+        Case(([[30, 10]],), "the gradients of a rank's parts are added up, and each label counts "
+             "the same"),
+        Case(([[30], [10]],), "the gradients of the ranks are averaged, and each label counts the "
+             "same"),
+        Case(([[7, 5], [3, 2]],), "parts are added up, and ranks are averaged"),
+        Case(([[30, 10], [20]],), "ranks may have different numbers of parts"),
+        Case(([[2, 3, 5], [7], [11, 13]],), "there may be more than two ranks"),
+    ],
+    section="What if an update is too large for one machine?",
+    mistakes={
+        "the mean over the ranks is forgotten: it divides by their number once more": weighted(
+            weight=lambda n, own, counts: n / labels(counts)
+        ),
+        "the number of ranks divides where it should multiply": weighted(
+            weight=lambda n, own, counts: n / labels(counts) / len(counts)
+        ),
+        "each part of a rank counts the same: a label in a short part then counts for more": (
+            weighted(weight=lambda n, own, counts: 1 / len(own))
+        ),
+        "a part is divided by its own rank's labels: each rank then counts the same": weighted(
+            weight=lambda n, own, counts: n / sum(own)
+        ),
+        "all parts of all ranks count the same, as a mean of means": weighted(
+            weight=lambda n, own, counts: len(counts) / sum(map(len, counts))
+        ),
+        "the losses are not weighted at all": weighted(weight=lambda n, own, counts: 1.0),
+        "a part gets the weight of its whole rank": weighted(
+            weight=lambda n, own, counts: sum(own) * len(counts) / labels(counts)
+        ),
+        "nothing is divided by the number of all labels": weighted(
+            weight=lambda n, own, counts: float(n * len(counts))
+        ),
+        "the number of all parts stands where the number of ranks should": weighted(
+            weight=lambda n, own, counts: n * sum(map(len, counts)) / labels(counts)
+        ),
+        "the part's own number of labels is missing: its mean must become a sum": weighted(
+            weight=lambda n, own, counts: len(counts) / labels(counts)
+        ),
+        "the fraction is upside down: a part with more labels must count for more": weighted(
+            weight=lambda n, own, counts: labels(counts) / n / len(counts)
+        ),
+        "`//` drops the fraction": weighted(
+            weight=lambda n, own, counts: n * len(counts) // labels(counts)
+        ),
+    },
+)  # fmt: skip
+
+check = Checker(GPT_FLOPS, ATTEND_IN_BLOCKS, LOSS_WEIGHTS)
