@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from transformer_lib.validation import in_the_way
 
+__all__ = ["replacing"]
+
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
