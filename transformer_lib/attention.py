@@ -1,7 +1,7 @@
 """Scaled dot-product attention, twice: once to read, once to run fast.
 
-Shapes throughout the library: ``B`` batch, ``H`` heads, ``T`` queries (target
-length), ``S`` keys (source length).
+Shapes throughout the library: ``B`` batch, ``H`` heads, ``T`` queries (target length), ``S`` keys
+(source length).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LARGEST = torch.finfo(torch.float32).max
 
 
 class Attention(NamedTuple):
-    """What attention returns: the mixed values and the proportions of the mix."""
+    """The output of an attention, and its weights."""
 
     output: Tensor  # (..., T, d_v)
-    weights: Tensor  # (..., T, S), each row sums to 1, or to 0 where no key may be seen
+    weights: Tensor  # (..., T, S), each row sums to 1, or to 0 without a visible key
 
 
 def attention(
@@ -47,34 +47,31 @@ def attention(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Attention:
-    r"""Mix the values in proportions that depend on how well keys fit the query.
+    r"""Average the values, weighted by how well their keys match the query.
 
     .. math:: \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}} + \text{bias}\right) V
 
     Args:
         query: ``(..., T, d_k)``.
         key: ``(..., S, d_k)``.
-        value: ``(..., S, d_v)``; ``d_v`` need not equal ``d_k``.
-        mask: bool, broadcastable to ``(..., T, S)``. True = this query may attend
-            to this key. A query that may attend to no key gets zeros. In ``nn.Transformer`` True
-            means the opposite: pass ``~mask`` for a mask that was made for it. With heads, write
-            ``mask[:, None]`` for a mask ``(B, T, S)``, or it's taken for ``(H, T, S)`` if ``B``
-            equals ``H``. A key hidden from every query has no influence, not even if it's NaN; a
-            key hidden from some must be finite.
-        bias: float, finite in the dtype of the query, broadcastable to ``(..., T, S)``; added to
-            the scores.
-        scale: what the dot products are multiplied by; ``d_k ** -0.5`` if None.
-        dropout: probability of dropping a weight. The returned weights are those
-            before dropout.
+        value: ``(..., S, d_v)``.
+        mask: bool, broadcastable to ``(..., T, S)``. True = this query may attend to this key. A
+            query that may attend to no key gets zeros. In ``nn.Transformer`` True means the
+            opposite: pass ``~mask``. With heads, write ``mask[:, None]`` for a mask ``(B, T, S)``,
+            or it's taken for ``(H, T, S)`` if ``B`` equals ``H``. A key hidden from every query has
+            no influence, not even if it's NaN; a key hidden from some must be finite.
+        bias: float, finite, broadcastable to ``(..., T, S)``; added to the scores.
+        scale: factor of the dot products; ``d_k ** -0.5`` if None.
+        dropout: probability of dropping a weight. The returned weights are those before dropout.
 
     Returns:
         ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``. Scores and
         softmax are computed in float32 if the inputs are in half precision.
 
     Raises:
-        TypeError: a mask that is not bool, a bias or query that is not float, tensors of
-            different dtypes (under autocast they may differ).
-        ValueError: shapes or devices that do not fit together; a number out of its range.
+        TypeError: a mask that isn't bool, a tensor that isn't floating point, or different dtypes
+            (autocast allows them).
+        ValueError: shapes or devices that don't fit together; a number out of range.
 
     Source:
         Vaswani et al. (2017), *Attention Is All You Need*, section 3.2.1, equation (1).
@@ -100,7 +97,7 @@ def explicit(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Attention:
-    """:func:`attention` without its checks."""
+    """:func:`attention` without checks."""
     if scale is None:
         scale = 1 / math.sqrt(query.size(-1))
     scores = _scores(query, key, scale)  # (..., T, S)
@@ -110,7 +107,7 @@ def explicit(
 
 
 def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """In float32 at least, under autocast too: float16 would overflow, bfloat16 round them."""
+    """Compute in float32, under autocast too: float16 would overflow, bfloat16 round."""
     if autocasting(query.device):
         with torch.autocast(query.device.type, enabled=False):
             return _scores(query, key, scale)
@@ -147,26 +144,23 @@ class _HalfScores(torch.autograd.Function):
 def mix(
     scores: Tensor, value: Tensor, mask: Tensor | None = None, *, dropout: float = 0.0
 ) -> Attention:
-    r"""Turn scores into proportions, and mix the values in these proportions.
+    r"""Turn scores into weights, and average the values with them.
 
     .. math:: \mathrm{softmax}(\text{scores}) V
 
-    This is the second half of every attention. The first half, a score, differs: a scaled dot
-    product in :func:`attention`, or :class:`~transformer_lib.AdditiveScore`, or
-    :class:`~transformer_lib.LuongScore`.
+    The second half of every attention. The first half is a scaled dot product in :func:`attention`,
+    or :class:`~transformer_lib.AdditiveScore`, or :class:`~transformer_lib.LuongScore`.
 
     Args:
         scores: ``(..., T, S)``.
         value: ``(..., S, d_v)``.
-        mask: as for :func:`attention`.
-        dropout: as for :func:`attention`.
+        mask, dropout: as for :func:`attention`.
 
     Returns:
         ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``.
 
     Raises:
-        TypeError: a mask that is not bool, scores or values that are not float or differ in dtype.
-        ValueError: shapes or devices that do not fit together; a dropout out of its range.
+        TypeError, ValueError: as :func:`attention`.
 
     Example:
         >>> from transformer_lib import AdditiveScore
@@ -191,11 +185,11 @@ def mix(
 def _mix(scores: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Attention:
     scores = wide(scores)
     if mask is not None:
-        # The smallest number, not -inf: a row of -inf alone would become NaN.
+        # Not -inf: softmax of a row of nothing but -inf is NaN.
         scores = torch.where(mask, scores, torch.finfo(scores.dtype).min)
     weights = scores.softmax(dim=-1).to(value.dtype)
     if mask is not None:
-        weights = weights * mask  # empties what a row without any key has spread evenly
+        weights = weights * mask  # a row without a visible key has spread its weight evenly
     return Attention(drop(weights, dropout) @ value, weights)
 
 
@@ -210,17 +204,16 @@ def fused_attention(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """The output of :func:`attention` from PyTorch's fused kernel, without the weights.
+    """The output of :func:`attention`, without the weights, from PyTorch's fused kernel.
 
-    The kernel never writes the ``(T, S)`` scores to memory. It is faster, and its memory grows
-    with ``T + S``, not ``T * S``. On a CPU, two cases still take the explicit path, because it is
-    faster there: dropout, and training on short texts in half precision.
+    The kernel never writes the ``(T, S)`` scores to memory, so it's faster, and its memory grows
+    with ``T + S`` instead of ``T * S``. On a CPU, dropout and training on short texts in half
+    precision still take the explicit path, which is faster there.
 
     Args:
         query, key, value, mask, bias, scale, dropout: as for :func:`attention`.
-        causal: let a query see no key after it, as ``mask & causal_mask(T, S)`` does. If there is
-            no mask, no bias, and one key for each query, no mask is made: the kernel skips the keys
-            after each query.
+        causal: hide the keys after each query, as ``mask & causal_mask(T, S)`` does. Without a mask
+            or bias, and with one key per query, no mask is made: the kernel skips those keys.
 
     Returns:
         ``(..., T, d_v)``.
@@ -244,7 +237,7 @@ def fused_attention(
             f"got {key.size(-2)}"
         )
     key, value = _without_hidden(key, value, mask)
-    query = query.expand(*_scores_shape(query, key, value)[:-1], -1)  # the value may have more rows
+    query = query.expand(*_scores_shape(query, key, value)[:-1], -1)  # in case value has more rows
     return fused(query, key, value, mask, bias, causal=causal, scale=scale, dropout=dropout)
 
 
@@ -260,23 +253,23 @@ def fused(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """:func:`fused_attention` without its checks, also for ``grouped`` heads of queries."""
+    """:func:`fused_attention` without checks, also for ``grouped`` query heads."""
     t, s = query.size(-2), key.size(-2)
     slow = query.device.type == "cpu" and (dropout > 0 or _slow_gradient(query, key))
     if causal and (slow or mask is not None or bias is not None or t != s):
-        if t > 1:  # a single query is the last: it may see every key
+        if t > 1:  # a single query comes last and may attend to every key
             mask = with_causality(mask, t, s, query.device)
         causal = False
     if slow:
         if grouped:
             key, value = for_each_head(key, query.size(1)), for_each_head(value, query.size(1))
         return explicit(query, key, value, mask, bias, scale=scale, dropout=dropout).output
-    if scale is not None and scale <= 0:  # a kernel hides a key by -inf, and then multiplies it
+    if scale is not None and scale <= 0:  # some kernels hide a key with -inf before they scale it
         query, scale = (-query, -scale) if scale else (0 * query, 1.0)
     empty = None
     if mask is not None:
-        # What a kernel returns for a query that may see no key differs between devices and
-        # versions. Show it every key, then set the result to 0, gradient included.
+        # Kernels differ in what they return for a query without a visible key. Show it every key,
+        # then set the result to 0, gradient included.
         mask = _rows(mask)
         empty = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1)
         mask = mask | empty
@@ -293,16 +286,16 @@ def fused(
 
 
 def for_each_head(x: Tensor, n_heads: int) -> Tensor:
-    """Copy shared heads ``(B, H / g, S, d)``, once for each query head: ``(B, H, S, d)``."""
+    """Copy shared heads ``(B, H / g, S, d)`` once per query head: ``(B, H, S, d)``."""
     return x.repeat_interleave(n_heads // x.size(1), dim=1)
 
 
 def _slow_gradient(query: Tensor, key: Tensor) -> bool:
-    """On a CPU in half precision the fused kernel's gradient is slow where texts are short.
+    """Whether the fused kernel's gradient is slow: on a CPU, in half precision, for short texts.
 
     Measured on one core of an Intel Xeon with AMX, torch 2.13.0, bfloat16, 4 heads of 64, forward
-    and backward: 110 texts of 18 tokens take 6 times as long as with :func:`explicit`, 32 of 64
-    3 times, 16 of 128 2.1 times, 10 of 192 0.8 times.
+    and backward, relative to :func:`explicit`: 110 texts of 18 tokens take 6 times as long, 32 of
+    64 3 times, 16 of 128 2.1 times, 10 of 192 0.8 times.
     """
     trains = query.requires_grad and torch.is_grad_enabled()
     return trains and query.element_size() == 2 and key.size(-2) < 192

@@ -1,7 +1,7 @@
-"""Keys and values that need not be computed twice while a sequence grows.
+"""Caches, so that keys and values aren't computed again while a sequence grows.
 
-State is an argument here, never an attribute of a module: ``decoder(x, memory,
-cache=cache)`` appends to the cache it is given. Caches are for inference.
+State is an argument, never an attribute of a module: ``decoder(x, memory, cache=cache)`` appends to
+the cache it is given. Caches are for inference.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 class AttentionCache:
     """The keys and values one attention layer has seen so far, ``(B, H, length, d_head)``.
 
-    The buffer has room for as many keys again as were put in first, and for 16 at least. It doubles
-    when it is full.
-    So appending a token copies that token alone, not everything before it. Tensors that were read
-    earlier do not change when keys are appended or reordered later.
+    The buffer doubles when it's full, so appending a token copies that token alone. Tensors read
+    earlier don't change when keys are appended or reordered later.
 
     Args:
-        grows: whether to leave that room. Cross-attention does not need it: its keys come all at
-            once.
+        grows: leave room for more keys. Cross-attention doesn't need it: its keys come all at once.
 
     Example:
         >>> import torch
@@ -38,22 +35,22 @@ class AttentionCache:
     def __init__(self, *, grows: bool = True) -> None:
         check_type("grows", grows, bool)
         self.grows, self.length = grows, 0
-        # All heads of a position side by side, (B, capacity, H, d_head): what is filled of a row
-        # is one piece, quicker to read and to move than a piece per head.
+        # (B, capacity, H, d_head): the filled part of a row is one block of memory, faster to read
+        # and to move than a block per head.
         self._key: Tensor | None = None
         self._value: Tensor | None = None
 
     @property
     def rows(self) -> int | None:
-        """Size of the batch; None while the cache is empty."""
+        """Batch size; None while the cache is empty."""
         return None if self._key is None else self._key.size(0)
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add ``(B, H, T, d_head)`` keys and values; return all, the new ones last.
+        """Append keys and values ``(B, H, T, d_head)`` and return all, the new ones last.
 
         Raises:
-            TypeError: keys or values that are no tensors, or of another dtype than those before.
-            ValueError: shapes that differ, or do not fit those before.
+            TypeError: not tensors, or another dtype than before.
+            ValueError: shapes that differ from each other or from those before.
         """
         self._check(key, value)
         end = self.length + key.size(-2)
@@ -65,10 +62,10 @@ class AttentionCache:
         return self.read()
 
     def read(self) -> tuple[Tensor, Tensor]:
-        """All keys and values, two views of ``(B, H, length, d_head)``.
+        """Return all keys and values, two views of shape ``(B, H, length, d_head)``.
 
         Raises:
-            ValueError: nothing was appended yet.
+            ValueError: the cache is empty.
         """
         if self._key is None or self._value is None:
             raise ValueError("cache is empty: append keys and values before reading them")
@@ -76,14 +73,13 @@ class AttentionCache:
         return key.transpose(1, 2), value.transpose(1, 2)
 
     def reorder(self, index: Tensor) -> None:
-        """Keep the rows ``index`` of the batch, in that order, as a beam search needs.
+        """Keep the rows ``index`` of the batch, in that order, as beam search needs.
 
         Args:
-            index: rows, integers, ``(B',)``.
+            index: rows, integers ``(B',)``.
 
         Raises:
-            TypeError: an index that is no tensor of integers.
-            ValueError: a row that does not exist.
+            TypeError, ValueError: not a vector of integers, or a row that doesn't exist.
         """
         check_index("index", index, self.rows, like=self._key)
         self._reorder(index)
@@ -96,7 +92,7 @@ class AttentionCache:
     def _chosen(self, buffer: Tensor, index: Tensor) -> Tensor:
         if buffer.requires_grad:
             return buffer.index_select(0, index)
-        # Only what is filled is copied.
+        # Copy the filled part alone.
         chosen = buffer.new_empty(len(index), *buffer.shape[1:])  # (B', capacity, H, d_head)
         filled = slice(0, self.length)
         torch.index_select(buffer[:, filled], 0, index, out=chosen[:, filled])
@@ -117,13 +113,13 @@ class AttentionCache:
             return
         if key.dtype is not self._key.dtype or value.dtype is not self._key.dtype:
             raise TypeError(
-                f"key and value must be {self._key.dtype} as those before, "
+                f"key and value must be {self._key.dtype} like those before, "
                 f"got {key.dtype} and {value.dtype}"
             )
         b, _, h, d = self._key.shape
         if (*key.shape[:2], key.size(3)) != (b, h, d):
             raise ValueError(
-                f"key must have shape ({b}, {h}, T, {d}) as those before, got {tuple(key.shape)}"
+                f"key must have shape ({b}, {h}, T, {d}) like those before, got {tuple(key.shape)}"
             )
 
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
@@ -160,46 +156,44 @@ class KVCache:
     def __init__(self, n_layers: int) -> None:
         check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
-        # Where each key stands, integers (B, length), if rows differ.
+        # The position of each key, integers (B, length), if rows differ.
         self.positions: Tensor | None = None
 
     @property
     def length(self) -> int:
-        """Number of positions already decoded: the offset of the next one."""
+        """Number of positions decoded so far: the offset of the next one."""
         return self.layers[0].self_attention.length
 
     @property
     def rows(self) -> int | None:
-        """Size of the batch; None while the cache is empty."""
+        """Batch size; None while the cache is empty."""
         return self.layers[0].self_attention.rows
 
     def append_positions(self, positions: Tensor) -> Tensor:
-        """Add the positions of new keys, integers ``(B, T)``; return those of all, the new last.
+        """Append the positions of new keys, integers ``(B, T)``, and return all.
 
         Raises:
-            TypeError: positions that are no tensor of integers.
-            ValueError: another shape; there are keys already, and they came without positions.
+            TypeError: not a tensor of integers.
+            ValueError: another shape, or the cache holds keys that came without positions.
         """
         check_positions(positions, self.rows, None)
         if self.positions is not None:
             positions = torch.cat((self.positions, positions), dim=1)
         elif self.length:
-            raise ValueError("positions must be None: the cache began without them")
+            raise ValueError("positions must be None: earlier keys came without positions")
         self.positions = positions
         return positions
 
     def reorder(self, index: Tensor, memory_index: Tensor | None = None) -> None:
-        """Keep the rows ``index`` (integers, ``(B',)``) of every layer's batch, in that order.
+        """Keep the rows ``index`` of every layer's batch, in that order.
 
         Args:
-            index: rows, integers, ``(B',)``.
-            memory_index: the same for the keys and values of the memory, if several rows share one
-                row of it; as ``index`` if None.
+            index: rows, integers ``(B',)``.
+            memory_index: the same for keys and values of the memory, where several rows share one
+                row of it; ``index`` if None.
 
         Raises:
-            TypeError: an index that is no tensor of integers.
-            ValueError: an index of another shape, or a row that does not exist; that is seen on a
-                CPU only.
+            TypeError, ValueError: as :meth:`AttentionCache.reorder`.
         """
         check_index("index", index, self.rows)
         memory_index = index if memory_index is None else memory_index
@@ -215,5 +209,5 @@ class KVCache:
 
 
 def is_every_row(index: Tensor, rows: int) -> bool:
-    """Whether ``index`` leaves all rows where they are."""
+    """Whether ``index`` keeps all rows in place."""
     return index.equal(torch.arange(rows, dtype=index.dtype, device=index.device))

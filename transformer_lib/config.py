@@ -1,4 +1,4 @@
-"""The numbers that define a model, checked once when they are written down."""
+"""The settings that define a model, checked when they're set."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["ModelConfig", "SpecialIds"]
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """The ids of padding, begin and end of a sequence. A model's config has them.
+    """The ids of the tokens for padding, beginning and end, which every model's config has.
 
-    Losses, decoding and batches take them from there. The defaults are a
-    :class:`~transformer_lib.data.Tokenizer`'s.
+    Losses, decoding and batches take them from there. The defaults are those of
+    :class:`~transformer_lib.data.Tokenizer`.
 
     Args:
         pad_id: fills up short sequences.
@@ -30,7 +30,7 @@ class SpecialIds:
         eos_id: ends a sequence; must differ from ``pad_id``.
 
     Raises:
-        TypeError, ValueError: ids that aren't integers of at least 0, or don't go together.
+        TypeError, ValueError: ids that aren't integers of at least 0, or that clash.
 
     Example:
         >>> SpecialIds(pad_id=5).eos_id
@@ -62,42 +62,41 @@ class ModelConfig(SpecialIds):
     Args:
         vocab_size: number of tokens, shared by source and target.
         d_model: width of the vectors that flow through the model.
-        n_heads: attention heads; must divide ``d_model``.
-        n_kv_heads: heads of keys and values, each shared by a group of query heads; must divide
-            ``n_heads``, and is ``n_heads`` if None.
-        n_layers: encoder layers, and decoder layers unless ``n_decoder_layers`` says otherwise.
-        n_decoder_layers: decoder layers; as many as ``n_layers`` if None.
-        d_ff: inner width of the feed-forward part.
+        n_heads: number of attention heads; must divide ``d_model``.
+        n_kv_heads: number of key and value heads, each shared by a group of query heads; must
+            divide ``n_heads``, which is the default.
+        n_layers: number of encoder layers, and of decoder layers if ``n_decoder_layers`` is None.
+        n_decoder_layers: number of decoder layers.
+        d_ff: inner width of the feed-forward network.
         dropout: probability, in [0, 1), of dropping a number where something enters the residual
             stream: the embeddings and each sublayer's output.
         attention_dropout: probability of dropping an attention weight; ``dropout`` if None.
-        activation_dropout: probability of dropping a number inside the feed-forward part;
+        activation_dropout: probability of dropping a number inside the feed-forward network;
             ``dropout`` if None.
         max_len: longest sequence, in tokens.
-        positions: how a token knows its place: ``"sinusoidal"`` or ``"learned"`` vectors added to
-            the embeddings; ``"rotary"`` turns, ``"relative"`` vectors, or a ``"t5"`` or ``"alibi"``
-            bias in every self-attention; or ``"none"``.
-        rotary_base: of rotary turns: about the ratio of the slowest pair's period to the fastest's,
-            at least 1. Others call it the theta of RoPE.
-        pre_norm: normalize before each sublayer (True) or after it, as the paper (False).
-        final_norm: end each stack with a norm; ``pre_norm`` decides if None.
+        positions: how tokens get their positions: ``"sinusoidal"`` or ``"learned"`` vectors added
+            to the embeddings; ``"rotary"`` rotations, ``"relative"`` vectors, or a ``"t5"`` or
+            ``"alibi"`` bias in every self-attention; or ``"none"``.
+        rotary_base: approximate ratio of the slowest pair's period to the fastest's, at least 1;
+            often called RoPE's theta.
+        pre_norm: normalize before each sublayer (True) or after it, as in the paper (False).
+        final_norm: end each stack with a norm; ``pre_norm`` if None.
         norm: ``"layer"`` or ``"rms"``.
-        norm_eps: the small number under the root of the norm.
-        activation: of the feed-forward part: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` (its
+        norm_eps: the small number under the norm's root.
+        activation: of the feed-forward network: ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` (its
             approximation), ``"silu"``, or ``"swiglu"``, which adds a third matrix.
-        bias: whether each matrix of a layer has a bias beside it.
-        qkv_bias: whether the matrices of queries, keys and values have one; ``bias`` decides if
-            None.
+        bias: give each matrix of a layer a bias.
+        qkv_bias: the same for queries, keys and values; ``bias`` if None.
         tie_embeddings: use the embedding matrix as output projection too.
-        scale_embeddings: multiply embeddings by ``d_model ** 0.5`` on the way in.
+        scale_embeddings: multiply input embeddings by ``d_model ** 0.5``.
         embedding_norm: normalize the embeddings before the first layer, as BERT does.
         output_bias: add a learned bias to the logits.
-        n_token_types: kinds of token (BERT's two segments), each with a vector; 0 for none.
+        n_token_types: number of token types (BERT's segments), each with a vector; 0 for none.
         pad_id, bos_id, eos_id: as for :class:`SpecialIds`.
 
     Raises:
         TypeError: a setting of another type.
-        ValueError: a setting out of its range, with its name and value.
+        ValueError: a setting out of range.
 
     Example:
         >>> ModelConfig.tiny(vocab_size=100).d_head
@@ -153,7 +152,7 @@ class ModelConfig(SpecialIds):
             raise ValueError(
                 f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
             )
-        # A sine and a cosine per wave: a wave for two features, of the model or of a head.
+        # Each wave has a sine and a cosine.
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
         if self.positions == "rotary" and self.d_head % 2:
@@ -177,55 +176,55 @@ class ModelConfig(SpecialIds):
 
     @property
     def decoder_layers(self) -> int:
-        """Number of decoder layers; as many as ``n_layers`` if none was given."""
+        """Number of decoder layers."""
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     @classmethod
     def tiny(cls, **changes: Any) -> ModelConfig:
-        """4 + 4 layers of width 128: Multi30k on a laptop (Wu et al., 2021)."""
+        """Make a config of 4 + 4 layers of width 128: Multi30k on a laptop (Wu et al., 2021)."""
         return cls(**{"d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 256, "dropout": 0.3}
                    | changes)  # fmt: skip
 
     @classmethod
     def base(cls, **changes: Any) -> ModelConfig:
-        """Sizes and rate of dropout of the base model of Vaswani et al. (2017), Table 3.
+        """Make a config with the sizes and dropout of Vaswani et al. (2017), Table 3, base model.
 
-        The norms come first, as in later versions of the paper's released code; ``pre_norm=False``
-        puts them where the paper's text has them. The text drops in fewer places: for that, set
+        Norms come first, as in later versions of the paper's code; ``pre_norm=False`` puts them
+        where the paper's text has them. The text has dropout in fewer places: for that, set
         ``attention_dropout`` and ``activation_dropout`` to 0.
         """
         return cls(**changes)
 
     @classmethod
     def big(cls, **changes: Any) -> ModelConfig:
-        """Sizes and dropout of the big model of Vaswani et al. (2017), Table 3; else as base."""
+        """Make a config with the sizes and dropout of the big model, otherwise as :meth:`base`."""
         return cls(**{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3} | changes)
 
     @classmethod
     def published(cls, name: str, **changes: Any) -> ModelConfig:
-        """Sizes and choices of a model that others published, as its files have them.
+        """Make the config of a published model.
 
         ==================  =========  ===============  =====================================
-        name                model      numbers in it    counted are
+        name                model      parameters       counted
         ==================  =========  ===============  =====================================
         ``"gpt2"``          decoder      124,439,808    all
-        ``"bert-base"``     encoder      109,482,240    all but the head of masked words
-        ``"bert-large"``    encoder      335,141,888    all but the head of masked words
+        ``"bert-base"``     encoder      109,482,240    all but the head for masked tokens
+        ``"bert-large"``    encoder      335,141,888    all but the head for masked tokens
         ``"llama-2-7b"``    decoder    6,738,415,616    all
         ``"llama-3-8b"``    decoder    8,030,261,248    all
         ``"mistral-7b"``    decoder    7,241,732,096    all
         ==================  =========  ===============  =====================================
 
-        An encoder is an ``EncoderOnly``, a decoder a ``DecoderOnly``. On the device ``"meta"`` they
-        can be made without memory for their numbers. Mistral's first version looks back over 4096
-        tokens at most, so 4096 is its ``max_len`` here.
+        An encoder is an ``EncoderOnly``, a decoder a ``DecoderOnly``. On the device ``"meta"``
+        they take no memory. Mistral's first version looks back over 4096 tokens at most, which is
+        its ``max_len`` here.
 
         Args:
             name: a name in the table.
             changes: settings that replace the published ones.
 
         Raises:
-            ValueError: a name that is not in the table.
+            ValueError: a name that isn't in the table.
 
         Source:
             Radford et al. (2019); Devlin et al. (2019); Touvron et al. (2023), *Llama 2*;

@@ -22,15 +22,15 @@ __all__ = ["Embedding"]
 
 
 class Embedding(nn.Module):
-    r"""A vector for each token of the vocabulary, read on the way in and on the way out.
+    r"""Hold one vector per token of the vocabulary, for input and output.
 
-    In: look the ids up, multiply by :math:`\sqrt{d_{model}}`, add positions. Out: the dot
-    product with every token's vector is that token's logit. Both ends share one matrix unless
-    ``config.tie_embeddings`` is off; tied means used twice, not stored twice.
+    In: look up the ids, multiply by :math:`\sqrt{d_{model}}`, add positions. Out: a token's logit
+    is the dot product with its vector. Both ends share one matrix unless ``config.tie_embeddings``
+    is False.
 
     Args:
         config: sizes and choices. Positions that belong to the attention layers, such as rotary
-            ones, are not added here.
+            ones, aren't added here.
 
     Source:
         Vaswani et al. (2017), section 3.4; Press and Wolf (2017) on the shared matrix.
@@ -55,8 +55,8 @@ class Embedding(nn.Module):
         tied, biased = config.tie_embeddings, config.output_bias
         self.output = None if tied else nn.Parameter(torch.empty(vocab_size, d_model))
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if biased else None
-        # Wider embeddings would make huge logits, whose softmax is slow as well as wrong:
-        # its tails are subnormal numbers, and a CPU takes many times as long over those.
+        # Larger embeddings would make huge logits. Their softmax is wrong and slow: its tails are
+        # subnormal numbers, which take a CPU many times as long.
         for weight in (self.tokens.weight, self.types and self.types.weight, self.output):
             if weight is not None:
                 nn.init.normal_(weight, std=d_model**-0.5)
@@ -75,23 +75,23 @@ class Embedding(nn.Module):
         positions: Tensor | None = None,
         name: str = "ids",
     ) -> Tensor:
-        """Token ids to vectors.
+        """Turn token ids into vectors.
 
         Args:
             ids: integers ``(B, T)``.
-            types: integers ``(B, T)``, the kind of each token; all of kind 0 if None.
-            offset: position of the first token; with a cache, how many came before.
-            positions: integers ``(B, T)``, where each token stands, if rows differ;
-                ``offset`` then does not count.
-            name: what the ids are called in an error.
+            types: integers ``(B, T)``, the type of each token; 0 if None.
+            offset: position of the first token; with a cache, the number of tokens before.
+            positions: integers ``(B, T)``, the position of each token, if rows differ; replaces
+                ``offset``.
+            name: what errors call the ids.
 
         Returns:
             ``(B, T, d_model)``.
 
         Raises:
-            TypeError: ids that are not integers.
-            ValueError: an empty sequence, one past ``max_len``, an id or type that there is
-                not, types for a model without.
+            TypeError: ids that aren't integers.
+            ValueError: a sequence that is empty or longer than ``max_len``, an id or type out of
+                range, types for a model without.
         """
         check_ids(name, ids, self.config.vocab_size, like=self.weight)
         self._check_types(ids, types)
@@ -108,7 +108,7 @@ class Embedding(nn.Module):
         return self.dropout(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Vectors ``(..., d_model)`` to logits ``(..., vocab_size)``."""
+        """Turn vectors ``(..., d_model)`` into logits ``(..., vocab_size)``."""
         weight = self.weight if self.output is None else self.output
         check_vectors("x", x, self.config.d_model, weight, dims=None)
         return F.linear(x, weight, self.bias)

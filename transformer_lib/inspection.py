@@ -18,25 +18,24 @@ __all__ = ["parameter_counts", "record_attention"]
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of every attention layer in ``model``.
 
-    Inside the block the model takes the explicit path. Each key is the layer's name
-    in the model, each entry the weights of its latest call.
+    Within the block the model takes the explicit path. Each key is a layer's name in the model,
+    each value the weights of its latest call.
 
     Args:
-        model: any module with an attention layer in it: one with a ``recorder``, such as
+        model: any module that contains attention layers, which have a ``recorder``, such as
             :class:`~transformer_lib.MultiHeadAttention`.
 
     Yields:
         dict of name to weights ``(B, H, T, S)``, filled while the model runs.
 
     Raises:
-        TypeError: a model that is no module.
-        ValueError: a model without attention.
+        TypeError: ``model`` isn't a module.
+        ValueError: ``model`` has no attention layer.
 
     Example:
         >>> from transformer_lib import MultiHeadAttention
         >>> import torch
-        >>> layer = MultiHeadAttention(d_model=12, n_heads=3)
-        >>> model = nn.Sequential(layer)
+        >>> model = nn.Sequential(MultiHeadAttention(d_model=12, n_heads=3))
         >>> with record_attention(model) as maps:
         ...     _ = model(torch.randn(2, 5, 12))
         >>> {name: tuple(weights.shape) for name, weights in maps.items()}
@@ -64,35 +63,35 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
 
 def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:
-    r"""How many parameters each part of a model has.
+    r"""Count the parameters of each part of a model.
 
     An attention has :math:`4 d^2 + 4 d` (four matrices with biases), a feed-forward network
     :math:`2 d\, d_{ff} + d_{ff} + d`, a layer norm :math:`2 d`. An encoder layer has one attention,
-    one network and two norms; a decoder layer one attention and one norm more, if it looks at an
-    encoder. The embeddings have :math:`V d`, once, however often they are used.
+    one network and two norms; a decoder layer with cross-attention has one more attention and norm.
+    The embeddings have :math:`V d`, once, however often they're used.
 
     Grouped heads shrink two of an attention's matrices to :math:`d \cdot n_{kv} d_{head}`. SwiGLU
     adds a third matrix to the network. An RMS norm has :math:`d`. Without biases, :math:`4 d` and
     :math:`d_{ff} + d` are left out. A separate output matrix adds :math:`V d`.
 
-    The paper gives 65 million for ``base`` and 213 million for ``big``, and about 37,000 tokens.
-    All of ``base`` except the embeddings has 44.1 million, so 65 million would need 40,700 tokens
-    with :math:`d = 512`; the rest of ``big`` has 176.4 million, so 213 million would need 35,800
-    with :math:`d = 1024`. With 37,000 in both, ours have 63.1 and 214.2. No single vocabulary gives
-    both of the paper's numbers, and shared embeddings are needed for either.
+    The paper gives 65 million parameters for ``base``, 213 million for ``big``, and about 37,000
+    tokens, for which ours have 63.1 and 214.2 million. No single vocabulary gives both of the
+    paper's numbers: without embeddings ``base`` has 44.1 million, so 65 million needs 40,700 tokens
+    with :math:`d = 512`; ``big`` has 176.4 million, so 213 million needs 35,800 with
+    :math:`d = 1024`. Either needs shared embeddings.
 
     Args:
         config: sizes and choices.
-        kind: the model: ``"both"`` stacks, a :class:`Transformer`; the ``"encoder"`` alone, an
+        kind: ``"both"`` stacks, a :class:`Transformer`; the ``"encoder"`` alone, an
             :class:`EncoderOnly`; or the ``"decoder"``, a :class:`DecoderOnly`.
 
     Returns:
         dict of part to count, such as ``"encoder.self_attention"`` of all layers together. An
-        encoder alone has a ``"pooler"`` and a ``"head"`` for masked words. ``"output"`` is there
-        if it has numbers of its own.
+        encoder alone has a ``"pooler"`` and a ``"head"`` for masked tokens. ``"output"`` is there
+        if it has parameters of its own.
 
     Raises:
-        ValueError: a kind that there is not.
+        ValueError: an unknown kind.
 
     Source:
         Vaswani et al. (2017), Table 3 and section 5.1.

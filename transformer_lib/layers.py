@@ -1,4 +1,4 @@
-"""The parts of a Transformer layer, and the two layers made of them."""
+"""The parts of a Transformer layer, and the encoder and decoder layers made of them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
     .. math:: \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
 
-    with the biased variance, and epsilon under the root. :class:`LayerNorm` runs the
-    fused kernel; this is what that kernel computes. The kernel takes the sums of half
-    precision in float32; here squares must fit the dtype of ``x``.
+    with the biased variance. :class:`LayerNorm` runs the fused kernel, which computes the same, and
+    sums half precision in float32; here squares must fit the dtype of ``x``.
 
     Args:
         x: ``(..., d_model)``.
@@ -49,8 +48,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         ``(..., d_model)``.
 
     Raises:
-        TypeError: an ``x`` that is not floating point, or of another dtype than ``weight``.
-        ValueError: an ``x`` of another width than ``weight``; ``eps`` not above 0.
+        TypeError: ``x`` isn't floating point, or has another dtype than ``weight``.
+        ValueError: another width than that of ``weight``; ``eps`` isn't above 0.
 
     Source:
         Ba et al. (2016), *Layer Normalization*.
@@ -70,18 +69,8 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
     .. math:: \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \epsilon}} \odot \gamma
 
-    No mean is subtracted, and no shift is added. :class:`RMSNorm` runs the fused kernel.
-
-    Args:
-        x: ``(..., d_model)``.
-        weight: gamma, ``(d_model,)``.
-        eps: the small number under the root.
-
-    Returns:
-        ``(..., d_model)``.
-
-    Raises:
-        TypeError, ValueError: as :func:`layer_norm`.
+    Unlike :func:`layer_norm`, it subtracts no mean and adds no shift. :class:`RMSNorm` runs the
+    fused kernel. Arguments, result and errors are those of :func:`layer_norm`.
 
     Source:
         Zhang and Sennrich (2019), *Root Mean Square Layer Normalization*.
@@ -115,10 +104,10 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` to ``(..., d_model)``."""
+        """Map ``(..., d_model)`` to ``(..., d_model)``."""
         try:
             return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-        except Exception:  # a check beforehand would be felt in every token
+        except Exception:  # checking first would slow down every token
             check_vectors("x", x, self.weight.size(0), self.weight, dims=None)
             raise
 
@@ -143,16 +132,16 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` to ``(..., d_model)``."""
+        """Map ``(..., d_model)`` to ``(..., d_model)``."""
         try:
             return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        except Exception:  # a check beforehand would be felt in every token
+        except Exception:  # checking first would slow down every token
             check_vectors("x", x, self.weight.size(0), self.weight, dims=None)
             raise
 
 
 def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
-    """The norm that a config asks for."""
+    """Make the norm that a config asks for."""
     check_type("config", config, ModelConfig)
     kind = {"layer": LayerNorm, "rms": RMSNorm}[config.norm]
     return kind(config.d_model, config.norm_eps)
@@ -170,19 +159,19 @@ def _check_features(x: Tensor, eps: float, **parameters: Tensor) -> None:
             )
         if (parameter.dtype, parameter.device) != (x.dtype, x.device):
             raise TypeError(
-                f"{name} must be {x.dtype} on {x.device} as x is, "
+                f"{name} must be {x.dtype} on {x.device} like x, "
                 f"got {parameter.dtype} on {parameter.device}"
             )
     check_number("eps", eps, 0, ends="()")
 
 
 class FeedForward(nn.Module):
-    r"""The same two-layer network at every position.
+    r"""Apply the same two-layer network at every position.
 
     .. math:: \mathrm{FFN}(x) = f(x W_1 + b_1) W_2 + b_2
 
-    with :math:`f(x) = \max(0, x)` in the paper. SwiGLU has a third matrix, a gate that is
-    multiplied in: :math:`(\mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1)) W_2 + b_2`.
+    with :math:`f(x) = \max(0, x)` in the paper. SwiGLU multiplies by a gate, a third matrix:
+    :math:`(\mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1)) W_2 + b_2`.
 
     Args:
         config: its ``d_model``, ``d_ff``, ``activation``, ``bias`` and ``activation_dropout``.
@@ -209,7 +198,7 @@ class FeedForward(nn.Module):
                     nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        """Map ``(..., d_model)`` to ``(..., d_model)``."""
         check_vectors("x", x, self.up.in_features, self.up.weight, dims=None)
         if self.gate is None:
             inner = self.activation(self.up(x))  # (B, T, d_ff)
@@ -219,10 +208,10 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sublayer's output is added to its input; a norm comes before the sublayer or after the sum.
+    """Add a sublayer's output to its input, with a norm before the sublayer or after the sum.
 
-    The paper's text has post-norm, ``norm(x + sublayer(x))``. Its authors' code later changed to
-    pre-norm, ``x + sublayer(norm(x))``, and so did most large models since GPT-2::
+    The paper's text has post-norm, ``norm(x + sublayer(x))``. Its authors' code later switched to
+    pre-norm, ``x + sublayer(norm(x))``, and so have most large models since GPT-2::
 
         pre-norm    x ──┬── norm ── sublayer ── dropout ── + ──
                         └──────────────────────────────────┘
@@ -245,7 +234,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """``(B, T, d_model)`` to ``(B, T, d_model)``."""
+        """Map ``(B, T, d_model)`` to ``(B, T, d_model)``."""
         check_type("x", x, Tensor)
         if not callable(sublayer):
             raise TypeError(f"sublayer must be a function, got {type(sublayer).__name__}")
@@ -273,17 +262,17 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """``(B, S, d_model)``, with a mask and a bias on the scores, to ``(B, S, d_model)``."""
+        """Map ``(B, S, d_model)`` to the same shape, with a mask and bias for the scores."""
         x = self.attention_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the target, cross-attention to the memory, feed-forward.
+    """Self-attention over the target, cross-attention to the memory, feed-forward network.
 
     Args:
         config: sizes and choices.
-        cross_attention: without it, the layer of a decoder-only model.
+        cross_attention: False makes the layer of a decoder-only model.
 
     Source:
         Vaswani et al. (2017), section 3.1 and figure 1, right.
@@ -312,22 +301,22 @@ class DecoderLayer(nn.Module):
         positions: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """``x`` ``(B, T, d_model)`` and memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
+        """Map ``x`` ``(B, T, d_model)`` and a memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
 
         ``mask`` and ``bias`` are over target keys, ``memory_mask`` over source keys. Causality is
-        in the mask, or asked for by ``causal``. ``positions`` are those of the target keys,
+        part of the mask, or asked for by ``causal``. ``positions`` are those of the target keys,
         integers ``(B, S)``, if rows differ.
 
         Raises:
-            TypeError, ValueError: masks, a bias or a cache that do not fit; no memory for the
-                cross-attention, or one without a cross-attention.
+            TypeError, ValueError: a mask, bias or cache that doesn't fit; a missing memory, or one
+                for a layer without cross-attention.
         """
         check_type("cache", cache, LayerCache, optional=True)
         check_type("memory", memory, Tensor, optional=True)
         if self.cross_attention is not None and memory is None:
-            raise ValueError("memory must be given to a layer with cross-attention")
+            raise ValueError("memory must be given: the layer has cross-attention")
         if self.cross_attention is None and memory is not None:
-            raise ValueError("memory must be None in a layer without cross-attention")
+            raise ValueError("memory must be None: the layer has no cross-attention")
         own = None if cache is None else cache.self_attention
         x = self.self_residual(
             x,
@@ -342,15 +331,15 @@ class DecoderLayer(nn.Module):
     def _read(
         self, x: Tensor, memory: Any, memory_mask: Tensor | None, cache: LayerCache | None
     ) -> Tensor:
-        """Cross-attention. With a cache, several rows of ``x`` in a row may share one memory.
+        """Attend to the memory. With a cache, adjacent rows of ``x`` may share a row of memory.
 
-        The beams of a sentence do. They are more queries to the same keys: no copy is made.
+        The beams of a sentence do: they are more queries for the same keys, so nothing is copied.
         """
         attend: Any = self.cross_attention
         if cache is None:
             return attend(x, memory, mask=memory_mask, mask_name="memory_mask")
         (b, t, d), rows = x.shape, getattr(memory, "shape", ())[:1]
-        sentences = rows[0] if rows else 0  # a memory of no shape is refused where it is read
+        sentences = rows[0] if rows else 0  # a memory without shape is refused below
         if sentences and b % sentences == 0:
             x = x.reshape(sentences, b // sentences * t, d)
         read = attend(

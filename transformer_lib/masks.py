@@ -1,10 +1,10 @@
 """Masks: bool tensors, True = may attend, broadcastable to ``(B, H, T, S)``.
 
-A mask hides *keys*. Queries are never hidden: what a padded query computes is
-dropped by the loss. The bool masks of ``nn.MultiheadAttention`` and ``nn.Transformer`` mean the
-opposite, True = hidden: invert them with ``~``. No check can find out that a mask is inverted.
+A mask hides *keys*, never queries: the loss drops what a padded query computes. In
+``nn.MultiheadAttention`` and ``nn.Transformer`` True means hidden: invert their masks with ``~``.
+No check can notice an inverted mask.
 
-Masks compose: a key must be allowed by each of them.
+Combine masks with ``&``:
 
 >>> ids = torch.tensor([[5, 6, 7, 0]])
 >>> mask = padding_mask(ids, pad_id=0) & causal_mask(4) & local_mask(4, window=1)  # (1, 1, 4, 4)
@@ -23,18 +23,18 @@ __all__ = ["causal_mask", "local_mask", "padding_mask"]
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
-    """Let every query see the real tokens and none of the padding.
+    """Let every query attend to the real tokens and none of the padding.
 
     Args:
-        ids: token ids, integer, ``(B, S)``.
-        pad_id: the id that fills up short rows: ``config.pad_id`` of the model that reads them.
+        ids: token ids, integers ``(B, S)``.
+        pad_id: the padding token's id, ``config.pad_id`` of the model that reads the ids.
 
     Returns:
         bool ``(B, 1, 1, S)``, True at real tokens.
 
     Raises:
-        TypeError: ids or ``pad_id`` that are not integers.
-        ValueError: ids that are not ``(B, S)``, a negative ``pad_id``.
+        TypeError: ids or ``pad_id`` aren't integers.
+        ValueError: another shape, or a negative ``pad_id``.
 
     Example:
         >>> padding_mask(torch.tensor([[5, 6, 0]]), pad_id=0).tolist()
@@ -51,21 +51,21 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 
 def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = None) -> Tensor:
-    """Let query ``i`` see the keys up to and including its own position.
+    """Let each query attend to its own position and those before it.
 
-    With a cache there are more keys than queries: the ``t`` queries are the *last*
-    of ``s`` positions, so query ``i`` sits at position ``s - t + i``.
+    With a cache there are more keys than queries. The ``t`` queries are the *last* of ``s``
+    positions, so query ``i`` is at position ``s - t + i``.
 
     Args:
         t: number of queries.
-        s: number of keys; as many as queries if None.
+        s: number of keys; ``t`` if None.
         device: where to make the mask.
 
     Returns:
-        bool ``(t, s)``, True on and below the diagonal that ends at the last corner.
+        bool ``(t, s)``, True on and below the diagonal that ends in the bottom right corner.
 
     Raises:
-        TypeError: sizes that are not integers.
+        TypeError: sizes that aren't integers.
         ValueError: negative sizes, or fewer keys than queries.
 
     Source:
@@ -83,23 +83,22 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
 def local_mask(
     t: int, s: int | None = None, *, window: int, device: torch.device | None = None
 ) -> Tensor:
-    """Let query ``i`` see the keys at most ``window`` positions away, to either side.
+    """Let each query attend to the keys at most ``window`` positions away, on either side.
 
-    As in :func:`causal_mask` the ``t`` queries are the *last* of ``s`` positions. Both
-    together, joined by ``&``, let a query see itself and the ``window`` keys before it.
+    As in :func:`causal_mask`, the ``t`` queries are the *last* of ``s`` positions. Both masks
+    together let a query attend to itself and the ``window`` keys before it.
 
     Args:
         t: number of queries.
-        s: number of keys; as many as queries if None.
-        window: how far a query sees; with 0 it sees itself only.
+        s: number of keys; ``t`` if None.
+        window: the largest distance; with 0 a query attends to itself only.
         device: where to make the mask.
 
     Returns:
-        bool ``(t, s)``, True within ``window`` of the diagonal that ends at the last corner.
+        bool ``(t, s)``.
 
     Raises:
-        TypeError: sizes that are not integers.
-        ValueError: negative sizes, or fewer keys than queries.
+        TypeError, ValueError: as :func:`causal_mask`.
 
     Source:
         Vaswani et al. (2017), section 4: self-attention restricted to a neighborhood of size r,
@@ -117,7 +116,7 @@ def local_mask(
 
 
 def with_causality(mask: Tensor | None, t: int, s: int, device: torch.device | None) -> Tensor:
-    """The mask joined with :func:`causal_mask`, broadcastable to ``(..., T, S)``; no checks."""
+    """Return the mask joined with :func:`causal_mask`, without checks."""
     causal = torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)  # (T, S)
     return causal if mask is None else mask & causal
 

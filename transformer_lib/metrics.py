@@ -1,4 +1,4 @@
-"""How good translations are, in numbers that can be compared, each with how it was counted."""
+"""Scores of translations, each with a signature that says how it was counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Score(NamedTuple):
-    """How good a model is on a split, in a number that can be compared."""
+    """How good a model is on a split, and how that was counted."""
 
     metric: str
     value: float
@@ -30,7 +30,7 @@ class Score(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """By how much one system is better than another, and how easily chance gives as much."""
+    """How much better one system is than another, and how likely that is by chance."""
 
     metric: str
     value: float  # of the first, minus that of the second
@@ -39,10 +39,10 @@ class Difference(NamedTuple):
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """Cased, detokenized BLEU, with sacreBLEU's signature: the numbers that compare.
+    """Compute cased, detokenized BLEU with sacreBLEU, the score that papers can compare.
 
     Raises:
-        ValueError, TypeError: not equally many strings, at least one.
+        TypeError, ValueError: not equally many strings, at least one.
 
     Source:
         Post (2018), *A Call for Clarity in Reporting BLEU Scores*.
@@ -51,16 +51,16 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of lowercased, tokenized German, as papers on Multi30k report it: not comparable.
+    """Compute BLEU of lowercased, tokenized German, as papers on Multi30k report it.
 
-    Both sides are put through what made the dataset's own ``.lc.norm.tok`` files: lowercased,
-    then Moses' normalization of punctuation and its tokenizer, here from ``sacremoses``. The
-    number is higher than :func:`bleu`'s, since no capital can be wrong and each punctuation mark
-    counts as a word. (sacreBLEU's own tokenizer splits off punctuation as well, but not alike.)
+    Both sides are processed like the dataset's own ``.lc.norm.tok`` files: lowercased, then
+    normalized and tokenized by Moses' scripts, here ``sacremoses``. The score is higher than
+    :func:`bleu`'s, and not comparable: no capital can be wrong, and each punctuation mark counts as
+    a word.
 
     Raises:
-        ValueError, TypeError: not equally many strings, at least one.
-        ImportError: ``sacremoses`` is not installed.
+        TypeError, ValueError: not equally many strings, at least one.
+        ImportError: ``sacremoses`` isn't installed.
 
     Source:
         Wu et al. (2021), *Good for Misconceived Reasons: An Empirical Revisiting on the Need for
@@ -70,22 +70,22 @@ def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> S
 
 
 def bleu_tokenized(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """As :func:`bleu_lowercased`, for text that is lowercased and tokenized already.
+    """Compute :func:`bleu_lowercased` of text that is already lowercased and tokenized.
 
-    For ``multi30k.load(split, lowercase=True)``, whose references are, but for one of the 2,014
-    to validate and test on, what :func:`bleu_lowercased` makes of the raw ones.
+    For ``multi30k.load(split, lowercase=True)``. All but one of its 2,014 references for validation
+    and test are what :func:`bleu_lowercased` makes of the raw ones.
 
     Raises:
-        ValueError, TypeError: not equally many strings, at least one.
+        TypeError, ValueError: not equally many strings, at least one.
     """
     return _score("bleu_tokenized", translations, references)
 
 
 def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """The F-score of character n-grams, from 0 to 100. A half-right word raises it, too.
+    """Compute the F-score of character n-grams, from 0 to 100, which also rewards half-right words.
 
     Raises:
-        ValueError, TypeError: not equally many strings, at least one.
+        TypeError, ValueError: not equally many strings, at least one.
 
     Source:
         Popović (2015), *chrF: character n-gram F-score for automatic MT evaluation*.
@@ -94,7 +94,7 @@ def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """The share of translations, in percent, that are right to the last character."""
+    """Compute the percentage of translations that are right to the last character."""
     translations, references = _both("translations", translations, references)
     right = sum(a == b for a, b in zip(translations, references, strict=True))
     return Score("exact_match", 100 * right / len(references), "percent", len(references))
@@ -108,24 +108,23 @@ def paired_bootstrap(
     *,
     samples: int = 1000,
 ) -> Difference:
-    """Is one system better than another, or does it depend on the sentences that were asked?
+    """Test whether one system is better than another, or whether that depends on the sentences.
 
-    Sentences are drawn with replacement, as many as there are, again and again, the same for both
-    systems. ``p_value`` is sacreBLEU's. Take the size of the difference in each draw, without its
-    sign, and the mean of these sizes. The p-value is the share of draws whose size exceeds the
-    mean by more than the difference on the sentences themselves; a draw is added to both counts,
-    so it is never 0.
+    Sentences are drawn with replacement, as many as there are, the same for both systems.
+    ``p_value`` is sacreBLEU's: take the absolute difference in each draw, and their mean. The
+    p-value is the share of draws that exceed the mean by more than the difference on the sentences
+    themselves, with one added to both counts, so it's never 0.
 
     Args:
         score: :func:`bleu`, :func:`bleu_lowercased`, :func:`bleu_tokenized` or :func:`chrf`.
         translations, others: of the two systems, in the order of the references.
-        references: what they should have said.
-        samples: how often is drawn.
+        references: the right translations.
+        samples: number of draws.
 
     Raises:
         ValueError: another score; ``samples`` below 1; not equally many strings, at least one.
         TypeError: an argument of the wrong type.
-        ImportError: ``sacremoses`` is not installed, and :func:`bleu_lowercased` needs it.
+        ImportError: :func:`bleu_lowercased` without ``sacremoses``.
 
     Source:
         Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*.
@@ -146,7 +145,7 @@ def paired_bootstrap(
     others, _ = _both("others", others, references)
     metric, prepare, counted = _WAYS[name]()
     systems: list[tuple[str, Sequence[str]]]
-    systems = [("others", list(map(prepare, others)))]  # the first is the one compared with
+    systems = [("others", list(map(prepare, others)))]  # the first one is the baseline
     systems += [("translations", list(map(prepare, translations)))]
     test = PairedTest(systems, {"": metric}, [list(map(prepare, references))], "bs", samples)
     signatures, found = test()
@@ -164,7 +163,7 @@ def _score(name: str, translations: Any, references: Any) -> Score:
     return Score(name, found.score, signature, len(references))
 
 
-# SacreBLEU's metric, what is done to a text before, and what the signature must say of that.
+# SacreBLEU's metric, what to do to a text first, and what that changes in the signature.
 _Way = tuple[Any, Callable[[str], str], dict[str, str]]
 
 

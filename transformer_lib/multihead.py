@@ -1,4 +1,4 @@
-"""Several attentions side by side, each in its own small subspace."""
+"""Multi-head attention: several attentions side by side, each in its own subspace."""
 
 from __future__ import annotations
 
@@ -29,37 +29,36 @@ __all__ = ["MultiHeadAttention"]
 
 
 class MultiHeadAttention(nn.Module):
-    r"""``n_heads`` attentions of width ``d_head``, concatenated and projected.
+    r"""Run ``n_heads`` attentions of width ``d_head``, concatenate and project their outputs.
 
     .. math::
         \mathrm{MultiHead}(X, M) = \mathrm{Concat}(head_1, \dots, head_H) W^O, \quad
         head_h = \mathrm{Attention}(X W^Q_h, M W^K_h, M W^V_h)
 
-    The projections of all heads, for query, key and value, are one matrix, so that
-    each distinct input is multiplied once.
+    One matrix holds the projections of all heads for query, key and value.
 
-    With fewer heads of keys and values than of queries, ``n_heads / n_kv_heads`` query heads in
-    a row share one: a smaller cache and fewer weights. Four heads of queries and 4, 2 or 1 of
-    keys and values::
+    With fewer key and value heads than query heads, ``n_heads / n_kv_heads`` adjacent query heads
+    share one, for a smaller cache and fewer weights. Four query heads with 4, 2 or 1 key and value
+    heads::
 
         multi-head          grouped-query       multi-query
         v   v   v   v         v       v              v
         k   k   k   k         k       k              k
-        |   |   |   |        / \\     / \\        /  / \\  \\
+        |   |   |   |        / \     / \        /  / \  \
         q   q   q   q       q   q   q   q      q  q   q  q
 
     Args:
         d_model: width of inputs and output.
         n_heads: number of heads; must divide ``d_model``.
-        n_kv_heads: heads of keys and values; must divide ``n_heads``, and is ``n_heads`` if None.
-        dropout: probability of dropping an attention weight while training.
-        bias: whether the output projection has a bias; the others too if ``qkv_bias`` is None.
-        qkv_bias: whether the projections of queries, keys and values have one.
-        rotary: turns queries and keys by their positions. For self-attention only.
+        n_kv_heads: number of key and value heads; must divide ``n_heads``, which is the default.
+        dropout: probability of dropping an attention weight in training.
+        bias: whether the projections have a bias.
+        qkv_bias: the same for queries, keys and values only; ``bias`` if None.
+        rotary: rotates queries and keys by their positions. For self-attention only.
         relative: adds learned vectors for distances to keys and values. For self-attention only.
 
     Raises:
-        TypeError, ValueError: sizes that do not divide; dropout out of range.
+        TypeError, ValueError: sizes that don't divide; dropout out of range.
 
     Source:
         Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023), *GQA*.
@@ -117,7 +116,7 @@ class MultiHeadAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw each projection as a matrix of its own; biases are 0."""
+        """Initialize each projection as a square matrix, and biases with 0."""
         for weight in (*self._parts(self.in_proj.weight), self.out_proj.weight):
             nn.init.xavier_uniform_(weight)
         for bias in (self.in_proj.bias, self.out_proj.bias):
@@ -125,20 +124,20 @@ class MultiHeadAttention(nn.Module):
                 nn.init.zeros_(bias)
 
     def _parts(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        """The rows of ``in_proj`` for queries, keys and values."""
+        """Split rows of ``in_proj`` into those for queries, keys and values."""
         return tensor.split([n * self.d_head for n in self._sizes])
 
     @torch.no_grad()
     def load_projections(
         self, query: nn.Module, key: nn.Module, value: nn.Module, output: nn.Module
     ) -> None:
-        """Copy four separate linear maps, as most libraries keep them, into our two.
+        """Copy four separate linear layers, the form most libraries use, into our two.
 
         Args:
-            query, key, value, output: modules like ``nn.Linear``; a bias of None counts as 0.
+            query, key, value, output: modules like ``nn.Linear``; no bias counts as 0.
 
         Raises:
-            TypeError, ValueError: no such module; another shape; a bias where ours has none.
+            TypeError, ValueError: not like ``nn.Linear``; another shape; a bias that we lack.
         """
         weights, shift = self._parts(self.in_proj.weight), self.in_proj.bias
         biases = (None, None, None) if shift is None else self._parts(shift)
@@ -173,27 +172,27 @@ class MultiHeadAttention(nn.Module):
         cache: AttentionCache | None = None,
         mask_name: str = "mask",
     ) -> Tensor:
-        """Let each position of ``x`` gather from ``memory``, or from ``x`` itself if None.
+        """Let each position of ``x`` attend to ``memory``, or to ``x`` itself if None.
 
         Args:
-            x: ``(B, T, d_model)``: where the queries come from.
-            memory: ``(B, S, d_model)``: where keys and values come from.
+            x: ``(B, T, d_model)``, from which queries are made.
+            memory: ``(B, S, d_model)``, from which keys and values are made.
             mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend; four dimensions, or at
                 most two. Vectors that it hides must be finite too.
             bias: float, broadcastable to ``(B, H, T, S)``; added to the scores.
-            causal: let a position see none after it, as ``mask & causal_mask(T, S)`` does. For
+            causal: hide what comes after each position, as ``mask & causal_mask(T, S)`` does. For
                 self-attention only.
-            positions: integers ``(B, S)``, where each key stands, if rows differ; the
-                queries are the last ``T``. For self-attention only.
-            cache: keys and values of earlier calls. Self-attention appends to it;
-                cross-attention fills it once and then no longer looks at ``memory``.
-            mask_name: what the mask is called in an error.
+            positions: integers ``(B, S)``, the position of each key, if rows differ; the queries
+                are the last ``T``. For self-attention only.
+            cache: keys and values of earlier calls. Self-attention appends to it; cross-attention
+                fills it once and ignores ``memory`` from then on.
+            mask_name: what errors call the mask.
 
         Returns:
             ``(B, T, d_model)``.
 
         Raises:
-            TypeError, ValueError: a mask that is not bool, shapes that do not fit.
+            TypeError, ValueError: a mask that isn't bool, shapes that don't fit.
         """
         self._check(x, memory, mask, bias, causal, positions, cache, mask_name)
         cached = 0 if cache is None else cache.length
@@ -218,12 +217,12 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(joined)
 
     def _project(self, x: Tensor, rows: slice) -> Tensor:
-        """``x`` times some rows of ``in_proj``."""
+        """Multiply ``x`` by some rows of ``in_proj``."""
         bias = self.in_proj.bias
         return F.linear(x, self.in_proj.weight[rows], None if bias is None else bias[rows])
 
     def _heads(self, projected: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
-        """Split ``(B, T, n * d_head)`` into heads ``(B, n, T, d_head)``, so many of each size."""
+        """Split ``(B, T, n * d_head)`` into ``(B, n, T, d_head)`` for each ``n`` of ``sizes``."""
         b, t, _ = projected.shape
         heads = projected.view(b, t, sum(sizes), self.d_head).transpose(1, 2)  # (B, n, T, d_head)
         return heads.split(sizes, dim=1)
@@ -276,7 +275,7 @@ class MultiHeadAttention(nn.Module):
         check_type("cache", cache, AttentionCache, optional=True)
         cached = 0 if cache is None else cache.length
         if cache is not None and cache.rows not in (None, x.size(0)):
-            raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
+            raise ValueError(f"cache must have {x.size(0)} rows like x, got {cache.rows}")
         if memory is None:
             keys, of = cached + x.size(1), "x"
         else:
@@ -294,7 +293,7 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, memory: Tensor, causal: bool, positions: Tensor | None, cached: int
     ) -> None:
         if self.rotary is not None or self.relative is not None:
-            raise ValueError("memory must be None: distances to another text have no meaning")
+            raise ValueError("memory must be None: there are no distances to another text")
         if causal:
             raise ValueError("causal must be False with a memory, got True")
         if positions is not None:

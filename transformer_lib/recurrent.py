@@ -1,6 +1,6 @@
-r"""Sequence to sequence before the Transformer: one recurrent network reads, another one writes.
+r"""Sequence to sequence before the Transformer: one recurrent network reads, another writes.
 
-Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks an embedding up,
+Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks up an embedding,
 :math:`[\,;]` joins vectors, and :math:`c_t = \sum_j \alpha_{tj} h_j` with
 :math:`\alpha_t = \mathrm{softmax}(e_t)` over the real tokens of the source.
 
@@ -11,8 +11,8 @@ Each ``attention`` follows one paper. :math:`f` is a GRU, :math:`E` looks an emb
     s_t &= f([E y_{t-1}; c], s_{t-1}), \quad
     o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c])
 
-``"additive"``, Bahdanau et al. (2015), section 3 and appendix A. The *previous* state of the
-decoder is the query:
+``"additive"``, Bahdanau et al. (2015), section 3 and appendix A. The decoder's *previous* state
+is the query:
 
 .. math::
     h_j &= [\overrightarrow{h}_j; \overleftarrow{h}_j], \quad
@@ -28,16 +28,16 @@ state is the query, and the result is fed to the next step:
     s_t &= f([E y_{t-1}; o_{t-1}], s_{t-1}), \quad e_{tj} = \mathrm{score}(s_t, h_j), \quad
     o_t = \tanh(W_c [c_t; s_t])
 
-All predict with :math:`\mathrm{softmax}(W_o o_t)`. Where they differ from the papers:
+All predict with :math:`\mathrm{softmax}(W_o o_t)`. Differences from the papers:
 
 - PyTorch's GRU resets after multiplying, :math:`\tanh(W x + r \odot U h)`; Cho's encoder and
-  Bahdanau reset before it, :math:`\tanh(W x + U (r \odot h))`.
+  Bahdanau's reset before it, :math:`\tanh(W x + U (r \odot h))`.
 - Bahdanau's appendix A.2.2 has :math:`s_{t-1}` in the output. Equation (4) of the same paper has
-  :math:`s_t`, and so has this.
-- Luong has LSTMs, four layers of them, a source in reverse order, and local attention besides.
-  Here each model has one layer of GRU, so that the models differ in attention alone.
-- Embeddings, states, the hidden layer of the scores and maxout have one width, ``d_model``;
-  weights start as PyTorch draws them; ``dropout`` is applied to embeddings and to what enters W_o.
+  :math:`s_t`, and so do we.
+- Luong has four layers of LSTMs, a reversed source, and local attention besides. Here each model
+  has one GRU layer, so that the models differ only in attention.
+- Embeddings, states, the scores' hidden layer and maxout all have width ``d_model``; weights start
+  as PyTorch initializes them; ``dropout`` applies to embeddings and to the input of W_o.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = ["AdditiveScore", "LuongScore", "RNNConfig", "RNNSeq2Seq", "RNNState"]
 
 
 class AdditiveScore(nn.Module):
-    r"""How well a key fits a query, computed by a small network.
+    r"""Score how well a key matches a query, with a small network.
 
     .. math:: v^\top \tanh(W q + U k)
 
@@ -79,7 +79,7 @@ class AdditiveScore(nn.Module):
         d_hidden: width of the hidden layer.
 
     Raises:
-        TypeError, ValueError: a width that is no integer of at least 1.
+        TypeError, ValueError: a width that isn't an integer of at least 1.
 
     Source:
         Bahdanau, Cho and Bengio (2015), section 3.1 and appendix A.1.2: the alignment model.
@@ -100,17 +100,17 @@ class AdditiveScore(nn.Module):
         self.v = nn.Linear(d_hidden, 1, bias=False)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
+        """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
         check_floats(query=query, key=key)
         return self.compare(query, self.prepare(key))
 
     def prepare(self, key: Tensor) -> Tensor:
-        """The part of the scores that depends on the keys alone, ``(..., S, d_hidden)``."""
+        """Compute what depends on the keys alone, ``(..., S, d_hidden)``."""
         check_vectors("key", key, self.key.in_features, self.key.weight, dims=None)
         return self.key(key)
 
     def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
+        """Score queries ``(..., T, d_query)`` and prepared keys: ``(..., T, S)``."""
         weight = self.query.weight
         check_vectors("query", query, self.query.in_features, weight, dims=None)
         check_vectors("prepared", prepared, self.query.out_features, weight, dims=None)
@@ -120,22 +120,22 @@ class AdditiveScore(nn.Module):
 
 
 class LuongScore(nn.Module):
-    r"""How well a key fits a query, in one of three ways.
+    r"""Score how well a key matches a query, in one of three ways.
 
     .. math::
         \text{dot: } q^\top k, \qquad \text{general: } q^\top W k, \qquad
         \text{concat: } v^\top \tanh(W [q; k])
 
-    ``concat`` is :class:`AdditiveScore`: its W holds the W and the U of that class side by side.
+    ``concat`` is :class:`AdditiveScore`: its W is that class's W and U side by side.
 
     Args:
         kind: ``"dot"``, ``"general"`` or ``"concat"``.
         d_query: width of queries.
-        d_key: width of keys; for ``"dot"`` it must equal ``d_query``.
-        d_hidden: width of the hidden layer. Only ``"concat"`` has one.
+        d_key: width of keys; ``"dot"`` needs ``d_query``.
+        d_hidden: width of the hidden layer, for ``"concat"``.
 
     Raises:
-        TypeError, ValueError: another kind; a width that is no integer of at least 1.
+        TypeError, ValueError: an unknown kind; a width that isn't an integer of at least 1.
 
     Source:
         Luong, Pham and Manning (2015), section 3.1, equation (8).
@@ -166,19 +166,19 @@ class LuongScore(nn.Module):
             self.concat = AdditiveScore(d_query=d_query, d_key=d_key, d_hidden=d_hidden)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Queries ``(..., T, d_query)`` and keys ``(..., S, d_key)`` to scores ``(..., T, S)``."""
+        """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
         check_floats(query=query, key=key)
         return self.compare(query, self.prepare(key))
 
     def prepare(self, key: Tensor) -> Tensor:
-        """The part of the scores that depends on the keys alone, ``(..., S, width)``."""
+        """Compute what depends on the keys alone, ``(..., S, width)``."""
         if self.concat is not None:
             return self.concat.prepare(key)
         check_vectors("key", key, self.d_key, next(self.parameters(), key), dims=None)
         return key if self.general is None else self.general(key)
 
     def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Queries ``(..., T, d_query)`` and prepared keys to scores ``(..., T, S)``."""
+        """Score queries ``(..., T, d_query)`` and prepared keys: ``(..., T, S)``."""
         if self.concat is not None:
             return self.concat.compare(query, prepared)
         check_floats(query=query, prepared=prepared)
@@ -192,7 +192,7 @@ _LUONG = ("dot", "general", "concat")
 
 @dataclass(frozen=True, kw_only=True)
 class RNNConfig(SpecialIds):
-    """The settings of a :class:`RNNSeq2Seq`, which documents them."""
+    """The settings of a :class:`RNNSeq2Seq`, documented there."""
 
     vocab_size: int
     d_model: int
@@ -219,13 +219,13 @@ class RNNState:
     """What the decoder remembers between two steps."""
 
     hidden: Tensor  # (B, d_model), s of the latest step
-    fed: Any = None  # (B, d_model), goes into the next step: c of Cho, o of Luong
+    fed: Any = None  # (B, d_model), input of the next step: Cho's c, Luong's o
     memory: Any = None  # (B, S, width), the encoder's states
-    keys: Any = None  # (B, S, width), what the score makes of them once and for all
+    keys: Any = None  # (B, S, width), the keys that the score prepared
     mask: Any = None  # bool (B, 1, S), True at real tokens
 
     def reorder(self, index: Tensor) -> None:
-        """Keep the rows ``index`` (integers, ``(B',)``) of the batch, in that order."""
+        """Keep the rows ``index``, integers ``(B',)``, of the batch, in that order."""
         check_index("index", index, len(self.hidden), like=self.hidden)
         for field in fields(self):
             tensor = getattr(self, field.name)
@@ -234,7 +234,7 @@ class RNNState:
 
 
 class Alignment(nn.Module):
-    """Which of the encoder's states a state of the decoder looks at, and the mix of them."""
+    """Attention of the decoder's state over the encoder's states."""
 
     def __init__(self, score: AdditiveScore | LuongScore) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ class Alignment(nn.Module):
         self.recorder: Callable[[Tensor], None] | None = None  # of record_attention
 
     def forward(self, hidden: Tensor, state: RNNState) -> tuple[Tensor, Tensor]:
-        """A decoder state ``(B, d_model)`` to a context ``(B, width)`` and weights ``(B, 1, S)``.
+        """Map a state ``(B, d_model)`` to a context ``(B, width)`` and weights ``(B, 1, S)``.
 
         A source of nothing but padding has a context of zeros.
         """
@@ -254,20 +254,19 @@ class Alignment(nn.Module):
 class RNNSeq2Seq(nn.Module):
     """A recurrent translator: token ids in, logits over the vocabulary out.
 
-    The module's docstring has its equations. Padding of the source is skipped wherever it stands;
-    padding of the target must come last, where nothing reads it. With attention,
-    :func:`~transformer_lib.record_attention` finds the weights, ``(B, 1, T, S)``, under the name
-    ``"alignment"``.
+    Its equations are in the module's docstring. Padding of the source is skipped wherever it is;
+    padding of the target must come last. With attention, :func:`~transformer_lib.record_attention`
+    finds the weights, ``(B, 1, T, S)``, under the name ``"alignment"``.
 
     Args:
-        vocab_size: number of tokens, those of the source and those of the target.
+        vocab_size: number of tokens, shared by source and target.
         d_model: width of embeddings and states.
         attention: None, ``"additive"``, ``"dot"``, ``"general"`` or ``"concat"``.
-        dropout: probability of dropping a number while training.
+        dropout: probability of dropping a number in training.
         pad_id, bos_id, eos_id: as for :class:`~transformer_lib.config.SpecialIds`.
 
     Raises:
-        TypeError, ValueError: a setting of another type or out of its range.
+        TypeError, ValueError: a setting of another type or out of range.
 
     Source:
         Cho et al. (2014), *Learning Phrase Representations using RNN Encoder–Decoder*; Bahdanau
@@ -322,26 +321,16 @@ class RNNSeq2Seq(nn.Module):
         self.output = nn.Linear(d_model, vocab_size)  # W_o
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Predict, at every position of the target, the token that comes next.
+        """Predict the next token at every position of the target.
 
-        Args:
-            source: ids, integer, ``(B, S)``, padded with ``pad_id``.
-            target: ids, integer, ``(B, T)``, beginning with ``bos_id``: the target
-                shifted right.
-
-        Returns:
-            logits ``(B, T, vocab_size)``.
-
-        Raises:
-            TypeError: ids that are not integers.
-            ValueError: an empty sequence, an id outside the vocabulary, batches of different size.
+        Arguments, result and errors are those of :meth:`Transformer.forward`, without ``max_len``.
         """
         weight = self.target_embedding.weight
         check_ids("target", target, self.config.vocab_size, like=weight)
         state = self.start(source)
         check_same_batch("source", source, "target", target)
         x = self.dropout(self.target_embedding(target))  # (B, T, d_model)
-        if self.config.attention is None:  # nothing to look up in between: all steps in one call
+        if self.config.attention is None:  # no attention in between: all steps in one call
             fed = state.fed[:, None].expand_as(x)
             hidden, _ = self.decoder(torch.cat((x, fed), dim=-1), state.hidden[None])
             return self._logits(torch.cat((hidden, x, fed), dim=-1))
@@ -350,7 +339,7 @@ class RNNSeq2Seq(nn.Module):
         return self._logits(torch.stack(vectors, dim=1))
 
     def start(self, source: Tensor) -> RNNState:
-        """Encode source ids ``(B, S)`` once; where decoding begins. Errors as :meth:`forward`."""
+        """Encode source ids ``(B, S)`` and return the state that decoding starts from."""
         check_ids("source", source, self.config.vocab_size, like=self.source_embedding.weight)
         memory, last = self._read(self.encoder, source)
         if self.config.attention is None:
@@ -367,12 +356,12 @@ class RNNSeq2Seq(nn.Module):
         return state
 
     def step(self, tokens: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        """Read one more token per row, ``(B,)``; predict the next: logits ``(B, vocab_size)``.
+        """Read one more token per row, ``(B,)``, and predict the next: logits ``(B, vocab_size)``.
 
-        The state is brought up to date and handed back.
+        The state is updated in place and returned.
 
         Raises:
-            TypeError, ValueError: tokens that are not ids ``(B,)``, as many as the state has rows.
+            TypeError, ValueError: tokens that aren't ids ``(B,)``, one per row of the state.
         """
         check_type("state", state, RNNState)
         check_tokens(tokens, len(state.hidden))
@@ -384,9 +373,9 @@ class RNNSeq2Seq(nn.Module):
         return self._logits(vector), state
 
     def _read(self, gru: nn.GRU, source: Tensor) -> tuple[Tensor, Tensor]:
-        """States ``(B, S, d_model)`` after each token; the one after the last, ``(B, d_model)``.
+        """Return the states ``(B, S, d_model)`` after each token and after the last real one.
 
-        Padding is put behind the real tokens, where they cannot feel it, and its states back.
+        Padding is moved after the real tokens, where it can't affect them, and its states back.
         """
         real = source != self.config.pad_id
         order = real.int().argsort(dim=1, descending=True, stable=True)
@@ -397,7 +386,7 @@ class RNNSeq2Seq(nn.Module):
         return states.gather(1, back), last.masked_fill(count[:, None] == 0, 0.0)
 
     def _advance(self, x: Tensor, state: RNNState) -> tuple[Tensor, Any]:
-        """One step: an embedding ``(B, d_model)`` to what the output is made of, and weights."""
+        """Take one step from an embedding ``(B, d_model)``; return output vector and weights."""
         weights, fed = None, state.fed
         if self.config.attention == "additive":
             fed, weights = self.alignment(state.hidden, state)
@@ -411,7 +400,7 @@ class RNNSeq2Seq(nn.Module):
         return state.fed, weights
 
     def _logits(self, vectors: Tensor) -> Tensor:
-        """What :meth:`_advance` gives, ``(..., width)``, to logits ``(..., vocab_size)``."""
+        """Turn what :meth:`_advance` returns into logits ``(..., vocab_size)``."""
         if self.config.attention not in _LUONG:
             vectors = self.maxout(vectors).unflatten(-1, (-1, 2)).amax(dim=-1)
         return self.output(self.dropout(vectors))

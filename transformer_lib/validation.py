@@ -1,4 +1,4 @@
-"""Arguments and tensors, checked once, where they enter the library."""
+"""Check arguments and tensors once, where they enter the library."""
 
 from __future__ import annotations
 
@@ -51,31 +51,31 @@ __all__ = [
     "wide",
 ]
 
-_INTEGERS = (torch.int64, torch.int32)
+INTEGERS = (torch.int64, torch.int32)
 
 # --- one value -----------------------------------------------------------------------------------
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put ``name`` before the message of an error in the block."""
+    """Put ``name`` before the message of an error raised in the block."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        # A subclass, such as UnicodeDecodeError, may want other arguments than a message.
+        # A subclass such as UnicodeDecodeError takes more arguments than a message.
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}: {error}") from error
 
 
 def plain_number(value: Any) -> Any:
-    """A NumPy scalar as a number of Python; anything else as it is."""
+    """Turn a NumPy scalar into a Python number; return anything else unchanged."""
     if type(value) in (int, float) or not isinstance(value, Real):
         return value
     return getattr(value, "item", lambda: value)()
 
 
 def check_type(name: str, value: Any, kind: type, *, optional: bool = False) -> None:
-    """Raise a TypeError unless ``value`` is a ``kind``, or None if it is ``optional``."""
+    """Raise a TypeError unless ``value`` is a ``kind``, or None if ``optional``."""
     if isinstance(value, kind) or (optional and value is None):
         return
     if kind is bool:
@@ -91,14 +91,9 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> Any:
-    """Raise unless ``value`` is an integer of at least ``least``, or None if it is ``optional``.
+    """Return ``value`` if it's an integer of at least ``least``, or None if ``optional``.
 
-    Returns:
-        the value, as an int of Python if it is one of NumPy's.
-
-    Raises:
-        TypeError: it isn't an integer; True and False aren't.
-        ValueError: it is below ``least``.
+    A NumPy integer becomes an int. True and False don't count as integers.
     """
     if optional and value is None:
         return None
@@ -111,7 +106,7 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
 
 
 def check_id(name: str, value: Any, vocab_size: int | None = None) -> None:
-    """Raise a TypeError or ValueError unless ``value`` is an id of the vocabulary, or of any."""
+    """Raise unless ``value`` is a token id, in the vocabulary if its size is given."""
     value = check_count(name, value, least=0)
     if value >= 2**63:
         raise ValueError(f"{name} must be below 2**63, got {value}")
@@ -124,16 +119,12 @@ def check_number(
 ) -> None:
     """Raise unless ``value`` is a finite number between ``low`` and ``high``.
 
-    ``ends`` says whether these two are allowed: ``"[]"`` both, ``"[)"`` the lower, ``"(]"`` the
-    upper, ``"()"`` neither.
-
-    Raises:
-        TypeError: it isn't a number; True and False aren't.
-        ValueError: it is out of range, infinite or NaN.
+    ``ends`` says which ends are included: ``"[]"`` both, ``"[)"`` the lower one, ``"(]"`` the
+    upper one, ``"()"`` neither. True and False don't count as numbers.
     """
     value = plain_number(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # An integer can be larger than any float.
+    # An int can be too large for a float.
     if number and value <= sys.float_info.max:
         high_enough = value >= low if ends[0] == "[" else value > low
         low_enough = value <= high if ends[1] == "]" else value < high
@@ -147,12 +138,9 @@ def check_number(
 
 
 def check_path(name: str, path: Any, kind: str | None = None) -> None:
-    """Raise unless ``path`` may name a file or a folder; with a ``kind``, only that.
+    """Raise unless ``path`` can name a file or a folder, or the ``kind`` that is given.
 
-    Raises:
-        TypeError: it isn't a path; a number would be a file that is already open.
-        ValueError: it is empty, or holds what no name can; a folder is in place of a file, or the
-            other way round.
+    Integers are refused: ``open`` would take one for a file descriptor.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise TypeError(f"{name} must be a path, got {path!r}")
@@ -169,21 +157,21 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
 
 
 def in_the_way(folder: Path) -> Path | None:
-    """What keeps ``folder`` from being made: something else has its name, or that of a parent."""
+    """Return the file that keeps ``folder`` from being created, if there is one."""
     return next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
 
 
 def as_path(name: str, path: Any, kind: str | None = None) -> Path:
-    """``path`` as a ``Path``, or an error as in :func:`check_path`."""
+    """Return ``path`` as a ``Path`` after :func:`check_path`."""
     check_path(name, path, kind)
     return Path(path)
 
 
 def as_device(name: str, device: Any) -> torch.device:
-    """The device named ``"cpu"``, ``"cuda:1"`` and the like.
+    """Return the device named ``"cpu"``, ``"cuda:1"`` and the like.
 
     Raises:
-        ValueError: PyTorch knows no such device, or this machine doesn't have it.
+        ValueError: unknown to PyTorch, or not available on this machine.
     """
     try:
         found = torch.device(device)
@@ -198,12 +186,7 @@ def as_device(name: str, device: Any) -> torch.device:
 
 
 def check_lengths(t: Any, s: Any, device: Any = None) -> None:
-    """Raise unless ``t`` queries can be the last of ``s`` keys, and the device is available.
-
-    Raises:
-        TypeError: a length that isn't an integer.
-        ValueError: a negative length, or fewer keys than queries; no such device.
-    """
+    """Raise unless ``t`` queries can be the last of ``s`` keys, on an available device."""
     check_count("t", t, least=0)
     check_count("s", s, least=0)
     if s < t:
@@ -218,18 +201,14 @@ def check_lengths(t: Any, s: Any, device: Any = None) -> None:
 def check_ids(
     name: str, ids: Any, vocab_size: int, *, like: Tensor | None = None, empty: bool = False
 ) -> None:
-    """Raise unless ``ids`` are token ids ``(B, length)`` of the vocabulary.
+    """Raise unless ``ids`` are token ids ``(B, length)`` on the device of the weights, ``like``.
 
-    Values are checked on a CPU only: this would stall a GPU.
-
-    Raises:
-        TypeError: not a tensor of int64 or int32.
-        ValueError: another shape; no ids, unless it may be ``empty``; an id that isn't in the
-            vocabulary; another device than that of the weights, ``like``.
+    Values are checked on a CPU only: reading them would stall a GPU. The same holds for every
+    check of values below.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of token ids, got {type(ids).__name__}")
-    if ids.dtype not in _INTEGERS:
+    if ids.dtype not in INTEGERS:
         raise TypeError(f"{name} must be token ids, int64 or int32, got {ids.dtype}")
     if ids.dim() != 2:
         raise ValueError(f"{name} must have shape (B, length), got {tuple(ids.shape)}")
@@ -244,12 +223,7 @@ def check_ids(
 
 
 def check_tokens(tokens: Any, rows: int | None) -> None:
-    """Raise unless ``tokens`` is ``(B,)``, one for each of the state's ``rows``.
-
-    Raises:
-        TypeError: not a tensor.
-        ValueError: another shape.
-    """
+    """Raise unless ``tokens`` is ``(B,)``, one for each row of the state."""
     check_type("tokens", tokens, Tensor)
     if tokens.dim() != 1:
         raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
@@ -258,14 +232,8 @@ def check_tokens(tokens: Any, rows: int | None) -> None:
 
 
 def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None = None) -> None:
-    """Raise unless ``index`` is ``(B',)`` integers that choose among ``rows`` rows.
-
-    Raises:
-        TypeError: not a tensor of integers.
-        ValueError: another shape, or a row that doesn't exist (checked on a CPU only); another
-            device than that of the tensor ``like``.
-    """
-    if not isinstance(index, Tensor) or index.dtype not in _INTEGERS:
+    """Raise unless ``index`` is ``(B',)`` integers that select among ``rows`` rows."""
+    if not isinstance(index, Tensor) or index.dtype not in INTEGERS:
         raise TypeError(f"{name} must be a tensor of integers, got {type_name(index)}")
     if index.dim() != 1:
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
@@ -286,13 +254,8 @@ def check_vectors(
 ) -> None:
     """Raise unless ``x`` is ``(B, length, width)``, of the dtype and device of ``like``.
 
-    ``dims`` asks for another number of dimensions, or None for any, the last of size ``width``.
-    ``what`` says what ``like`` is.
-
-    Raises:
-        TypeError: not a tensor, or of another dtype; under autocast, any floating dtype except
-            float64 will do.
-        ValueError: another shape, or another device.
+    ``dims`` is the number of dimensions, or None for any. ``what`` describes ``like``. Under
+    autocast, any floating dtype except float64 will do.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
@@ -311,7 +274,7 @@ def check_vectors(
 
 
 def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
-    """Raise a ValueError unless ``x`` and ``y`` have the same number of rows."""
+    """Raise unless ``x`` and ``y`` have the same batch size."""
     if x.shape[:1] != y.shape[:1]:
         raise ValueError(
             f"{name} and {other} must have the same batch size, "
@@ -326,7 +289,7 @@ def autocasting(device: torch.device) -> bool:
 
 
 def outside(numbers: Tensor, end: int) -> int | None:
-    """A number that is not in ``[0, end)``, if there is one; None if looking would stall."""
+    """Return a number outside ``[0, end)`` if there is one, or None if looking would stall."""
     if numbers.device.type != "cpu" or torch.compiler.is_compiling():
         return None
     low, high = (int(x) for x in numbers.aminmax())
@@ -334,7 +297,7 @@ def outside(numbers: Tensor, end: int) -> int | None:
 
 
 def type_name(thing: object) -> str:
-    """What an error calls an argument of the wrong type."""
+    """Return what an error calls the type of ``thing``."""
     return str(thing.dtype) if isinstance(thing, Tensor) else type(thing).__name__
 
 
@@ -347,12 +310,7 @@ def wide(x: Tensor) -> Tensor:
 
 
 def check_floats(**tensors: Any) -> None:
-    """Raise unless the tensors, ``(..., length, width)`` each, can be multiplied with one another.
-
-    Raises:
-        TypeError: no tensor, not floating point, or of different dtypes.
-        ValueError: less than two dimensions, different devices or batches.
-    """
+    """Raise unless the tensors, ``(..., length, width)`` each, can be multiplied."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATS:
             raise TypeError(f"{name} must be a floating point tensor, got {type_name(tensor)}")
@@ -377,23 +335,14 @@ def check_floats(**tensors: Any) -> None:
 
 
 def check_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
-    """Raise unless ``mask`` is bool and fits ``scores``, the shape ``(..., T, S)``.
+    """Raise unless ``mask`` is bool and broadcastable to ``scores``, the shape ``(..., T, S)``.
 
-    Args:
-        name: what the mask is called.
-        mask: what should be one.
-        scores: the shape that it must be broadcastable to.
-        like: a tensor on the device where it must be.
-        of: what the scores are of, to say so.
-
-    Raises:
-        TypeError: no tensor, or not bool.
-        ValueError: another shape, or another device.
+    It must be on the device of ``like``; ``of`` says what the scores belong to.
     """
     if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
         raise TypeError(
-            f"{name} must be bool, True = may attend; got {type_name(mask)}: 0 and 1 become that "
-            "by .bool(), numbers to add to the scores are a bias"
+            f"{name} must be bool, True = may attend; got {type_name(mask)}: convert 0 and 1 "
+            "with .bool(); numbers to add to the scores are a bias"
         )
     _check_broadcasts(name, mask, scores, like, of)
 
@@ -413,7 +362,7 @@ def check_head_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor,
 
 
 def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
-    """The same for a ``bias``, which is floating point."""
+    """Raise unless ``bias`` is floating point and fits as in :func:`check_mask`."""
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         raise TypeError(f"{name} must be a floating point tensor, got {type_name(bias)}")
     _check_broadcasts(name, bias, scores, like, of)
@@ -430,43 +379,29 @@ def check_positions(
 ) -> None:
     """Raise unless ``positions`` are integers ``(rows, length)`` in ``[0, end)``.
 
-    ``rows`` and ``length`` may be None, for any number of them. ``of`` is what they must fit.
-
-    Values are looked at on a CPU only: a GPU would have to stop and wait.
-
-    Raises:
-        TypeError: no tensor of integers.
-        ValueError: another shape, or a position that does not exist; another device than that of
-            the tensor that they are ``like``.
+    ``rows`` and ``length`` may be None, for any number. ``of`` says what the positions belong to.
     """
-    if not isinstance(positions, Tensor) or positions.dtype not in _INTEGERS:
+    if not isinstance(positions, Tensor) or positions.dtype not in INTEGERS:
         raise TypeError(f"positions must be a tensor of int64 or int32, got {type_name(positions)}")
     shape = tuple(positions.shape)
     if len(shape) != 2 or rows not in (None, shape[0]) or length not in (None, shape[1]):
         wanted = f"({'B' if rows is None else rows}, {'T' if length is None else length})"
         raise ValueError(f"positions of {of} must have shape {wanted}, got {shape}")
     if like is not None and positions.device != like.device:
-        raise ValueError(f"positions must be on {like.device} as {of} is, got {positions.device}")
+        raise ValueError(f"positions must be on {like.device} like {of}, got {positions.device}")
     if positions.numel() and (wrong := outside(positions, end)) is not None:
         raise ValueError(f"positions must be from 0 to below max_len ({end}), got {wrong}")
 
 
 def check_row_lengths(name: str, lengths: Any, ids: Tensor, of: str) -> None:
-    """Raise unless ``lengths`` are integers ``(B,)``, from 0 to the length of ``ids`` ``(B, T)``.
-
-    ``of`` is what the ids are called.
-
-    Raises:
-        TypeError: no tensor of integers.
-        ValueError: another shape or device; a length out of its range (seen on a CPU only).
-    """
-    if not isinstance(lengths, Tensor) or lengths.dtype not in _INTEGERS:
+    """Raise unless ``lengths`` are integers ``(B,)`` from 0 to the length of ``ids``."""
+    if not isinstance(lengths, Tensor) or lengths.dtype not in INTEGERS:
         raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(lengths)}")
     if lengths.shape != ids.shape[:1]:
         wanted = f"({len(ids)},), a number for each row of {of}"
         raise ValueError(f"{name} must have shape {wanted}; got {tuple(lengths.shape)}")
     if lengths.device != ids.device:
-        raise ValueError(f"{name} must be on {ids.device} as the ids are, got {lengths.device}")
+        raise ValueError(f"{name} must be on {ids.device} like the ids, got {lengths.device}")
     if len(lengths) and (wrong := outside(lengths, ids.size(1) + 1)) is not None:
         raise ValueError(f"{name} must be from 0 to {ids.size(1)}, all of {of}; got {wrong}")
 
@@ -485,7 +420,7 @@ def _check_broadcasts(
     if shape and shape[-1] not in (1, scores[-1]):
         hint = f": its last dimension is for the {scores[-1]} keys"
     elif shape == (scores[0], scores[-1]):
-        hint = ": a row for each of the batch must be (B, 1, 1, S), as padding_mask makes it"
+        hint = ": a mask for each row of the batch must be (B, 1, 1, S), as from padding_mask"
     raise ValueError(
         f"{name} must be broadcastable to {scores} (..., queries, keys), the scores of {of}; "
         f"got shape {tuple(shape)}{hint}"
@@ -498,10 +433,10 @@ def _listed(things: Iterable[object]) -> str:
 
 
 def id_list(name: str, ids: Any) -> list[int]:
-    """The ids as a list of ints: a list, a range, a vector of integers are all welcome."""
+    """Return ``ids``, any iterable of integers, as a list of ints."""
     try:
         found = [operator.index(i) for i in ids]
-    except (TypeError, ValueError, RuntimeError):  # of a tensor that holds no single integers
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor of several dimensions
         raise TypeError(f"{name} must be a sequence of integers; got {shown(ids)}") from None
     for i in found:
         if not 0 <= i < 2**63:
@@ -510,19 +445,19 @@ def id_list(name: str, ids: Any) -> list[int]:
 
 
 def pair(name: str, value: Any) -> tuple[Any, Any]:
-    """The two parts of `value`, if two is what it has."""
+    """Return the two parts of ``value``."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{name} must be a pair (source, target); got {shown(value)}")
     return value[0], value[1]
 
 
 def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
-    """`values` as a list of at least `least`; one string or a mapping is no list of anything."""
+    """Return ``values`` as a list of at least ``least`` items. A string or dict is refused."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be several {what}s, such as a list; got {shown(values)}")
     try:
         found = list(values)
-    except TypeError:  # a tensor of no dimensions says that it can be iterated over
+    except TypeError:  # a tensor without dimensions is an Iterable all the same
         raise TypeError(f"{name} must be several {what}s; got {shown(values)}") from None
     if len(found) < least:
         raise ValueError(f"{name} must hold at least one {what}; got none")
@@ -530,7 +465,7 @@ def items(name: str, values: Any, what: str, least: int = 1) -> list[Any]:
 
 
 def check_text(name: str, text: Any) -> None:
-    """Raise unless `text` is a string that can be written as UTF-8."""
+    """Raise unless ``text`` is a string that UTF-8 can encode."""
     if not isinstance(text, str):
         raise TypeError(f"{name} must be a str; got {shown(text)}")
     try:
@@ -540,7 +475,7 @@ def check_text(name: str, text: Any) -> None:
 
 
 def text_list(name: str, values: Any, least: int = 0) -> list[str]:
-    """`values` as a list of at least `least` strings."""
+    """Return ``values`` as a list of at least ``least`` strings."""
     found = items(name, values, "string", least)
     for i, text in enumerate(found):
         check_text(f"number {i} of {name}", text)

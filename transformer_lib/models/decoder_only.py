@@ -1,4 +1,4 @@
-"""A decoder alone, which continues what it is given: GPT's shape."""
+"""A decoder alone, which continues a text: GPT's shape."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
-from transformer_lib.models.transformer import DecoderState, embed_step
+from transformer_lib.models.state import DecoderState, embed_step
 from transformer_lib.validation import check_head_mask, check_ids, check_row_lengths
 
 __all__ = ["DecoderOnly"]
 
 
 class DecoderOnly(nn.Module):
-    """Every token sees those before it, and predicts the one that follows.
+    """Predict each token from those before it.
 
-    Short rows are padded on the right. No mask is needed for that: to a token that looks only
-    back, what comes after the end is invisible. Prompts of different lengths, which go on at the
-    right, are padded on the left, and :meth:`start` is told their lengths.
+    Short rows are padded on the right, without a mask: no token looks ahead. Prompts of different
+    lengths are padded on the left, and :meth:`start` gets their lengths.
 
     Args:
-        config: sizes and choices; the decoder's number of layers counts. GPT-2's are
+        config: sizes and choices, with ``n_decoder_layers`` layers if it's given. GPT-2's are
             ``positions="learned"``, ``scale_embeddings=False`` and ``activation="gelu_tanh"``.
 
     Source:
@@ -36,7 +35,7 @@ class DecoderOnly(nn.Module):
         >>> model(ids).shape
         torch.Size([2, 5, 11])
 
-        To continue a prompt, start from all of it but its last token, and step on from that:
+        To continue a prompt, start from all but its last token, and step on from that one:
 
         >>> from transformer_lib.decoding import greedy
         >>> greedy(model, ids[:, :-1], bos_id=ids[:, -1], max_len=1, eos_id=2).ids.shape
@@ -52,22 +51,21 @@ class DecoderOnly(nn.Module):
     def forward(
         self, ids: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """Predict, at every position, the token that comes next.
+        """Predict the next token at every position.
 
         Args:
             ids: integers ``(B, T)``.
             mask: bool, over keys, broadcastable to ``(B, H, T, T)``, True = may attend; causality
                 is added. It hides padding on the left, or the other texts of a packed row.
-            positions: integers ``(B, T)``, where each token stands in its text, if rows differ in
-                that.
+            positions: integers ``(B, T)``, each token's position in its text, if rows differ.
 
         Returns:
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError: ids or positions that are not integers, a mask that is not bool.
-            ValueError: an empty sequence, one over ``max_len``, an id outside the vocabulary; a
-                mask or positions that do not fit.
+            TypeError: ids or positions that aren't integers, a mask that isn't bool.
+            ValueError: a sequence that is empty or longer than ``max_len``, an id outside the
+                vocabulary; a mask or positions that don't fit.
         """
         x = self.embedding(ids, positions=positions)  # (B, T, d_model)
         if mask is not None:
@@ -76,18 +74,18 @@ class DecoderOnly(nn.Module):
         return self.embedding.logits(self.decoder(x, mask=mask, positions=positions))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
-        """Read how texts begin, ``(B, P)``; ``P`` may be 0.
+        """Read the beginnings of texts, ``(B, P)``; ``P`` may be 0.
 
         Args:
             source: ids, integers ``(B, P)``.
-            lengths: integers ``(B,)``, how many of a row's last ids are its text, from 0 to ``P``.
-                Whatever stands before is padding. All ``P`` are text if None.
+            lengths: integers ``(B,)`` from 0 to ``P``: a row's last ``lengths`` ids are its text,
+                those before are padding. If None, all are text.
 
         Returns:
-            the state from which :meth:`step` goes on with the token after the source.
+            the state from which :meth:`step` reads the token after the source.
 
         Raises:
-            TypeError, ValueError: as :meth:`forward`; lengths that do not fit.
+            TypeError, ValueError: as :meth:`forward`; lengths that don't fit.
         """
         weight = self.embedding.weight
         check_ids("source", source, self.config.vocab_size, like=weight, empty=True)
@@ -106,9 +104,9 @@ class DecoderOnly(nn.Module):
         return state
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Read one more token per row, ``(B,)``; predict the next: logits ``(B, vocab_size)``.
+        """Read one more token per row, ``(B,)``, and predict the next: logits ``(B, vocab_size)``.
 
-        The state is brought up to date and handed back. Errors as :meth:`Transformer.step`.
+        The state is updated in place and returned. Errors as :meth:`Transformer.step`.
         """
         x = embed_step(self.embedding, tokens, state, crossing=False)
         positions = state.positions

@@ -1,4 +1,4 @@
-"""An encoder alone, for what is read and not written: BERT's shape."""
+"""An encoder alone, for texts that are read and not written: BERT's shape."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["EncoderOnly"]
 
 
 class EncoderOnly(nn.Module):
-    r"""Every token sees every other; hidden words are guessed from both sides.
+    """Predict hidden tokens from both sides.
 
-    It has a head for masked words, which compares ``norm(gelu(x W + b))`` with the embeddings. It
-    also makes one pooled vector for the whole text from the first token, ``tanh(x_0 W + b)``.
+    The head for masked tokens compares ``norm(gelu(x W + b))`` with the embeddings. A pooled vector
+    of the whole text is made from its first token: ``tanh(x_0 W + b)``.
 
     Args:
         config: sizes and choices. BERT's are ``positions="learned"``, ``pre_norm=False``,
@@ -49,28 +49,28 @@ class EncoderOnly(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
-        """Guess the token at each position.
+        """Predict the token at each position.
 
         Args:
             ids: integers ``(B, S)``, padded with ``pad_id``.
-            types: integers ``(B, S)``, which part of the text a token is of; 0 if None.
+            types: integers ``(B, S)``, the part of the text a token belongs to; 0 if None.
 
         Returns:
             logits ``(B, S, vocab_size)``.
 
         Raises:
-            TypeError: ids or types that are not integers.
-            ValueError: an empty sequence, one over ``max_len``, an id or type that there is
-                not, types for a model without.
+            TypeError: ids or types that aren't integers.
+            ValueError: a sequence that is empty or longer than ``max_len``, an id or type out of
+                range, types for a model without.
         """
         x = self.head_norm(F.gelu(self.head_dense(self.encode(ids, types))))
         return self.embedding.logits(x)
 
     def encode(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
-        """The tokens in their context, ``(B, S, d_model)``; arguments as :meth:`forward`."""
+        """Return each token in its context, ``(B, S, d_model)``."""
         x = self.embedding(ids, types)
         return self.encoder(x, padding_mask(ids, self.config.pad_id))
 
     def pooled(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
-        """The text in one vector, ``(B, d_model)``; arguments as :meth:`forward`."""
+        """Return the text as one vector, ``(B, d_model)``."""
         return self.pooler(self.encode(ids, types)[:, 0]).tanh()

@@ -42,7 +42,7 @@ class Encoder(nn.Module):
         self.norm = _final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """``(B, S, d_model)`` and a mask over its keys to ``(B, S, d_model)``."""
+        """Map ``(B, S, d_model)``, with a mask over its keys, to the same shape."""
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
         bias = self.bias(x, x.size(1))
         for layer in self.layers:
@@ -51,11 +51,11 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers, vectors in, vectors out. It is always causal.
+    """A stack of decoder layers, vectors in, vectors out. It's always causal.
 
     Args:
         config: sizes and choices.
-        cross_attention: without it, the stack of a decoder-only model.
+        cross_attention: False makes the stack of a decoder-only model.
 
     Example:
         >>> import torch
@@ -85,27 +85,26 @@ class Decoder(nn.Module):
         positions: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """Decode target vectors, against a memory if the layers have a cross-attention.
+        """Decode target vectors, against a memory if the layers have cross-attention.
 
         Args:
             x: ``(B, T, d_model)``; with a cache, only the positions not yet decoded.
             memory: ``(B, S, d_model)``, the encoder's output; None without cross-attention.
-            mask: over target keys, broadcastable to ``(B, H, T, cached + T)``; padding,
-                say. Causality is added to it here, in training and evaluation alike.
+            mask: over target keys, such as padding, broadcastable to ``(B, H, T, cached + T)``.
+                Causality is added, in training and evaluation alike.
             memory_mask: over source keys, broadcastable to ``(B, H, T, S)``.
-            positions: integers ``(B, T)``, where each token stands, if rows differ: for example
-                because they are padded on the left or hold several texts. The mask hides what does
-                not belong to the text. With a cache, in every call or in none.
-            cache: keys and values of the positions before; grows by ``T``. After an error, begin
+            positions: integers ``(B, T)``, the position of each token, if rows differ, because
+                they're padded on the left or hold several texts. The mask hides what doesn't
+                belong to a text. With a cache, in every call or in none.
+            cache: keys and values of the positions before; grows by ``T``. After an error, start
                 with a new one.
 
         Returns:
             ``(B, T, d_model)``.
 
         Raises:
-            TypeError, ValueError: a mask that is not bool, shapes that do not fit, a cache of
-                another number of layers, a memory that is missing, or given without a
-                cross-attention.
+            TypeError, ValueError: a mask that isn't bool, shapes that don't fit, a cache for
+                another number of layers, a missing memory, or one without cross-attention.
         """
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
         if cache is not None:
@@ -117,8 +116,8 @@ class Decoder(nn.Module):
             check_head_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
         positions = self._key_positions(x, positions, cache)  # (B, s) or None
         bias = self.bias(x, s, positions)
-        causal = mask is None and bias is None and not cached  # then no mask need be made
-        if t > 1 and not causal:  # a single position is the last: it may see every key
+        causal = mask is None and bias is None and not cached  # needs no mask
+        if t > 1 and not causal:  # a single position comes last and may attend to every key
             mask = with_causality(mask, t, s, x.device)
         for i, layer in enumerate(self.layers):
             x = layer(
@@ -136,10 +135,10 @@ class Decoder(nn.Module):
     def _key_positions(
         self, x: Tensor, positions: Tensor | None, cache: KVCache | None
     ) -> Tensor | None:
-        """The positions of all keys, those of the new ones last, if rows differ."""
+        """Return the positions of all keys, the new ones last, if rows differ."""
         if positions is None:
             if cache is not None and cache.positions is not None:
-                raise ValueError("positions must be given, as for what the cache holds; got None")
+                raise ValueError("positions must be given, as they were for the cache; got None")
             return None
         check_positions(positions, x.size(0), x.size(1), like=x)
         return positions if cache is None else cache.append_positions(positions)
@@ -151,11 +150,11 @@ class Decoder(nn.Module):
                 f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
             )
         if cache.rows not in (None, x.size(0)):
-            raise ValueError(f"cache is of {cache.rows} rows, x of {x.size(0)}")
+            raise ValueError(f"cache must have {x.size(0)} rows like x, got {cache.rows}")
 
 
 class EncoderDecoder(nn.Module):
-    """Both stacks, on vectors: what ``torch.nn.Transformer`` covers.
+    """Both stacks, on vectors, like ``torch.nn.Transformer``.
 
     Args:
         config: sizes and choices.
@@ -175,7 +174,7 @@ class EncoderDecoder(nn.Module):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Vectors on both sides to vectors.
+        """Map source and target vectors to output vectors.
 
         Args:
             source: ``(B, S, d_model)``.
@@ -187,7 +186,7 @@ class EncoderDecoder(nn.Module):
             ``(B, T, d_model)``.
 
         Raises:
-            TypeError, ValueError: vectors or masks that do not fit.
+            TypeError, ValueError: vectors or masks that don't fit.
         """
         config, weight = self.config, next(self.parameters())
         check_vectors("source", source, config.d_model, weight)
@@ -203,6 +202,5 @@ class EncoderDecoder(nn.Module):
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:
-    # The last pre-norm layer leaves its sum unnormalized; a post-norm layer does not.
     wanted = config.pre_norm if config.final_norm is None else config.final_norm
     return make_norm(config) if wanted else nn.Identity()

@@ -1,8 +1,8 @@
-"""Positions: attention is blind to order, so something must say where a token stands.
+"""Positions: attention can't see order, so something must tell where each token is.
 
-An address added to each vector (sinusoidal, learned), a turn of queries and keys
-(rotary), or something that depends on how far a key is from the query: learned
-vectors (Shaw et al.), a learned number (T5), a fixed penalty (ALiBi).
+That's a vector added to each token's (sinusoidal, learned), a rotation of queries and keys
+(rotary), or something that depends on the distance from query to key: learned vectors (Shaw et
+al.), a learned number (T5), a fixed penalty (ALiBi).
 """
 
 from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions

@@ -1,4 +1,4 @@
-"""Absolute positions: an address added to every token's vector."""
+"""Absolute positions: a vector for each position, added to the token's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ __all__ = ["LearnedPositions", "SinusoidalPositions"]
 
 
 class SinusoidalPositions(ExactTable):
-    r"""Add a fixed address, a vector of waves, to every token's vector.
+    r"""Add a fixed vector of waves for its position to every token's vector.
 
     .. math::
         PE(pos, 2i) = \sin(pos / 10000^{2i/d}), \quad
         PE(pos, 2i+1) = \cos(pos / 10000^{2i/d})
 
-    ``2i`` and ``2i+1`` count dimensions, not tokens. The ``table`` stays float32 in a
-    model of any precision and is only cast where it is added.
+    where ``2i`` and ``2i+1`` are features. The ``table`` stays float32 in a model of any precision.
 
     Args:
         d_model: width of the vectors, even.
@@ -27,7 +26,7 @@ class SinusoidalPositions(ExactTable):
         base: ratio of the longest to the shortest wave, 10000 in the paper.
 
     Raises:
-        TypeError: an argument that is no number.
+        TypeError: an argument that isn't a number.
         ValueError: an odd ``d_model``, a ``max_len`` or ``base`` below 1.
 
     Source:
@@ -46,47 +45,45 @@ class SinusoidalPositions(ExactTable):
         self._keep_table()
 
     def make_table(self) -> Tensor:
-        """Waves side by side, a sine and a cosine of each: ``(max_len, d_model)``."""
+        """Interleave the sine and cosine of each wave: ``(max_len, d_model)``."""
         position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
         even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device="cpu")  # 2i
         angle = position[:, None] / self.base ** (even / self.d_model)  # (max_len, d_model / 2)
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
-        """Add the addresses of positions ``offset`` to ``offset + T - 1``.
+        """Add the vectors of positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: ``(B, T, d_model)``.
-            offset: position of the first token; with a cache, how many came before.
-            positions: integers ``(B, T)``, where each token stands, if rows differ;
-                ``offset`` then does not count.
+            offset: position of the first token; with a cache, the number of tokens before.
+            positions: integers ``(B, T)``, the position of each token, if rows differ; replaces
+                ``offset``.
 
         Returns:
             ``(B, T, d_model)``, in ``x``'s dtype.
 
         Raises:
-            TypeError: an ``x`` that is not floating, an ``offset`` or ``positions`` that are not
-                integers.
-            ValueError: a width other than ``d_model``, a position at or past ``max_len``.
+            TypeError: ``x`` isn't floating point; ``offset`` or ``positions`` aren't integers.
+            ValueError: a width other than ``d_model``, a position not below ``max_len``.
         """
         return _add(x, self.table, offset, positions)
 
 
 class LearnedPositions(nn.Module):
-    r"""Add a learned address to every token's vector, one row of a table per position.
+    """Add a learned vector for its position to every token's vector.
 
     .. math:: y_{pos} = x_{pos} + W_{pos}
 
-    There is no row, and so no address, past ``max_len``. Rows start as small as in
-    the GPT paper, N(0, 0.02): at first a vector says little more than which word it is, and
-    training decides how much the position counts.
+    There is no vector past ``max_len``. They start small, N(0, 0.02), as in the GPT paper, so that
+    content counts first and training decides how much the position does.
 
     Args:
         d_model: width of the vectors.
         max_len: longest sequence.
 
     Raises:
-        TypeError, ValueError: a ``d_model`` or ``max_len`` that is not an integer above 0.
+        TypeError, ValueError: a ``d_model`` or ``max_len`` that isn't an integer above 0.
 
     Source:
         Gehring et al. (2017), *Convolutional Sequence to Sequence Learning*, section 3.1;
@@ -109,13 +106,13 @@ class LearnedPositions(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the addresses small, N(0, 0.02)."""
+        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
-        """Add the addresses of positions ``offset`` to ``offset + T - 1``.
+        """Add the vectors of positions ``offset`` to ``offset + T - 1``.
 
-        Args, returns and errors: as :meth:`SinusoidalPositions.forward`.
+        Arguments, result and errors are those of :meth:`SinusoidalPositions.forward`.
         """
         return _add(x, self.table, offset, positions)
 

@@ -1,4 +1,4 @@
-"""What several position schemes share: exact tables, spans of positions, distances."""
+"""What several position schemes share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ __all__ = ["ExactTable", "check_heads", "check_span", "distances", "rows_of"]
 
 
 class ExactTable(nn.Module):
-    """A table of sines and cosines that stays exact in a model that does not.
+    """A table of sines and cosines that stays float32 in a model of any precision.
 
-    The table is computed and kept in float32 whatever the model's precision: bfloat16
-    cannot tell most positions apart. It is not saved: whoever loads can compute it.
+    bfloat16 can't tell most positions apart. The table isn't saved, since it can be computed.
     """
 
     table: Tensor
@@ -31,7 +30,7 @@ class ExactTable(nn.Module):
         self.max_len, self.base, self._width = max_len, base, width
 
     def make_table(self) -> Tensor:
-        """The table in float64, on the CPU: other devices may not know float64."""
+        """Compute the table in float64, on the CPU: other devices may lack float64."""
         raise NotImplementedError
 
     def _keep_table(self) -> None:
@@ -39,24 +38,19 @@ class ExactTable(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _table_on(self, device: torch.device | str) -> Tensor:
-        if torch.device(device).type == "meta":  # a model to count, or to be filled later
+        if torch.device(device).type == "meta":
             return torch.empty(self.max_len, self._width, device=device)
         return self.make_table().float().to(device)
 
     def _apply(self, fn, recurse: bool = True):
-        # model.half() casts buffers and model.to_empty() empties them; this one stays as it is.
+        # model.half() would cast the table, and model.to_empty() would empty it.
         super()._apply(fn, recurse)
         self.table = self._table_on(self.table.device)
         return self
 
 
 def check_span(offset: Any, length: int, max_len: int) -> None:
-    """Raise unless ``length`` positions from ``offset`` on are below ``max_len``.
-
-    Raises:
-        TypeError: an offset that is no integer.
-        ValueError: a negative offset, or a position at or past ``max_len``.
-    """
+    """Raise unless ``length`` positions from ``offset`` on are below ``max_len``."""
     check_count("offset", offset, least=0)
     if offset + length > max_len:
         raise ValueError(
@@ -66,11 +60,10 @@ def check_span(offset: Any, length: int, max_len: int) -> None:
 
 
 def rows_of(table: Tensor, x: Tensor, length: int, offset: int, positions: Tensor | None) -> Tensor:
-    """The table's rows for ``length`` tokens: ``(length, width)``, or ``(B, length, width)``.
+    """Return the table's rows for ``length`` tokens, ``(length, width)`` or ``(B, length, width)``.
 
-    They begin at row ``offset``, the same in each row of the batch, unless ``positions``, integers
-    ``(B, length)``, say where each token stands. Raises as :func:`check_span`, or a TypeError or
-    ValueError for positions that do not fit ``x``, whose first dimension is ``B``.
+    They start at row ``offset``, or are those of ``positions``, integers ``(B, length)``. Both are
+    checked.
     """
     if positions is None:
         check_span(offset, length, len(table))
@@ -80,12 +73,7 @@ def rows_of(table: Tensor, x: Tensor, length: int, offset: int, positions: Tenso
 
 
 def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
-    """Raise unless ``x`` is a floating ``(B, H, T, last)``.
-
-    Raises:
-        TypeError: no tensor, or not floating.
-        ValueError: another number of dimensions, or another width than asked for.
-    """
+    """Raise unless ``x`` is a floating point ``(B, H, T, last)``."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
@@ -95,11 +83,11 @@ def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
 
 
 def distances(t: int, s: int, device: Any = None, positions: Tensor | None = None) -> Tensor:
-    """How far to the right of query ``i`` key ``j`` stands: ``j - i``, integers ``(t, s)``.
+    """Return how far key ``j`` is to the right of query ``i``: ``j - i``, integers ``(t, s)``.
 
     The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
-    With the ``positions`` of the keys, integers ``(B, s)``, each row has its own: ``(B, t, s)``.
-    Nothing is checked here.
+    With the keys' ``positions``, integers ``(B, s)``, each row has its own: ``(B, t, s)``. Nothing
+    is checked here.
     """
     if positions is None:
         positions = torch.arange(s, device=device)

@@ -1,4 +1,4 @@
-"""Relative positions: learned vectors, or a learned number, for each distance."""
+"""Relative positions: learned vectors, a learned number or a fixed penalty for each distance."""
 
 from __future__ import annotations
 
@@ -8,29 +8,39 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.positions.common import check_heads, distances
-from transformer_lib.validation import check_count, check_lengths, check_positions, check_type, wide
+from transformer_lib.validation import (
+    INTEGERS,
+    check_count,
+    check_lengths,
+    check_positions,
+    check_type,
+    type_name,
+    wide,
+)
 
 __all__ = ["RelativePositionBias", "RelativePositions", "alibi_bias"]
 
+_BUCKETS, _FARTHEST = 32, 128  # T5's
+
 
 class RelativePositions(nn.Module):
-    r"""Learned vectors per distance, added to the keys and to the values of one attention.
+    r"""Learned vectors per distance, added to the keys and values of one attention.
 
     .. math::
         e_{ij} = \frac{q_i \cdot (k_j + a^K_{r(i,j)})}{\sqrt d}, \quad
         z_i = \sum_j w_{ij} (v_j + a^V_{r(i,j)}), \quad
         r(i,j) = \min(\max(j - i, -k), k)
 
-    The two terms that hold an ``a`` are computed here, from ``2k + 1`` products per query:
-    no vector is stored for a pair of positions. All heads share the vectors. They start small, N(0,
-    0.02), so that attention begins with content and learns what distance adds.
+    This module computes the two terms with an ``a``, from ``2k + 1`` products per query, without
+    storing a vector per pair of positions. All heads share the vectors, which start small,
+    N(0, 0.02), so that attention begins with content.
 
     Args:
         d_head: width of one head.
-        max_distance: ``k``; keys further away count as being ``k`` away.
+        max_distance: ``k``; keys farther away count as ``k`` away.
 
     Raises:
-        TypeError, ValueError: an argument that is not an integer above 0.
+        TypeError, ValueError: an argument that isn't an integer above 0.
 
     Source:
         Shaw et al. (2018), *Self-Attention with Relative Position Representations*,
@@ -53,23 +63,23 @@ class RelativePositions(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the vectors small, N(0, 0.02)."""
+        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.key, std=0.02)
         nn.init.normal_(self.value, std=0.02)
 
     def scores(self, query: Tensor, s: int, positions: Tensor | None = None) -> Tensor:
-        r"""What distance adds to the scores, before they are scaled: :math:`q_i \cdot a^K`.
+        r"""Return what distance adds to the scores before scaling: :math:`q_i \cdot a^K`.
 
         Args:
             query: ``(B, H, T, d_head)``, the last ``T`` of ``s`` positions.
             s: number of keys.
-            positions: integers ``(B, s)``, where each key stands, if rows differ.
+            positions: integers ``(B, s)``, the position of each key, if rows differ.
 
         Returns:
             ``(B, H, T, s)``, float32 or wider.
 
         Raises:
-            TypeError: a query that is not floating, an ``s`` that is no integer.
+            TypeError: ``query`` isn't floating point, or ``s`` isn't an integer.
             ValueError: another shape, or fewer keys than queries.
         """
         check_heads("query", query, str(self.d_head), self.d_head)
@@ -81,32 +91,31 @@ class RelativePositions(nn.Module):
         return products.gather(-1, index)
 
     def mix(self, weights: Tensor, positions: Tensor | None = None) -> Tensor:
-        r"""What distance adds to the output: :math:`\sum_j w_{ij} a^V`.
+        r"""Return what distance adds to the output: :math:`\sum_j w_{ij} a^V`.
 
         Args:
             weights: ``(B, H, T, S)``, of queries that are the last ``T`` of ``S`` positions.
-            positions: integers ``(B, S)``, where each key stands, if rows differ.
+            positions: as for :meth:`scores`.
 
         Returns:
             ``(B, H, T, d_head)``, in the weights' dtype.
 
         Raises:
-            TypeError: weights that are not floating.
-            ValueError: another number of dimensions, or fewer keys than queries.
+            TypeError, ValueError: as :meth:`scores`.
         """
         check_heads("weights", weights, "S")
         t, s = weights.shape[2:]
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
         index = self._row(weights, s, positions, "weights")  # (B, H, T, S)
-        # Far keys meet in one number, here or in the gradient: half precision would lose count.
+        # Half precision would lose count of the many far keys that share a vector.
         kept = wide(weights)
         sums = kept.new_zeros(*kept.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
         sums = sums.scatter_add(-1, index, kept)
         return sums.to(weights.dtype) @ self.value.to(weights)
 
     def _row(self, x: Tensor, s: int, positions: Tensor | None, of: str) -> Tensor:
-        """The vector's number for each query of ``x``, ``(B, H, T, ...)``, and key."""
+        """Return the vector's number for each query of ``x`` ``(B, H, T, ...)`` and key."""
         b, h, t, _ = x.shape
         if positions is not None:
             check_positions(positions, b, s, like=x, of=of)
@@ -120,26 +129,22 @@ class RelativePositionBias(nn.Module):
 
     .. math:: e_{ij} = q_i \cdot k_j + b_{h,\,\mathrm{bucket}(j - i)}
 
-    In each direction, half of the buckets hold one distance each. The other half hold ranges that
-    grow logarithmically up to ``max_distance``; the last one holds all longer distances, too. If
-    ``bidirectional``, keys before and keys after the query have half of the buckets each. If not,
-    keys after the query count as distance 0; a causal mask hides them. The numbers start small,
-    N(0, 0.02), so that attention begins with content.
+    There are 32 buckets. In each direction, half of the buckets hold one distance each, the others
+    ranges that grow logarithmically up to 128; the last one also holds all longer distances. If
+    ``bidirectional``, keys before and after the query have 16 buckets each. If not, keys after the
+    query count as distance 0; a causal mask hides them. The numbers start small, N(0, 0.02), so
+    that attention begins with content.
 
     Args:
         n_heads: number of heads.
         bidirectional: whether keys after the query have buckets of their own, as an encoder needs.
-        n_buckets: number of buckets; even if ``bidirectional``.
-        max_distance: from here on, all distances share the last bucket.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: fewer than two buckets per direction, an odd number of them for two
-            directions, a ``max_distance`` that the buckets of one distance each exceed.
+        TypeError, ValueError: an argument of another type, no heads.
 
     Source:
         Raffel et al. (2020), *Exploring the Limits of Transfer Learning with a Unified
-        Text-to-Text Transformer*, section 2.1; the rule of the buckets: the released code.
+        Text-to-Text Transformer*, section 2.1; the rule for the buckets: the released code.
 
     Example:
         >>> bias = RelativePositionBias(n_heads=3, bidirectional=True)
@@ -149,68 +154,61 @@ class RelativePositionBias(nn.Module):
         [0, 1, 7, 8, 15, 17, 31]
     """
 
-    def __init__(
-        self, *, n_heads: int, bidirectional: bool, n_buckets: int = 32, max_distance: int = 128
-    ) -> None:
+    def __init__(self, *, n_heads: int, bidirectional: bool) -> None:
         super().__init__()
         check_count("n_heads", n_heads)
         check_type("bidirectional", bidirectional, bool)
-        check_count("n_buckets", n_buckets, least=4 if bidirectional else 2)
-        if bidirectional and n_buckets % 2:
-            raise ValueError(f"n_buckets must be even for two directions, got {n_buckets}")
-        exact = n_buckets // (4 if bidirectional else 2)
-        check_count("max_distance", max_distance, least=exact + 1)
         self.bidirectional = bidirectional
-        self.n_buckets, self.max_distance = n_buckets, max_distance
-        self.table = nn.Parameter(torch.empty(n_buckets, n_heads))
+        self.table = nn.Parameter(torch.empty(_BUCKETS, n_heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the numbers small, N(0, 0.02)."""
+        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.table, std=0.02)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of each distance ``j - i`` from query to key.
+        """Return the bucket of each distance ``j - i`` from query to key.
 
         Args:
             distance: integers of any shape.
 
         Returns:
-            integers in ``[0, n_buckets)``, same shape.
+            integers in [0, 32), same shape.
 
         Raises:
-            TypeError: distances that are no tensor of integers.
+            TypeError: ``distance`` isn't a tensor of integers.
         """
-        if not isinstance(distance, Tensor) or distance.dtype not in (torch.int64, torch.int32):
-            found = distance.dtype if isinstance(distance, Tensor) else type(distance).__name__
-            raise TypeError(f"distance must be a tensor of int64 or int32, got {found}")
-        n = self.n_buckets // 2 if self.bidirectional else self.n_buckets
+        if not isinstance(distance, Tensor) or distance.dtype not in INTEGERS:
+            raise TypeError(
+                f"distance must be a tensor of int64 or int32, got {type_name(distance)}"
+            )
+        n = _BUCKETS // 2 if self.bidirectional else _BUCKETS
         after = n * (distance > 0) if self.bidirectional else 0
         distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
         exact = n // 2
-        # In float32, as the released models compute it.
-        ratio = (distance.clamp(min=1).float() / exact).log() / math.log(self.max_distance / exact)
+        # In float32, like the released models.
+        ratio = (distance.clamp(min=1).float() / exact).log() / math.log(_FARTHEST / exact)
         far = (exact + (ratio * (n - exact)).long()).clamp(max=n - 1)
         return after + torch.where(distance < exact, distance, far)
 
     def forward(self, t: int, s: int, positions: Tensor | None = None) -> Tensor:
-        """What to add to the scores of ``t`` queries, the last of ``s`` positions.
+        """Return the bias for ``t`` queries, the last of ``s`` positions.
 
         Args:
             t: number of queries.
             s: number of keys.
-            positions: integers ``(B, s)``, where each key stands, if rows differ.
+            positions: integers ``(B, s)``, the position of each key, if rows differ.
 
         Returns:
             ``(n_heads, t, s)``, float32 or wider; ``(B, n_heads, t, s)`` with positions.
 
         Raises:
-            TypeError, ValueError: lengths that are not integers of at least 0, ``s < t``.
+            TypeError, ValueError: lengths that aren't integers of at least 0, ``s < t``.
         """
         check_lengths(t, s)
         device = self.table.device
         if positions is None:
-            every = torch.arange(-s, t, device=device)  # each distance once, not up to t times
+            every = torch.arange(-s, t, device=device)  # look up each distance once, not t times
             bias = wide(self.table)[self.bucket(every)].T  # (n_heads, s + t)
             return bias[:, distances(t, s, device) + s]  # (n_heads, t, s)
         check_positions(positions, None, s, of="s")
@@ -226,27 +224,26 @@ def alibi_bias(
     positions: Tensor | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""What to add to the scores so that far keys count less, in each head differently.
+    r"""Return a fixed penalty on the scores that grows with distance, at another rate in each head.
 
     .. math:: b_{hij} = -m_h \, |i - j|, \quad m_h = 2^{-8h/H}, \; h = 1, \dots, H
 
-    These are the slopes if ``H`` is a power of two. For another number of heads, take the slopes of
-    the next lower power of two, then every other slope of the next higher one, beginning with its
-    first. The paper's model is causal; here keys after the query are penalized like those before
-    it, and a causal mask hides them. Nothing is learned.
+    if ``H`` is a power of two. Otherwise take the slopes :math:`m` of the next lower power of two,
+    then every other slope of the next higher one, from its first on. The paper's model is causal;
+    here keys after the query are penalized like those before it.
 
     Args:
         n_heads: number of heads.
         t: number of queries, the last of ``s`` positions.
-        s: number of keys; as many as queries if None.
-        positions: integers ``(B, s)``, where each key stands, if rows differ.
+        s: number of keys; ``t`` if None.
+        positions: integers ``(B, s)``, the position of each key, if rows differ.
         device: where to make the bias.
 
     Returns:
         float32 ``(n_heads, t, s)``, or ``(B, n_heads, t, s)`` with positions.
 
     Raises:
-        TypeError, ValueError: numbers that are not integers, or too small; ``s < t``.
+        TypeError, ValueError: sizes that aren't integers or are too small; ``s < t``.
 
     Source:
         Press et al. (2022), *Train Short, Test Long*, section 3; the rule for other

@@ -1,4 +1,4 @@
-"""Rotary positions: turn queries and keys, so that their dot product knows the distance."""
+"""Rotary positions: rotate queries and keys, so that their dot product depends on distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["RotaryPositions"]
 
 
 class RotaryPositions(ExactTable):
-    r"""Turn pairs of features of a query or key by angles proportional to its position.
+    r"""Rotate pairs of features of a query or key by angles proportional to its position.
 
     .. math::
         \begin{pmatrix} y_i \\ y_{i+d/2} \end{pmatrix} =
@@ -20,25 +20,24 @@ class RotaryPositions(ExactTable):
         \begin{pmatrix} x_i \\ x_{i+d/2} \end{pmatrix}, \quad
         \theta_i = 10000^{-2i/d}
 
-    Turning two vectors by the same angle leaves their dot product as it was. So the dot product of
-    a query and a key depends on the difference of their positions alone.
+    Rotating two vectors by the same angle doesn't change their dot product. So the dot product of a
+    query and a key depends only on the difference of their positions.
 
-    **Half-split pairs:** feature ``i`` of the first half turns with feature ``i`` of the
-    second, as in GPT-NeoX and in Hugging Face's Llama. The RoFormer paper and Llama's own files
-    interleave, and pair ``2i`` with ``2i + 1``. Both are equally good, as they differ by a fixed
-    order of the features; but weights trained with one need their query and key rows reordered
-    for the other.
+    **Half-split pairs:** feature ``i`` of the first half is paired with feature ``i`` of the
+    second, as in GPT-NeoX and Hugging Face's Llama. The RoFormer paper and Llama's own files pair
+    ``2i`` with ``2i + 1``. Both work equally well, since they differ by a fixed order of the
+    features, but weights trained with one need their query and key rows reordered for the other.
 
-    The ``table`` of cosines, then sines, ``(max_len, d_head)``, stays float32 in a
-    model of any precision, and so do the products.
+    The ``table`` of cosines, then sines, ``(max_len, d_head)``, and the products are float32 in a
+    model of any precision.
 
     Args:
         d_head: width of one head, even.
         max_len: longest sequence.
-        base: ratio of the slowest pair's period to the fastest's, about; 10000 in the paper.
+        base: approximate ratio of the slowest pair's period to the fastest's; 10000 in the paper.
 
     Raises:
-        TypeError: an argument that is no number.
+        TypeError: an argument that isn't a number.
         ValueError: an odd ``d_head``, a ``max_len`` or ``base`` below 1.
 
     Source:
@@ -58,28 +57,24 @@ class RotaryPositions(ExactTable):
         self._keep_table()
 
     def make_table(self) -> Tensor:
-        """Cosines and sines of the angle of each pair at each position: ``(max_len, d_head)``."""
+        """Cosines, then sines, of each pair's angle at each position: ``(max_len, d_head)``."""
         position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
         even = torch.arange(0, self.d_head, 2, dtype=torch.float64, device="cpu")  # 2i
         angle = position[:, None] / self.base ** (even / self.d_head)  # (max_len, d_head / 2)
         return torch.cat((angle.cos(), angle.sin()), dim=-1)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
-        """Turn the vectors at positions ``offset`` to ``offset + T - 1``.
+        """Rotate the vectors at positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: queries or keys, ``(B, H, T, d_head)``.
-            offset: position of the first; with a cache, how many came before.
-            positions: integers ``(B, T)``, where each stands, if rows differ; ``offset``
-                then does not count.
+            offset, positions: as for :meth:`SinusoidalPositions.forward`.
 
         Returns:
             ``(B, H, T, d_head)``, in ``x``'s dtype.
 
         Raises:
-            TypeError: an ``x`` that is not floating, an ``offset`` or ``positions`` that are not
-                integers.
-            ValueError: a width other than ``d_head``, a position at or past ``max_len``.
+            TypeError, ValueError: as :meth:`SinusoidalPositions.forward`.
         """
         check_heads("x", x, str(self.d_head), self.d_head)
         rows = rows_of(self.table.to(x.device), x, x.size(2), offset, positions)
@@ -87,6 +82,6 @@ class RotaryPositions(ExactTable):
             rows = rows[:, None]  # (B, 1, T, d_head): the same for all heads
         cos, sin = rows.chunk(2, dim=-1)  # (T, d_head / 2), or (B, 1, T, d_head / 2)
         first, second = x.chunk(2, dim=-1)  # (B, H, T, d_head / 2)
-        # In half precision the products are float32, as the table is: round once, at the end.
+        # The products are float32 like the table: round once, at the end.
         turned = torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
         return turned.to(x.dtype)

@@ -1,4 +1,4 @@
-"""The schemes of positions by name: which parts each has, and where in a model they stand.
+"""The position schemes by name: which parts each has, and where they belong in a model.
 
 ===============  ====================  =====================  ==================
 name             with the embeddings   in each attention      in each stack
@@ -27,7 +27,7 @@ __all__ = ["ScoreBias", "added_positions", "attention_positions"]
 def added_positions(
     scheme: str, *, d_model: int, max_len: int
 ) -> SinusoidalPositions | LearnedPositions | None:
-    """What is added to the embeddings."""
+    """Return what is added to the embeddings."""
     if scheme == "sinusoidal":
         return SinusoidalPositions(d_model=d_model, max_len=max_len)
     if scheme == "learned":
@@ -38,7 +38,7 @@ def added_positions(
 def attention_positions(
     scheme: str, *, d_head: int, max_len: int, base: float = 10_000.0
 ) -> dict[str, RotaryPositions | RelativePositions]:
-    """What each self-attention has: arguments of ``MultiHeadAttention``."""
+    """Return what each self-attention has, as arguments of ``MultiHeadAttention``."""
     if scheme == "rotary":
         return {"rotary": RotaryPositions(d_head=d_head, max_len=max_len, base=base)}
     if scheme == "relative":
@@ -49,13 +49,12 @@ def attention_positions(
 class ScoreBias(nn.Module):
     """What a stack adds to the scores of all its self-attentions, if anything.
 
-    T5's bias is learned, one number per head and distance; ALiBi's is fixed. Both are the same
-    in every layer, so a stack has one.
+    T5's bias is learned, ALiBi's is fixed. Both are the same in every layer, so a stack has one.
 
     Args:
-        scheme: the name of the scheme.
+        scheme: name of the scheme.
         n_heads: number of heads.
-        bidirectional: whether what comes after counts as another distance than what came before.
+        bidirectional: whether keys after the query differ from keys before it.
     """
 
     def __init__(self, scheme: str, *, n_heads: int, bidirectional: bool) -> None:
@@ -66,10 +65,9 @@ class ScoreBias(nn.Module):
             self.learned = RelativePositionBias(n_heads=n_heads, bidirectional=bidirectional)
 
     def forward(self, x: Tensor, s: int, positions: Tensor | None = None) -> Tensor | None:
-        """For queries ``x`` ``(B, T, d_model)``, the last of ``s`` keys: ``(H, T, s)`` or None.
+        """Return ``(H, T, s)`` for queries ``x`` ``(B, T, d_model)``, the last of ``s``, or None.
 
-        With the keys' positions, integers ``(B, s)``: ``(B, H, T, s)`` or None. It's float32, or
-        wider if the model is.
+        With the keys' positions, integers ``(B, s)``, it's ``(B, H, T, s)``. It's float32 or wider.
         """
         t = x.size(1)
         if self.learned is not None:
