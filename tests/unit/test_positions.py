@@ -89,11 +89,8 @@ SCHEMES = [SinusoidalPositions, LearnedPositions]
     ("call", "error", "message"),
     [
         (lambda new: new(d_model=0, max_len=5), ValueError, "d_model.*got 0"),
-        (lambda new: new(d_model=4.0, max_len=5), TypeError, "d_model.*got 4.0"),
-        (lambda new: new(d_model=4, max_len=0), ValueError, "max_len.*got 0"),
         (lambda new: new(d_model=4, max_len="5"), TypeError, "max_len.*got '5'"),
         (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 3, 6)), ValueError, r"\(1, 3, 6\)"),
-        (lambda new: new(d_model=4, max_len=5)(torch.zeros(3, 4)), ValueError, r"x.*\(3, 4\)"),
         (lambda new: new(d_model=4, max_len=5)([[[0.0] * 4]]), TypeError, "x.*list"),
         (lambda new: new(d_model=4, max_len=5)(torch.ones(1, 3, 4).long()), TypeError, "x.*int64"),
         (lambda new: new(d_model=4, max_len=5)(torch.zeros(1, 6, 4)), ValueError, "6.*max_len"),

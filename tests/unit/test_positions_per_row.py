@@ -87,13 +87,6 @@ def test_texts_packed_into_one_row_are_the_texts_alone(scheme: str) -> None:
 
 
 @every_scheme
-def test_usual_positions_change_nothing(scheme: str) -> None:
-    model, ids = model_of(scheme), torch.randint(3, V, (B, P))
-    positions = torch.arange(P).expand(B, -1)
-    torch.testing.assert_close(model(ids, positions=positions), model(ids), **SAME)
-
-
-@every_scheme
 def test_a_decoder_in_parts_is_the_decoder_in_one_pass(scheme: str) -> None:
     decoder = model_of(scheme).decoder
     x = torch.randn(B, P, 18).double()
@@ -135,9 +128,9 @@ def start(lengths: Any) -> Any:
         (decode(positions=torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
         (decode(positions=torch.full((B, P), 17)), ValueError, r"below max_len \(17\), got 17"),
         (decode(positions=torch.full((B, P), -1)), ValueError, "positions must be from 0.*-1"),
-        (began_without(), ValueError, "positions must be None: the cache began without"),
+        (began_without(), ValueError, "positions must be None: earlier keys came without"),
         (goes_on(torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
-        (goes_on(None), ValueError, "positions must be given, as for what the cache holds"),
+        (goes_on(None), ValueError, "positions must be given, as they were"),
         (start([7, 3, 0]), TypeError, "lengths must be a tensor.*list"),
         (
             start(torch.tensor([7, 3])),

@@ -89,14 +89,6 @@ def test_half_precision_rounds_only_once(dtype: torch.dtype) -> None:
     assert rotary(x).equal(exact)
 
 
-def test_the_table_survives_being_emptied_and_is_not_saved() -> None:
-    exact = RotaryPositions(d_head=D, max_len=LENGTH)
-    with torch.device("meta"):
-        rotary = RotaryPositions(d_head=D, max_len=LENGTH)
-    assert rotary.to_empty(device="cpu").table.equal(exact.table)
-    assert exact.state_dict() == {}
-
-
 def test_gradients_turn_back() -> None:
     rotary = RotaryPositions(d_head=4, max_len=7)
     x = torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True)
@@ -107,18 +99,14 @@ def test_gradients_turn_back() -> None:
     ("call", "error", "message"),
     [
         (lambda: RotaryPositions(d_head=7, max_len=5), ValueError, "d_head must be even, got 7"),
-        (lambda: RotaryPositions(d_head=0, max_len=5), ValueError, "d_head.*got 0"),
-        (lambda: RotaryPositions(d_head=True, max_len=5), TypeError, "d_head.*got True"),
         (lambda: RotaryPositions(d_head=4, max_len=None), TypeError, "max_len.*None"),  # pyright: ignore
         (lambda: RotaryPositions(d_head=4, max_len=5, base=0.0), ValueError, "base.*0.0"),
-        (lambda: RotaryPositions(d_head=4, max_len=5, base="e"), TypeError, "base.*'e'"),  # pyright: ignore
         (lambda: RotaryPositions(d_head=4, max_len=5)(torch.zeros(1, 2, 4)), ValueError,
          r"x must have shape \(B, H, T, 4\), got \(1, 2, 4\)"),
         (lambda: RotaryPositions(d_head=4, max_len=5)(torch.zeros(1, 2, 3, 6)), ValueError,
          r"x.*\(1, 2, 3, 6\)"),
         (lambda: RotaryPositions(d_head=4, max_len=5)(torch.zeros(1, 2, 3, 4).int()), TypeError,
          "x must be floating point.*int32"),
-        (lambda: RotaryPositions(d_head=4, max_len=5)(None), TypeError, "x.*NoneType"),
         (lambda: RotaryPositions(d_head=4, max_len=5)(torch.zeros(1, 2, 3, 4), 3), ValueError,
          r"6 is longer than max_len \(5\)"),
         (lambda: RotaryPositions(d_head=4, max_len=5)(torch.zeros(1, 2, 3, 4), -1), ValueError,
