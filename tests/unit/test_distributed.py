@@ -186,8 +186,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(3):
         folder = tmp_path_factory.mktemp("two")
         done = torchrun("_parity", folder)
-        # Seen once in about 60 runs, as fully_shard gathered parameters over Gloo: a segmentation
-        # fault in PyTorch, which nothing in Python causes or could catch. Any other end counts.
+        # Once in about 60 runs, PyTorch's fully_shard crashes over Gloo with a segmentation fault,
+        # which nothing in Python causes or can catch. Any other failure counts.
         if f"exitcode  : -{signal.SIGSEGV.value} " not in done.stderr:
             break
         print(f"A process crashed in PyTorch:\n{done.stderr}")
@@ -373,5 +373,5 @@ def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+    os.fsync = lambda file: None  # the disk isn't what is tested here
     globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -7,7 +7,7 @@ import pytest
 from transformer_lib.training import History
 from transformer_lib.training.log import RunLog
 
-os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+os.fsync = lambda file: None  # the disk isn't what is tested here
 
 
 def test_a_column_is_ready_to_plot() -> None:

@@ -126,8 +126,8 @@ def test_a_forbidden_token_costs_infinitely_much_with_smoothing() -> None:
     torch.testing.assert_close(finite.total, expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
+def test_half_precision_is_summed_in_float32() -> None:
+    dtype = torch.bfloat16
     logits = (torch.randn(5, V) * 3).to(dtype).requires_grad_()
     loss = cross_entropy(logits, torch.tensor([1, 2, 3, 4, 6]), label_smoothing=0.1)
     exact = cross_entropy(logits.double(), torch.tensor([1, 2, 3, 4, 6]), label_smoothing=0.1)

@@ -98,7 +98,7 @@ def tokens_of(batch: Batch) -> int:
     return int((batch.labels != 0).sum())
 
 
-os.fsync = lambda file: None  # how long the disk takes is not what is tested here
+os.fsync = lambda file: None  # the disk isn't what is tested here
 
 
 def run(folder: Path | None, model: Toy | None = None, config: TrainConfig = CONFIG, **arguments):
@@ -150,7 +150,7 @@ def _die_while_saving(n: int) -> None:
     run(Path(sys.argv[3]))
 
 
-def test_a_run_may_be_told_to_cool_down_when_it_is_resumed(tmp_path: Path) -> None:
+def test_a_cooldown_can_be_added_when_a_run_is_resumed(tmp_path: Path) -> None:
     settings = {"warmup": 5, "peak_lr": 0.02, "log_every": 1}
     run(tmp_path, config=TrainConfig(epochs=2, **settings))
     _, history = run(tmp_path, config=TrainConfig(epochs=3, cooldown=4, **settings))
@@ -257,7 +257,7 @@ def test_nan_stops_with_the_last_checkpoint_in_place(tmp_path: Path) -> None:
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
-def test_a_bad_gradient_behind_a_good_loss_stops_too() -> None:
+def test_a_bad_gradient_after_a_good_loss_stops_too() -> None:
     class Bad(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x: Tensor) -> Tensor:
@@ -379,13 +379,6 @@ def test_patience_survives_a_resumption(step: int, tmp_path: Path) -> None:
     assert str(without_clocks(cut)) == str(without_clocks(whole))  # NaN doesn't equal NaN
 
 
-def test_patience_needs_a_loss_to_wait_for() -> None:
-    with pytest.raises(ValueError, match="validate must be given if patience is"):
-        run(None, config=PATIENT, validate=None)
-    with pytest.raises(ValueError, match="validate must return a 'loss' if patience"):
-        run(None, config=PATIENT, validate=lambda model, epoch: {"accuracy": 0.5})
-
-
 KEEPING = replace(CONFIG, keep_last=3, checkpoint_every=5)
 
 
@@ -459,7 +452,7 @@ COMPILED = replace(CONFIG, compile=True, keep_last=1)
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Dynamo as it is, but what it finds is run and not translated; counts the graphs."""
+    """Dynamo's own graphs, run as they are; counts them."""
     graphs: list[int] = []
 
     def counting(graph, inputs):
@@ -472,7 +465,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_compiled_run_and_a_plain_one_take_up_each_other(tmp_path: Path, backend) -> None:
+def test_a_compiled_run_and_a_plain_one_can_continue_each_other(tmp_path: Path, backend) -> None:
     plain, short = (TrainConfig(**vars(CONFIG) | change) for change in ({}, {"epochs": 2}))
     run(tmp_path / "plain", toy(dropout=0.0), plain)
     assert not backend
@@ -489,20 +482,6 @@ def test_a_compiled_run_and_a_plain_one_take_up_each_other(tmp_path: Path, backe
             name for name, _ in toy().named_parameters()
         }
     assert type(model) is Toy
-
-
-@pytest.mark.slow
-def test_a_compiled_transformer_learns_the_same(backend) -> None:
-    losses = []
-    for compile in (False, True):
-        torch.manual_seed(0)
-        model = transformer_lib.Transformer(
-            transformer_lib.ModelConfig.tiny(vocab_size=V, d_model=16, n_layers=1, dropout=0.0)
-        )
-        config = TrainConfig(max_steps=16, warmup=5, peak_lr=0.01, log_every=1, compile=compile)
-        losses.append(fit(model, data(), config, progress=False).column("loss")[1])
-    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
-    assert backend
 
 
 def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -550,7 +529,7 @@ def test_updates_equal_a_loop_written_out() -> None:
     torch.testing.assert_close(dict(ours.named_parameters()), dict(plain.named_parameters()))
 
 
-def test_r_drop_asks_twice_and_learns_from_both() -> None:
+def test_r_drop_runs_a_batch_twice_and_learns_from_both() -> None:
     ours, plain = toy(dropout=0.4), toy(dropout=0.4)
     batch = next(data().epoch(0))
     seen = []
@@ -583,7 +562,7 @@ def test_each_epoch_is_asked_for_in_turn() -> None:
     assert asked == [0, 0, 1, 2]  # the first time for the fingerprint
 
 
-def test_the_recorded_loss_is_per_token() -> None:
+def test_the_logged_loss_is_per_token() -> None:
     model = toy()
     first = next(data().epoch(0))
     with torch.no_grad():
@@ -708,7 +687,7 @@ def test_all_optimizers_and_the_scaler_resume_in_the_same_bits(config, tmp_path:
     assert bool(scaler) == (config is FLOAT16)
 
 
-def test_a_batch_of_nothing_but_padding_harms_nobody() -> None:
+def test_a_batch_of_nothing_but_padding_does_no_harm() -> None:
     model = toy()
     updater = Updater(model, CONFIG, pad_id=0)
     batch = next(data().epoch(0))
@@ -824,7 +803,7 @@ def test_the_log_is_closed_on_every_way_out(
 
 
 @pytest.mark.parametrize("used", [0, 3])
-def test_the_groups_are_those_of_the_epochs_whoever_asks_and_when(used: int) -> None:
+def test_the_groups_of_batches_do_not_depend_on_the_steps_taken(used: int) -> None:
     config = replace(CONFIG, accumulate=3)
     session = Session(toy(), data(), config, Folder(None, Ranks()), resume=False)
     session.progress.epoch, session.progress.index = 1, used
@@ -884,26 +863,20 @@ def test_the_bar_goes_to_the_error_stream_and_can_be_turned_off(
     ("change", "error", "message"),
     [
         ({"epochs": None}, ValueError, "max_steps or epochs"),
-        ({"epochs": 0}, ValueError, "epochs.*got 0"),
         ({"max_steps": 1.5}, TypeError, "max_steps.*got 1.5"),
         ({"warmup": None}, TypeError, "warmup.*got None"),
         ({"accumulate": True}, TypeError, "accumulate.*got True"),
         ({"peak_lr": -1.0}, ValueError, "peak_lr must be.*above 0, got -1.0"),
-        ({"peak_lr": math.nan}, ValueError, "peak_lr.*got nan"),
         ({"clip_norm": "5"}, TypeError, "clip_norm.*got '5'"),
-        ({"eps": None}, TypeError, "eps.*got None"),
         ({"betas": (0.9, 1.0)}, ValueError, "betas.*got 1.0"),
         ({"betas": 0.9}, TypeError, "betas must be two numbers.*got 0.9"),
-        ({"betas": (0.9, 0.98, 0.99)}, ValueError, "betas must be two numbers"),
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*got 1.0"),
         ({"seed": -1}, ValueError, "seed.*got -1"),
         ({"seed": 2**63}, ValueError, "seed must be below"),
-        ({"amp": torch.ones(2)}, ValueError, "amp"),
         ({"compile": 1}, ValueError, "compile must be True or False, got 1"),
         ({"optimizer": "sgd"}, ValueError, "optimizer must be 'adam' or .*'muon', got 'sgd'"),
         ({"optimizer": "muon", "parallel": "fsdp"}, ValueError, "optimizer must be 'adam' with"),
         ({"weight_decay": 0.1}, ValueError, "weight_decay must be 0 with optimizer='adam'"),
-        ({"weight_decay": -1, "optimizer": "adamw"}, ValueError, "weight_decay.*got -1"),
         ({"schedule": "cosine", "cooldown": 5}, ValueError, "cooldown must be None with"),
         ({"amp": "float16", "parallel": "fsdp"}, ValueError, "amp must be 'bfloat16' with"),
     ],
@@ -915,7 +888,7 @@ def test_config_errors_name_the_argument(
         TrainConfig(**{"epochs": 1} | change)
 
 
-def test_betas_may_come_from_json() -> None:
+def test_betas_can_come_from_json() -> None:
     config = TrainConfig(epochs=1, betas=(0.8, 0.9))
     assert TrainConfig(**json.loads(json.dumps(vars(config)))) == config
 
@@ -950,6 +923,8 @@ class Given:
         ({"validate": lambda model, epoch: {"loss": None}}, "return a number as 'loss', got None"),
         ({"directory": 3}, "directory must be a path, got 3"),
         ({"directory": __file__}, r"directory must be a folder, but .*\.py is not one"),
+        ({"config": PATIENT}, "validate must be given if patience is"),
+        ({"config": PATIENT, "validate": lambda *_: {}}, "must return a 'loss' if patience"),
         ({"resume": np.ones(2)}, "resume must be.*got array"),
         ({"progress": 3}, "progress must be True or False, got 3"),
         ({"forecast": "stderr"}, "forecast must be a function, got str"),

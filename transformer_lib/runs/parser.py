@@ -198,11 +198,11 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     _add_run(first)
     first("--temperature", type=_temperature, help="sample; below 1 favors probable tokens (1)")
     likeliest = "sample from the likeliest tokens that add up to P"
-    first("--top-p", type=_number, metavar="P", help=likeliest)
+    first("--top-p", type=float, metavar="P", help=likeliest)
     first("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
     first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
     more("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
-    more("--seed", type=_seed, help="random seed (0)")
+    more("--seed", type=int, help="random seed (0)")
     many: dict[str, Any] = {"action": "append", "default": []}
     more("--stop", type=_text, metavar="TEXT", help="stop before TEXT; may be repeated", **many)
     _add_strict(more)
@@ -226,7 +226,7 @@ def _add_beam(add: Add) -> None:
 
 
 def _add_search(add: Add) -> None:
-    add("--length-penalty", type=_number, metavar="ALPHA", help="0 favors short texts (0.6)")
+    add("--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)")
     _add_flag(add, "--early-stopping", "stop after N finished texts")
 
 
@@ -255,17 +255,17 @@ def _add_train(first: Add, add: Add) -> None:
     add("--patience", type=_count, help="stop after this many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
     add("--accumulate", type=_count, help="batches per update (1)")
-    add("--lr", type=_number, dest="peak_lr", help="peak learning rate")
+    add("--lr", type=float, dest="peak_lr", help="peak learning rate")
     add("--warmup", type=_count, help="steps until the peak learning rate")
     add("--cooldown", type=_count, help="steps at the end in which the rate falls to 0")
-    add("--dropout", type=_number, help="instead of the preset's or the task's")
-    add("--label-smoothing", type=_number, help="share of probability spread over all tokens (0.1)")
-    add("--r-drop", type=_number, metavar="ALPHA", help="weight of R-Drop, often 5; slower")
+    add("--dropout", type=float, help="instead of the preset's or the task's")
+    add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
+    add("--r-drop", type=float, metavar="ALPHA", help="weight of R-Drop, often 5; slower")
     add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
     translations = "learn these translations as well, one per line"
     add("--distill", type=_path, metavar="FILE", help=translations)
-    add("--bpe-dropout", type=_number, metavar="P", help="skip each merge with probability P")
-    add("--seed", type=_seed, help="random seed (0)")
+    add("--bpe-dropout", type=float, metavar="P", help="skip each merge with probability P")
+    add("--seed", type=int, help="random seed (0)")
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     add("--set", type=_setting, help="any other setting, see below; may be repeated", **many)
     _add_flag(add, "--compile", "use torch.compile")
@@ -280,39 +280,16 @@ def _add_train(first: Add, add: Add) -> None:
 
 
 def _count(text: str) -> int:
-    return _least(1, text)
-
-
-def _seed(text: str) -> int:
-    seed = _least(0, text)
-    if seed >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be below 2^63, got {seed}")
-    return seed
-
-
-def _least(least: int, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
-    if value < least:
-        raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def _temperature(text: str) -> float:
-    value = _number(text)
-    if not value > 0:
+    if not float(text) > 0:
         most_probable = "leave it out to take the most probable token each time"
         raise argparse.ArgumentTypeError(f"must be above 0, got {text}; {most_probable}")
-    return value
+    return float(text)
 
 
 def _text(text: str) -> str:

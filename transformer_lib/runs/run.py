@@ -206,20 +206,18 @@ def train(
         folder: the run's folder; created if it doesn't exist.
         task: a name in :data:`~transformer_lib.runs.tasks.TASKS`.
         preset: ``"tiny"``, ``"base"`` or ``"big"``, see :class:`ModelConfig`.
-        model, training: settings of :class:`ModelConfig` and :class:`TrainConfig` that replace
-            those of the preset and the task.
-        vocab_size, max_tokens: size of the vocabulary, and tokens per batch on each side, instead
+        model, training: settings of :class:`ModelConfig` and :class:`TrainConfig`, in place of the
+            preset's and the task's.
+        vocab_size, max_tokens: size of the vocabulary, and tokens per batch on each side, in place
             of the task's.
-        bpe_dropout: for the training pairs, see :class:`~transformer_lib.data.BpeDropout`.
-        distilled: a file with a second translation of each training text, one per line, such as
-            an ensemble's; the model learns both.
+        bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`.
+        distilled: a file with a second translation of each training text, one per line.
         device: ``"auto"`` is the GPU if there is one.
-        score_every: epochs between two scores of the validation split, which take longer than its
-            loss.
+        score_every: epochs between two scores of the validation split.
         restart: start over, replacing the run in the folder.
-        command: the command line of the run, to be recorded.
+        command: the command line, to be recorded in ``config.json``.
         progress: show a progress bar.
-        say: called with a line of text about each step of the setup, and one about the time left.
+        say: called with lines about the setup and the time left.
 
     Returns:
         The run's log entries.

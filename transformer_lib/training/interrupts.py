@@ -22,9 +22,9 @@ def stop(signum: int) -> None:
 class Interrupts:
     """Hold back a Ctrl-C, or the SIGTERM of a scheduler, until the caller asks for it.
 
-    A ``KeyboardInterrupt`` in the middle of an optimizer step would leave half of the parameters
-    updated, and nothing to resume from. A second Ctrl-C isn't held back. Outside the main thread,
-    and where Ctrl-C is ignored (``nohup``, a background job), nothing changes.
+    A ``KeyboardInterrupt`` in an optimizer step would leave half of the parameters updated. A
+    second Ctrl-C isn't held back. Outside the main thread, and where Ctrl-C is ignored (``nohup``,
+    a background job), nothing changes.
 
     Args:
         together: hold back every signal, always: one of several processes can't stop alone.

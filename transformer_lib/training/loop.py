@@ -46,12 +46,11 @@ def fit(
     as one that wasn't.
 
     Under ``torchrun``, all processes call it with the same arguments, each with the model on its
-    own :func:`~transformer_lib.training.distributed.local_device`. An update then takes
-    ``accumulate`` batches per process, and its gradient is the one that a single process would get
-    from all of them. Only the first process writes files; all must be able to read them. Any number
-    of processes may resume the run if ``accumulate`` times their number stays the same; only the
-    same number of processes gives the same bits. After ``parallel="fsdp"``, the model remains
-    sharded: load a checkpoint, which holds the whole model, into a new one.
+    own :func:`~transformer_lib.training.distributed.local_device`. An update takes ``accumulate``
+    batches per process; its gradient is what a single process would get from all of them. The first
+    process writes the files, which all must be able to read. The number of processes may change
+    when the run is resumed if ``accumulate`` times their number doesn't, but then the bits will
+    differ. After ``parallel="fsdp"``, the model remains sharded: load a checkpoint into a new one.
 
     Args:
         model: called with all tensors of a batch but the last; returns logits ``(..., V)``.
@@ -59,8 +58,7 @@ def fit(
         config: the settings of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
             of completed epochs; returns what to log, such as ``{"loss": 1.2}``. The model with the
-            lowest ``"loss"`` is the best. If it raises an error, a run of one process saves a
-            checkpoint first.
+            lowest ``"loss"`` is the best.
         directory: where the run is kept; None keeps nothing.
         resume: True continues from the checkpoint, which must exist; ``"auto"`` continues if there
             is one; False starts over and replaces the run that was there.
@@ -74,9 +72,8 @@ def fit(
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: a checkpoint of a run with other settings, another model or other data (judged
-            by the number of batches and the first one); an epoch without batches; batches with
-            other special ids than the model's.
+        ValueError: a checkpoint of a run with other settings, another model or other data; an epoch
+            without batches; batches with other special ids than the model's.
         FileNotFoundError: ``resume=True`` and no checkpoint.
         FileExistsError: the directory holds files that this run would overwrite and that no run
             wrote.
@@ -86,9 +83,9 @@ def fit(
         SystemExit: SIGTERM, from a scheduler or ``torchrun``; handled like Ctrl-C.
 
     Note:
-        Seeds ``torch`` and ``random`` with ``config.seed``. A part of the model that is in
-        evaluation mode, such as a frozen one, stays in it; if all of the model is, all of it is
-        trained. Afterwards, each module is back in the mode it was in.
+        Seeds ``torch`` and ``random`` with ``config.seed``. Parts of the model that are in
+        evaluation mode stay in it, unless the whole model is. Afterwards, each module is back in
+        the mode it was in.
 
     Example:
         >>> from transformer_lib import ModelConfig, Transformer

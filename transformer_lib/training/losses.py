@@ -34,7 +34,7 @@ def cross_entropy(
               - \frac{\epsilon}{V} \sum_{k=1}^{V} \log p_t(k) \Big]
 
     Args:
-        logits: ``(..., V)``, as they come out of the model: no softmax, no log-softmax.
+        logits: ``(..., V)``, as the model returns them.
         labels: ``(...)`` integers in ``[0, V)``.
         pad_id: positions with this label are left out, ``model.config.pad_id`` for a model of this
             library; None leaves out none.
@@ -50,8 +50,7 @@ def cross_entropy(
             CPU only), ``label_smoothing`` outside [0, 1).
 
     Note:
-        A logit of minus infinity, for a forbidden token, costs nothing without smoothing. With
-        smoothing, the loss is infinite, since the token has ε/V of the target's probability.
+        With smoothing, a logit of minus infinity, for a forbidden token, makes the loss infinite.
 
     Source:
         Szegedy et al. (2016), *Rethinking the Inception Architecture*, section 7;
