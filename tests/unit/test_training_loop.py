@@ -84,9 +84,9 @@ def data(seed: int = 0, n: int = 36) -> Batches:
     return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)  # 8 batches
 
 
-def clock() -> SimpleNamespace:
-    """Stands in for the module ``time``: a second later each time it is asked."""
-    return SimpleNamespace(perf_counter=count().__next__)
+def clock(tick: int = 1) -> SimpleNamespace:
+    """Stands in for the module ``time``: some seconds later each time it is asked."""
+    return SimpleNamespace(perf_counter=count(step=tick).__next__)
 
 
 def sent_at(step: int, signum: int = signal.SIGINT):
@@ -344,7 +344,7 @@ def falling(losses: list[float], at: int = 0):
 
 
 def test_a_forecast_comes_once_after_the_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "time", clock())  # a step takes one second
+    monkeypatch.setattr(loop, "time", clock(10))  # as ten steps take
     told: list[str] = []
     steps = replace(CONFIG, epochs=None, max_steps=14)
     fit(Toy(), data(), steps, progress=False, forecast=told.append)

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say_interrupted(args)
         return 130
-    except SystemExit:  # how training ends after a SIGTERM
+    except SystemExit:  # after a SIGTERM
         _say_interrupted(args)
         raise
     except BrokenPipeError:  # nobody reads the output anymore

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from transformer_lib.config import ModelConfig
@@ -26,8 +27,8 @@ Train a Transformer, measure it, use it.
   python -m transformer_lib train --task captions            a language model
   python -m transformer_lib generate --run runs/captions-tiny --top-p 0.9 "A man is"
 
-To resume training after Ctrl-C or a power cut, run the same command again. COMMAND --help says
-more.
+To resume training after Ctrl-C or a power cut, run the same command again.
+COMMAND --help says more.
 
 Exit codes: 0 success, 1 failure, 2 wrong arguments, 130 Ctrl-C, 143 SIGTERM."""
 
@@ -71,11 +72,11 @@ SETTINGS = """\
 
 of the model (see ModelConfig):
 
-  {}
+{}
 
 of the training (see TrainConfig):
 
-  {}"""
+{}"""
 
 EVALUATE = """\
 Score a run on a split: sacreBLEU, with its signature, and chrF for multi30k (cased, detokenized
@@ -251,7 +252,7 @@ def _add_train(first: Add, add: Add) -> None:
     first("--epochs", type=_count, help="passes over the data")
     first("--output", type=_path, help="the run's folder (runs/TASK-PRESET)")
     first("--restart", action="store_true", help="start over, replacing the run in the folder")
-    add("--steps", type=_count, dest="max_steps", help="updates, instead of epochs or at most")
+    add("--steps", type=_count, dest="max_steps", help="updates, instead of the task's epochs")
     add("--patience", type=_count, help="stop after this many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
     add("--accumulate", type=_count, help="batches per update (1)")
@@ -325,9 +326,4 @@ def _did_you_mean(name: str, known: list[str]) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    lines = [""]
-    for name in names:
-        if len(lines[-1]) + len(name) > 85:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {name}".strip()
-    return "\n  ".join(lines)
+    return fill(" ".join(names), width=96, initial_indent="  ", subsequent_indent="  ")

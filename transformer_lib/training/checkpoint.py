@@ -47,7 +47,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     check_type("state", state, dict)
     state = _plain("state", state)
     buffer = io.BytesIO()
-    torch.save({"format": _FORMAT, "state": state}, buffer)  # to a file, it hides why one fails
+    torch.save({"format": _FORMAT, "state": state}, buffer)  # to a file, it would hide why it fails
     path = Path(path)
     try:
         with replacing(path) as file:

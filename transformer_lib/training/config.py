@@ -140,8 +140,8 @@ class TrainConfig:
     def arithmetic(self) -> dict[str, Any]:
         """Return the settings that must stay the same when a run is resumed.
 
-        How long to train, on how many processes and how often to report may change; with a cosine
-        schedule, the length may not.
+        How long to train, on how many processes and how often to report can change. A cosine
+        schedule fixes the length as well.
         """
         free = _FREE - ({"max_steps", "epochs"} if self.schedule == "cosine" else set())
         return {name: value for name, value in asdict(self).items() if name not in free}

@@ -178,7 +178,7 @@ def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int
 
 @contextmanager
 def _apart(model: Any) -> Iterator[None]:
-    """Within, ranks don't exchange gradients."""
+    """Don't exchange gradients in the block."""
     if isinstance(model, DistributedDataParallel):
         with model.no_sync():
             yield
@@ -192,26 +192,24 @@ def _apart(model: Any) -> Iterator[None]:
         yield
 
 
-# Parts and wholes: these do something for fully_shard only
+# For fully_shard: without it, these do nothing
 
 
 def whole(tree: Any) -> Any:
-    """Nested dicts and lists of tensors, with those gathered that are sharded over the ranks.
-
-    All ranks must call it.
-    """
+    """Gather the sharded tensors in nested dicts and lists. All ranks must call it."""
     if isinstance(tree, dict):
         return {name: whole(value) for name, value in tree.items()}
     if isinstance(tree, list):
         return [whole(value) for value in tree]
-    return tree.full_tensor() if _is_part(tree) else tree
+    return tree.full_tensor() if hasattr(tree, "full_tensor") else tree
 
 
 def parts(saved: Any, present: Any) -> Any:
     """The inverse of :func:`whole`: ``saved``, sharded where ``present`` is."""
     if isinstance(saved, dict) and isinstance(present, dict):
         return {name: parts(value, present.get(name)) for name, value in saved.items()}
-    if isinstance(saved, Tensor) and _is_part(present) and saved.shape == present.shape:
+    is_part = hasattr(present, "full_tensor")
+    if is_part and isinstance(saved, Tensor) and saved.shape == present.shape:
         from torch.distributed.tensor import distribute_tensor
 
         return distribute_tensor(saved.to(present.device), present.device_mesh, present.placements)
@@ -220,7 +218,7 @@ def parts(saved: Any, present: Any) -> Any:
 
 @contextmanager
 def whole_model(model: Any) -> Iterator[None]:
-    """Within, any method of the model can be called, not only its forward."""
+    """Allow calls of any method of the model in the block, not only its forward."""
     if not hasattr(model, "unshard"):
         yield
         return
@@ -229,7 +227,3 @@ def whole_model(model: Any) -> Iterator[None]:
         yield
     finally:
         model.reshard()
-
-
-def _is_part(value: Any) -> bool:
-    return hasattr(value, "full_tensor")

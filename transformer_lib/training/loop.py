@@ -64,7 +64,7 @@ def fit(
             is one; False starts over and replaces the run that was there.
         progress: show a progress bar on standard error.
         prepare: writes the caller's own files into ``directory``. Called once, in the first
-            process, when nothing stands in the way of the run, with whether it is over already.
+            process, before the run's own files change; told whether the run is over already.
         forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
@@ -113,14 +113,18 @@ def fit(
         run = Session(model, batches, config, Folder(directory, ranks), resume, prepare)
         interrupts = Interrupts(together=ranks.size > 1)
         with closing(run.log), interrupts, _bar(run, progress) as bar:
-            steps = _Steps(run, forecast if ranks.first else None)
-            _loop(run, validate, interrupts, steps, bar)
+            _loop(run, validate, interrupts, bar, forecast if ranks.first else None)
     return run.log.history
 
 
 def _loop(
-    run: Session, validate: Validate | None, interrupts: Interrupts, steps: _Steps, bar: Any
+    run: Session,
+    validate: Validate | None,
+    interrupts: Interrupts,
+    bar: Any,
+    forecast: Callable[[str], None] | None,
 ) -> None:
+    groups, begun, clock = run.groups(), run.progress.step, 0.0
     while True:
         if run.log_is_due():
             bar.set_postfix(run.log_training(), refresh=False)
@@ -140,36 +144,22 @@ def _loop(
             run.save(keep=True)
         if run.is_over():
             return
-        steps.take()
+        run.step(*next(groups))
         bar.update()
+        taken, left = run.progress.step - begun, run.last_step - run.progress.step
+        if forecast and taken in (1, 1 + _TIMED):  # the first step is slower
+            if run.updater.device.type == "cuda":
+                torch.cuda.synchronize()  # the call returned before the GPU was done
+            now = time.perf_counter()
+            each, clock = (now - clock) / _TIMED, now
+            if taken > 1 and left > 0:
+                forecast(
+                    f"About {timedelta(seconds=round(left * each))} to go: {left:,} steps of "
+                    f"{each:.2g} s each, plus validation."
+                )
 
 
-class _Steps:
-    """The steps of a run; the first are timed, for a forecast."""
-
-    TIMED = 10  # after the first one, which is slower
-
-    def __init__(self, run: Session, forecast: Callable[[str], None] | None) -> None:
-        self.run, self.forecast, self.groups = run, forecast, run.groups()
-        self.taken, self.seconds = 0, 0.0
-
-    def take(self) -> None:
-        began = time.perf_counter()
-        self.run.step(*next(self.groups))
-        self.taken += 1
-        if self.forecast is None or self.taken > 1 + self.TIMED:
-            return
-        if self.taken in (1, 1 + self.TIMED) and self.run.updater.device.type == "cuda":
-            torch.cuda.synchronize()  # a GPU works on after the call returns
-        if self.taken > 1:
-            self.seconds += time.perf_counter() - began
-        left = self.run.last_step - self.run.progress.step
-        if self.taken == 1 + self.TIMED and left > 0:
-            each = self.seconds / self.TIMED
-            self.forecast(
-                f"About {timedelta(seconds=round(left * each))} to go: {left:,} steps of "
-                f"{each:.2g} s each, plus validation."
-            )
+_TIMED = 10  # steps, for the forecast
 
 
 def _check(model: Any, batches: Any, config: Any, directory: Any, resume: Any) -> None:

@@ -207,7 +207,7 @@ class Session:
         metrics = {name: _plain(name, value) for name, value in metrics.items()}
         if not isinstance(loss := metrics.get("loss", math.inf), int | float):
             raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
-        return self.ranks.gather(metrics)[0]  # GPUs may differ in a bit, but must do the same
+        return self.ranks.gather(metrics)[0]  # ranks may differ by a bit, but must act alike
 
     def record_validation(self, metrics: dict[str, Any]) -> None:
         now = self.progress
