@@ -146,19 +146,6 @@ def test_batches_in_the_order_given():
     assert same(list(batches.epoch(0)), [collate(PAIRS[i : i + 7]) for i in range(0, 53, 7)])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({}, "max_tokens or batch_size, one of the two"),
-        ({"max_tokens": 9, "batch_size": 9}, "max_tokens or batch_size, one of the two"),
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
-    ],
-)
-def test_wrong_sizes(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Batches(PAIRS, **wrong)
-
-
 # --- texts of a language model -------------------------------------------------------------------
 
 TEXTS = [target for _, target in PAIRS]
@@ -195,6 +182,8 @@ BAD = [
         "device must be a device, such as 'cpu' or 'cuda:1'; got 'abacus'",
     ),
     (lambda: Batches(PAIRS, batch_size=2, shuffle=torch.ones(2)), "shuffle must be True or False"),
+    (lambda: Batches(PAIRS), "max_tokens or batch_size, one of the two"),
+    (lambda: Batches(PAIRS, max_tokens=9, batch_size=9), "max_tokens or batch_size, one of the"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(-1), "epoch must be an integer of at least 0"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(0, "1"), "start must be an integer"),
     (lambda: TokenBatchSampler([3, 4.5], max_tokens=9), "lengths, at 1, must be a sequence"),

@@ -159,18 +159,6 @@ def test_a_word_is_one_piece_except_inside_another():
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "message"),
-    [
-        (["two", ""], ValueError, "words must not be empty"),
-        (["two", "<eos>"], ValueError, "words must not be special pieces; got '<eos>'"),
-    ],
-)
-def test_words_that_are_refused(words, error, message):
-    with pytest.raises(error, match=message):
-        Tokenizer.characters(["two"], words=words)
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: Tokenizer("BPE"), "tokenizer must be a tokenizers.Tokenizer; got str"),
@@ -178,6 +166,8 @@ def test_words_that_are_refused(words, error, message):
         (lambda: Tokenizer.train_bpe([], vocab_size=300), "texts must hold at least one"),
         (lambda: Tokenizer.train_bpe(["a"], vocab_size=259), "an integer of at least 260, got 259"),
         (lambda: Tokenizer.characters(["a", 3]), "number 1 of texts must be a str; got int 3"),
+        (lambda: Tokenizer.characters(["a"], words=[""]), "words must not be empty"),
+        (lambda: Tokenizer.characters(["a"], words=["<eos>"]), "words must not be special pieces"),
         (lambda: BPE.encode("\ud800"), "text must be valid Unicode"),
         (lambda: BPE.decode([7.5]), "ids must be a sequence of integers"),
         (lambda: BPE.tokens([-1]), "ids must hold integers from 0"),

@@ -60,9 +60,8 @@ def test_each_row_ends_by_itself_and_pads_follow() -> None:
     assert ids.dtype is torch.int64
     # the first input is <bos>, then what was chosen, and padding for rows that have ended
     assert model.seen == [[1, 1, 1], [5, 2, 4], [6, 0, 5], [2, 0, 6], [0, 0, 7]]
-    for score, n_tokens in zip(
-        scores.tolist(), (3, 1, 5), strict=True
-    ):  # <eos> counts, padding doesn't
+    # <eos> counts in a score, padding doesn't
+    for score, n_tokens in zip(scores.tolist(), (3, 1, 5), strict=True):
         assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
 
 

@@ -171,9 +171,7 @@ def test_a_hundred_random_searches_find_what_exhaustive_ones_find() -> None:
         max_len, alpha = draw.randint(1, 4), draw.choice((0.0, 0.6, 1.0, 3.0))
         n, model = draw.choice((1, 2, 5, 300)), Toy(seed, spread=draw.choice((0.5, 1.5, 4.0)))
         for token in draw.sample(range(V), draw.choice((0, 0, 1, 3))):
-            model.table[
-                :, token
-            ] = -torch.inf  # impossible; with two tokens left there are few texts
+            model.table[:, token] = -torch.inf  # with two tokens left there are few texts
         beams = beam_search(model, SOURCE, max_len=max_len, beam_size=400, n_best=n,
                             length_penalty=alpha, early_stopping=seed % 2 == 0)  # fmt: skip
         assert beams.ids.shape[:2] == (len(SOURCE), n) and beams.ids.dtype is torch.int64

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_pretrained_peers import DTYPES, D, V, close, llama, randomised, writer
+from test_pretrained_peers import D, V, llama, randomised, writer
 from torch import Tensor, nn
 from transformers import (
     LlamaConfig,
@@ -37,33 +37,10 @@ def qwen2(**options: Any) -> Any:
     return llama(Qwen2ForCausalLM, Qwen2Config, **options)
 
 
-def exact(peer: Any) -> Any:
-    """The peer, in float64 throughout: it computes norms and angles in float32.
-
-    Sines and cosines are rounded to float32 at the end, like ours.
-    """
-    if peer.dtype is not torch.float64:
-        return peer
-    settings = getattr(peer.config, "rope_parameters", None) or peer.config.to_dict()
-    base, d = settings["rope_theta"], peer.model.layers[0].self_attn.head_dim
-
-    def turns(x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        angle = position_ids[..., None] * base ** (-torch.arange(0, d, 2).double() / d)
-        both = torch.cat((angle, angle), dim=-1)
-        return both.cos().float().to(x), both.sin().float().to(x)
-
-    peer.model.rotary_emb.forward = turns
-    for module in peer.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            module.forward = lambda x, norm=module: (
-                (x * (x.square().mean(-1, keepdim=True) + norm.variance_epsilon).rsqrt())
-                * norm.weight
-            )
-    return peer
-
-
 HALVED = rope(10_000.0, rope_type="linear", factor=2.0)
-KINDS = pytest.mark.parametrize(
+
+
+@pytest.mark.parametrize(
     "make, options",
     [
         (llama, {}),
@@ -77,16 +54,12 @@ KINDS = pytest.mark.parametrize(
         (qwen2, {"use_sliding_window": True, "sliding_window": 11, "max_window_layers": 1}),
     ],
 )
-
-
-@DTYPES
-@KINDS
-def test_it_predicts_the_same(make: Any, options: dict, dtype: torch.dtype) -> None:
-    peer = exact(randomised(make(**options), dtype))
+def test_it_predicts_the_same(make: Any, options: dict) -> None:
+    peer = randomised(make(**options), torch.float32)
     ids = torch.randint(V, (3, 11))
     ids[0] = torch.arange(11)  # the padding is a token like any other
     ours = from_llama(peer)
-    close(ours(ids), peer(ids).logits)
+    torch.testing.assert_close(ours(ids), peer(ids).logits, rtol=3e-6, atol=3e-6)
     assert sum(p.numel() for p in ours.parameters()) == peer.num_parameters()
 
 
