@@ -118,6 +118,13 @@ def test_numbers_too_many_to_show_are_not_mixed_with_shapes():
     assert "The first is at [0, 0]: 1; expected 2.\n" in text
 
 
+def test_a_list_is_shown_whole_where_one_item_is_wrong():
+    check = checker(lambda x: [[x, 2]], Case((1,), "two of them"))
+    for answer in (lambda x: [[x]], lambda x: [[x, 3]]):
+        assert "    gives     [[1" in report(check, answer)
+        assert "    expected  [[1, 2]]\n" in report(check, answer)
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

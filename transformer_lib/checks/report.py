@@ -298,9 +298,10 @@ def _example(exercise: Exercise, i: int, outcome: Outcome, finding: Difference) 
     if call is None:
         call = [f"f, args, kwargs = check.case({exercise.name}, {i + 1})  # f(*args, **kwargs)"]
     lines = [f"    {line}" for line in call]
-    if outcome.error is not None or "; expected " in finding.sentence:
-        return lines
     right = known(exercise, exercise.reference, case).value
+    told = "; expected " in finding.sentence and not isinstance(right, list | tuple)
+    if outcome.error is not None or told:
+        return lines
     pair = [literal(value, rounded=True) for value in (outcome.value, right)]
     if None in pair or pair[0] == pair[1]:
         return [*lines, *filter(None, [finding.first])]
