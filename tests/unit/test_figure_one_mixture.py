@@ -94,8 +94,8 @@ def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
         must = wrong_answers(figure, side)
         a, c, y = 0, 1, 2
         turn = (lambda *pair: pair) if side == "left" else (lambda one, other: (other, one))
-        apart = must[turn(a, y), c] + must[turn(c, y), a]  # steps 1 to 3: p D
-        swapped = must[turn(a, c), c] + must[turn(c, a), a]  # step 4: (p - q) D
+        apart = must[turn(a, y), c] + must[turn(c, y), a]  # step 1: p
+        swapped = must[turn(a, c), c] + must[turn(c, a), a]  # step 2: p - q
         p = figure.first if side == "left" else 1 - figure.first
         times = (1 - 2 * p, p)  # q - p, and p
         assert min(times) >= -1e-9 and max(times) > 0.05
@@ -167,8 +167,8 @@ def test_looks_are_turned_by_key_mouse_and_finger(show):
     assert page.evaluate("models[0].get('first')") == 0.6
     assert said.all_inner_texts() == ["a matrix", "no matrix"]
     assert joined.count() == 0
-    assert status(page).endswith("A matrix finds who eats: the largest number. "
-                                 "No matrix finds who is eaten.")  # fmt: skip
+    assert status(page).endswith("A matrix can tell who eats: it’s the largest number. "
+                                 "No matrix can tell who is eaten.")  # fmt: skip
     assert page.locator("[data-most]").count() == 6
     looks.first.press("End")
     assert status(page).startswith("“cat eats fish” and “cat eats dog” arrive as the same")
@@ -186,7 +186,7 @@ def test_looks_are_turned_by_key_mouse_and_finger(show):
 
     box = looks.nth(1).bounding_box()
     page.mouse.click(box["x"] + box["width"] - 1, box["y"] + box["height"] / 2)
-    assert status(page).startswith("The second look has the weights of the first")
+    assert status(page).startswith("Look 2 has the same weights as look 1")
     assert said.all_inner_texts() == ["a matrix", "nobody"]
     assert page.locator("[data-off]").count() == 0
 

@@ -1,4 +1,4 @@
-"""HeadsExplorer: what every head of a trained model looks at, and what it is worth (chapter 6)."""
+"""HeadsExplorer: what every head of a trained model looks at, and what it is worth (chapter 16)."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ function build({ get, change }) {
   const twice = toggle({ label: "look twice", onInput: (on) => change({ twice: on }) });
 
   const map = heatMap({
-    caption: "what arrives; a line joins equal rows",
+    caption: "what arrives (a line joins equal rows)",
     rows: said,
     columns: [...words, ...words],
   });
@@ -83,7 +83,7 @@ function build({ get, change }) {
     const can = whoCan(sentences, now, side, n);
     if (can === "nobody") return "different answers, same numbers";
     if (can === "no matrix")
-      return `the largest number is the one that ${side === 0 ? "is eaten" : "eats"}`;
+      return `the largest number shows who ${side === 0 ? "is eaten" : "eats"}`;
     if (now.length === 1 || now[0] === now[1]) return "it is the largest number";
     const terms = untangle(now, side)
       .map((x, k) => [tenth(x), k + 1])
@@ -112,7 +112,7 @@ function build({ get, change }) {
     };
   });
   const title = html("p", {
-    text: `From these numbers, who can say it of all ${sentences.length} sentences?`,
+    text: `Who can tell from these numbers, for all ${sentences.length} sentences?`,
   });
   const answers = html(
     "div",
@@ -188,15 +188,15 @@ function build({ get, change }) {
     const same = alike.findIndex((one, i) => one !== i);
     const again =
       now.length > 1 && now[0] === now[1]
-        ? "The second look has the weights of the first and brings nothing new. "
+        ? "Look 2 has the same weights as look 1, so it adds nothing. "
         : "";
     if (same > 0)
       return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that comes later can tell them apart.`;
     if (now.length === 1 || again) {
       const [finds, not] = now[0] > 0.5 ? ["eats", "is eaten"] : ["is eaten", "eats"];
-      return `${again}All six arrive as different numbers. A matrix finds who ${finds}: the largest number. No matrix finds who ${not}.`;
+      return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}: it’s the largest number. No matrix can tell who ${not}.`;
     }
-    return "Two looks with different weights: all six arrive as different numbers, and a matrix finds who eats and who is eaten.";
+    return "Two looks with different weights: a matrix can tell both who eats and who is eaten.";
   }
 
   return {
@@ -209,7 +209,7 @@ function build({ get, change }) {
 
 export default live({
   name: "OneMixture",
-  title: () => "What can one mixture not tell apart?",
+  title: () => "What can’t one mixture tell apart?",
   build,
   state: { first: [0, 1], second: [0, 1], twice: [] },
 });

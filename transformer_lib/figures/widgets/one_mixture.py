@@ -1,4 +1,4 @@
-"""OneMixture: which sentences one look cannot tell apart, and two looks can (chapter 6)."""
+"""OneMixture: what a matrix can read from one look, and what from two (chapter 6)."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ ALIKE = 1e-9
 
 
 class OneMixture(LiveFigure):
-    r"""All sentences of two different words and a verb, as they arrive at the verb.
+    r"""Show what arrives at a verb from every sentence of two different words.
 
     A look has fixed weights: :math:`p` for the word on the left and :math:`1 - p` for the word on
     the right. Each word is a vector with a single 1, so a sentence arrives as its two weights, each
-    at the number of its word. Two looks stand beside each other. A reader names, for all sentences,
-    the word on the left or the word on the right: a matrix gives each word a sum of the numbers,
-    and the largest sum wins.
+    at the number of its word. The results of two looks are put side by side. A reader names the
+    word on the left, or the one on the right, of every sentence. If it is a matrix, it gives each
+    word a weighted sum of the numbers, and the word with the largest sum wins.
 
     - One look with :math:`p > 0.5` lets a matrix find the left word, and one with
-      :math:`p < 0.5` the right one. Chapter 6 proves that no matrix finds the other one.
-    - Two looks with :math:`p_1 \neq p_2` let a matrix find both: it can take one look from the
-      other until a single word is left.
-    - If two sentences with different answers arrive as the same numbers, nobody finds it.
+      :math:`p < 0.5` the right word. Chapter 6 proves that no matrix finds the other one.
+    - Two looks with :math:`p_1 \neq p_2` let a matrix find both: it can subtract a multiple of one
+      look from the other, so that a single word is left.
+    - If two sentences with different answers arrive as the same numbers, nobody can tell.
 
     Args:
         words: three different words.
-        verb: stands between two of them.
+        verb: comes between two of them.
         first: the weight on the left of look 1: 0, 0.1, …, 1.
-        second: that of look 2.
+        second: the weight on the left of look 2.
         twice: whether there is a second look.
 
     Raises:
-        ValueError: a weight that is no tenth from 0 to 1, or words that are not different.
+        ValueError: a weight that isn't one of 0, 0.1, …, 1, or words that aren't different.
 
     >>> figure = OneMixture(first=0.7)
     >>> figure
@@ -74,16 +74,16 @@ class OneMixture(LiveFigure):
         return proposal["value"]
 
     def sentences(self) -> list[tuple[int, int]]:
-        """Return the words on the left and on the right; the same two words stand together."""
+        """Return the left and right word of each sentence; both orders of a pair are neighbors."""
         pairs = combinations(range(len(self.words)), 2)
         return [each for a, b in pairs for each in ((a, b), (b, a))]
 
     def looks(self) -> list[float]:
-        """Return the weight on the left of each look there is."""
+        """Return the weight on the left of each look."""
         return [self.first, self.second] if self.twice else [self.first]
 
     def mixtures(self) -> Tensor:
-        """Return what arrives of each sentence: ``(6, 3)`` for one look, ``(6, 6)`` for two."""
+        """Return what arrives from each sentence: ``(6, 3)`` for one look, ``(6, 6)`` for two."""
         import torch
 
         weights = torch.tensor([[p, 1 - p] for p in self.looks()], dtype=torch.float64)  # (L, 2)
