@@ -1,27 +1,26 @@
-"""What hiding words in one way or another is worth: the record of chapter 19.
+"""What each way to hide words is worth: the record of chapter 19.
 
     python experiments/blanks.py
 
-Trains small encoders on stories, every second one without its second sentence. They differ in one
-thing: what stands in a hidden place, how many words are hidden, whether the pair is a task too.
-Three seeds each. The measures are of texts that no training saw. Writes
-`results/blanks.json`; about eight minutes on one core.
+Trains small encoders on stories, every other one without its second sentence. They differ in one
+thing: what replaces a hidden word, how many words are hidden, or whether the pair is a task too.
+Three seeds each, measured on texts that no training saw. About eight minutes on one core.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor, nn
 
 from transformer_lib import ModelConfig
 from transformer_lib.data import Story, stories, story_pairs
 from transformer_lib.models import EncoderOnly
-from transformer_lib.runs import environment
 
 PAD, CLS, SEP, MASK = range(4)
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
@@ -49,7 +48,7 @@ def rows(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor]:
 
 
 def hide(ids: Tensor, share: float, masked: float, swapped: float) -> tuple[Tensor, Tensor]:
-    """What is given and what is asked for: PAD where nothing is."""
+    """What the model reads, and the words it has to name: PAD where it has none."""
     chosen = (torch.rand(ids.shape) < share) & (ids > MASK)
     dice, other = torch.rand(ids.shape), torch.randint(MASK + 1, len(WORDS), ids.shape)
     given = torch.where(chosen & (dice < masked), MASK, ids)
@@ -68,20 +67,35 @@ class Bert(EncoderOnly):
         self.follows = nn.Linear(CONFIG.d_model, 2)
 
 
+def rates(steps: int) -> list[float]:
+    return [3e-3 * min(1, (step + 1) / 60, 1.3 * (steps - step) / steps) for step in range(steps)]
+
+
+def minimize(model: nn.Module, loss_of: Callable[[], Tensor], rates: list[float]) -> None:
+    """Update all parameters once for each learning rate."""
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    for rate in rates:
+        adam.param_groups[0]["lr"] = rate
+        loss = loss_of()
+        adam.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+
+
 def pretrained(
     seed: int, *, share: float = 0.15, masked: float = 0.8, swapped: float = 0.1,
     pair_task: bool = False, steps: int = STEPS,
 ) -> Bert:  # fmt: skip
     torch.manual_seed(seed)
     model = Bert()
-    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     pairs = story_pairs(TOLD, seed=seed)
     if not pair_task:
         pairs = [(story.first, story.second, True) for story in TOLD]
     ids, segments = rows([(a, b if i % 2 else "") for i, (a, b, _) in enumerate(pairs)])
     follows = torch.tensor([int(truth) if i % 2 else -1 for i, (*_, truth) in enumerate(pairs)])
-    for step in range(steps):
-        adam.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 60, 1.3 * (steps - step) / steps)
+
+    def loss_of() -> Tensor:
         some = torch.randint(len(ids), (SIZE,))
         given, labels = hide(ids[some], share, masked, swapped)
         asked = labels != PAD
@@ -91,20 +105,19 @@ def pretrained(
         if pair_task:
             said = model.follows(model.pooler(x[:, 0]).tanh())
             loss = loss + F.cross_entropy(said, follows[some], ignore_index=-1)
-        adam.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
+        return loss
+
+    minimize(model, loss_of, rates(steps))
     return model.eval()
 
 
 def subject(story: Story) -> int:
-    """The place of the animal or the thing, [CLS] counted."""
+    """The position of the animal or the thing, [CLS] included."""
     return 1 + next(i for i, role in enumerate(story.roles) if role in ("animal", "thing"))
 
 
 def linear(train: Tensor, truth: Tensor, test: Tensor, wanted: Tensor) -> float:
-    """The share right of a linear classifier on frozen vectors: least squares, a little decay."""
+    """Accuracy of a linear classifier on frozen vectors: least squares with a little decay."""
     mean, size = train.mean(0), train.std(0) + 1e-3
     train, test = (torch.cat([(x - mean) / size, torch.ones(len(x), 1)], 1) for x in (train, test))
     square = train.T @ train + 1.0 * torch.eye(train.size(1))
@@ -177,11 +190,10 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     torch.set_num_threads(1)
-    record = {
-        "command": "python experiments/blanks.py",
-        "what": f"encoders of {sum(p.numel() for p in Bert().parameters()):,} parameters after "
-        f"{STEPS} updates of {SIZE} stories, seeds 0 to 2; shares right on stories drawn anew",
-        **environment(torch.device("cpu")),
+    record = head(
+        f"encoders of {sum(p.numel() for p in Bert().parameters()):,} parameters after "
+        f"{STEPS} updates of {SIZE} stories, seeds 0 to 2; shares right on stories drawn anew"
+    ) | {
         "ways": {},
     }
     for way, settings in WAYS.items():

@@ -1,10 +1,10 @@
-"""What the best possible guesser reaches where chapter 19's BERT is scored: exact, by the grammar.
+"""What the best possible guesser gets right where chapter 19's BERT is scored, by the grammar.
 
     python experiments/blanks_ceiling.py
 
-Goes through all stories that there can be. For each place that is asked it adds up, for each word,
-the probability of every story that may stand behind the text with its blanks, and takes the most
-probable word. Writes `results/blanks-ceiling.json`; half a minute on one core.
+Goes through all stories that the grammar makes. For each hidden position and each word, it adds up
+the probabilities of the stories that fit the text with its blanks, and takes the most probable
+word. Half a minute on one core.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import Any
 
 import torch
 from blanks import MASK, PAD, SEP, WORDS, hide, rows
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor
 
 from transformer_lib.data import stories, world
-from transformer_lib.runs import environment
 
 SHARE, MASKED, SWAPPED = 0.15, 0.8, 0.1
 Drawn = Iterator[tuple[tuple[str, ...], float]]
@@ -129,11 +128,10 @@ def main() -> None:
         asked = wanted != PAD
         found = by_length[len(text[0].split()), len(text[1].split())]
         right += (torch.tensor(best_guesses(hidden, asked, *found)) == wanted[asked]).tolist()
-    record = {
-        "command": "python experiments/blanks_ceiling.py",
-        "what": f"the most probable word by the grammar's {len(every):,} stories, at the places "
-        "that chapter 19 asks in 1,000 stories",
-        **environment(torch.device("cpu")),
+    record = head(
+        f"the most probable word by the grammar's {len(every):,} stories, at the places "
+        "that chapter 19 asks in 1,000 stories"
+    ) | {
         "asked": len(right),
         "right": round(sum(right) / len(right), 4),
     }

@@ -1,15 +1,13 @@
-"""What `torch.compile` brings a whole model on a CPU: the record of chapter 17.
+"""What `torch.compile` gains a whole model on a CPU: the record of chapter 17.
 
     python experiments/compiled.py
 
-Times training updates of a small translator on one core, as it is and compiled, in batches of one
-shape and in batches of twelve shapes, and writes `results/compiled.json`. Needs a C++
-compiler; takes some minutes, most of them compiling.
+Times training updates of a small translator on one core, eager and compiled, in batches of one
+shape and of twelve. Needs a C++ compiler; takes some minutes, most of them compiling.
 """
 
 from __future__ import annotations
 
-import platform
 import random
 import statistics
 import time
@@ -19,10 +17,9 @@ from typing import Any
 
 import torch
 import torch._dynamo
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib import ModelConfig, Transformer
-from transformer_lib.runs import environment
 from transformer_lib.training import cross_entropy
 
 CONFIG = ModelConfig(vocab_size=4_000, d_model=128, n_heads=4, n_layers=2, d_ff=512)
@@ -74,14 +71,8 @@ def main() -> None:
     torch.set_num_threads(1)
     draw = random.Random(0)
     lengths = {"one shape": [LENGTH] * SHAPES, "twelve shapes": draw.sample(range(8, 57), SHAPES)}
-    record: dict[str, Any] = {
-        "command": "python experiments/compiled.py",
-        "what": "training updates of a small translator on one core, as it is and compiled",
-        "hardware": environment(torch.device("cpu"))["hardware"] + ", beside other work",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
-        "date": time.strftime("%Y-%m-%d"),
-        "lengths": lengths,
-    }
+    record = head("training updates of a small translator on one core, eager and compiled")
+    record["lengths"] = lengths
     for bf16 in (False, True):
         for name, chosen in lengths.items():
             for how in ("eager", "compiled"):

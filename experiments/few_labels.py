@@ -1,12 +1,11 @@
-"""How far a few labels reach, with and without training on text alone: the record of chapter 20.
+"""How far a few labels go, with and without pretraining: the record of chapter 20.
 
     python experiments/few_labels.py
 
-The task: is the animal of a sentence small or big, where no word says so. Four ways to a
-classifier: an encoder that has filled blanks, fine-tuned; a decoder that has guessed next words,
-fine-tuned with its old task beside the new one; the encoder's vectors, frozen, under a linear
-layer; and an encoder that has read nothing. Three seeds each, on 10 to 1,000 labels. Writes
-`results/few-labels.json`; about ten minutes on one core.
+The task: is the animal of a sentence small or big, when no word says so? Four classifiers: an
+encoder pretrained on blanks, fine-tuned; a decoder pretrained on next words, fine-tuned with its
+old loss beside the new one; a linear layer on the encoder's frozen vectors; and an encoder without
+pretraining. Three seeds each, on 10 to 1,000 labels. About ten minutes on one core.
 """
 
 from __future__ import annotations
@@ -16,22 +15,21 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from blanks import CONFIG, IDS, PAD, Bert, linear, pretrained, rows
+from blanks import CONFIG, IDS, PAD, Bert, linear, minimize, pretrained, rates, rows
 from blanks import SIZE as BATCH
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor, nn
 
 from transformer_lib.data import Story, stories
 from transformer_lib.models import DecoderOnly
-from transformer_lib.runs import environment
 
 LABELS = (10, 30, 100, 300, 1000)
-EXTRACT = IDS["[MASK]"]  # a token that the decoder has never met
-UPDATES, READING = 150, 1_500  # updates on labels; updates on text alone before
+EXTRACT = IDS["[MASK]"]  # a token that the decoder has never seen
+UPDATES, READING = 150, 1_500  # updates on labels, and of pretraining
 
 
 def unsaid(n: int, seed: int) -> list[Story]:
-    """Stories of an animal whose first sentence does not say how big it is."""
+    """Stories of an animal whose first sentence doesn't say how big it is."""
     found = stories(8 * n, seed=seed)
     return [s for s in found if s.alive and not {"small", "big"} & set(s.first.split())][:n]
 
@@ -44,7 +42,7 @@ def truth(told: list[Story]) -> Tensor:
 
 
 class Decoder(DecoderOnly):
-    """GPT's shape, and a linear layer on the vector of the extract token."""
+    """A GPT with a linear layer on the vector of the extract token."""
 
     def __init__(self) -> None:
         super().__init__(CONFIG_GPT)
@@ -64,30 +62,18 @@ def next_words(model: Decoder, ids: Tensor) -> Tensor:
 def pretrained_decoder(seed: int, steps: int) -> Decoder:
     torch.manual_seed(seed)
     model = Decoder()
-    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     told = stories(12_000, seed=0)
     ids, _ = rows([(s.first, s.second if i % 2 else "") for i, s in enumerate(told)])
-    for step in range(steps):
-        adam.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 60, 1.3 * (steps - step) / steps)
-        loss = next_words(model, ids[torch.randint(len(ids), (BATCH,))])
-        adam.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
+    minimize(model, lambda: next_words(model, ids[torch.randint(len(ids), (BATCH,))]), rates(steps))
     return model.eval()
 
 
 def descend(model: nn.Module, loss_of: Any, n: int, updates: int, peak: float) -> None:
     """Fine-tune all parameters on `n` labels; `loss_of(rows)` is the loss of some of them."""
-    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-    for step in range(updates):
-        rate = peak * min(1, (step + 1) / 15, 1.1 * (updates - step) / updates)
-        adam.param_groups[0]["lr"] = rate
-        loss = loss_of(torch.randint(n, (min(32, n),)))
-        adam.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
+    rates = [
+        peak * min(1, (step + 1) / 15, 1.1 * (updates - step) / updates) for step in range(updates)
+    ]
+    minimize(model, lambda: loss_of(torch.randint(n, (min(32, n),))), rates)
 
 
 def right(logits: Tensor, labels: Tensor) -> float:
@@ -95,7 +81,7 @@ def right(logits: Tensor, labels: Tensor) -> float:
 
 
 def encoder_way(model: Bert, train: list[Story], updates: int, peak: float) -> float:
-    """A linear layer on the vector of [CLS]; everything learns."""
+    """A linear layer on the vector of [CLS]; all parameters are trained."""
     ids, segments = rows([(story.first, "") for story in train])
     labels = truth(train)
     model.label = nn.Linear(CONFIG.d_model, 2)
@@ -112,7 +98,7 @@ def encoder_way(model: Bert, train: list[Story], updates: int, peak: float) -> f
 
 
 def decoder_way(model: Decoder, train: list[Story], updates: int, old_task: float) -> float:
-    """Start, text, delimiter, extract: a linear layer on the last one; the old loss is kept."""
+    """Start, text, delimiter, extract: a linear layer on the last one, beside the old loss."""
 
     def read(told: list[Story]) -> tuple[Tensor, Tensor]:
         ids, _ = rows([(story.first, "") for story in told])
@@ -149,11 +135,10 @@ def frozen(model: Bert, train: list[Story]) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     names = ["BERT's way", "GPT's way", "GPT's way, old loss gone", "frozen", "from scratch"]
-    record: dict[str, Any] = {
-        "command": "python experiments/few_labels.py",
-        "what": f"the share right of {len(TEST)} new sentences: is the animal small or big; "
-        f"{UPDATES} updates on the labels, twice as many from scratch; seeds 0 to 2",
-        **environment(torch.device("cpu")),
+    record = head(
+        f"accuracy on {len(TEST)} new sentences: is the animal small or big; "
+        f"{UPDATES} updates on the labels, twice as many from scratch; seeds 0 to 2"
+    ) | {
         "labels": LABELS,
         "right": {name: [] for name in names},
     }

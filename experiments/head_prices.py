@@ -2,24 +2,22 @@
 
     python experiments/head_prices.py
 
-The translator `number-words` reads 200 of the numbers that its training left out, each fifth one,
-without each of the 256 sets of its eight heads of cross-attention. It gets the right letters so
-far and is asked for the next one. `loss` and `wrong` have one number for each set: the mean loss of
-a letter, and how many letters are wrong. Bit i of a set's place in the list is head i; heads 0 to 3
-are the first layer's. About a minute on one thread.
+The translator `number-words` reads 200 held-out numbers, every fifth one, without each of the 256
+sets of its eight heads of cross-attention, and predicts each letter from the right ones before it.
+`loss` and `wrong` have one number per set: the mean loss of a letter, and how many letters are
+wrong. Bit i of a set's index is head i; heads 0 to 3 are in the first layer. About a minute on one
+thread.
 """
 
 from __future__ import annotations
 
-import sys
-
 import torch
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib.data import BOS, EOS, pad
 from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import load_bundled
-from transformer_lib.runs import TASKS, environment
+from transformer_lib.runs import TASKS
 
 EVERY = 5
 
@@ -38,10 +36,9 @@ def main() -> None:
     model, _ = load_bundled("number-words")
     source, target = numbers()
     loss, wrong = price_table(model, source, target)
-    record = {
-        "command": " ".join(["python", "experiments/head_prices.py", *sys.argv[1:]]),
-        "what": "loss and wrong letters of the translator without each set of its cross-attention",
-        **environment(torch.device("cpu")),
+    record = head(
+        "loss and wrong letters of the translator without each set of its cross-attention"
+    ) | {
         "model": "number-words",
         "split": f"val, each {EVERY}th",
         "numbers": len(source),

@@ -2,16 +2,14 @@
 
     python experiments/multi30k_beams.py --run runs/multi30k-tiny-s0
 
-One thread of a CPU and its own seconds, so that other work beside it does not count; on a GPU
-the seconds of the clock. All on the validation split; the search that is best there is scored on
-the test split, once, in each way that the task has.
+Uses one thread of a CPU and its processor time, which other work doesn't change; on a GPU, the
+clock's. Everything is measured on the validation split. The search that is best there is scored on
+the test split, once, by each metric of the task.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.runs import TASKS, Run, environment
+from transformer_lib.runs import TASKS, Run
 
 SIZES, PENALTIES = (1, 2, 3, 5, 10, 20), (0.0, 0.6, 1.0)
 
@@ -31,24 +29,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--run", required=True, type=Path)
     parser.add_argument("--checkpoint", default="best", choices=("best", "last", "average"))
-    parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     torch.set_num_threads(1)
     run = Run.load(options.run, options.checkpoint)
     task, device = TASKS[run.task], next(run.model.parameters()).device
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     split, test = task.splits[:2]
-    sources, references = zip(*task.load(split)[: options.limit], strict=True)
+    sources, references = zip(*task.load(split), strict=True)
     expected = sum(len(reference.split()) for reference in references)
-    record = {
-        "command": shlex.join(["python", "experiments/multi30k_beams.py", *sys.argv[1:]]),
-        "what": "BLEU, length and time of beams on the validation captions; the best search there "
-        "is scored on the test captions once",
+    record = head(
+        "BLEU, length and time of beams on the validation captions; the best search there is "
+        "scored on the test captions once",
+        device,
+    ) | {
         "run": options.run.name,
         "checkpoint": options.checkpoint,
         "split": split,
         "words": expected,  # of the references
-        **environment(device),
         "searches": [],
     }
     searches = [(0, 0.0)] + [(size, alpha) for size in SIZES for alpha in PENALTIES]
@@ -58,16 +55,14 @@ def main() -> None:
         texts = run.answer(sources, decode=_search(size, alpha))
         found = {"beam_size": size, "length_penalty": alpha, "seconds": round(clock() - start, 1)}
         found["length"] = round(sum(len(text.split()) for text in texts) / expected, 4)
-        assert task.score is not None, "a task of translation"
         found |= task.score(texts, references)._asdict()
         record["searches"].append(found)
         print(size, alpha, f"{found['value']:.2f}", found["length"], found["seconds"], flush=True)
         write_result("multi30k-beams", record)
     best = max(record["searches"], key=lambda found: found["value"])
     how = {name: best[name] for name in ("beam_size", "length_penalty")}
-    sources, references = zip(*task.load(test)[: options.limit], strict=True)
+    sources, references = zip(*task.load(test), strict=True)
     texts = run.answer(sources, decode=_search(*how.values()))
-    assert task.score is not None, "a task of translation"
     scores = [score(texts, references)._asdict() for score in (task.score, *task.scores_too)]
     record["test"] = how | {"split": test, "scores": scores}
     print(*(f"{score['metric']} {score['value']:.2f}" for score in scores))

@@ -2,27 +2,24 @@
 
     python experiments/multi30k_lengths.py
 
-How long a German caption is, given how long its English one is, is a distribution with a long right
-end: its most frequent length lies below its middle, and that below its mean. A search that asks for
-the most probable text asks for something like the most frequent length. This counts, in words of
-the dataset's lowercased and tokenized text, what share of the reference's words three guesses of
-the length make, each learned from the training pairs: mean, median and mode at each English length.
-Beside them stand the shares that greedy decoding and beams had in the runs that are recorded here.
+The length of a German caption, given that of the English one, has a skewed distribution: the mode
+is below the median, and the median below the mean. A search for the most probable text is a bit
+like a guess of the most frequent length. Three guesses are learned from the training pairs: mean,
+median, and mode at each English length. This counts what share of the reference's words they make,
+and what share greedy decoding and beams had in the recorded runs.
 
-Writes counts to `results/multi30k-lengths.json`, no text; a few seconds. What is learned
-and guessed is of `train` and `val`; of the test set there are the words of its references, and how
-many these are for an English word.
+Takes a few seconds. Guesses are learned on `train` and scored on `val`. Of the test set it counts
+the words of the references, and German words per English word.
 """
 
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable
 from statistics import fmean, median_low, mode, stdev
 from typing import Any
 
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib.data import multi30k
 from transformer_lib.results import load_result
@@ -87,10 +84,7 @@ def brevity(share: float, bleu: float) -> dict[str, float]:
 def main() -> None:
     train, val = lengths_of("train"), lengths_of("val")
     test = lengths_of(TEST)
-    found: dict[str, Any] = {
-        "command": "python experiments/multi30k_lengths.py",
-        "what": "words of Multi30k's lowercased, tokenized captions; no text",
-        "versions": {"python": platform.python_version()},
+    found = head("words of Multi30k's lowercased, tokenized captions; no text") | {
         "german_per_english": {
             split: sum(german for _, german in pairs) / sum(english for english, _ in pairs)
             for split, pairs in (("train", train), ("val", val), (TEST, test))

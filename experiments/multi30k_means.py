@@ -8,36 +8,32 @@
     python experiments/multi30k_means.py --runs runs cooled=lower-student-six --paper \\
         --name lower-student-six-means
 
-Reads three runs, of the seeds 0 to 2, for each end that a run may come to. By default these are
-`multi30k-tiny-s0` to `-s2`, whose rate falls to 0 in the last ten passes, and
-`multi30k-tiny-uncooled-s0` to `-s2`, the same runs carried as far without that. All choices are
-made on the validation split, by the first score of the runs' task: first how the parameters are
-taken from a run, then the search. What was chosen, for each model and for the three together, is
-scored on the test split, once, in each way that the task has, and the three together are compared
-with each alone by a paired bootstrap. About six minutes on one thread.
+Reads three runs, seeds 0 to 2, for each way to end a run. By default these are `multi30k-tiny-s0`
+to `-s2`, whose learning rate falls to 0 over the last ten epochs, and the same runs without that,
+`multi30k-tiny-uncooled-s0` to `-s2`. All choices are made on the validation split, by the task's
+first metric: first how to take parameters from a run, then how to search. What was chosen, for each
+model and for the ensemble of three, is scored on the test split, once, by each metric, and a paired
+bootstrap compares the ensemble with each model. About six minutes on one thread.
 
-With `--cautious` the search is the paper's, a length penalty of 0.6, unless another is better on
-the validation split for each model, by a paired bootstrap with p below 0.05. The lengths of one set
-of captions are not those of another, and a small lead on one set chooses a penalty for its lengths.
-With `--paper` there is no choice: the penalty is 0.6, alone and together.
+With `--cautious` the search is the paper's, a length penalty of 0.6, unless another one is better
+for each model on the validation split, by a paired bootstrap with p below 0.05: a small lead on one
+set of captions may only fit the lengths of that set. With `--paper` the penalty is always 0.6.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.metrics import paired_bootstrap
-from transformer_lib.runs import TASKS, Run, Task, environment
+from transformer_lib.runs import TASKS, Run, Task
 
 ENDS = ("uncooled=multi30k-tiny-uncooled", "cooled=multi30k-tiny")
 PENALTIES = {False: (0.6, 1.0), True: (1.0, 2.0, 3.0)}
@@ -57,7 +53,6 @@ def main() -> None:
     choice.add_argument("--paper", action="store_true", help="search as the paper did")
     choice.add_argument("--cautious", action="store_true", help="leave the paper's search only if "
                         "another one is better for each model, p < 0.05")  # fmt: skip
-    parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     torch.set_num_threads(1)
     searches = SEARCHES[:1] if options.paper else SEARCHES
@@ -66,10 +61,7 @@ def main() -> None:
         end: [options.runs / f"{name}-s{seed}" for seed in (0, 1, 2)]
         for end, name in (text.split("=") for text in options.ends)
     }
-    record = {
-        "command": shlex.join(["python", "experiments/multi30k_means.py", *sys.argv[1:]]),
-        "what": "BLEU of the same runs by other means; chosen on val, the test split once",
-        **environment(torch.device("cpu")),
+    record = head("BLEU of the same runs by other means; chosen on val, the test split once") | {
         "runs": {end: [folder.name for folder in of] for end, of in folders.items()},
         "rows": [],
     }
@@ -78,7 +70,7 @@ def main() -> None:
         runs: list[Run], split: str, search: dict[str, Any], **what: Any
     ) -> tuple[float, list[list[str]]]:
         task = TASKS[runs[0].task]
-        sources, references = zip(*task.load(split)[: options.limit], strict=True)
+        sources, references = zip(*task.load(split), strict=True)
         decode = partial(beam_search, **search) if search else greedy
         texts = [run.answer(sources, decode=decode) for run in runs]
         found = [scores(task, some, references) for some in texts]
@@ -104,28 +96,22 @@ def main() -> None:
         best = max(range(len(found)), key=lambda i: found[i][0])
         if options.cautious:
             pairs = zip(found[best][1], found[0][1], strict=True)
-            leads = [difference(task, split, *pair, options.limit) for pair in pairs]
+            leads = [difference(task, split, *pair) for pair in pairs]
             record.setdefault("best search against the paper's", []).append(leads)
             clear = [lead["value"] > 0 and lead["p_value"] < 0.05 for lead in leads]
             best = best if all(clear) else 0
         tested += row(some, test, searches[best], **what)[1]
     *alone, all_three = tested
-    record["together against each"] = [
-        difference(task, test, all_three, one, options.limit) for one in alone
-    ]
+    record["together against each"] = [difference(task, test, all_three, one) for one in alone]
     write_result(options.name, record)
 
 
-def difference(
-    task: Task, split: str, texts: list[str], others: list[str], limit: int | None
-) -> dict[str, Any]:
-    assert task.score is not None, "a task of translation"
-    _, references = zip(*task.load(split)[:limit], strict=True)
+def difference(task: Task, split: str, texts: list[str], others: list[str]) -> dict[str, Any]:
+    _, references = zip(*task.load(split), strict=True)
     return paired_bootstrap(task.score, texts, others, references)._asdict()
 
 
 def scores(task: Task, texts: list[str], references: Sequence[str]) -> dict[str, Any]:
-    assert task.score is not None, "a task of translation"
     words = [sum(len(text.split()) for text in some) for some in (texts, references)]
     found = [score(texts, references)._asdict() for score in (task.score, *task.scores_too)]
     return {score.pop("metric"): score for score in found} | {"length": words[0] / words[1]}

@@ -1,10 +1,8 @@
-"""What cutting Multi30k's captions into words or pieces comes to: the record of chapter 12.
+"""Multi30k's captions in words and in pieces, counted: the record of chapter 12.
 
     python experiments/multi30k_text.py
 
-Counts what `results/multi30k-text.json` holds, about a minute on one core, and writes
-it there. It is counts and lengths, no text. The splits are `train` and `val`; the test set is not
-touched.
+Writes counts and lengths, no text, of `train` and `val`; about a minute on one core.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib.data import Tokenizer, multi30k
 
@@ -80,10 +78,8 @@ def cut_otherwise(tokenizer: Tokenizer, train: list[str], val: list[str]) -> dic
 def main() -> None:
     train, val = multi30k.load("train"), multi30k.load("val")
     train_texts, val_texts = list(chain.from_iterable(train)), list(chain.from_iterable(val))
-    found: dict[str, Any] = {
-        "command": "python experiments/multi30k_text.py",
-        "what": "counts of Multi30k's captions, train and val; no text",
-        "versions": {"tokenizers": version("tokenizers")},
+    found = head("counts of Multi30k's captions, train and val; no text") | {
+        "tokenizers": version("tokenizers"),
         "en": words_of(train, val, 0),
         "de": words_of(train, val, 1),
         "pieces": {},

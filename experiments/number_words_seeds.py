@@ -1,24 +1,21 @@
-"""Which numbers three translators of unlike seeds get right: the record of chapter 15.
+"""Which numbers three translators get right that differ in their seed: a record of chapter 15.
 
     python experiments/number_words_seeds.py
 
-The translator of chapter 14: number words, English to German, two layers a side, width 64, trained
-for 200 or 300 updates. The three differ in their random parameters and in nothing else. `right` has
-for each of them one character for each of the thousand numbers held out: 1 where the translation is
-right to the last letter, 0 where it is not. About a minute on one thread.
+The translator of chapter 14, two layers per side, width 64, is trained for 200 or 300 updates. The
+three differ in their initial parameters alone. For each of them, `right` has one character per
+held-out number: 1 where every letter of the translation is right, else 0. About a minute on one
+thread.
 """
 
 from __future__ import annotations
 
-import shlex
-import sys
-
 import torch
-from result_file import write_result
+from result_file import head, write_result
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Batches, Tokenizer, number_word_pairs, split_pairs
-from transformer_lib.runs import environment, translate
+from transformer_lib.runs import translate
 from transformer_lib.training import TrainConfig, fit
 
 UPDATES = (200, 300)
@@ -32,10 +29,9 @@ def main() -> None:
     encoded = [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in train]
     sizes = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 128, "dropout": 0.0}
     config = ModelConfig(vocab_size=tokenizer.vocab_size, max_len=256, **sizes)
-    record = {
-        "command": shlex.join(["python", "experiments/number_words_seeds.py", *sys.argv[1:]]),
-        "what": "numbers held out that are right (1) or wrong (0); the models differ by their seed",
-        **environment(torch.device("cpu")),
+    record = head(
+        "numbers held out that are right (1) or wrong (0); the models differ by their seed"
+    ) | {
         "model": sizes,
         "right": {str(updates): [] for updates in UPDATES},
     }

@@ -12,17 +12,12 @@ loss, at each of `STEPS` and on sequences that it wasn't trained on. Fifteen min
 
 from __future__ import annotations
 
-import shlex
-import sys
-from typing import Any
-
 import torch
 import torch.nn.functional as F
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor, nn
 
 from transformer_lib import attention
-from transformer_lib.runs import environment
 
 SEEDS = range(16)
 STEPS = (300, 1000, 2000, 3000)
@@ -98,11 +93,10 @@ def train(n_heads: int, seed: int, *kind: bool) -> dict[str, list[float]]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    record: dict[str, Any] = {
-        "command": shlex.join(["python", "experiments/one_or_two_heads.py", *sys.argv[1:]]),
-        "what": "for each kind of model, number of heads, and seed: shares of right answers and "
-        "the loss, after each number of steps",
-        **environment(torch.device("cpu")),
+    record = head(
+        "for each kind of model, number of heads, and seed: shares of right answers and "
+        "the loss, after each number of steps"
+    ) | {
         "seeds": list(SEEDS),
         "steps": STEPS,
         "runs": {name: {} for name in KINDS},

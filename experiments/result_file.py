@@ -2,10 +2,22 @@
 
 import json
 import math
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from transformer_lib.runs import environment
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def head(what: str, device: str | torch.device = "cpu") -> dict[str, Any]:
+    """How a result begins: how to repeat it, what it is, and what it ran on."""
+    command = ["python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+    return {"command": shlex.join(command), "what": what, **environment(torch.device(device))}
 
 
 def write_result(name: str, found: dict[str, Any]) -> Path:

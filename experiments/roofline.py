@@ -2,8 +2,8 @@
 
     python experiments/roofline.py
 
-Times a product that fits into the caches, a sum of numbers that do not, and products of tokens with
-matrices that do not, on one thread. Writes `results/roofline.json`; takes half a minute.
+Times a product that fits into the caches, a sum of numbers that don't, and products of tokens with
+matrices that don't, on one thread. Takes half a minute.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from result_file import write_result
-
-from transformer_lib.runs import environment
+from result_file import head, write_result
 
 SQUARE, LONG = 1024, 64 * 2**20  # 256 MiB of numbers that are added up
 WIDTH, MATRICES, TOKENS = 2048, 12, (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -45,11 +43,9 @@ def main() -> None:
         x = torch.randn(tokens, WIDTH)
         runs = seconds(lambda x=x: [x @ matrix.T for matrix in matrices])
         spent[tokens] = statistics.median(runs) / MATRICES
-    record = {
-        "command": "python experiments/roofline.py",
-        "what": "the most that one core can do, and products of tokens with a matrix that is in "
-        "no cache",
-        **environment(torch.device("cpu")),
+    record = head(
+        "the most that one core can do, and products of tokens with a matrix that is in no cache"
+    ) | {
         "clock": "processor time of one thread, beside other work: for the limits the fastest of "
         "21 runs, for the products the median",
         "bytes": 4,

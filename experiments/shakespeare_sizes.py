@@ -2,24 +2,22 @@
 
     python experiments/shakespeare_sizes.py
 
-Trains the chapter's stack in four widths on tiny Shakespeare, by character: the same windows of 32
-characters, the same updates, the same learning rate, three seeds. Writes
-`results/shakespeare-sizes.json`; about four minutes on one core.
+Trains the chapter's stack in four widths on tiny Shakespeare, by character, with the same windows
+of 32 characters, number of updates, and learning rate, from three seeds. About four minutes on one
+core.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor, nn
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import shakespeare
-from transformer_lib.runs import environment
 
 WIDTHS, SEEDS, UPDATES, PEAK, BATCH, LENGTH = (16, 32, 64, 128), (0, 1, 2), 1_000, 5e-3, 16, 32
 ALPHABET = sorted(set(shakespeare.load("train")))
@@ -69,11 +67,10 @@ def loss_of(model: DecoderOnly, text: Tensor) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     train, val = ids_of("train"), ids_of("val")
-    record: dict[str, Any] = {
-        "command": "python experiments/shakespeare_sizes.py",
-        "what": f"decoders of 3 layers after {UPDATES} updates of {BATCH} windows of {LENGTH} "
-        f"characters, peak rate {PEAK}, seeds 0 to 2; nats per character of text kept apart",
-        **environment(torch.device("cpu")),
+    record = head(
+        f"decoders of 3 layers after {UPDATES} updates of {BATCH} windows of {LENGTH} "
+        f"characters, peak rate {PEAK}, seeds 0 to 2; nats per character of text kept apart"
+    ) | {
         "sizes": [],
     }
     for width in WIDTHS:

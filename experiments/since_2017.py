@@ -3,16 +3,15 @@
     python experiments/since_2017.py
 
 Trains a small decoder-only model on tiny Shakespeare, by character, in eight forms. Each form keeps
-the changes of the form before it and has as many parameters: the inner width of the feed-forward
-network makes up for what a change adds or saves. Three seeds with the same number of updates. The
-first and the last form train once more, in the time that the third form takes for these updates.
-Writes `results/since-2017.json`; about a quarter of an hour of one core.
+the changes of the one before and has equally many parameters: the width of the feed-forward network
+makes up for what a change adds or saves. Three seeds, with the same number of updates. The first
+and the last form are trained once more in the time that the third one takes for these updates.
+About a quarter of an hour on one core.
 """
 
 from __future__ import annotations
 
 import math
-import platform
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -20,12 +19,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from result_file import write_result
+from result_file import head, write_result
 from torch import Tensor, nn
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import shakespeare
-from transformer_lib.runs import environment
 
 PAPER: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 3, "d_ff": 256, "dropout": 0.1,
                          "attention_dropout": 0.0, "activation_dropout": 0.0,
@@ -136,12 +134,7 @@ def milliseconds(of: dict[str, dict[str, Any]], rounds: int = 9, each: int = 6) 
 def main() -> None:
     torch.set_num_threads(1)
     of = forms()
-    record: dict[str, Any] = {
-        "command": "python experiments/since_2017.py",
-        "what": "tiny Shakespeare by character, from the paper's layer to a Llama layer",
-        "hardware": environment(torch.device("cpu"))["hardware"] + ", beside other work",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
-        "date": time.strftime("%Y-%m-%d"),
+    record = head("tiny Shakespeare by character, from the paper's layer to a Llama layer") | {
         "training": {"optimizer": "AdamW, betas 0.9 and 0.95, weight decay 0.1",
                      "rate": f"warm-up over {WARMUP} updates, half a cosine to 0",
                      "updates": UPDATES, "batch": BATCH, "window": PAPER["max_len"],

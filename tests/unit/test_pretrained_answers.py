@@ -1,7 +1,7 @@
 """The answers in the bundled folders are those of Hugging Face's own classes.
 
 Chapter 22 and the project compare a reader's model with them if `transformers` isn't installed.
-`experiments/bundle_answers.py` and `experiments/bundle_tiny_llama.py` write them.
+`experiments/bundle.py` writes them.
 """
 
 import pytest
