@@ -24,11 +24,10 @@ import transformer_lib
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.decoding import text as text_module
-from transformer_lib.decoding.text import InTurn
 from transformer_lib.pretrained import save_pretrained
 from transformer_lib.runs import TASKS, Run, batches, tasks
 from transformer_lib.runs import run as run_module
-from transformer_lib.runs.cli import _search, keep_freed_memory, main
+from transformer_lib.runs.cli import InTurn, _search, keep_freed_memory, main
 from transformer_lib.runs.parser import parse
 from transformer_lib.training import History, average_checkpoints, load_checkpoint
 from transformer_lib.training.folder import alone_in

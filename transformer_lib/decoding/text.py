@@ -70,28 +70,6 @@ class Continuation:
         return 0
 
 
-class InTurn:
-    """Print texts that grow in parallel one after another, each as early as possible.
-
-    Args:
-        texts: how they begin.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
-
-    def show(self, number: int, new: str, is_end: bool) -> None:
-        """Add ``new`` to text ``number``, and print what can be printed."""
-        self.waiting[number] += new + "\n" * is_end
-        self.ended[number] = is_end
-        while self.turn < len(self.waiting):
-            print(self.waiting[self.turn], end="", flush=True)
-            self.waiting[self.turn] = ""
-            if not self.ended[self.turn]:
-                return
-            self.turn += 1
-
-
 Decode = Callable[..., Any]  # greedy, or another search with its options bound
 OnText = Callable[[int, str, bool], None]  # number of the prompt, new text, whether that's the end
 

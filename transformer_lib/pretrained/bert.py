@@ -36,7 +36,7 @@ _NAMES = {
     "cls.predictions.transform.LayerNorm.": "head_norm.",
     "cls.predictions.bias": "embedding.bias",
     "cls.predictions.decoder.weight": "embedding.output",
-    "cls.predictions.decoder.bias": "embedding.bias",  # if it isn't the one above
+    "cls.predictions.decoder.bias": "embedding.bias",  # unless it's tied to the one above
 }
 
 

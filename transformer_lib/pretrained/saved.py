@@ -151,9 +151,5 @@ def _build(path: Path, settings: dict[str, Any]) -> nn.Module:
         raise ValueError(f"{path}: config has unknown entries: {', '.join(sorted(unknown))}")
     try:
         return kind(**config) if recurrent else kind(ModelConfig(**config))
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # RuntimeError if there isn't enough memory
+    except (TypeError, ValueError, RuntimeError) as error:  # the last if memory is too small
         raise ValueError(f"{path}: {error}") from error

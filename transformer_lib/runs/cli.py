@@ -17,8 +17,7 @@ from typing import Any
 
 import torch
 
-from transformer_lib.decoding import beam_search, greedy, sample
-from transformer_lib.decoding.text import InTurn, candidates
+from transformer_lib.decoding import beam_search, candidates, greedy, sample
 from transformer_lib.files import replacing
 from transformer_lib.metrics import Score, exact_match, paired_bootstrap
 from transformer_lib.runs.folder import write_score
@@ -215,6 +214,28 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             decode=decode,
             progress=_shows_progress(args),
         )
+
+
+class InTurn:
+    """Print texts that grow in parallel one after another, each as early as possible.
+
+    Args:
+        texts: how they begin.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
+
+    def show(self, number: int, new: str, is_end: bool) -> None:
+        """Add ``new`` to text ``number``, and print what can be printed."""
+        self.waiting[number] += new + "\n" * is_end
+        self.ended[number] = is_end
+        while self.turn < len(self.waiting):
+            print(self.waiting[self.turn], end="", flush=True)
+            self.waiting[self.turn] = ""
+            if not self.ended[self.turn]:
+                return
+            self.turn += 1
 
 
 def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
