@@ -1,8 +1,8 @@
 """A right call of every public function, from what its signature says.
 
-An argument that has a default keeps it, unless that is None. Others get the value that `RIGHT` has
-for their name: names mean the same all over the library. `GIVEN` says what else a function needs,
-and `MADE` makes the objects whose methods are called.
+An argument that has a default keeps it, unless that is None. Others get the value that `NUMBERS` or
+`RIGHT` has for their name: names mean the same all over the library. `GIVEN` says what else a
+function needs, and `MADE` makes the objects whose methods are called.
 """
 
 from __future__ import annotations
@@ -78,9 +78,11 @@ def right_call(function: Any, owner: type | None) -> Call:
 def _value(function: Any, parameter: inspect.Parameter) -> Any:
     if parameter.default not in (None, parameter.empty):
         return parameter.default
-    if parameter.name not in RIGHT and parameter.default is parameter.empty:
+    if parameter.name in RIGHT:
+        return RIGHT[parameter.name]()
+    if parameter.name not in NUMBERS and parameter.default is parameter.empty:
         raise KeyError(f"{function.__qualname__}: no right value for {parameter.name}")
-    return RIGHT.get(parameter.name, lambda: None)()
+    return NUMBERS.get(parameter.name)
 
 
 def _to_the_end(run: Callable[..., Any], **given: Any) -> Any:
@@ -236,15 +238,14 @@ def seen(*shape: int) -> Tensor | None:
     return maybe(torch.rand(shape) < 0.5)
 
 
+NUMBERS = {
+    **{"vocab_size": V, "d_model": D, "n_heads": H, "d_head": D, "d_query": D, "d_key": D},
+    **{"d_ff": 7, "d_hidden": 7, "n_layers": 2, "max_len": 11, "t": T, "s": S, "window": 2},
+    **{"bidirectional": True, "dropout": 0.1, "p": 0.3, "eps": 1e-5, "pad_id": 0, "n": 5},
+    **{"step": 7, "warmup": 4, "last_step": 9, "cooldown": 10, "left": 7, "peak": 0.1},
+    **{"epoch": 2, "held_out": 1},
+}
 RIGHT: dict[str, Callable[[], Any]] = {
-    # sizes and numbers
-    **{"vocab_size": lambda: V, "d_model": lambda: D, "n_heads": lambda: H, "d_ff": lambda: 7},
-    **{"d_head": lambda: D, "d_query": lambda: D, "d_key": lambda: D, "d_hidden": lambda: 7},
-    **{"n_layers": lambda: 2, "max_len": lambda: 11, "t": lambda: T, "s": lambda: S},
-    **{"window": lambda: 2, "bidirectional": lambda: True, "dropout": lambda: 0.1},
-    **{"eps": lambda: 1e-5, "p": lambda: 0.3, "pad_id": lambda: 0, "n": lambda: 5},
-    **{"step": lambda: 7, "warmup": lambda: 4, "last_step": lambda: 9, "peak": lambda: 0.1},
-    **{"left": lambda: 7, "cooldown": lambda: 10, "epoch": lambda: 2, "held_out": lambda: 1},
     # ids and vectors
     "ids": lambda: ids(T),
     "source": lambda: ids(S),
@@ -425,10 +426,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     },
     layers.layer_norm: lambda _: {"bias": torch.rand(D)},
     layers.DecoderLayer.forward: layer_cache,
-    AttentionCache.append: lambda _: {
-        "key": torch.randn(B, H, 4, 4), "value": torch.randn(B, H, 4, 4)
-    },
-    KVCache.append_positions: lambda _: {"positions": torch.randint(11, (B, T))},
     models.EncoderDecoder.forward: lambda _: {"source": vectors(S), "target": vectors(T)},
     models.parameter_counts: lambda _: {"kind": random.choice(("both", "encoder", "decoder"))},
     **dict.fromkeys(
