@@ -171,7 +171,7 @@ test_right, test_wrong = table(
             (attend(lambda x, size: x.split(size)), "the keys are split along the first axis"),
             (attend(lambda x, size: x.chunk(size, dim=-2)), "The scores of 4 keys are computed at"),
             (attend(lambda x, size: x.split(5, dim=-2)), "The scores of 5 keys are computed at"),
-            (attend(whole_blocks), "the last block may be smaller than the others"),
+            (attend(whole_blocks), "the last block may be smaller"),
             (attend(largest=torch.max), "all lie far below those of another query"),
             (softmaxes, "a softmax of its own, and the results are averaged"),
             (at_once, "A table of all queries by all keys, 7 by 11, is written down."),

@@ -99,7 +99,10 @@ GREEDY_BATCH = Exercise(
         Case((Writer([5, 7]), 1, 9), "the most probable id is chosen, given all ids before it"),
         Case((Writer([5, 0, 7]), 1, 9), "0 is an id like any other"),
         Case((Writer([5, 3, 7], [4, 4, 9]), 2, 9), "each row has its own most probable id"),
-        Case((Writer([5, 3, 7, 8], [6]), 2, 9), "a row that has ended doesn't end the others"),
+        Case(
+            (Writer([5, 3, 7, 8], [6]), 2, 9),
+            "the second row ends at its own <eos>, and the first goes on",
+        ),
         Case(
             (Writer([6, 3], [5, 3, 7, 8, 4], [9, 9, 9]), 3, 9),
             "a row's text ends at its <eos>, whatever is chosen later",
@@ -209,12 +212,12 @@ def beam_cases() -> list[Case]:
         whole(
             [[-1, -3]],
             [[[-6, -8, -3], [-2, -7, -5]]],
-            "each candidate adds the total of its own parent",
+            "the best comes first, and each adds its own parent's total",
         ),
         whole(
             [[-1, -6]],
             [[[-2, -1, -5], [-4, -6, -3]]],
-            "all candidates compete, also the children of one parent",
+            "all candidates compete: here two children of one parent win, and both add its total",
         ),
         whole(
             [[-1, -4]], [[[-6, -7, -8], [-4, -2, -5]]], "the best comes first, whatever its parent"
@@ -318,7 +321,7 @@ def chunk_cases() -> list[Case]:
     def column(*numbers: float) -> Tensor:
         return torch.tensor(numbers)[:, None]
 
-    old = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]])
+    old = torch.eye(2, 9)
     return [
         Case(
             (column(0.0), column(1.0), column(2.0), (column(5.0), column(4.0))),
@@ -329,8 +332,8 @@ def chunk_cases() -> list[Case]:
             "a new token must not attend to a later one, and it attends to all the others",
         ),
         Case(
-            (torch.tensor([[2.0, 4, 0, 0]]), 3 * old[:1], 5 * old[1:], (old, old)),
-            "the scores are divided by √d, here 2, and each row of weights sums to 1",
+            (3 * old[:1] + 6 * old[1:], 3 * old[:1], 5 * old[1:], (old, old)),
+            "the scores are divided by √d, here 3, and each row of weights sums to 1",
         ),
         some(1, 0, 5, "the first token finds an empty cache"),
         some(4, 0, 5, "with an empty cache this is ordinary causal attention", seed=5),
@@ -556,15 +559,16 @@ def bleu_cases() -> list[Case]:
     )
     stage = (
         "the man in the red hat plays the guitar",
-        ["a man in a red hat plays the guitar on stage", "the man with the red hat plays"],
+        ["a man in a red hat plays the guitar", "the man with the red hat plays"],
     )
     return [
         case("a translation that is its reference has 100 percent",
              ("a dog runs fast", ["a dog runs fast"])),
         case("runs of one to four words count, and all are right here; one word is missing",
              ("a dog runs in the", ["a dog runs in the snow"])),
-        case("a translation longer than its reference gets neither penalty nor reward",
-             ("a big dog runs fast", ["a dog runs fast", "big dog runs fast"])),
+        case("each n-gram is in one of the references, and a translation that is longer gets "
+             "neither penalty nor reward",
+             ("a big dog runs fast", ["a big dog runs", "big dog runs fast"])),
         case("the four fractions have a geometric mean", near),
         case("an n-gram may come from any of the references", stage),
         case("a word counts as often as the reference has it that has it most often",
@@ -575,7 +579,7 @@ def bleu_cases() -> list[Case]:
                                             "a small cat sleeps on the warm old stove", "a cat"])),
         case("counts and lengths are added up over all texts before anything is divided",
              near, long),
-        case("a text too short for four words doesn't make the whole score 0",
+        case("lengths are added up, and a text with fewer than four words doesn't make the score 0",
              stage, ("a cat", ["a cat sleeps"])),
         case("of references that are equally close in length, the shorter one counts",
              ("a dog runs in the deep snow", ["a big dog runs in the deep snow",

@@ -81,9 +81,9 @@ def block_means(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
 
 def block_cases() -> list[Case]:
     def line(size: int, *scores: float, why: str) -> Case:
-        """A query, and keys whose scaled scores are `scores`."""
-        keys = torch.tensor([[score, 0.0, 0, 0] for score in scores])
-        return Case((torch.tensor([[2.0, 0, 0, 0]]), keys, torch.eye(len(scores)), size), why)
+        """A query, and keys whose scores are `scores`."""
+        keys = torch.tensor(scores).float()[:, None]
+        return Case((torch.ones(1, 1), keys, torch.eye(len(scores)), size), why)
 
     def some(*batch: int, t: int, s: int, d: int, d_v: int, size: int, why: str) -> Case:
         query, key, value = (
@@ -95,13 +95,16 @@ def block_cases() -> list[Case]:
     few = some(t=T, s=S, d=3, d_v=2, size=SIZE, why="no more than `size` keys are read at a time")
     query, key, value, size = few.args
     return [
-        line(2, 0, 0, why="in one block, equal scores share the weight equally"),
-        line(2, 1, 2, why="the scores are divided by √d, here 2, before exp"),
-        line(1, 0, 0, why="equal scores in two blocks share the weight equally"),
+        line(2, 0, 0, 0, why="no score comes before the first block, the last block may be "
+             "smaller, and equal scores have equal weights"),
+        line(2, 0, 0, why="the keys fill one block exactly, and none are left"),
+        Case(
+            (3 * torch.eye(1, 9), torch.tensor([[1.0], [2]]) * torch.eye(1, 9), torch.eye(2), 2),
+            "the scores are divided by √d, here 3, before exp",
+        ),
         line(1, 1, 2, why="after a larger score, what was added before counts for less"),
         line(1, 2, 1, why="after a smaller score, what was added before counts as it did"),
-        line(2, 0, 0, 0, why="the last block may be smaller than the others, and counts, too"),
-        line(5, 0, 1, why="a block may be larger than all keys together"),
+        line(5, 0, 1, why="a block may have room for more than all keys"),
         Case(
             (integers(2, 3), integers(4, 3, seed=1), integers(4, 2, seed=2), 2),
             "each query has a largest score and a sum of its own",
@@ -120,7 +123,7 @@ def block_cases() -> list[Case]:
             "a query's scores may all lie far below those of another query",
         ),
         Case((query.as_subclass(Watched), key, value, size), few.why),
-    ]
+    ]  # fmt: skip
 
 
 blocks = partial(partial, attend_in_blocks)

@@ -81,7 +81,8 @@ def drawn_cases() -> list[Case]:
     return [
         case([3, 1, 0, -1], 1.0, None, 1.0, "with temperature 1, no `top_k` and `top_p` = 1, this "
              "is a softmax: nothing is dropped"),
-        case([3, 1, 0, -1], 0.5, None, 1.0, "a low temperature makes the likely letters likelier"),
+        case([3, 1, 0, -1], 0.5, None, 1.0, "at temperature 0.5 the differences between "
+             "logits count twice"),
         case([0, 2, -1, 1], 1.0, 2, 1.0, "`top_k` = 2 keeps the two most probable letters, "
              "wherever they are, and together they have 1"),
         case([0, 2, -1, 1], 1.0, None, 0.7, "the most probable letter has 0.64, and the second is "
