@@ -140,12 +140,8 @@ def test_scores_are_summed_in_float32(dtype: torch.dtype) -> None:
 
 def test_errors() -> None:
     model = transformer()
-    with pytest.raises(ValueError, match="max_len must be an integer of at least 1, got 0"):
-        greedy(model, SOURCE, max_len=0)
     with pytest.raises(ValueError, match="source must not be empty"):
         greedy(model, SOURCE[:, :0], max_len=5)
-    with pytest.raises(ValueError, match="source must not be empty"):
-        greedy(model, SOURCE[:0], max_len=5)
     with pytest.raises(ValueError, match=r"length 14 is longer than max_len \(13\)"):
         greedy(model, SOURCE, max_len=14, eos_id=V)
 
