@@ -1,7 +1,7 @@
-"""How soon a page is there: `make bench` runs this where the site is built and a browser is.
+"""How soon a page appears: `make bench` runs this if the site is built and there is a browser.
 
-Times on a phone: 390 pixels wide, a processor four times slower than this one, the least of five
-visits. A busy machine makes them longer, so no test depends on them. 1.5 s is the aim.
+Times are those of a phone, 390 pixels wide with a processor four times slower than this one: the
+fastest of five visits. A busy machine makes them longer, so no test depends on them.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def painted(browser, url: str) -> float:
 def main() -> None:
     executable = find_browser()
     if executable is None or not (pages.BOOK / "index.html").is_file():
-        print("pages: left out, no browser or no site (make book)")
+        print("pages: skipped, no browser or no site (make book)")
         return
     with pages.serving(pages.BOOK, {}) as address:
-        print("\nlargest contentful paint on a slow phone, least of five visits")
+        print("\nlargest contentful paint on a slow phone, fastest of five visits")
         with pages.browsing(executable) as browser:
             for page in VISITED:
                 times = [painted(browser, address + page) for _ in range(5)]

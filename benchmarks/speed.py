@@ -5,8 +5,8 @@
 
 The peers are `torch.nn.Transformer`, wrapped the plain way, and Hugging Face's `MarianMTModel`. All
 have the same sizes, weights drawn alike, dropout, data, loss, optimizer, and threads. They take
-turns, and what counts is the median of the ratios *per round*: whatever else the machine is doing
-slows all of them, and cancels.
+turns, and what counts is the median of the ratios *per round*: other work on the machine slows all
+of them alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contenders import CONFIG, CONTENDERS, sentences
 from transformer_lib.runs import environment
 
 BATCH, LENGTH = 32, 32  # training: 32 pairs of up to 32 + 32 tokens
-TEXTS, NEW_TOKENS, BEAMS = 16, 48, 4  # no text ends, so all take equally many steps
+TEXTS, NEW_TOKENS, BEAMS = 16, 48, 4  # no text ends, so all take the same steps
 Tasks = dict[str, Callable[[], None]]
 
 
@@ -61,7 +61,7 @@ def race(tasks: Tasks, budget: float) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     names = list(tasks)
     while time.perf_counter() < deadline or len(seconds[names[0]]) < 3:
-        names = names[1:] + names[:1]  # nobody always goes first
+        names = names[1:] + names[:1]  # each goes first in turn
         for name in names:
             start = time.perf_counter()
             tasks[name]()

@@ -192,7 +192,7 @@ def main() -> None:
     torch.set_num_threads(1)
     record = head(
         f"encoders of {sum(p.numel() for p in Bert().parameters()):,} parameters after "
-        f"{STEPS} updates of {SIZE} stories, seeds 0 to 2; shares right on stories drawn anew"
+        f"{STEPS} updates of {SIZE} stories, seeds 0 to 2; accuracy on new stories"
     ) | {
         "ways": {},
     }

@@ -99,7 +99,7 @@ def main() -> None:
         }
         if size == SIZE:
             found["longest_first"] = cut_otherwise(honest, train_texts, val_texts)
-            # + 1: <bos> in front of the target, or <eos> behind it.
+            # + 1: <bos> before the target, or <eos> after it.
             pairs = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in train)
             found["lengths"] = {
                 "vocab_size": size,

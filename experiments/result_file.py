@@ -38,7 +38,7 @@ def rounded(value: Any) -> Any:
 
 
 def as_text(value: Any, indent: int = 0) -> str:
-    """JSON with one line for whatever fits on a line, and for lists of plain values."""
+    """JSON in which everything that fits is on one line, and so are lists of plain values."""
     flat = json.dumps(value, ensure_ascii=False)
     parts = isinstance(value, dict | list) and any(
         isinstance(each, dict | list)

@@ -1,9 +1,8 @@
-"""Runs in a chapter's kernel: cells that a reader's notebook doesn't have leave no name in it.
+"""Runs in a chapter's kernel, and hides the names of cells that a reader's notebook doesn't have.
 
 A student's notebook has neither the solutions nor the cells that guard the build. Between `begin`
-and `end` they run among the names that the reader's cells have defined, and those that earlier such
-cells have: where both define a name, the later definition counts, as ever. After `end` the reader's
-names are as they were.
+and `end` these see the names that the reader's cells have defined, and those of earlier hidden
+cells; the later definition counts, as usual. After `end` the reader's names are as they were.
 """
 
 from typing import Any
@@ -20,7 +19,7 @@ class Aside:
     def begin(self) -> None:
         self.readers = dict(self.names)
         for name, (here, readers) in self.kept.items():
-            if self.names.get(name, MISSING) is readers:  # not defined anew since
+            if self.names.get(name, MISSING) is readers:  # not defined again since
                 self.put(name, here)
 
     def end(self) -> None:

@@ -5,23 +5,23 @@
     python tests/notebooks/execute.py --modules                        # run nothing, see below
     python tests/notebooks/execute.py --normalize                      # run nothing, only tidy
 
-A notebook is written only when all its cells ran; otherwise the failing cell is shown, the file
-stays as it was, and the command ends with 1. What is written is normalized, so that two runs that
-computed the same thing store the same bytes:
+A notebook is written only if all its cells ran; otherwise the failing cell is shown, the file stays
+as it was, and the command exits with 1. What is written is normalized, so that two runs with the
+same results store the same bytes:
 
 - metadata: kernel, language and widget state, nothing about this machine or this run;
   cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
 - widgets: only the models that an output shows, and what they refer to, under names made of the
   class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
 - outputs: neighboring prints are one output;
-- ids: a cell without an id, or with a random one, gets one made of its own first words. Give
-  your own (``ask-the-dictionary``) where you want it to outlive an edit.
+- ids: a cell without an id, or with a random one, gets one made of its first words. Choose your
+  own (``ask-the-dictionary``) if it must survive an edit.
 
 A stored live figure carries a copy of its JavaScript. ``--modules`` brings these copies up to date
 with the library without running the cells: for a change that touches only the module or its style
 sheet. A change of the Python side (its traits) needs a run.
 
-The chapters import the library from this checkout, whatever is installed.
+The chapters import the library from this checkout, even if another one is installed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL_REFERENCE = "IPY_MODEL_"
 
-# What Jupyter, jupytext and Colab hand out when nobody chose: 8 or more hexadecimal digits or a
-# UUID with a digit in it (so that a word such as "defaced" stays), or Colab's 12 characters.
+# Ids that Jupyter, jupytext and Colab make: 8 or more hexadecimal digits or a UUID, with a digit in
+# it (so that a word such as "defaced" stays), or Colab's 12 characters.
 RANDOM_ID = re.compile(
     r"(?=.*\d)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=.*[A-Z_\d])[\w-]{12}"
 )
@@ -64,14 +64,14 @@ def notebooks(paths: list[str] | None = None) -> list[Path]:
 
 
 def is_random_id(name: str) -> bool:
-    """Whether a cell id looks handed out by a machine: it would change with every rewrite."""
+    """Whether a cell id looks machine-made: it would change with every rewrite."""
     if CHOSEN_ID.fullmatch(name) and "-" in name and not re.fullmatch(r"[0-9a-f-]{36}", name):
         return False
     return RANDOM_ID.fullmatch(name) is not None
 
 
 def slug(source: str) -> str:
-    """A cell id made of the first line that says something."""
+    """A cell id made of the first line that has words."""
     for line in source.splitlines():
         words = re.findall(r"[a-z0-9]+", line.lower())
         if words and not line.startswith(("```", "---")):
@@ -81,7 +81,7 @@ def slug(source: str) -> str:
 
 
 def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take out of `nb`, in place, whatever differs between two runs of the same cells."""
+    """Remove from `nb`, in place, everything that differs between two runs of the same cells."""
     widgets = nb.metadata.get("widgets")
     nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
     nb.nbformat, nb.nbformat_minor = 4, 5
@@ -91,7 +91,7 @@ def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.metadata = nbformat.from_dict(
             {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
         )
-        if "answer" in cell.metadata.get("tags", []):  # JupyterLab folds it: it tells too early
+        if "answer" in cell.metadata.get("tags", []):  # JupyterLab folds it: it comes too early
             cell.metadata["jupyter"] = nbformat.from_dict({"source_hidden": True})
         if not cell.get("id") or is_random_id(cell["id"]):
             name = base = slug(cell.source)
@@ -111,7 +111,7 @@ def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def merge_streams(outputs: list) -> list:
-    """Neighboring prints as one output: how often the kernel flushes is chance."""
+    """Neighboring prints as one output: when the kernel flushes is random."""
     merged: list = []
     for output in outputs:
         last = merged[-1] if merged else None
@@ -124,7 +124,7 @@ def merge_streams(outputs: list) -> list:
 
 
 def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
-    """Widget state with ids that do not change between runs; `nb`'s views follow.
+    """Widget state with ids that don't change between runs, in `nb`'s views too.
 
     Models are taken in the order in which outputs show them, each followed by the models it
     refers to. Models that no output shows (a progress bar that closed) are left out.
@@ -165,7 +165,7 @@ def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
         view["model_id"] = names.get(view["model_id"], view["model_id"])
     models = {names[model_id]: rename(state[model_id]) for model_id in names}
     for model in models.values():
-        if model.get("model_name") == "LayoutModel":  # forty times "not set", which is the default
+        if model.get("model_name") == "LayoutModel":  # forty times "not set", the default
             model["state"] = {k: v for k, v in model["state"].items() if v is not None}
     return {"state": models, "version_major": 2, "version_minor": 0}
 
@@ -191,7 +191,7 @@ def views(nb: nbformat.NotebookNode):
 
 
 def stale_modules(nb: nbformat.NotebookNode):
-    """Stored live figures whose JavaScript or style is not the library's any more.
+    """Stored live figures whose JavaScript or style isn't the library's anymore.
 
     Yields:
         (model id, "_esm" or "_css", the library's text)

@@ -1,9 +1,9 @@
-"""What must hold for every chapter without running it.
+"""Rules that every stored chapter must follow; nothing is run.
 
     python tests/notebooks/gate.py                    # every chapter
     python tests/notebooks/gate.py some_notebook.ipynb
 
-Prints one line per finding and ends with 1 if there is any. Each rule is a function that takes the
+Prints one line per finding and exits with 1 if there is one. Each rule is a function that takes the
 notebook and yields (cell id or None, what is wrong); `test_gate.py` breaks each of them once.
 """
 
@@ -25,7 +25,7 @@ from execute import CHOSEN_ID, STATE, VIEW, is_random_id, normalize, notebooks
 
 from cells import KINDS, blocks, figure_name, tags
 
-# A folder of somebody's machine, on any system.
+# A folder on somebody's machine, on any system.
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w/.])/(?:home|root|tmp|work|Users|usr|opt|mnt|var|private)/[\w./-]+|\b[A-Z]:\\\w+"
 )
@@ -35,13 +35,13 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 PLOT_VALUE = re.compile(r"^\[?<(?:matplotlib\.|Axes|Figure|BarContainer)|^\(?Text\(|^\[?Text\(")
 
 IGNORE, SKIP = "nbval-ignore-output", "nbval-skip"
-# Tags that something reads; any other is a slip of the pen.
+# Tags that something reads; any other one is a typo.
 TAGS = {
     IGNORE: "outputs differ between machines; an assert guards the cell",
     SKIP: "nbval: the install cell only",
     "raises-exception": "the error is the point",
     "live-figure": "holds a live figure",
-    "gallery": "the title of a page of figures, most of whose exercises stand in the chapters",
+    "gallery": "the title of a page of figures, most of whose exercises are in the chapters",
     "remove-cell": "not on the page",
     "remove-input": "only the output is on the page",
     "remove-output": "only the input is on the page",
@@ -64,7 +64,7 @@ if not hasattr(transformer_lib, "BOOK"):
         "this transformer_lib is another project's: run %pip uninstall -y transformer-lib "
         "attention-built-by-hand, restart the kernel, and install the book's library again"
     )"""
-MOST_IGNORED = 0.2  # of the code cells: a chapter that compares nothing tests nothing
+MOST_IGNORED = 0.2  # of the code cells: a chapter without comparisons tests nothing
 
 
 def code_cells(nb):
@@ -91,7 +91,7 @@ def install_cells(nb):
 
 
 def counts_are_sequential(nb):
-    """nbval does not compare a cell without a count, so none may lack one."""
+    """nbval doesn't compare a cell without a count."""
     for expected, cell in enumerate(code_cells(nb), start=1):
         if cell.get("execution_count") != expected:
             yield (
@@ -108,12 +108,12 @@ def counts_are_sequential(nb):
 
 
 def outputs_are_there(nb):
-    """A cell that prints has an output: a cleared output would compare with nothing."""
+    """A cell that prints has an output: nbval would have nothing to compare."""
     for cell in code_cells(nb):
         if not cell.source.strip():
             yield cell.id, "empty code cell"
         elif not cell.outputs and SKIP not in tags(cell) and shows_something(cell.source):
-            yield cell.id, "prints or plots, but its outputs are gone"
+            yield cell.id, "prints or plots, but has no outputs"
 
 
 def shows_something(source: str) -> bool:
@@ -127,7 +127,7 @@ def shows_something(source: str) -> bool:
 
 
 def parse(source: str) -> ast.Module:
-    """The cell as Python, IPython's own lines left out."""
+    """The cell as Python, without IPython's own lines."""
     lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in source.splitlines()]
     try:
         return ast.parse("\n".join(lines))
@@ -164,7 +164,7 @@ def nothing_of_this_machine(nb):
 
 
 def images_speak(nb):
-    """Alt text for those who do not see it; name and caption, so that it gets a number."""
+    """Alt text for those who can't see it; a name and a caption, so that it gets a number."""
     for cell in markdown_cells(nb):
         for alt in re.findall(r"!\[(.*?)\]\(", cell.source):
             if not alt.strip():
@@ -174,7 +174,7 @@ def images_speak(nb):
             continue
         kinds = {mime for output in cell.outputs for mime in output.get("data", {})}
         if "image/svg+xml" in kinds:
-            yield cell.id, "SVG output: nbval compares it and no two are equal; store PNG"
+            yield cell.id, "SVG output: nbval compares it, and no two are equal; store PNG"
         if not any(kind.startswith("image/") for kind in kinds):
             continue
         mystnb = cell.metadata.get("mystnb", {})
@@ -183,7 +183,7 @@ def images_speak(nb):
         if not figure_name(cell):
             yield cell.id, "image output without a name (metadata.mystnb.figure.name)"
         if follows is None or "caption" not in tags(follows) or not follows.source.strip():
-            yield cell.id, "image output without a caption, a cell tagged caption, right behind it"
+            yield cell.id, "image output without a caption: a cell tagged caption must come next"
 
 
 def plots_end_with_show(nb):
@@ -202,13 +202,13 @@ def tags_are_known(nb):
 
 
 def ignored_outputs_are_guarded(nb):
-    """An assert stands in the cell, or in one that is not on the page and directly follows."""
+    """An assert is in the cell, or in the next one if the page doesn't show that."""
     cells = [cell for cell in nb.cells if "caption" not in tags(cell)]
     ignored = [cell for cell in code_cells(nb) if IGNORE in tags(cell)]
     for cell, follows in zip(cells, [*cells[1:], None], strict=True):
         guards = [cell] + [follows] * (follows is not None and "remove-cell" in tags(follows))
         if IGNORE in tags(cell) and not any(map(asserts, guards)):
-            yield cell.id, f"{IGNORE} without an assert in the cell or the one that follows"
+            yield cell.id, f"{IGNORE} without an assert in the cell or the next one"
     most = int(MOST_IGNORED * len(list(code_cells(nb))))
     if len(ignored) > most:
         yield None, f"{len(ignored)} cells tagged {IGNORE}, at most {most}"
@@ -221,26 +221,26 @@ def asserts(cell) -> bool:
 def install_cell_comes_first(nb):
     found = install_cells(nb)
     if len(found) != 1 or found[0] is not code_cells(nb)[0]:
-        yield None, f"the first code cell installs on Colab, and only that one; found {len(found)}"
+        yield None, f"the first code cell, and no other, installs on Colab; found {len(found)}"
     for cell in found:
         if set(tags(cell)) != {"remove-cell", SKIP}:
-            yield cell.id, f"the install cell is tagged remove-cell and {SKIP}, nothing else"
+            yield cell.id, f"the install cell must be tagged remove-cell and {SKIP}, nothing else"
         if re.sub(r"git\+[^@\s]+@", "git+ADDRESS@", cell.source) != INSTALL:
-            yield cell.id, "the install cell is the same text in every chapter: gate.INSTALL"
+            yield cell.id, "the install cell must be the same text in every chapter: gate.INSTALL"
         if cell.outputs:
-            yield cell.id, "the install cell prints nothing here, yet has an output"
+            yield cell.id, "the install cell has an output"
     for cell in code_cells(nb):
         if SKIP in tags(cell) and cell not in found:
             yield cell.id, f"{SKIP} on a cell that is not the install cell"
 
 
 def is_program(nb) -> bool:
-    """Whether the notebook is one program to read: it asks nothing."""
+    """Whether the notebook is one program to read, without exercises."""
     return any("program" in tags(cell) for cell in code_cells(nb))
 
 
 def fewest_exercises(nb) -> int:
-    """A page of the gallery has one at least; the chapters have the exercises with its figures."""
+    """One on a page of the gallery: the exercises with its figures are in the chapters."""
     if is_program(nb):
         return 0
     return 1 if any("gallery" in tags(cell) for cell in nb.cells) else 3
@@ -255,7 +255,7 @@ def live_figures_have_state(nb):
         ]
         for model_id in shown:
             if model_id not in state:
-                yield cell.id, f"live figure {model_id} without saved state: execute the notebook"
+                yield cell.id, f"live figure {model_id} without saved state: run the notebook"
         if bool(shown) != ("live-figure" in tags(cell)):
             yield cell.id, "the tag live-figure and a stored live figure go together"
     if not is_program(nb) and not any("live-figure" in tags(cell) for cell in code_cells(nb)):
@@ -263,7 +263,7 @@ def live_figures_have_state(nb):
 
 
 def blocks_are_whole(nb):
-    """What the page and the student's edition are made of: each tag fits its text and its place."""
+    """Each tag fits the text and the position of its cell: pages are made from that."""
     try:
         found = blocks("00_here", nb.cells)
     except ValueError as error:
@@ -277,24 +277,27 @@ def blocks_are_whole(nb):
         if block.kind == "exercise" and block.label.replace("ex-", "sol-", 1) not in solved:
             yield block.cells[0].id, "an exercise without a solution"
         if block.kind == "mine-before" and "hide-input" not in tags(block.cells[0]):
-            yield block.cells[0].id, "a cell tagged mine-before is folded, by the tag hide-input"
+            yield (
+                block.cells[0].id,
+                "a cell tagged mine-before must be folded, by the tag hide-input",
+            )
 
 
 def stubs_replace_nothing(nb):
-    """An exercise that nobody has done yet doesn't take the place of what the chapter uses."""
+    """An exercise that isn't done yet doesn't replace what the chapter uses."""
     try:
         found = blocks("00_here", nb.cells)
     except ValueError:
-        return  # blocks_are_whole says so
+        return  # blocks_are_whole reports it
     stubs, used = [], set()
     for before, block in zip([None, *found], found, strict=False):
         for cell in block.cells:
             if cell.cell_type != "code" or block.kind == "solution" or "remove-cell" in tags(cell):
-                continue  # or the student's edition doesn't have it
+                continue  # the last two aren't in the student's edition
             names = symtable.symtable(ast.unparse(parse(cell.source)), cell.id, "exec")
             if before is not None and before.kind == "exercise":
                 stubs.append((cell.id, defined(names)))
-            elif "check(" not in cell.source:  # what a checker says to an answer
+            elif "check(" not in cell.source:  # of an answer
                 used |= global_names(names)
     for cell_id, names in stubs:
         for name in sorted(names & used):
@@ -321,11 +324,11 @@ def ids_are_stable(nb):
         elif times > 1:
             yield cell_id, f"{times} cells with this id"
         elif is_random_id(cell_id) or not CHOSEN_ID.fullmatch(cell_id):
-            yield cell_id, "cell id is random or no slug of lowercase words"
+            yield cell_id, "cell id is random, or not a slug of lowercase words"
 
 
 def metadata_is_clean(nb):
-    """As `execute.py` leaves it: nothing that changes from run to run."""
+    """As `execute.py` leaves it, so nothing changes from run to run."""
     tidy = normalize(copy.deepcopy(nb))
     if tidy == nb:
         return
@@ -342,7 +345,7 @@ def metadata_is_clean(nb):
 def first_line_is_the_title(nb):
     first = nb.cells[0]
     if first.cell_type != "markdown" or not first.source.startswith("# "):
-        yield first.get("id"), "a chapter begins with its title, '# …'"
+        yield first.get("id"), "a chapter must begin with its title, '# …'"
     titles = sum(
         len(re.findall(r"^# ", outside_fences(cell.source), re.M)) for cell in markdown_cells(nb)
     )
@@ -375,7 +378,7 @@ RULES = (
 
 
 def findings(nb) -> list[str]:
-    """What all rules have to say about one notebook, as lines of text."""
+    """What all rules find in one notebook, as lines of text."""
     return [
         f"{rule.__name__}: " + (f"cell {cell_id}: " if cell_id else "") + what
         for rule in RULES

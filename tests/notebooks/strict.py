@@ -3,8 +3,8 @@
     python tests/notebooks/strict.py                                   # every chapter
     python tests/notebooks/strict.py chapters/01_soft_lookup.ipynb     # one
 
-Further arguments go to pytest (`-x`, `-k`, `-n 0`). These are the only settings with which chapters
-are compared: `make test` and the tests come here. With --nbval-kernel-name another
+Further arguments go to pytest (`-x`, `-k`, `-n 0`). Chapters are compared with these settings only:
+`make test` and the tests use this file. With --nbval-kernel-name another
 environment's kernel runs them, with that environment's library (test_clean_environment.py).
 """
 
@@ -20,7 +20,7 @@ from execute import ROOT, notebooks
 # Never --nbval-lax: it compares marked cells only, and lets altered outputs pass.
 OPTIONS = [
     "--nbval",
-    # Seconds; only for what hangs: a machine may be busy.
+    # Seconds; only what hangs takes as long, even on a busy machine.
     "--nbval-kernel-startup-timeout=1800",
     "--nbval-cell-timeout=1800",
     f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
@@ -35,7 +35,7 @@ OPTIONS = [
     "-p",
     "no:cacheprovider",
 ]
-# A minute or two of training: first in, so that nothing waits for them.
+# A minute or two of training: they start first, so that nothing waits for them.
 LONGEST = ("03_bottleneck", "07_the_block")
 
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     options = [argument for argument in arguments if argument not in paths]
     paths = paths or [str(path) for path in longest_first(notebooks())]
     if not any(option.startswith("--nbval-kernel-name") for option in options):
-        # The kernels import the library from this checkout, whatever is installed.
+        # The kernels import the library from this checkout, even if another one is installed.
         options.append("--nbval-current-env")
         inherited = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = str(ROOT) + (os.pathsep + inherited if inherited else "")

@@ -39,8 +39,7 @@ CHAPTERS = notebooks()
 LIBRARY = "attention-built-by-hand"
 LINKED = ("torch", "ipykernel")  # the build at hand; and what runs a notebook at all
 JOBS = 2
-# Wheels of the lowest versions exist for these Pythons; building them from source is not the point.
-# On later ones the chapters run in this environment.
+# The lowest versions have wheels for these Pythons. On later ones chapters run in this environment.
 LOWEST_HAVE_WHEELS = sys.version_info < (3, 13)
 
 
@@ -85,7 +84,7 @@ def link(distribution: metadata.Distribution, site_packages: Path) -> None:
 
 
 def git_files() -> list[str]:
-    """What git tracks or would. In a container the checkout may belong to another user."""
+    """What git tracks or would track. In a container another user may own the checkout."""
     git = ["git", "-c", "safe.directory=*"]
     return run(*git, "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).split("\0")
 
@@ -96,7 +95,7 @@ class Environment:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.python = folder / "venv" / "bin" / "python"
-        # Neither this checkout nor this environment may shine through.
+        # Neither this checkout nor this environment may be seen.
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "JUPYTER_PATH", "JUPYTER_CONFIG_DIR")
         self.variables = {key: value for key, value in os.environ.items() if key not in hidden}
         self.variables["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
@@ -127,7 +126,7 @@ class Environment:
         self.floors = floors
 
     def copy_of_the_sources(self) -> Path:
-        """What git does not ignore: the wheel must not live on what an earlier build left."""
+        """What git doesn't ignore: the wheel mustn't use what an earlier build left."""
         copy = self.folder / "sources"
         for name in git_files():
             if name.startswith(("transformer_lib/", "results/", "pyproject", "README", "LICENSE")):
@@ -146,7 +145,7 @@ class Environment:
             json.dumps({"argv": command, "display_name": "clean", "language": "python"})
         )
         self.variables["JUPYTER_PATH"] = str(self.folder / "jupyter")
-        # Its first import looks for fonts, and says so if that takes long: not in a chapter.
+        # The first import looks for fonts, and prints so if that takes long: not in a chapter.
         run(self.python, "-c", "import matplotlib.font_manager", env=self.variables)
 
     def compare(self, path: Path) -> str:

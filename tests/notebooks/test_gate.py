@@ -1,4 +1,4 @@
-"""Every chapter passes the gate, and each rule of the gate goes red when it is broken."""
+"""Every chapter passes the gate, and each rule of the gate finds what breaks it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_install_cell_is_the_same_in_all_chapters():
     assert len({cell.source for nb in books for cell in install_cells(nb)}) == 1
 
 
-# --- a small chapter in which all is well ---------------------------------------------------------
+# --- a small chapter that breaks no rule ----------------------------------------------------------
 
 
 def output(kind, **fields):
@@ -125,7 +125,7 @@ def stream(text, name="stdout"):
 
 
 def put(cell_id, **fields):
-    """A tampering that sets fields of one cell."""
+    """A change that sets fields of one cell."""
     return lambda nb: cell(nb, cell_id).update(nbformat.from_dict(fields))
 
 
@@ -151,7 +151,7 @@ def mystnb(section, key):
 
 
 def stub(source):
-    """The cell of an exercise in which a reader writes, put between it and its solution."""
+    """A change that puts the cell in which a reader writes between an exercise and its solution."""
     room = nbformat.v4.new_code_cell(source, id="stub")
     return lambda nb: nb.cells.insert(nb.cells.index(cell(nb, "sol-a")), room)
 
@@ -161,7 +161,7 @@ TAMPERED = [
     # rule, what was done, how, a word of the complaint
     ("counts_are_sequential", "stripped", put("train", execution_count=None), "None, expected 6"),
     ("counts_are_sequential", "cell added, not run", drop("print-one"), "3, expected 2"),
-    ("outputs_are_there", "output cleared", put("print-one", outputs=[]), "outputs are gone"),
+    ("outputs_are_there", "output cleared", put("print-one", outputs=[]), "has no outputs"),
     ("outputs_are_there", "nothing in it", put("print-one", source=" "), "empty code cell"),
     ("no_errors", "error", put("print-one", outputs=[ERROR]), "stored error: ValueError"),
     ("no_errors", "no error", tag("print-one", "raises-exception"), "raises nothing"),
@@ -218,7 +218,7 @@ TAMPERED = [
      "outputs not as"),
     ("metadata_is_clean", "unseen widget", lambda nb: nb.metadata.widgets[STATE].state.update(
         {"Bar-1": copy.deepcopy(nb.metadata.widgets[STATE].state["Toy-1"])}), "'widgets'"),
-    ("first_line_is_the_title", "none", replace("a-title", "# A", "A"), "begins with its title"),
+    ("first_line_is_the_title", "none", replace("a-title", "# A", "A"), "begin with its title"),
     ("first_line_is_the_title", "two", replace("toy-caption", "Touch", "# Touch"), "2 first-level"),
 ]  # fmt: skip
 
@@ -245,7 +245,7 @@ def test_known_tags_pass(nb):
 
 @pytest.mark.parametrize("book", [True, False])
 def test_the_install_cell_tells_another_project_s_library(monkeypatch, book):
-    """PyPI has a transformer-lib with the same import name; pip installs both without a word."""
+    """PyPI has a transformer-lib with the same import name; pip installs both silently."""
     library = ModuleType("transformer_lib")
     if book:
         library.BOOK = "Attention, Built by Hand"

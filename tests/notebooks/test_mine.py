@@ -37,7 +37,7 @@ def notebook(*sources: tuple[str, str]) -> str:
 
 
 def repeats(text: str, before: str, adds: bool) -> bool:
-    """Whether a text is the file that there was; part of it is enough where nothing is added."""
+    """Whether a text is the earlier file; part of it is enough if the chapter adds nothing."""
     if adds:
         return text.strip() == before.strip()
     there = {part.source for part in mine.parts(before)}
@@ -45,7 +45,7 @@ def repeats(text: str, before: str, adds: bool) -> bool:
 
 
 def wrong_befores(folder: Path) -> list[str]:
-    """The chapters whose cells tagged mine-before are not what the chapters before them made."""
+    """The chapters whose cells tagged mine-before aren't what earlier chapters made."""
     wrong, before = [], ""
     states = mine.states(folder)
     for path in sorted(folder.glob("[0-9]*.ipynb")):
@@ -61,7 +61,7 @@ def wrong_befores(folder: Path) -> list[str]:
 
 
 def foreign(source: str) -> set[str]:
-    """The modules that a state imports and may not: it is plain PyTorch."""
+    """The modules that a state imports although it should be plain PyTorch."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -86,7 +86,7 @@ def test_a_state_runs_by_itself(chapter):
     assert foreign(STATES[chapter]) == set()
 
 
-def test_what_a_chapter_repeats_is_what_there_was():
+def test_a_chapter_repeats_the_earlier_file():
     assert wrong_befores(CHAPTERS) == []
 
 
@@ -119,7 +119,7 @@ def test_what_is_defined_again_takes_the_earlier_place():
 
 def test_the_transformer_on_one_page_is_the_state_after_chapter_14():
     page = {part.source for part in mine.parts(mine.program(CHAPTERS))}
-    last = mine.parts(STATES[14])  # what Part IV adds is no Transformer of 2017
+    last = mine.parts(STATES[14])  # what Part IV adds isn't in the paper
     assert [part.source for part in last if part.source not in page] == []
     assert len([line for part in last for line in part.source.splitlines() if line.strip()]) <= 200
     assert foreign(mine.program(CHAPTERS)) == set()
@@ -161,7 +161,7 @@ def test_the_transformer_of_mine_is_the_librarys():
     copy_stack(theirs.decoder, own.decoder)
     source = torch.tensor([[5, 6, 7, 8, 3], [5, 4, 0, 0, 0]])
     target = torch.tensor([[1, 9, 9, 4], [1, 7, 0, 0]])
-    words = target != 0  # nobody uses what is said at padding
+    words = target != 0  # nobody uses the logits at padding
     torch.testing.assert_close(own(source, target)[words], theirs(source, target)[words])
 
 

@@ -1,7 +1,7 @@
 """A chapter reads well where no Sphinx is: in Colab, in Jupyter, on GitHub.
 
-Those show CommonMark, tables and `$math$`; whatever else MyST knows they show as it was typed. So a
-chapter keeps to plain Markdown: tags say what a cell is, and terms, papers and figures are linked
+They render CommonMark, tables and `$math$`, and show everything else of MyST as it was typed. So a
+chapter is plain Markdown: tags say what a cell is, and terms, papers and figures are links
 (CONTRIBUTING.md, *Links*).
 """
 
@@ -33,7 +33,7 @@ plain = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_i
 
 
 def prose(text: str) -> str:
-    """What is neither code nor math."""
+    """The text that is neither code nor math."""
     tokens = [child for token in plain.parse(text) for child in (token.children or [])]
     return "\n".join(token.content for token in tokens if token.type == "text")
 
@@ -45,7 +45,7 @@ def without_code(text: str) -> str:
 
 
 def complaints(text: str) -> list[str]:
-    """What of a Markdown cell would be seen as it was typed, or not seen at all."""
+    """What in a Markdown cell would be shown as it was typed, or not at all."""
     found = [f"a directive: {line}" for line in DIRECTIVE.findall(FENCED.sub("", text))]
     bare = without_code(text)
     found += [f"{kind}: {m[0]}" for kind, rule in TYPED.items() if (m := rule.search(bare))]

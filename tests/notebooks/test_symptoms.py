@@ -1,4 +1,4 @@
-"""The page of symptoms: its checks say True of mine.py, and find each cause that is listed."""
+"""The page of symptoms: its checks give True for mine.py, and find each cause that it lists."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def planted(cause: str) -> tuple[str, dict[str, str]]:
 
 
 def well(name: str, source: str, cells: dict[str, str]) -> bool:
-    """Whether the check says True, run as it stands on the page behind the page's first cell."""
+    """Whether the check gives True, run as the page has it, after the page's first cell."""
     module = ModuleType("mine")
     exec(source, vars(module))
     space = {}
@@ -212,7 +212,7 @@ def well(name: str, source: str, cells: dict[str, str]) -> bool:
 
 @cache
 def found(cause: str) -> list[str]:
-    """The checks of the cause's symptom that do not say True when it is planted."""
+    """The checks of the cause's symptom that don't give True when it is planted."""
     return [name for name in CHECKS[CAUSES[cause]] if not well(name, *planted(cause))]
 
 

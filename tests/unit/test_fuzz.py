@@ -46,7 +46,7 @@ LIMIT = 60.0  # seconds for a call: it ends what hangs, however busy the machine
 
 # --- what is public ------------------------------------------------------------------------------
 
-# The front door and what lies directly inside it; files inside a package are its own business.
+# The front door and the modules next to it; modules inside a package are internal.
 NOT_FUZZED = {
     "transformer_lib.__main__": "takes its arguments from a command line; test_cli.py",
     "transformer_lib.files": "writes what the others hand it; test_checkpoint.py",
@@ -68,7 +68,7 @@ def public_functions() -> dict[Any, type | None]:
             continue
         module = importlib.import_module(name.removesuffix(".__init__"))
         for thing in (getattr(module, name) for name in getattr(module, "__all__", ())):
-            if isinstance(thing, ModuleType):  # stands there as a whole
+            if isinstance(thing, ModuleType):  # exported as a whole
                 own = inspect.getmembers(thing, inspect.isfunction)
                 found |= {
                     f: None for name, f in own if f.__module__ == thing.__name__ and name[0] != "_"
@@ -154,7 +154,7 @@ def judge(function: Any, call: calls.Call, wrong: dict[str, Any]) -> str:
         return "refused"
     for name, value in wrong.items():
         if function not in calls.ANYTHING and (type(value) is object or _is_nan(value)):
-            raise Wrong(f"{name} is {value}, and nobody said so")
+            raise Wrong(f"{name} is {value}, and was accepted")
     if not_finite(result) and not not_finite(given):
         raise Wrong(f"NaN or infinity from finite arguments: {result}")
     try:
@@ -239,7 +239,7 @@ def test_a_right_call_is_answered_with_numbers_of_numpy_and_tuples_too(function:
 
 @each_function
 def test_each_argument_is_checked(function: Any) -> None:
-    """None may be just any object, and no number NaN or below zero."""
+    """No argument may be any object, and no number NaN or negative."""
     for name, right in right_call(function, 0).given.items():
         number = isinstance(right, int | float) and not isinstance(right, bool)
         number = number and name != "pad_id"  # whose -100 is usual elsewhere
