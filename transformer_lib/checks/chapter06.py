@@ -1,0 +1,247 @@
+"""Checkers for chapter 6, *Many heads*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lib.attention import attention, fused_attention
+from transformer_lib.checks import Case, Checker, Exercise
+from transformer_lib.checks.inputs import integers
+from transformer_lib.multihead import MultiHeadAttention
+
+__all__ = ["check"]
+
+# ------------------------------------------------------------------------------------ multi_head
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    return x.transpose(-3, -2).flatten(-2)
+
+
+def multi_head(
+    x: Tensor,
+    W_q: Tensor,
+    W_k: Tensor,
+    W_v: Tensor,
+    W_o: Tensor,
+    n_heads: int,
+    *,
+    split: Callable[[Tensor, int], Tensor] = split_heads,
+    scale: Callable[[Tensor, Tensor, int], float] = lambda q, x, h: q.shape[-1] ** -0.5,
+    dim: int = -1,
+    merge: Callable[[Tensor], Tensor] = merge_heads,
+    out: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
+) -> Tensor:
+    query, key, value = (split(x @ W, n_heads) for W in (W_q, W_k, W_v))
+    weights = (query @ key.mT * scale(query, x, n_heads)).softmax(dim)
+    return out(merge(weights @ value), W_o)
+
+
+def split_by_reshape(x: Tensor, n_heads: int) -> Tensor:
+    return x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)
+
+
+def merge_by_reshape(x: Tensor) -> Tensor:
+    return x.reshape(*x.shape[:-3], x.shape[-2], -1)
+
+
+def by_d_model(
+    x: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor, n_heads: int
+) -> Tensor:
+    width, heads = x.shape[-1] // n_heads, []
+    for i in range(n_heads):
+        q, k, v = (x @ W[:, i * width : (i + 1) * width] for W in (W_q, W_k, W_v))
+        heads.append((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v)
+    return torch.cat(heads, -1) @ W_o
+
+
+def head_cases() -> list[Case]:
+    def case(why: str, *batch: int, t: int, d: int, h: int, d_k: int, d_v: int) -> Case:
+        shapes = (*batch, t, d), (d, h * d_k), (d, h * d_k), (d, h * d_v), (h * d_v, d)
+        five = [integers(*shape, seed=i + 6, most=1) for i, shape in enumerate(shapes)]
+        return Case((*five, h), why)
+
+    one, four, words = torch.ones(1, 1), torch.ones(1, 4), torch.tensor([[0.0], [1.0]])
+    return [
+        Case((words, one, one, one, 10 * one, 1), "one head of width 1; at the end comes W_o"),
+        Case((words, four, four, one, 10 * one, 1), "the scores are divided by √d_k, here 2"),
+        case("each head has its own columns, and its own attention weights", t=3, d=2, h=2, d_k=1,
+             d_v=1),
+        case("a head's columns stand together: head 0 has the first d_k", t=3, d=2, h=2, d_k=2,
+             d_v=2),
+        case("with as many heads as tokens, shapes don't tell them apart", t=2, d=4, h=2, d_k=2,
+             d_v=2),
+        case("d_k is the width of one head, and need not be d_model / n_heads", t=3, d=2, h=2,
+             d_k=4, d_v=3),
+        case("with axes in front, axes are counted from the end", 2, t=3, d=2, h=2, d_k=1, d_v=1),
+        case("there may be several axes in front", 2, 3, t=4, d=5, h=3, d_k=2, d_v=4),
+    ]  # fmt: skip
+
+
+but = partial(partial, multi_head)
+
+MULTI_HEAD = Exercise(
+    name="multi_head",
+    reference=multi_head,
+    cases=head_cases,
+    section="Do you need a loop over the heads?",
+    forbids=(
+        F.scaled_dot_product_attention,
+        attention,
+        fused_attention,
+        nn.MultiheadAttention,
+        MultiHeadAttention,
+    ),
+    mistakes={
+        "the split into heads and the merge both lack the transpose: a head is then a block of "
+        "whole tokens": but(split=split_by_reshape, merge=merge_by_reshape),
+        "the merge lacks the transpose: it reads the rows of one head as the heads of one token": (
+            but(merge=merge_by_reshape)
+        ),
+        "the split lacks the transpose: a head gets whole tokens, not a slice of each": but(
+            split=split_by_reshape
+        ),
+        "`n_heads` is not used: this is one head of full width": but(
+            split=lambda x, h: x.unsqueeze(-3)
+        ),
+        "the heads' axis comes after the tokens': at each token its heads attend to one another": (
+            but(split=lambda x, h: x.unflatten(-1, (h, -1)), merge=lambda x: x.flatten(-2))
+        ),
+        "a head gets every n-th column, not columns that stand together": but(
+            split=lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3),
+            merge=lambda x: x.movedim(-3, -1).flatten(-2),
+        ),
+        "the scores are not divided by √d_k": but(scale=lambda q, x, h: 1.0),
+        "the scores are divided by the root of d_model: d_k is the width of one head": but(
+            scale=lambda q, x, h: x.shape[-1] ** -0.5
+        ),
+        "the scores are divided by the root of the width of all heads together": but(
+            scale=lambda q, x, h: (h * q.shape[-1]) ** -0.5
+        ),
+        "a head is taken to be d_model / n_heads columns wide": by_d_model,
+        "the heads' axis is counted from the front, as if there were one axis before the tokens": (
+            but(
+                split=lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2),
+                merge=lambda x: x.transpose(1, 2).flatten(-2),
+            )
+        ),
+        "the softmax runs over the queries, not over the keys": but(dim=-2),
+    },
+)
+
+# ------------------------------------------------------------------------------- attention_flops
+
+
+class Sizes(NamedTuple):
+    n: int
+    d: int
+    h: int
+    k: int
+    v: int
+
+
+Count = Callable[[Sizes], float]
+
+
+def query(s: Sizes) -> float:
+    return 2 * s.n * s.d * s.h * s.k
+
+
+def value(s: Sizes) -> float:
+    return 2 * s.n * s.d * s.h * s.v
+
+
+def scores(s: Sizes) -> float:
+    return 2 * s.n * s.n * s.h * s.k
+
+
+def mixing(s: Sizes) -> float:
+    return 2 * s.n * s.n * s.h * s.v
+
+
+def none(s: Sizes) -> float:
+    return 0
+
+
+def bill(
+    s: Sizes,
+    *,
+    query: Count = query,
+    key: Count = query,
+    value: Count = value,
+    scores: Count = scores,
+    mixing: Count = mixing,
+    out: Count = value,  # as much as the values: (n, h v) times (h v, d)
+) -> float:
+    return query(s) + key(s) + value(s) + scores(s) + mixing(s) + out(s)
+
+
+def of(count: Count) -> Callable[..., float]:
+    return lambda n, d_model, n_heads, d_k, d_v: count(Sizes(n, d_model, n_heads, d_k, d_v))
+
+
+def attention_flops(n: int, d_model: int, n_heads: int, d_k: int, d_v: int) -> float:
+    return bill(Sizes(n, d_model, n_heads, d_k, d_v))
+
+
+def with_other(**products: Count) -> Callable[..., float]:
+    return of(partial(bill, **products))
+
+
+ATTENTION_FLOPS = Exercise(
+    name="attention_flops",
+    reference=attention_flops,
+    cases=lambda: [
+        Case((1, 1, 1, 1, 1), "one of everything: four projections, scores, mixing"),
+        Case((3, 1, 1, 1, 1), "projections grow with the tokens, scores and mixing with the pairs"),
+        Case((1, 1, 2, 1, 1), "each head has its own projections, scores and mixing"),
+        Case((1, 5, 1, 1, 1), "the four projections grow with d_model"),
+        Case((1, 1, 1, 3, 1), "two projections and the scores grow with d_k"),
+        Case((1, 1, 1, 1, 3), "two projections and the mixing grow with d_v"),
+        Case((5, 7, 3, 2, 11), "all sizes at once"),
+        Case((100, 512, 8, 64, 64), "the paper's sizes, and 100 tokens"),
+    ],
+    section="What do eight heads cost?",
+    mistakes={
+        "a multiplication with its addition counts 1: it counts 2": of(lambda s: bill(s) / 2),
+        "the projection at the end, W_o, is missing": with_other(out=none),
+        "the mixing of the values is missing": with_other(mixing=none),
+        "no projection is counted, only scores and mixing": with_other(
+            query=none, key=none, value=none, out=none
+        ),
+        "only projections are counted: scores and mixing are missing": with_other(
+            scores=none, mixing=none
+        ),
+        "queries, keys and values are counted as one projection: there are three": with_other(
+            key=none, value=none
+        ),
+        "this is the bill of one head": of(lambda s: bill(s._replace(h=1))),
+        "scores and mixing are counted for one head: each head has its own": with_other(
+            scores=lambda s: scores(s) / s.h, mixing=lambda s: mixing(s) / s.h
+        ),
+        "scores and mixing are counted once for each token, not for each pair": with_other(
+            scores=lambda s: scores(s) / s.n, mixing=lambda s: mixing(s) / s.n
+        ),
+        "the width of a head is taken to be d_model / n_heads: d_k and d_v are given": of(
+            lambda s: bill(s._replace(k=s.d / s.h, v=s.d / s.h))
+        ),
+        "the values are counted as wide as the queries: their width is d_v": of(
+            lambda s: bill(s._replace(v=s.k))
+        ),
+        "the projection at the end is counted as d_model by d_model: it has n_heads * d_v rows": (
+            with_other(out=lambda s: 2 * s.n * s.d**2)
+        ),
+    },
+)
+
+check = Checker(MULTI_HEAD, ATTENTION_FLOPS)
