@@ -45,7 +45,8 @@ class Writer:
             )
         if ids.is_floating_point():
             raise Flaw("`next_logits` takes ids, which are whole numbers; it was given floats.")
-        return torch.stack([self.logits(*pair) for pair in zip(ids.tolist(), self.texts)])  # noqa: B905
+        pairs = zip(ids.tolist(), self.texts, strict=True)
+        return torch.stack([self.logits(*pair) for pair in pairs])
 
     def logits(self, row: list[int], text: list[int]) -> Tensor:
         n = len(row)
