@@ -276,7 +276,9 @@ def fused(
     if bias is not None:
         bias = _rows(bias.to(query.dtype))
         if mask is not None:
-            bias = bias.masked_fill(~mask, -torch.inf)  # float16's lowest number may not suffice
+            bias = bias.masked_fill(
+                ~mask, -torch.inf
+            )  # its lowest number can be too high in float16
         mask = bias
     output = F.scaled_dot_product_attention(
         query, key, value,

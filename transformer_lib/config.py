@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformer_lib.validation import (
+    check_choice,
     check_count,
     check_id,
     check_number,
@@ -137,9 +138,7 @@ class ModelConfig(SpecialIds):
             check_count(name, getattr(self, name), optional=True)
         check_count("n_token_types", self.n_token_types, least=0)
         for name, choices in _CHOICES.items():
-            if not isinstance(getattr(self, name), str) or getattr(self, name) not in choices:
-                wanted = ", ".join(map(repr, choices))
-                raise ValueError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
         for name in _SWITCHES:
             check_type(name, getattr(self, name), bool)
         for name in ("final_norm", "qkv_bias"):
@@ -235,8 +234,7 @@ class ModelConfig(SpecialIds):
             >>> ModelConfig.published("mistral-7b").n_kv_heads
             8
         """
-        if not isinstance(name, str) or name not in _PUBLISHED:
-            raise ValueError(f"name must be one of {', '.join(_PUBLISHED)}; got {name!r}")
+        check_choice("name", name, _PUBLISHED)
         return cls(**_PUBLISHED[name] | changes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from transformer_lib.config import ModelConfig
-from transformer_lib.validation import check_type
+from transformer_lib.validation import check_choice, check_type
 
 __all__ = ["parameter_counts", "record_attention"]
 
@@ -111,8 +111,7 @@ def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:
         6738415616
     """
     check_type("config", config, ModelConfig)
-    if kind not in ("both", "encoder", "decoder"):
-        raise ValueError(f"kind must be 'both', 'encoder' or 'decoder', got {kind!r}")
+    check_choice("kind", kind, ("both", "encoder", "decoder"))
     d, d_ff, heads = config.d_model, config.d_ff, config.n_heads
     d_kv, bias = (config.n_kv_heads or heads) * config.d_head, int(config.bias)
     qkv_bias = bias if config.qkv_bias is None else int(config.qkv_bias)

@@ -53,6 +53,7 @@ from transformer_lib.attention import mix
 from transformer_lib.config import SpecialIds
 from transformer_lib.dropout import Dropout
 from transformer_lib.validation import (
+    check_choice,
     check_count,
     check_floats,
     check_id,
@@ -66,6 +67,8 @@ from transformer_lib.validation import (
 )
 
 __all__ = ["AdditiveScore", "LuongScore", "RNNConfig", "RNNSeq2Seq", "RNNState"]
+
+_LUONG = ("dot", "general", "concat")
 
 
 class AdditiveScore(nn.Module):
@@ -102,19 +105,15 @@ class AdditiveScore(nn.Module):
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
         check_floats(query=query, key=key)
-        return self.compare(query, self.prepare(key))
+        for name, x, linear in (("query", query, self.query), ("key", key, self.key)):
+            check_vectors(name, x, linear.in_features, linear.weight, dims=None)
+        return self._compare(query, self._prepare(key))
 
-    def prepare(self, key: Tensor) -> Tensor:
+    def _prepare(self, key: Tensor) -> Tensor:
         """Compute what depends on the keys alone, ``(..., S, d_hidden)``."""
-        check_vectors("key", key, self.key.in_features, self.key.weight, dims=None)
         return self.key(key)
 
-    def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Score queries ``(..., T, d_query)`` and prepared keys: ``(..., T, S)``."""
-        weight = self.query.weight
-        check_vectors("query", query, self.query.in_features, weight, dims=None)
-        check_vectors("prepared", prepared, self.query.out_features, weight, dims=None)
-        check_floats(query=query, prepared=prepared)
+    def _compare(self, query: Tensor, prepared: Tensor) -> Tensor:
         both = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., T, S, d_hidden)
         return self.v(both.tanh()).squeeze(-1)
 
@@ -149,9 +148,7 @@ class LuongScore(nn.Module):
 
     def __init__(self, *, kind: str, d_query: int, d_key: int, d_hidden: int | None = None) -> None:
         super().__init__()
-        check_type("kind", kind, str)
-        if kind not in ("dot", "general", "concat"):
-            raise ValueError(f"kind must be 'dot', 'general' or 'concat', got {kind!r}")
+        check_choice("kind", kind, _LUONG)
         check_count("d_query", d_query)
         check_count("d_key", d_key)
         check_count("d_hidden", d_hidden, optional=True)
@@ -168,26 +165,19 @@ class LuongScore(nn.Module):
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
         check_floats(query=query, key=key)
-        return self.compare(query, self.prepare(key))
+        for name, x, width in (("query", query, self.d_query), ("key", key, self.d_key)):
+            check_vectors(name, x, width, next(self.parameters(), x), dims=None)
+        return self._compare(query, self._prepare(key))
 
-    def prepare(self, key: Tensor) -> Tensor:
-        """Compute what depends on the keys alone, ``(..., S, width)``."""
+    def _prepare(self, key: Tensor) -> Tensor:
         if self.concat is not None:
-            return self.concat.prepare(key)
-        check_vectors("key", key, self.d_key, next(self.parameters(), key), dims=None)
+            return self.concat._prepare(key)
         return key if self.general is None else self.general(key)
 
-    def compare(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Score queries ``(..., T, d_query)`` and prepared keys: ``(..., T, S)``."""
+    def _compare(self, query: Tensor, prepared: Tensor) -> Tensor:
         if self.concat is not None:
-            return self.concat.compare(query, prepared)
-        check_floats(query=query, prepared=prepared)
-        for name, tensor in (("query", query), ("prepared", prepared)):
-            check_vectors(name, tensor, self.d_query, query, dims=None)
+            return self.concat._compare(query, prepared)
         return query @ prepared.transpose(-2, -1)
-
-
-_LUONG = ("dot", "general", "concat")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +236,7 @@ class Alignment(nn.Module):
 
         A source of nothing but padding has a context of zeros.
         """
-        scores = self.score.compare(hidden[:, None], state.keys)  # (B, 1, S)
+        scores = self.score._compare(hidden[:, None], state.keys)  # (B, 1, S)
         context, weights = mix(scores, state.memory, state.mask)  # (B, 1, width), (B, 1, S)
         return context[:, 0], weights
 
@@ -351,7 +341,7 @@ class RNNSeq2Seq(nn.Module):
             state = RNNState(self.first(last).tanh())
         else:
             state = RNNState(last, torch.zeros_like(last))
-        state.memory, state.keys = memory, self.alignment.score.prepare(memory)
+        state.memory, state.keys = memory, self.alignment.score._prepare(memory)
         state.mask = (source != self.config.pad_id)[:, None]
         return state
 

@@ -27,6 +27,7 @@ __all__ = [
     "check_id",
     "check_ids",
     "check_index",
+    "check_integers",
     "check_lengths",
     "check_mask",
     "check_number",
@@ -51,7 +52,7 @@ __all__ = [
     "wide",
 ]
 
-INTEGERS = (torch.int64, torch.int32)
+_INTEGERS = (torch.int64, torch.int32)
 
 # --- one value -----------------------------------------------------------------------------------
 
@@ -206,14 +207,11 @@ def check_ids(
     Values are checked on a CPU only: reading them would stall a GPU. The same holds for every
     check of values below.
     """
-    if not isinstance(ids, Tensor):
-        raise TypeError(f"{name} must be a tensor of token ids, got {type(ids).__name__}")
-    if ids.dtype not in INTEGERS:
-        raise TypeError(f"{name} must be token ids, int64 or int32, got {ids.dtype}")
+    if not isinstance(ids, Tensor) or ids.dtype not in _INTEGERS:
+        raise TypeError(f"{name} must be token ids, int64 or int32, got {type_name(ids)}")
     if ids.dim() != 2:
         raise ValueError(f"{name} must have shape (B, length), got {tuple(ids.shape)}")
-    if like is not None and ids.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like the weights, got {ids.device}")
+    _check_device(name, ids, like, "the weights")
     if ids.numel() == 0:
         if empty and ids.size(0):
             return
@@ -233,12 +231,10 @@ def check_tokens(tokens: Any, rows: int | None) -> None:
 
 def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None = None) -> None:
     """Raise unless ``index`` is ``(B',)`` integers that select among ``rows`` rows."""
-    if not isinstance(index, Tensor) or index.dtype not in INTEGERS:
-        raise TypeError(f"{name} must be a tensor of integers, got {type_name(index)}")
+    check_integers(name, index)
     if index.dim() != 1:
         raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
-    if like is not None and index.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like the rows, got {index.device}")
+    _check_device(name, index, like, "the rows")
     if rows is not None and index.numel() and (wrong := outside(index, rows)) is not None:
         raise ValueError(f"{name} must be in [0, {rows}), for {rows} rows; got {wrong}")
 
@@ -269,8 +265,7 @@ def check_vectors(
         and autocasting(x.device)
     ):
         raise TypeError(f"{name} must be {like.dtype} like {what}, got {x.dtype}")
-    if x.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like {what}, got {x.device}")
+    _check_device(name, x, like, what)
 
 
 def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
@@ -381,37 +376,32 @@ def check_positions(
 
     ``rows`` and ``length`` may be None, for any number. ``of`` says what the positions belong to.
     """
-    if not isinstance(positions, Tensor) or positions.dtype not in INTEGERS:
-        raise TypeError(f"positions must be a tensor of int64 or int32, got {type_name(positions)}")
+    check_integers("positions", positions)
     shape = tuple(positions.shape)
     if len(shape) != 2 or rows not in (None, shape[0]) or length not in (None, shape[1]):
         wanted = f"({'B' if rows is None else rows}, {'T' if length is None else length})"
         raise ValueError(f"positions of {of} must have shape {wanted}, got {shape}")
-    if like is not None and positions.device != like.device:
-        raise ValueError(f"positions must be on {like.device} like {of}, got {positions.device}")
+    _check_device("positions", positions, like, of)
     if positions.numel() and (wrong := outside(positions, end)) is not None:
-        raise ValueError(f"positions must be from 0 to below max_len ({end}), got {wrong}")
+        raise ValueError(f"positions must be at least 0 and below max_len ({end}), got {wrong}")
 
 
 def check_row_lengths(name: str, lengths: Any, ids: Tensor, of: str) -> None:
     """Raise unless ``lengths`` are integers ``(B,)`` from 0 to the length of ``ids``."""
-    if not isinstance(lengths, Tensor) or lengths.dtype not in INTEGERS:
-        raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(lengths)}")
+    check_integers(name, lengths)
     if lengths.shape != ids.shape[:1]:
-        wanted = f"({len(ids)},), a number for each row of {of}"
+        wanted = f"({len(ids)},), one number per row of {of}"
         raise ValueError(f"{name} must have shape {wanted}; got {tuple(lengths.shape)}")
-    if lengths.device != ids.device:
-        raise ValueError(f"{name} must be on {ids.device} like the ids, got {lengths.device}")
+    _check_device(name, lengths, ids, "the ids")
     if len(lengths) and (wrong := outside(lengths, ids.size(1) + 1)) is not None:
-        raise ValueError(f"{name} must be from 0 to {ids.size(1)}, all of {of}; got {wrong}")
+        raise ValueError(f"{name} must be from 0 to {ids.size(1)}, the length of {of}; got {wrong}")
 
 
 def _check_broadcasts(
     name: str, tensor: Tensor, scores: tuple[int, ...], like: Tensor, of: str
 ) -> None:
     shape = tensor.shape
-    if tensor.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like {of}, got {tensor.device}")
+    _check_device(name, tensor, like, of)
     if len(shape) <= len(scores) and all(
         size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(scores), strict=False)
     ):
@@ -425,6 +415,17 @@ def _check_broadcasts(
         f"{name} must be broadcastable to {scores} (..., queries, keys), the scores of {of}; "
         f"got shape {tuple(shape)}{hint}"
     )
+
+
+def check_integers(name: str, x: Any) -> None:
+    """Raise unless ``x`` is a tensor of int64 or int32."""
+    if not isinstance(x, Tensor) or x.dtype not in _INTEGERS:
+        raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(x)}")
+
+
+def _check_device(name: str, x: Tensor, like: Tensor | None, what: str) -> None:
+    if like is not None and x.device != like.device:
+        raise ValueError(f"{name} must be on {like.device} like {what}, got {x.device}")
 
 
 def _listed(things: Iterable[object]) -> str:

@@ -407,8 +407,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     results.load_run: lambda _: {"name": "multi30k-tiny-s0"},
     results.load_result: lambda _: {"name": "multi30k-text"},
     recurrent.LuongScore: lambda _: {"kind": random.choice(("dot", "general", "concat"))},
-    recurrent.AdditiveScore.compare: lambda score: {"prepared": score.prepare(heads(S)).detach()},
-    recurrent.LuongScore.compare: lambda score: {"prepared": score.prepare(heads(S)).detach()},
     recurrent.RNNConfig: lambda _: {"attention": "dot", "dropout": 0.1},
     **dict.fromkeys(
         (positions.SinusoidalPositions.forward, positions.LearnedPositions.forward),

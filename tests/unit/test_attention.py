@@ -389,7 +389,7 @@ QUERY, KEY = torch.zeros(B, T, D), torch.zeros(B, S, DV)
     [
         (lambda: additive(d_query=0), ValueError, "d_query.*0"),
         (lambda: additive(d_key=2.5), TypeError, r"d_key.*2\.5"),
-        (lambda: luong("additive"), ValueError, "kind must be 'dot'.*'additive'"),
+        (lambda: luong("additive"), ValueError, "kind must be one of dot.*'additive'"),
         (lambda: luong("dot"), ValueError, r"d_key must be d_query \(11\).*13"),
         (lambda: luong("concat"), ValueError, "d_hidden.*None"),
         (

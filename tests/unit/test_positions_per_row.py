@@ -127,7 +127,7 @@ def start(lengths: Any) -> Any:
         (decode(positions=torch.zeros(B, P)), TypeError, "positions must be.*int64.*float32"),
         (decode(positions=torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
         (decode(positions=torch.full((B, P), 17)), ValueError, r"below max_len \(17\), got 17"),
-        (decode(positions=torch.full((B, P), -1)), ValueError, "positions must be from 0.*-1"),
+        (decode(positions=torch.full((B, P), -1)), ValueError, "positions must be at least 0.*-1"),
         (began_without(), ValueError, "positions must be None: earlier keys came without"),
         (goes_on(torch.zeros(P).long()), ValueError, r"positions.*\(3, 7\), got \(7,\)"),
         (goes_on(None), ValueError, "positions must be given, as they were"),
@@ -140,12 +140,12 @@ def start(lengths: Any) -> Any:
         (
             start(torch.tensor([7, 3, 8])),
             ValueError,
-            "lengths must be from 0 to 7, all of source; got 8",
+            "lengths must be from 0 to 7, the length of source; got 8",
         ),
         (
             start(torch.tensor([7, -3, 0])),
             ValueError,
-            "lengths must be from 0 to 7, all of source; got -3",
+            "lengths must be from 0 to 7, the length of source; got -3",
         ),
     ],
 )

@@ -82,5 +82,5 @@ def test_changes_and_errors() -> None:
     for name in ("gpt3", None, ["gpt2"]):
         with pytest.raises(ValueError, match=r"name must be one of gpt2, bert-base, .*; got"):
             ModelConfig.published(name)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="kind must be 'both', 'encoder' or 'decoder', got 'dec"):
+    with pytest.raises(ValueError, match="kind must be one of both, encoder, decoder; got 'dec"):
         parameter_counts(small, "decoders")

@@ -108,7 +108,7 @@ class Decoder(nn.Module):
         """
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
         if cache is not None:
-            self._check_cache(x, cache)
+            self._check_cache(cache)
         b, t, _ = x.shape
         cached = 0 if cache is None else cache.length
         s = cached + t
@@ -143,14 +143,12 @@ class Decoder(nn.Module):
         check_positions(positions, x.size(0), x.size(1), like=x)
         return positions if cache is None else cache.append_positions(positions)
 
-    def _check_cache(self, x: Tensor, cache: KVCache) -> None:
+    def _check_cache(self, cache: KVCache) -> None:
         check_type("cache", cache, KVCache)
         if len(cache.layers) != len(self.layers):
             raise ValueError(
                 f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
             )
-        if cache.rows not in (None, x.size(0)):
-            raise ValueError(f"cache must have {x.size(0)} rows like x, got {cache.rows}")
 
 
 class EncoderDecoder(nn.Module):

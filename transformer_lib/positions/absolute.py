@@ -75,8 +75,8 @@ class LearnedPositions(nn.Module):
 
     .. math:: y_{pos} = x_{pos} + W_{pos}
 
-    There is no vector past ``max_len``. They start small, N(0, 0.02), as in the GPT paper, so that
-    content counts first and training decides how much the position does.
+    Positions from ``max_len`` on have none. The vectors start small, N(0, 0.02), as in the GPT
+    paper, so that content counts first and training decides how much the position does.
 
     Args:
         d_model: width of the vectors.
@@ -103,10 +103,6 @@ class LearnedPositions(nn.Module):
         check_count("max_len", max_len)
         self.d_model, self.max_len = d_model, max_len
         self.table = nn.Parameter(torch.empty(max_len, d_model))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:

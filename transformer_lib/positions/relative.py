@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from transformer_lib.positions.common import check_heads, distances
 from transformer_lib.validation import (
-    INTEGERS,
     check_count,
+    check_integers,
     check_lengths,
     check_positions,
     check_type,
-    type_name,
     wide,
 )
 
@@ -60,10 +59,6 @@ class RelativePositions(nn.Module):
         self.d_head, self.max_distance = d_head, max_distance
         self.key = nn.Parameter(torch.empty(2 * max_distance + 1, d_head))
         self.value = nn.Parameter(torch.empty(2 * max_distance + 1, d_head))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.key, std=0.02)
         nn.init.normal_(self.value, std=0.02)
 
@@ -160,10 +155,6 @@ class RelativePositionBias(nn.Module):
         check_type("bidirectional", bidirectional, bool)
         self.bidirectional = bidirectional
         self.table = nn.Parameter(torch.empty(_BUCKETS, n_heads))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Initialize with N(0, 0.02)."""
         nn.init.normal_(self.table, std=0.02)
 
     def bucket(self, distance: Tensor) -> Tensor:
@@ -178,10 +169,7 @@ class RelativePositionBias(nn.Module):
         Raises:
             TypeError: ``distance`` isn't a tensor of integers.
         """
-        if not isinstance(distance, Tensor) or distance.dtype not in INTEGERS:
-            raise TypeError(
-                f"distance must be a tensor of int64 or int32, got {type_name(distance)}"
-            )
+        check_integers("distance", distance)
         n = _BUCKETS // 2 if self.bidirectional else _BUCKETS
         after = n * (distance > 0) if self.bidirectional else 0
         distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
