@@ -67,24 +67,6 @@ def test_equals_torch(masked: bool, cross: bool, recording: bool) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_every_head_is_an_attention_of_its_own_rows() -> None:
-    ours = layer()
-    x, memory = torch.randn(B, T, D).double(), torch.randn(B, S, D).double()
-    w_q, w_k, w_v = ours.in_proj.weight.chunk(3)
-    b_q, b_k, b_v = ours.in_proj.bias.chunk(3)
-    heads = []
-    for h in range(H):
-        rows = slice(h * D // H, (h + 1) * D // H)
-        heads.append(
-            attention(
-                x @ w_q[rows].T + b_q[rows],
-                memory @ w_k[rows].T + b_k[rows],
-                memory @ w_v[rows].T + b_v[rows],
-            ).output
-        )
-    torch.testing.assert_close(ours(x, memory), ours.out_proj(torch.cat(heads, dim=-1)))
-
-
 def test_self_attention_with_a_cache_is_one_causal_pass() -> None:
     ours, x = layer(), torch.randn(B, T, D).double()
     whole, cache, parts = ours(x, mask=causal_mask(T)), AttentionCache(), []
