@@ -22,7 +22,7 @@ def make_batches(
     max_len: int = 0,
     **options: Any,
 ) -> Batches | TextBatches | WindowBatches:
-    """Batches of texts for a task's kind of model.
+    """Make the batches for a task's kind of model.
 
     Args:
         task: what the model learns.
@@ -74,7 +74,7 @@ def _check_lengths(pairs: Pairs, lengths: list[int], max_len: int) -> None:
 
 
 def second_translations(task: Task, path: Any, pairs: Pairs) -> tuple[Pairs, str]:
-    """Each source of ``pairs`` with its line of a file, and the hash of the file.
+    """Pair each source with its line of a file; also return the file's hash.
 
     Raises:
         ValueError: the task doesn't translate; the file isn't UTF-8, or doesn't have one line per

@@ -57,7 +57,7 @@ __all__ = ["Run", "train"]
 
 @dataclass
 class Run:
-    """A trained or partly trained model, with everything it takes to use it."""
+    """A trained or partly trained model, with everything you need to use it."""
 
     task: str
     tokenizer: Tokenizer
@@ -237,8 +237,9 @@ def train(
     check_count("score_every", score_every, optional=True)
     if score_every and recipe.score is None:
         raise ValueError("score_every must be left out: this task is scored by its loss alone")
-    for name, value in (("model", model), ("training", training), ("command", command)):
-        check_type(name, value, str if name == "command" else dict, optional=True)
+    check_type("model", model, dict, optional=True)
+    check_type("training", training, dict, optional=True)
+    check_type("command", command, str, optional=True)
     check_type("restart", restart, bool)
     check_type("progress", progress, bool)
     if not callable(say):
@@ -259,12 +260,20 @@ def train(
         "max_tokens": max_tokens or recipe.max_tokens,
         "batch_size": None if max_tokens else recipe.batch_size,
     }
-    settings = {"task": task, "preset": preset, "vocab_size": vocab_size} | sizes
-    settings |= {"bpe_dropout": bpe_dropout, "distilled": None}  # the file's hash
+    distilled_hash = None
     if distilled is not None:
-        added, settings["distilled"] = second_translations(recipe, distilled, train_pairs)
+        added, distilled_hash = second_translations(recipe, distilled, train_pairs)
         train_pairs = train_pairs + added
-    settings |= {"model": asdict(model_config), "train": asdict(config)}
+    settings = {
+        "task": task,
+        "preset": preset,
+        "vocab_size": vocab_size,
+        **sizes,
+        "bpe_dropout": bpe_dropout,
+        "distilled": distilled_hash,
+        "model": asdict(model_config),
+        "train": asdict(config),
+    }
     former = former_settings(folder, settings, ranks.size) if resume else {"sessions": []}
     batches = partial(make_batches, recipe, tokenizer, max_len=model_config.max_len, **sizes)
     train_batches = batches(train_pairs, bpe_dropout, seed=config.seed)
@@ -328,7 +337,7 @@ def _train_config(task: Task, changes: dict[str, Any]) -> TrainConfig:
 def _load(
     task: Task, vocab_size: int | None, kept: Path | None, ranks: Ranks
 ) -> tuple[Pairs, Pairs, Tokenizer]:
-    """The pairs for training, those for validation, and the tokenizer: new, or the one kept."""
+    """Load the training pairs, the validation pairs and the tokenizer; make one if none is kept."""
     # The others wait until the first process has downloaded the data.
     made = [] if ranks.first else ranks.gather(None)
     train_pairs, val_pairs = task.load("train"), task.load(task.splits[0])

@@ -28,7 +28,7 @@ class History(list[Entry]):
     """
 
     def column(self, name: str) -> tuple[list[int], list[Any]]:
-        """Return the steps at which ``name`` was recorded, and its values, ready to plot."""
+        """Return the steps at which ``name`` was logged, and its values, ready to plot."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {name!r}")
         rows = [(entry["step"], entry[name]) for entry in self if name in entry]

@@ -21,7 +21,7 @@ class Loss(NamedTuple):
 
     @property
     def mean(self) -> Tensor:
-        """Loss per token; 0 if there was no token."""
+        """The loss per token; 0 without tokens."""
         return self.total / self.count.clamp(min=1)
 
 

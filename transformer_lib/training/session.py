@@ -37,7 +37,7 @@ Validate = Callable[[nn.Module, int], dict[str, Any]]
 
 
 class Session:
-    """A model, its optimizer and its progress, and what is done with them by all ranks.
+    """A model, its optimizer and its progress. All ranks call every method.
 
     Args:
         model, batches, config, resume, prepare: as for :func:`~transformer_lib.training.loop.fit`.

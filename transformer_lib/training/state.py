@@ -31,7 +31,7 @@ class BatchSource(Protocol):
     """What :func:`~transformer_lib.training.loop.fit` trains on."""
 
     def epoch(self, epoch: int, /) -> Iterator[Any]:
-        """The batches of an epoch (the first is 0), the same at every call.
+        """Return the batches of an epoch (the first is 0), the same at every call.
 
         A batch is a tuple of tensors with a method ``to(device)``: the model's arguments, then the
         labels. Labels that are padding aren't learned: the ``pad_id`` of ``model.config``, or else
@@ -40,7 +40,7 @@ class BatchSource(Protocol):
         ...
 
     def __len__(self) -> int:
-        """About how many batches an epoch has: for the progress bar and the learning rate."""
+        """Return about how many batches an epoch has, for the progress bar and learning rate."""
         ...
 
 
