@@ -68,7 +68,7 @@ def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyP
     assert caught.value.filename == str(path)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == ["checkpoint.pt"]
-    caught.value.itself = caught.value  # an error in a cycle, and with it all that was in use
+    caught.value.itself = caught.value  # a cycle that keeps everything alive
     del caught
     gc.collect()  # Python 3.13 complains here if a buffer goes before a view of it
 

@@ -188,11 +188,11 @@ def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> N
 
 
 @pytest.mark.parametrize(("asked", "text"), [([], [4, 4, 4, 2]), (["--early-stopping"], [4, 2])])
-def test_a_beam_is_not_content_with_the_first_ends_unless_asked(asked, text: list[int]) -> None:
+def test_a_beam_search_goes_on_after_the_first_ends_unless_asked(asked, text: list[int]) -> None:
     args = parse(["evaluate", "--run", "x", "--beam", "2", *asked])
 
     class Model:
-        """Ends with probability 0.1 after each token, after the third one surely."""
+        """Ends with probability 0.1 after each token, and surely after the third."""
 
         at, config = 0, SpecialIds()
 
@@ -223,7 +223,7 @@ def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
     assert main(["translate", *runs, "forty-two"]) == 0
     together = capsys.readouterr().out
     assert main(["translate", "--run", str(folder), "forty-two"]) == 0
-    assert together == capsys.readouterr().out  # of twice the same
+    assert together == capsys.readouterr().out  # two copies of one model
     # Another vocabulary: the ids would mean other pieces.
     tokenizer = json.loads((others[1] / "tokenizer.json").read_text())
     vocab = tokenizer["model"]["vocab"]
@@ -308,7 +308,7 @@ def test_words_that_the_model_never_saw_are_listed(folder: Path, lines: Path, tm
         assert capsys.readouterr().err == ""
     assert main(["translate", "--run", str(folder), "one \u200b"]) == 0
     assert capsys.readouterr().err == "never seen in training: '\\u200b'\n"
-    for path in folder.iterdir():  # a run of an older version
+    for path in folder.iterdir():  # as older versions left it
         if path.name != "words.txt":
             shutil.copy(path, tmp_path)
     assert main(["translate", "--run", str(tmp_path), "banana"]) == 0
@@ -389,7 +389,7 @@ def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
     assert (model["n_layers"], model["positions"], model["norm"]) == (1, "alibi", "rms")
     assert (training["clip_norm"], training["betas"]) == (None, [0.9, 0.95])
     assert training["patience"] == 3 and training["max_steps"] == 1
-    assert main(arguments) == 0  # goes on: nothing to do, and nothing in the way
+    assert main(arguments) == 0  # resumes: nothing is left to train
     assert main([*arguments, "--set", "positions=none"]) == 1
 
 
@@ -443,7 +443,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         {"log.jsonl": b'{"step": 1, "reward": 3.5}\n'},
     ],
 )
-def test_train_overwrites_nothing_that_no_run_has_written(
+def test_train_overwrites_only_what_a_run_has_written(
     files: dict[str, bytes], small_numbers, tmp_path: Path, capsys
 ) -> None:
     files |= {"notes.txt": b"mine", "lock": b"mine"}
@@ -554,9 +554,9 @@ def scored(folder: Path) -> list[tuple[int, int]]:
     return [(record["step"], record["epoch"]) for record in log if "val_exact_match" in record]
 
 
-def test_scores_come_once_in_so_many_epochs(small_numbers, tmp_path: Path) -> None:
+def test_scores_come_every_so_many_epochs(small_numbers, tmp_path: Path) -> None:
     often = ["--max-tokens", "2000", "--score-every", "2", "--validate-every", "2"]
-    run = [*TRAIN, *often, "--output", str(tmp_path)]  # an epoch is of 4 batches
+    run = [*TRAIN, *often, "--output", str(tmp_path)]  # an epoch has 4 batches
     assert main([*run, "--steps", "9"]) == 0
     assert scored(tmp_path) == [(8, 2)]
     assert main([*run, "--steps", "17"]) == 0
@@ -744,7 +744,7 @@ def test_bars_are_for_terminals(folder: Path, capsys: pytest.CaptureFixture, mon
     assert "0/20" in capsys.readouterr().err
     assert main([*evaluate, "--quiet"]) == 0
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert main(["translate", "--run", str(folder), "one"]) == 0  # it has the screen for itself
+    assert main(["translate", "--run", str(folder), "one"]) == 0  # with the screen to itself
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
     assert main(evaluate) == 0
     assert capsys.readouterr().err == ""
@@ -758,7 +758,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) ->
     train = ["train", "--task", "copy", *options, "--quiet", "--output", str(tmp_path / "run")]
     command = [sys.executable, "-m", "transformer_lib", *train, "--epochs", "1000"]
     log = tmp_path / "run" / "log.jsonl"
-    # A job in the background inherits that Ctrl-C is ignored, and passes it on.
+    # A background job ignores Ctrl-C, and so would this process.
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heard}
     with subprocess.Popen(command, cwd=HOME, **pipes) as process:
@@ -803,7 +803,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     assert losses[2] == pytest.approx(losses[3], rel=1e-4)
     (session,) = json.loads((tmp_path / "two" / "config.json").read_text())["sessions"]
     assert session["processes"] == 2
-    assert main([*train, "--output", str(tmp_path / "two")]) == 1  # half as much in an update
+    assert main([*train, "--output", str(tmp_path / "two")]) == 1  # half the batches per update
     longer = [*train, "--accumulate", "2", "--steps", "4"]
     assert main([*longer, "--output", str(tmp_path / "two")]) == 0
     config = json.loads((tmp_path / "two" / "config.json").read_text())

@@ -114,7 +114,7 @@ def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **
 
 def _parity(folder: Path) -> None:
     rank = int(os.environ["RANK"])
-    # The last to be called, as it is the first to be registered.
+    # Registered first, so called last.
     atexit.register(lambda: (folder / f"left{rank}").write_text(str(not dist.is_initialized())))
     report: dict = {}
     for way in WAYS:
@@ -176,7 +176,7 @@ def torchrun(*arguments) -> subprocess.CompletedProcess:
         try:
             _, errors = process.communicate(timeout=900)  # only for what hangs
         except subprocess.TimeoutExpired:
-            process.terminate()  # and it ends those that it started
+            process.terminate()  # it ends those that it started
             pytest.fail(f"the processes wait for each other: {process.communicate()[1]}")
     return subprocess.CompletedProcess(process.args, process.returncode, stderr=errors)
 
@@ -198,7 +198,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def one() -> dict[str, tuple[History, nn.Module]]:
-    """One process, with all batches of the two."""
+    """One process that takes the batches of both."""
     torch.set_num_threads(1)
     found = {}
     for name, accumulate, size in (("1", 2, 5), ("3", 6, 5), ("large", 1, 10)):

@@ -202,7 +202,7 @@ def test_passes_that_agree_cost_what_one_does() -> None:
 
 
 def test_r_drop_of_a_forbidden_token_is_that_of_the_others() -> None:
-    """A logit of -inf in both passes adds nothing; in one pass alone, they are infinitely apart."""
+    """A logit of -inf adds nothing in both passes; in one alone, they are infinitely far apart."""
     one, two = torch.randn(2, 3, 5)
     labels = torch.tensor([1, 2, 3])
     wanted = r_drop(one, two, labels)

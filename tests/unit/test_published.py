@@ -1,4 +1,4 @@
-"""What others published: counted here as there, by formula, on the device without memory."""
+"""Published numbers of parameters: our models, our formula and the peers have the same."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ LLAMA_3: dict[str, Any] = {
     "eos_token_id": 128_001, "rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0},
 }  # fmt: skip
 MISTRAL: dict[str, Any] = {"max_position_embeddings": 32_768, "rms_norm_eps": 1e-5}
-CARDS = {  # what is published: how many numbers; which peer has them, of which settings
+CARDS = {  # the published number of parameters; the peer's class and settings
     "gpt2": (124_439_808, GPT2LMHeadModel, GPT2Config()),
     "bert-base": (109_482_240, BertModel, BertConfig()),
     "bert-large": (335_141_888, BertModel, BertConfig(**BERT_LARGE)),
@@ -39,11 +39,11 @@ CARDS = {  # what is published: how many numbers; which peer has them, of which 
     "llama-3-8b": (8_030_261_248, LlamaForCausalLM, LlamaConfig(**LLAMA_3)),
     "mistral-7b": (7_241_732_096, MistralForCausalLM, MistralConfig(**MISTRAL)),
 }
-HEAD = ("head", "output")  # of masked words, which BERT's number leaves out
+HEAD = ("head", "output")  # for masked words; BERT's number leaves it out
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_card_has_its_number_to_the_last(name: str) -> None:
+def test_the_published_number_of_parameters_is_ours(name: str) -> None:
     published, kind, settings = CARDS[name]
     config, bert = ModelConfig.published(name), kind is BertModel
     with torch.device("meta"):
@@ -57,8 +57,8 @@ def test_a_card_has_its_number_to_the_last(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_card_is_what_a_conversion_gives(name: str) -> None:
-    """But for two ids that no model reads, since BERT's settings do not name them."""
+def test_a_published_config_is_what_a_conversion_gives(name: str) -> None:
+    """Except for two ids that no model reads: BERT's settings don't name them."""
     _, kind, settings = CARDS[name]
     with torch.device("meta"):
         peer = kind(settings)
@@ -67,7 +67,7 @@ def test_a_card_is_what_a_conversion_gives(name: str) -> None:
     assert replace(convert(peer).config, **ids) == ModelConfig.published(name)
 
 
-def test_what_the_numbers_of_bert_are_of() -> None:
+def test_what_the_published_numbers_of_bert_count() -> None:
     counts = parameter_counts(ModelConfig.published("bert-base"), "encoder")
     with torch.device("meta"):
         whole = BertForPreTraining(BertConfig())

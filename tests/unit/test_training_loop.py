@@ -334,11 +334,11 @@ def test_what_cannot_be_resumed(tmp_path: Path, unbroken: Path) -> None:
 
 
 PATIENT = replace(CONFIG, epochs=9, validate_every=3, patience=2)
-LOSSES = [3.0, 2.0, 2.5, 1.0, 1.0, math.nan, 0.5]  # the 6th is the second without a lower one
+LOSSES = [3.0, 2.0, 2.5, 1.0, 1.0, math.nan, 0.5]  # the 6th is the second in a row that isn't lower
 
 
 def falling(losses: list[float], at: int = 0):
-    """A validation whose losses are given, from number ``at`` on."""
+    """A validation with these losses, from number ``at`` on."""
     rest = iter(losses[at:])
     return lambda model, epoch: {"loss": next(rest)}
 
@@ -386,7 +386,7 @@ def kept(folder: Path) -> list[int]:
     return [int(path.stem.removeprefix("step-")) for path in sorted(folder.glob("step-*.pt"))]
 
 
-def test_the_last_models_are_kept_and_average(tmp_path: Path) -> None:
+def test_the_last_models_are_kept_and_can_be_averaged(tmp_path: Path) -> None:
     seen = {}
     model = toy()
 
@@ -707,7 +707,7 @@ def test_mixed_precision_keeps_parameters_and_loss_in_float32() -> None:
     assert all(math.isfinite(loss) for loss in history.column("loss")[1])
 
 
-# Records and validation
+# The log and validation
 
 
 def test_the_log(unbroken: Path) -> None:
@@ -827,7 +827,7 @@ def test_evaluate_counts_tokens_not_batches() -> None:
         model.output.weight.zero_()
         model.output.bias.zero_()
         assert evaluate(model, batches)["loss"] == pytest.approx(math.log(V))
-        model.output.bias[2] = 100.0  # says <eos> always: one token of each pair
+        model.output.bias[2] = 100.0  # always predicts <eos>: one token per pair
     tokens = sum(tokens_of(batch) for batch in batches.epoch(0))
     assert evaluate(model, batches)["accuracy"] == pytest.approx(36 / tokens)
 
