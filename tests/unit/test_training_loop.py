@@ -745,7 +745,7 @@ def test_validation_sees_an_evaluating_model_without_gradients() -> None:
     assert seen == [(0, False, False), (1, False, False), (1, False, False)]
     for name in ("val_score", "val_loss"):
         assert history.column(name) == ([4, 8, 10], [0.5, 0.5, 0.5])
-    assert not model.training  # as it came
+    assert model.calls == 10 and not model.training  # trained in training mode, then as before
 
 
 @pytest.mark.parametrize("value", [object(), torch.ones(2)])

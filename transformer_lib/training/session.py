@@ -59,7 +59,6 @@ class Session:
         self.progress = Progress()
         self.group_size = config.accumulate * self.ranks.size
         self.saved_at = -1  # step of the checkpoint
-        self.settled_at = -1  # step at which this process saved one that was due
         seed = config.seed + 1_000_003 * self.ranks.rank  # or all would have the same dropout
         torch.manual_seed(seed)
         random.seed(seed)
@@ -122,8 +121,6 @@ class Session:
         }
         self.folder.save(state, self.config.keep_last if keep else None)
         self.saved_at = self.progress.step
-        if keep:
-            self.settled_at = self.progress.step
 
     def groups(self) -> Iterator[tuple[list[Any], bool]]:
         """Yield the batches of each update, with whether they are the last of their epoch."""
@@ -255,7 +252,7 @@ class Session:
     def checkpoint_is_due(self) -> bool:
         # Also before the first step, to fail at once if the folder can't be written. And when a run
         # is resumed: Ctrl-C may have saved before the validation, and without keeping the model.
-        return self.settled_at != self.progress.step and self._due(self.config.checkpoint_every)
+        return self._due(self.config.checkpoint_every)
 
     def _due(self, every: int | None) -> bool:
         now = self.progress
