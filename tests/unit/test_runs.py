@@ -121,3 +121,4 @@ def test_an_older_run_with_fewer_settings_can_be_compared() -> None:
     settings = {"task": "copy", "model": {"vocab_size": 9}, "train": {"epochs": 3}}
     found = identity(settings, processes=1)
     assert found["model.positions"] == "sinusoidal" and found["clip_norm"] == 1.0
+    assert (found["accumulate"], identity(settings, processes=2)["accumulate"]) == (1, 2)
