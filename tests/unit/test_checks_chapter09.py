@@ -237,14 +237,17 @@ test_right, test_wrong = table(
         "MyDecoderLayer": [
             (wired(across=lambda s, y, x, m, a, b: s.cross_attention(y, m)), "has no mask"),
             (wired(lambda s, y, x, m, a, b: s.self_attention(y, x, a)), "come from `x`, not from"),
-            (wired(lambda s, y, x, m, a, b: s.self_attention(y, m, a)), "one after the other"),
+            (
+                wired(lambda s, y, x, m, a, b: s.self_attention(y, m, a)),
+                "only self-attention returns something",
+            ),
             (wired(lambda s, y, x, m, a, b: s.self_attention(y, y, a.int())), "in the line"),
             (wired(order="abt"), "cross-attention comes first"),
-            (layer(thrown_away), "starts from the layer's input"),
+            (layer(thrown_away), "only self-attention returns something"),
             (layer(result_for_a_residual), "it takes the sublayer itself"),
             (layer(in_float32), "their dtype is float32; for this input it must be float64"),
             (WithDropout, "Your `dropout` is dropout: the exercise asks for none."),
-            (OtherNames, "your `attention.in_proj.weight` must be called `self_attention."),
+            (OtherNames, "asks for an attribute `self_attention`; your module has none"),
             (SharedAttention, "are one and the same parameter"),
         ],
         "greedy": [

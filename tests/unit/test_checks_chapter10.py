@@ -152,7 +152,7 @@ test_right, test_wrong = table(
             (lambda n, d: table_in_loops(n, d, exponent=lambda j: j), "exponent j / d_model"),
             (lambda n, d: table_by_slices(n, d, axis=0), "each row is a position"),
             (lambda n, d: table_in_loops(n, d, first=1), "at position 0, a sine is 0"),
-            (lambda n, d: table_in_loops(n, d, base=1000), "the rates are powers of 10000"),
+            (lambda n, d: table_in_loops(n, d, base=1000), "by powers of 10000"),
             (of_each_dimension, "The result has shape (1, 8); it must have shape (1, 4)."),
             (lambda n, d: table_by_slices(n, d).tolist(), "is a list of length 1; it must be a"),
             (sine_of_a_number, "take one number, not a tensor of several"),

@@ -181,7 +181,7 @@ test_right, test_wrong = table(
             (lambda V, d, f, m, n, h, k, v, p: factored(V, d, f, m, n, 1, k, v, p), "only one"),
             (lambda *s: factored(*s[:-1], True), "without `pre_norm`, too"),
             (lambda *s: factored(*s) - s[4] * 2 * s[1], "is counted with two norms"),
-            (lambda *s: factored(*s[:7], s[6], s[8]), "queries and keys are `d_k` wide"),
+            (lambda *s: factored(*s[:7], s[6], s[8]), "`d_v` is not used"),
             (lambda *s: factored(*s) + s[0], "one table of words is left"),
             (lambda *s: factored(*s) - (s[3] + s[4]) * s[1], "biases included"),
             (lambda *s: factored(*s[:4], s[3], *s[5:]), "one encoder layer and no decoder layer"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,41 +69,69 @@ def across(look: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def layer_cases() -> list[Case]:
     one, read = torch.tensor([[[1.0, 2, 3, 6]]]), torch.tensor([[[2.0, 0, 1, -1]]])
+    two = torch.tensor([[[2.0, 0, 1, -1], [1, -3, 0, 2]]])
+    other = torch.tensor([[[3.0, -1, 2, 0]]])
     x, memory = integers(1, 3, 4), integers(1, 3, 4, seed=1)
     causal = torch.ones(3, 3).tril().bool()
     reads = torch.tensor([True, True, False])[None, None, None]
-    two = torch.arange(5) < torch.tensor([5, 3])[:, None, None, None]
-    both = {"mask": causal, "memory_mask": two}
+    lengths = torch.tensor([5, 3])[:, None, None, None]
+    both: dict[str, Any] = {"mask": causal, "memory_mask": torch.arange(5) < lengths}
     long = integers(2, 3, 4, seed=2), integers(2, 5, 4, seed=3)
+    double = normal(2, 3, 4).double(), normal(2, 5, 4, seed=1).double()
 
-    def case(x: Tensor, memory: Tensor, why: str, *masks: Tensor, pre: bool = True) -> Case:
+    def case(why: str, *args: Tensor, pre: bool = True, **more: Any) -> Case:
         init = {"d_model": 4, "n_heads": 2, "d_ff": 3, "pre_norm": pre}
-        return Case((x, memory, *masks), why, init=init)
-
-    def masked(case: Case, **masks: Tensor) -> Case:
-        return Case(case.args, case.why, masks, case.init)
+        return Case(args, why, more, init)
 
     return [
-        case(one, read, "the stream goes through three residuals, one after the other: with "
-             "`pre_norm`, each norm comes first"),
-        case(one, read, "without `pre_norm`, each norm comes after its sum", pre=False),
-        case(x, memory[:, :2], "without masks, each token attends to all that's written and to all "
-             "that's read"),
-        masked(case(x, memory, "`mask` hides the future of what is written"), mask=causal),
-        masked(case(x, memory, "`memory_mask` hides padding in what is read"), memory_mask=reads),
-        case(x, memory, "each attention has a mask of its own", causal, reads),
-        masked(case(*long, "each sentence has its own padding, and the source its own length",
-                    pre=False), **both),
-        masked(case(normal(2, 3, 4).double(), normal(2, 5, 4, seed=1).double(),
-                    "double precision must not go through single precision"), **both),
+        case("all three parts return 0 here, so with `pre_norm`, `x` comes out as it went in", one,
+             read, speaks=()),
+        case("only self-attention returns something other than 0 here", one, read,
+             speaks=("self_attention",)),
+        case("only cross-attention returns something other than 0 here: what is written asks, what "
+             "is read answers", one, two, speaks=("cross_attention",)),
+        case("only the feed-forward network returns something other than 0 here", one, read,
+             speaks=("feed_forward",)),
+        case("each part reads what the one before has made: self-attention, cross-attention, "
+             "feed-forward", other, two),
+        case("without `pre_norm`, each norm comes after its sum", other, two, pre=False),
+        case("without masks, each token attends to all that's written and to all that's read", x,
+             memory[:, :2]),
+        case("`mask` hides the future of what is written", x, memory, mask=causal),
+        case("`memory_mask` hides padding in what is read", x, memory, memory_mask=reads),
+        case("`mask` comes before `memory_mask`", x, memory, causal, reads),
+        case("each sentence has its own padding, and the source its own length", *long, pre=False,
+             **both),
+        case("double precision must not go through single precision", *double, **both),
     ]  # fmt: skip
 
 
-def none_left(answer: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+OUTPUTS = {
+    "self_attention": "out_proj",
+    "cross_attention": "out_proj",
+    "feed_forward": "down",
+}
+RESIDUALS = ("self_residual", "cross_residual", "feed_forward_residual")
+
+
+def spoken(
+    answer: nn.Module, /, *args: Any, speaks: Sequence[str] | None = None, **kwargs: Any
+) -> Any:
+    """The result, or that of a layer in which only the parts of `speaks` return more than 0."""
+    for name in (*OUTPUTS, *RESIDUALS):
+        if not hasattr(answer, name):
+            raise Flaw(f"The exercise asks for an attribute `{name}`; your module has none.")
     for name, part in answer.named_modules():
         if isinstance(part, nn.Dropout) and part.p:
             raise Flaw(f"Your `{name}` is dropout: the exercise asks for none.")
-    return answer(*args, **kwargs)
+    if speaks is None:
+        return answer(*args, **kwargs)
+    silent = tuple(f"{part}.{last}." for part, last in OUTPUTS.items() if part not in speaks)
+    with torch.no_grad():  # gradients are for the cases in which every part speaks
+        for name, parameter in answer.named_parameters():
+            if name.startswith(silent):
+                parameter.zero_()
+        return answer(*args, **kwargs)
 
 
 def added(step: str) -> Callable[..., Tensor]:
@@ -116,8 +144,8 @@ DECODER_LAYER = Exercise(
     reference=MyDecoderLayer,
     cases=layer_cases,
     section="What happens in one layer?",
-    keeps=frozenset({"dtype", "names", "gradient"}),
-    use=none_left,
+    keeps=frozenset({"dtype", "gradient"}),
+    use=spoken,
     mistakes={
         "cross-attention has no mask: `memory_mask` is for it, since its keys are source tokens": (
             layer(across=across(lambda s, y, x, memory, *masks: s.cross_attention(y, memory)))
@@ -152,9 +180,6 @@ DECODER_LAYER = Exercise(
         ),
         "a residual is given a result: it takes the sublayer itself, a function of one argument": (
             layer(back=lambda s, x, memory, a, b: s.self_residual(x, s.self_attention(x, x, a)))
-        ),
-        "each step starts from the layer's input, not from what the step before has made": layer(
-            forward=lambda s, x, memory, mask=None, memory_mask=None: s.think(x)
         ),
     },
 )
@@ -276,8 +301,9 @@ def greedy_cases() -> list[Case]:
         case([[3, 10], [4, 0]], 6, "one of these sentences never ends"),
         case([[3, 5, 7], [8, 2, 2]], 9, "`bos_id`, `eos_id` and `pad_id` are arguments: here they "
              "are 6, 4 and 2", (6, 4, 2)),
-        case([[3, 13, 4], [5, 0, 0]], 9, "this model writes `pad_id` as a word, too, and that ends "
-             "nothing"),
+        case([[3, 13, 4]], 9, "this model writes `pad_id` as a word, too"),
+        case([[3, 13, 4], [5, 0, 0]], 9, "`pad_id` ends nothing, even beside a sentence that has "
+             "ended"),
         case([[3, 5, 7], [8, 0, 0]], 9, "here `bos_id` is `eos_id`, and no sentence has ended "
              "before it begins", (2, 2, 0)),
     ]  # fmt: skip

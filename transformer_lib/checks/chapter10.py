@@ -62,7 +62,8 @@ SINUSOIDS = Exercise(
              "column"),
         Case((3, 2), "each row is a position, and from row to row the first pair turns by one "
              "radian"),
-        Case((2, 4), "the rates are powers of 10000, and sine and cosine of a pair share one"),
+        Case((2, 4), "the rates fall from pair to pair, by powers of 10000, and a "
+             "sine and its cosine share one"),
         Case((4, 4), "each position meets each rate"),
         Case((3, 6), "the rates depend on the width"),
         Case((2, 12), "a table may have more columns than rows"),
@@ -169,9 +170,6 @@ ROTATE = Exercise(
             turn=lambda a, b, sin, cos: (a * cos + b * sin, a * sin + b * cos)
         ),
         "the vectors turn backwards": spun(turn=lambda a, b, sin, cos: turned(a, b, -sin, cos)),
-        "both lines have a minus sign: the second is a sum": spun(
-            turn=lambda a, b, sin, cos: (a * cos - b * sin, a * sin - b * cos)
-        ),
         "sine and cosine are swapped": spun(turn=lambda a, b, sin, cos: turned(a, b, cos, sin)),
         "the pairs turn correctly, but come back in another order: first all entries 2i, then all "
         "2i + 1": spun(join=joined),
@@ -181,6 +179,9 @@ ROTATE = Exercise(
         "`start` is not used": spun(positions=lambda x, s: torch.arange(x.shape[-2])[:, None]),
         "positions are counted along the first axis: rows are the last axis but one": spun(
             positions=lambda x, start: start + torch.arange(len(x))[:, None]
+        ),
+        "positions are counted along the second axis: rows are the last axis but one": spun(
+            positions=lambda x, start: start + torch.arange(x.shape[1])[:, None]
         ),
         "the exponents are twice too large: `arange(0, d, 2)` counts 2i, not i": spun(
             rates=lambda d: rates(d) ** 2

@@ -93,8 +93,8 @@ COUNT_PARAMETERS = Exercise(
             attention=lambda d, h, k, v: 4 * d * d + 4 * d
         ),
         "only one head is counted": counted(attention=lambda d, h, k, v: attention(d, 1, k, v)),
-        "the output matrix is counted with d_model rows: it has n_heads * d_v": counted(
-            attention=lambda d, h, k, v: attention(d, h, k, v) + (d - h * v) * d
+        "`d_v` is not used: the values are counted as wide as the keys": counted(
+            attention=lambda d, h, k, v: attention(d, h, k, k)
         ),
         "a decoder layer is counted with one attention": counted(attentions=1),
         "a decoder layer is counted with two norms": counted(norms=2),
@@ -189,12 +189,17 @@ def model_cases() -> list[Case]:
 
     batch = [[5, 3, 4], [6, 0, 0]], [[1, 6, 2], [1, 4, 0]]
     return [
-        case([[5]], [[1]], "one word is read: it goes in by (11.1), and logits come out by (11.2)"),
-        case([[5, 3, 4]], [[1]], "three words are read, one position predicts: each word has its "
-             "position, and each mask the length of its keys"),
+        case([[5]], [[1]], "without layers, a word goes in by (11.1), through the last norm, and "
+             "out by (11.2)", n_layers=0),
+        case([[5]], [[1, 6, 4]], "without layers, what's new in a longer target is its positions",
+             n_layers=0),
+        case([[5]], [[1]], "one word is read: it goes in as those of the target do, and the "
+             "decoder attends to what the whole encoder has made of it"),
+        case([[5, 3, 4]], [[1]], "three words are read: each attends to all three, and so does the "
+             "one position that predicts"),
         case([[5]], [[1, 6, 4]], "no position of the target may attend to a later one"),
-        case([[5, 3]], [[1, 6]], "two layers, and each of the decoder's reads what the whole "
-             "encoder has made", n_layers=2),
+        case([[5, 3]], [[1, 6]], "with two layers, each of the decoder's attends to what the "
+             "whole encoder has made", n_layers=2),
         case(*batch, "each sentence of a batch has its own padding, which nobody attends to"),
         case(*batch, "with the norm after each sum, padding is hidden all the same",
              pre_norm=False),
@@ -270,8 +275,8 @@ MY_TRANSFORMER = Exercise(
         "cross-attention has no mask: the decoder attends to the source's padding": masked(
             lambda reads, own, memory: (reads, own, None)
         ),
-        "the encoder has no mask: the source's words attend to its padding": masked(
-            lambda reads, own, memory: (None, own, memory)
+        "the padding mask is upside down: True means may attend": model(
+            source_mask=lambda self, source: (source == self.pad_id)[:, None, None]
         ),
         "padding is taken to be 0, whatever `pad_id` is": model(
             source_mask=lambda self, source: (source != 0)[:, None, None]

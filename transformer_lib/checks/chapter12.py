@@ -71,7 +71,7 @@ BEST_PAIR = Exercise(
         Case((words(xyz=2, xyw=2, ab=3),), "a pair may occur in several words"),
         Case(({("un", "d", "x"): 3, ("d", "un"): 4, ("u", "n"): 1},), "a piece may have several "
              "letters, and stays whole"),
-        Case((words(ba=2, zy=2, ac=2, ab=2),), "these pairs are equally frequent, and the first in "
+        Case((words(ac=2, ba=2, zy=2, ab=2),), "these pairs are equally frequent, and the first in "
              "alphabetical order is asked for"),
         Case(({("ab", "c"): 2, ("a", "zz"): 2},), "Python compares tuples piece by piece"),
         Case((words(axb=2, ayb=2, yb=1),), "only neighbors are a pair"),
@@ -248,7 +248,8 @@ WORDPIECE = Exercise(
         Case(("und", {"und", "un", "##d"}), "the whole word may be a piece, its last "
              "letter included"),
         Case(("under", {"und", "##er", "er"}), "a piece after the first has its `##`"),
-        Case(("abba", {"a", "##b", "##a"}), "a piece may be a single letter"),
+        Case(("abba", {"a", "##b", "##a"}), "each of these pieces is one letter, and "
+             "begins where the one before ends"),
         Case(("understand", {"un", "und", "under", "##d", "##er", "##st", "##and", "##stand"}),
              "several pieces fit, and the longest is taken"),
         Case(("abcd", {"a", "ab", "##c", "##d", "##bcd"}), "the first piece is as long as it can "
@@ -330,8 +331,8 @@ TOKEN_BATCHES = Exercise(
     reference=token_batches,
     cases=lambda: [
         Case(([3], 5), "one text is one batch"),
-        Case(([2, 3], 6), "two rows of three positions fill this batch exactly"),
         Case(([5, 2], 6), "the shorter text comes first, and the two don't fit together"),
+        Case(([2, 3], 6), "two rows of three positions fill this batch exactly"),
         Case(([1, 2, 6], 12), "with the third text, the other two would need padding, and "
              "that counts"),
         Case(([1, 2, 3, 9], 9), "short texts fill a batch with many rows, long ones with few"),
@@ -362,7 +363,6 @@ TOKEN_BATCHES = Exercise(
         "the texts are not sorted": batching(order=lambda lengths: [*range(len(lengths))]),
         "the longest texts come first": batching(
             order=lambda lengths: sorted(range(len(lengths)), key=lambda i: -lengths[i]),
-            full=lambda batch, new, most: (len(batch) + 1) * max([*batch, new]) > most,
         ),
         "the last batch is missing": lambda lengths, most: token_batches(lengths, most)[:-1],
         "the text that no longer fits is lost: it begins the next batch": batching(lose=True),
