@@ -13,6 +13,7 @@ from transformer_lib.decoding import complete, translate
 from transformer_lib.metrics import bleu, exact_match
 from transformer_lib.results import load_run
 from transformer_lib.runs import TASKS, Run, train
+from transformer_lib.runs.batches import make_batches
 from transformer_lib.runs.folder import identity
 from transformer_lib.runs.run import _train_config
 from transformer_lib.training import save_checkpoint
@@ -108,6 +109,13 @@ def test_settings_that_cannot_be_read(folder: Path, content: str, message: str) 
     (folder / "config.json").write_text(content)
     with pytest.raises(ValueError, match=message):
         Run.load(folder, device="cpu")
+
+
+def test_each_text_and_its_end_must_fit_the_model() -> None:
+    for pair, room in ((("aaaa", "a"), 4), (("a", "aaaa"), 5)):  # the end token is a target, too
+        make_batches(TASKS["copy"], TOKENIZER, [pair], max_len=room, batch_size=1)
+        with pytest.raises(ValueError, match=f"max_len must be at least {room}, the tokens of tex"):
+            make_batches(TASKS["copy"], TOKENIZER, [pair], max_len=room - 1, batch_size=1)
 
 
 def test_the_given_steps_replace_the_epochs_of_the_task() -> None:

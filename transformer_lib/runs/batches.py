@@ -22,15 +22,12 @@ def make_batches(
     max_len: int = 0,
     **options: Any,
 ) -> Batches | TextBatches | WindowBatches:
-    """Make the batches for a task's kind of model.
+    """Make the batches for a task's kind of model, of what ``task.load`` returns.
 
     Args:
-        task: what the model learns.
-        tokenizer: of both sides.
-        pairs: what ``task.load`` returns.
         bpe_dropout: see :class:`~transformer_lib.data.BpeDropout`. A text that would exceed
             ``max_len`` is encoded without it.
-        max_len: the model's: of the longest text, or of the windows; 0 allows any text.
+        max_len: of the model, for the longest text or the windows; 0 allows any text.
         options: of :class:`~transformer_lib.data.Batches`.
 
     Raises:
@@ -74,12 +71,7 @@ def _check_lengths(pairs: Pairs, lengths: list[int], max_len: int) -> None:
 
 
 def second_translations(task: Task, path: Any, pairs: Pairs) -> tuple[Pairs, str]:
-    """Pair each source with its line of a file; also return the file's hash.
-
-    Raises:
-        ValueError: the task doesn't translate; the file isn't UTF-8, or doesn't have one line per
-            source.
-    """
+    """Pair each source with its line of a file; also return the file's hash."""
     content = as_path("distilled", path).read_bytes()
     if not task.translates:
         raise ValueError("distilled must be left out: this task doesn't translate")

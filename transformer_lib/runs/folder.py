@@ -87,12 +87,9 @@ def read_words(folder: Path) -> frozenset[str] | None:
 
 
 def check_own(folder: Path) -> None:
-    """Raise unless a run may write its files here, without replacing another program's.
+    """Raise a FileExistsError if a run would replace another program's files here.
 
     :meth:`~transformer_lib.training.folder.Folder.begin` checks the weights and the log.
-
-    Raises:
-        FileExistsError: files with these names are there, but not the settings of a run.
     """
     names = ("config.json", "tokenizer.json", "words.txt", "scores.json")
     found = [name for name in names if (folder / name).exists()]
@@ -156,9 +153,6 @@ def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
 
     The score of greedy decoding with the best checkpoint is filed under the name of the split.
     Other scores, and differences to another run, have entries of their own.
-
-    Raises:
-        ValueError: ``scores.json`` is damaged.
     """
     path = folder / "scores.json"
     try:

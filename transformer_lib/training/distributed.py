@@ -152,11 +152,6 @@ def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int
     a rank without a batch repeats the first with weight 0, since all must keep in step. They
     exchange gradients with the last batch only.
 
-    Args:
-        model: what :func:`wrap` returned.
-        group: all batches of the update, the same on all ranks.
-        ranks: a single one gets all batches, with weight 1.
-
     Raises:
         ValueError: parameters that get no gradient, for which DDP would wait.
     """

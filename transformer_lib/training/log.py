@@ -76,10 +76,10 @@ class RunLog:
 
     Args:
         folder: gets ``log.jsonl``; None keeps the entries in memory only.
-        until: keep only the entries up to this step, since the resumed run will write later ones
-            again; None starts a new log.
-        writes: False only reads what is there: another process writes.
-        tensorboard: also write the numbers for TensorBoard, to a folder of that name.
+        until: keep only the entries up to this step, for a run that is resumed from there; None
+            starts a new log.
+        writes: False only reads: another process writes.
+        tensorboard: also write to a folder of that name.
 
     Raises:
         ValueError: ``tensorboard`` without a folder, or without the package.

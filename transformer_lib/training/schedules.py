@@ -25,9 +25,6 @@ def inverse_sqrt_schedule(
         d_model: width of the model, for the paper's peak.
         peak: the highest learning rate, instead of ``d_model``.
 
-    Returns:
-        The learning rate of this step.
-
     Raises:
         TypeError, ValueError: a ``step``, ``warmup`` or ``d_model`` that isn't an integer of at
             least 1, a ``peak`` that isn't a number above 0; both ``d_model`` and ``peak``, or

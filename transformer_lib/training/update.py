@@ -28,7 +28,6 @@ class Updater:
     """The optimizers, the schedule, clipping and mixed precision for one model.
 
     Args:
-        model, config: as for :func:`~transformer_lib.training.loop.fit`.
         ranks: the processes that share each update.
         pad_id: label that isn't learned; None learns all.
 
