@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from types import CodeType
 from typing import Any
 
@@ -203,7 +204,7 @@ def _lost(exercise: Exercise, outcome: Outcome, right: Outcome) -> str | None:
                     f"The numbers are right, but their dtype is {dtype_name(mine)}; for this input "
                     f"it must be {dtype_name(wanted)}."
                 )
-    if "number" in exercise.keeps and not isinstance(outcome.value, bool | int | float):
+    if "number" in exercise.keeps and not isinstance(outcome.value, Real):
         return f"The number is right, but it is {kind(outcome.value)}: return a plain number."
     if "names" in exercise.keeps and outcome.built and outcome.built.renamed:
         theirs, yours = next(iter(outcome.built.renamed.items()))
