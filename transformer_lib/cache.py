@@ -193,7 +193,7 @@ class KVCache:
                 row of it; ``index`` if None.
 
         Raises:
-            TypeError, ValueError: as :meth:`AttentionCache.reorder`.
+            TypeError, ValueError: an index that is not a vector of row numbers.
         """
         check_index("index", index, self.rows)
         memory_index = index if memory_index is None else memory_index
