@@ -199,9 +199,9 @@ def test_a_checker_answers_a_wrong_and_a_right_answer(visit):
     run_all(page)
     function = "def my_softmax(scores):\n    return {}\n\ncheck(my_softmax)"
     wrong = function.format("scores.exp() / scores.exp().sum()")
-    assert answer(page, "stub-softmax", wrong).startswith("✗ my_softmax, case")
+    assert answer(page, "stub-softmax", wrong).startswith("✗ my_softmax: ")
     right = function.format("scores.softmax(dim=-1)")
-    assert answer(page, "stub-softmax", right) == "✓ my_softmax: all 7 cases pass.\n"
+    assert answer(page, "stub-softmax", right) == "✓ my_softmax: all cases pass.\n"
 
 
 def test_a_solution_left_in_is_seen(visit, server):
