@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.checks.chapter21.rounded import rounded
 from transformer_lib.checks.old.core import Case, Exercise
 from transformer_lib.checks.old.inputs import in_float64, random_tensor
+from transformer_lib.checks.old.rounded import rounded
 
 __all__ = ["RMS_NORM", "SWIGLU", "Norm", "SwiGLU", "but"]
 

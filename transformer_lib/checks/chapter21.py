@@ -1,0 +1,456 @@
+"""Checkers for chapter 21, *What has changed since 2017*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lib.checks import Case, Checker, Exercise
+from transformer_lib.checks.inputs import integers, normal
+
+__all__ = ["check"]
+
+# -------------------------------------------------------------------------------------- rms_norm
+
+
+def mean_square(x: Tensor) -> Tensor:
+    return x.square().mean(dim=-1, keepdim=True)
+
+
+def by_the_root(x: Tensor, square: Tensor, eps: float) -> Tensor:
+    return x / (square + eps).sqrt()
+
+
+def rms_norm(
+    x: Tensor,
+    weight: Tensor,
+    eps: float,
+    *,
+    wide: torch.dtype | None = torch.float32,
+    center: Callable[[Tensor], Tensor] = lambda x: x,
+    square: Callable[[Tensor], Tensor] = mean_square,
+    divide: Callable[[Tensor, Tensor, float], Tensor] = by_the_root,
+    scale: Callable[[Tensor, Tensor], Tensor] = lambda x, weight: x * weight,
+) -> Tensor:
+    inside = center(x.to(wide or x.dtype))
+    return scale(divide(inside, square(inside), eps), weight.to(inside.dtype)).to(x.dtype)
+
+
+def norm_cases() -> list[Case]:
+    def case(
+        x: list, why: str, weight: list | None = None, eps: float = 1e-5, half: bool = False
+    ) -> Case:
+        tokens = torch.tensor(x, dtype=torch.float16 if half else torch.float32)
+        features = torch.tensor(weight).to(tokens) if weight else tokens.new_ones(tokens.size(-1))
+        return Case((tokens, features, eps), why)
+
+    return [
+        case([1, 7], "the mean of 1² and 7² is 25, and its root divides both numbers"),
+        case([1, 7], "`weight` has a factor for each feature", weight=[10, 2]),
+        case([4, -4], "the mean square is 16, `eps` is 9, and their sum is what the root is taken "
+             "of", eps=9.0),
+        case([[1, 7], [2, 14]], "each token is divided by its own size"),
+        case([0, 0, 0], "a token of zeros stays zeros"),
+        Case((normal(2, 3, 4), normal(4, seed=1), 1e-5), "the features are on the last axis, "
+             "however many axes there are"),
+        Case((normal(4, 4, 4, seed=2), normal(4, seed=1), 1e-3), "the features are on the last "
+             "axis, even where all axes have the same length"),
+        case([[300, -300]], "in float16 the square of 300 is infinite", half=True),
+        case([[1e-4, 7e-4]], "in float16 the square of a small number is 0", eps=1e-10, half=True),
+        case([[3e-7, -6e-7, 1.2e-6]], "the smallest numbers of float16 are coarse: nothing may be "
+             "rounded to 16 bits before the end", eps=1e-14, half=True),
+        Case((normal(2, 3, 8, seed=3).bfloat16(), normal(8, seed=4).bfloat16(), 1e-5),
+             "bfloat16 is a type of 16 bits, too"),
+    ]  # fmt: skip
+
+
+norm = partial(partial, rms_norm)
+
+RMS_NORM = Exercise(
+    name="rms_norm",
+    reference=rms_norm,
+    cases=norm_cases,
+    section="Does a norm need the mean?",
+    mistakes={
+        "the squares are computed in 16 bits: convert `x` before you square it": norm(wide=None),
+        "the mean is subtracted: that is layer norm": norm(
+            center=lambda x: x - x.mean(dim=-1, keepdim=True)
+        ),
+        "the squares are added up, and their mean isn't taken": norm(
+            square=lambda x: x.square().sum(dim=-1, keepdim=True)
+        ),
+        "the root is missing: the token is divided by its mean square": norm(
+            divide=lambda x, square, eps: x / (square + eps)
+        ),
+        "`** 1/2` stands for the root: Python takes the power first, so that half of the mean "
+        "square divides": norm(divide=lambda x, square, eps: x / ((square + eps) / 2)),
+        "eps is added outside the root": norm(
+            divide=lambda x, square, eps: x / (square.sqrt() + eps)
+        ),
+        "eps is left out: a token of zeros is divided by 0": norm(
+            divide=lambda x, square, eps: x / square.sqrt()
+        ),
+        "the absolute values are averaged, and not the squares": norm(
+            divide=lambda x, square, eps: x / (x.abs().mean(dim=-1, keepdim=True) + eps)
+        ),
+        "the mean square is taken over all numbers: each token has its own": norm(
+            square=lambda x: x.square().mean()
+        ),
+        "`weight` is not used": norm(scale=lambda x, weight: x),
+        "`weight` is added: it is a factor": norm(scale=lambda x, weight: x + weight),
+        "the factor is 1 + weight: some models store it that way, and (21.1) doesn't": norm(
+            scale=lambda x, weight: x * (1 + weight)
+        ),
+    },
+    keeps=frozenset({"dtype"}),
+)
+
+# ------------------------------------------------------------------------------------- to_halves
+
+
+def evens_and_odds(width: int) -> list[int]:
+    return [*range(0, width, 2), *range(1, width, 2)]
+
+
+def to_halves(
+    weight: Tensor, n_heads: int, *, order: Callable[[int], list[int]] = evens_and_odds
+) -> Tensor:
+    heads = weight.unflatten(0, (n_heads, -1))
+    return heads[:, order(heads.size(1))].flatten(0, 1)
+
+
+def to_neighbors(weight: Tensor, n_heads: int) -> Tensor:
+    return weight.unflatten(0, (n_heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+
+
+def every_nth(weight: Tensor, n_heads: int) -> Tensor:
+    rows = weight.unflatten(0, (-1, 2, n_heads))
+    return rows.transpose(0, 1).flatten(0, 2)
+
+
+def wide_as_many(weight: Tensor, n_heads: int) -> Tensor:
+    return torch.cat([rows[i::2] for rows in weight.split(n_heads) for i in (0, 1)])
+
+
+def over_unread_rows(weight: Tensor, n_heads: int) -> Tensor:
+    rows = weight.clone().unflatten(0, (n_heads, -1))
+    half = rows.size(1) // 2
+    rows[:, :half] = rows[:, 0::2].clone()
+    rows[:, half:] = rows[:, 1::2].clone()
+    return rows.flatten(0, 1)
+
+
+def halves_cases() -> list[Case]:
+    def rows(n: int, columns: int = 1) -> Tensor:
+        return torch.arange(float(n * columns)).view(n, columns)
+
+    return [
+        Case((rows(4), 1), "in a head of width 4 the rows 0 and 1 are one arrow, and 2 and 3 are "
+             "the other"),
+        Case((rows(6), 1), "a head of width 6 has three arrows: first their first entries, "
+             "then their second ones, both in the order of the arrows"),
+        Case((rows(4, 2), 1), "whole rows are moved, with all their columns"),
+        Case((rows(8), 2), "each head has its own halves"),
+        Case((rows(12, 2), 3), "no row leaves its head, however many heads there are"),
+        Case((integers(12, 5, seed=2, most=50), 3), "the number of columns has nothing to do with "
+             "the width of a head"),
+        Case((integers(12, 12, seed=1, most=99), 2), "rows are moved, even where there are as "
+             "many columns"),
+        Case((normal(40, 16, seed=3), 4), "a head may have any even width"),
+    ]  # fmt: skip
+
+
+TO_HALVES = Exercise(
+    name="to_halves",
+    reference=to_halves,
+    cases=halves_cases,
+    section="Can the place turn the vector?",
+    mistakes={
+        "it is done the other way, from halves to neighbors": to_neighbors,
+        "all rows are reordered as one head: each head has halves of its own": (
+            lambda weight, n_heads: to_halves(weight, 1)
+        ),
+        "the columns are reordered: a row of `weight` makes an entry of a query": (
+            lambda weight, n_heads: weight[:, evens_and_odds(weight.size(1))]
+        ),
+        "the odd rows come first: an arrow's first entry is the even one": partial(
+            to_halves, order=lambda width: [*range(1, width, 2), *range(0, width, 2)]
+        ),
+        "nothing is moved: `view` and `reshape` alone keep the numbers in their order": (
+            lambda weight, n_heads: weight
+        ),
+        "the arrows are swapped with the heads, and not with the two entries of an arrow: "
+        "`transpose(0, 1)` swaps the first two axes": (
+            lambda weight, n_heads: (
+                weight.unflatten(0, (n_heads, -1, 2)).transpose(0, 1).flatten(0, 2)
+            )
+        ),
+        "the two halves of each head are swapped, and neighbors are still neighbors": partial(
+            to_halves, order=lambda width: [*range(width // 2, width), *range(width // 2)]
+        ),
+        "the two entries of each arrow are swapped, and they are still neighbors": (
+            lambda weight, n_heads: weight.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
+        ),
+        "every n-th row is taken for one head: the rows of a head come one after the other": (
+            every_nth
+        ),
+        "heads are `n_heads` rows wide: there must be `n_heads` of them": wide_as_many,
+        "rows are overwritten before they are read": over_unread_rows,
+        "the odd rows are in reverse order": partial(
+            to_halves, order=lambda width: [*range(0, width, 2), *range(width - 1, 0, -2)]
+        ),
+    },
+    keeps=frozenset({"dtype"}),
+)
+
+# ---------------------------------------------------------------------------------------- swiglu
+
+
+def times_transposed(x: Tensor, matrix: Tensor) -> Tensor:
+    return x @ matrix.T
+
+
+def in_halves(both: Tensor, down: Tensor) -> tuple[Tensor, Tensor]:
+    gate, up = both.chunk(2, dim=-1)
+    return gate, up
+
+
+def product(gate: Tensor, up: Tensor) -> Tensor:
+    return F.silu(gate) * up
+
+
+def swiglu(
+    x: Tensor,
+    gate_up: Tensor,
+    down: Tensor,
+    *,
+    first: Callable[[Tensor, Tensor], Tensor] = times_transposed,
+    cut: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = in_halves,
+    join: Callable[[Tensor, Tensor], Tensor] = product,
+    last: Callable[[Tensor, Tensor], Tensor] = times_transposed,
+) -> Tensor:
+    return last(join(*cut(first(x, gate_up), down)), down)
+
+
+def gate_cases() -> list[Case]:
+    def case(x: list, gate_up: list, down: list, why: str) -> Case:
+        return Case(tuple(torch.tensor(each).float() for each in (x, gate_up, down)), why)
+
+    return [
+        case([1], [[2], [3]], [[1]], "the gate is silu(2) = 1.76, and the content that it "
+             "multiplies is 3"),
+        case([1], [[-2], [3]], [[1]], "silu(-2) = -0.24: a negative gate still lets a little pass"),
+        case([1], [[1], [2], [3], [4]], [[1, 10]], "of four rows, the first two make the gates, 1 "
+             "and 2, and the others the contents, 3 and 4"),
+        case([1, 2], [[1, 0], [1, 1]], [[1], [2]], "a row of a matrix makes one output: the gate "
+             "is 1 and the content 3"),
+        case([1, 2], [[1, 0], [0, 1], [1, 1], [1, -1]], [[1, 2], [0, 1]], "`down` has a row for "
+             "each output, even where it is square"),
+        Case((integers(4, 3), integers(4, 3, seed=1), integers(3, 2, seed=2)), "each token is cut "
+             "into gate and content, not the list of tokens"),
+        Case((normal(2, 4, 4), normal(8, 4, seed=1), normal(4, 4, seed=2)), "the features are on "
+             "the last axis, however many axes there are"),
+        Case((normal(2, 3, 4), normal(16, 4, seed=1), normal(4, 8, seed=2)), "`d_ff` may be "
+             "twice as large as `d`"),
+        Case((normal(2, 5, 6), normal(8, 6, seed=1), normal(6, 4, seed=2)), "`d_ff` may be "
+             "smaller than `d`"),
+    ]  # fmt: skip
+
+
+gated = partial(partial, swiglu)
+
+SWIGLU = Exercise(
+    name="swiglu",
+    reference=swiglu,
+    cases=gate_cases,
+    section="What is the gate for?",
+    mistakes={
+        "gate and content are swapped: the gate's rows come first": gated(
+            join=lambda gate, up: gate * F.silu(up)
+        ),
+        "silu is applied to both: the content passes as it is": gated(
+            join=lambda gate, up: F.silu(gate) * F.silu(up)
+        ),
+        "there is no silu": gated(join=lambda gate, up: gate * up),
+        "the gate is a sigmoid alone: silu(z) is z times it": gated(
+            join=lambda gate, up: gate.sigmoid() * up
+        ),
+        "gate and content are added: a gate multiplies": gated(
+            join=lambda gate, up: F.silu(gate) + up
+        ),
+        "silu is taken of the product: it belongs to the gate alone": gated(
+            join=lambda gate, up: F.silu(gate * up)
+        ),
+        "the content is missing: only the gate goes on": gated(join=lambda gate, up: F.silu(gate)),
+        "the rows take turns, gate, up, gate, up: here all rows of the gate come first": gated(
+            cut=lambda both, down: (both[..., 0::2], both[..., 1::2])
+        ),
+        "the matrix is cut after d rows: it has `d_ff` rows for the gate": gated(
+            cut=lambda both, down: (both[..., : len(down)], both[..., len(down) :])
+        ),
+        "`down` is not transposed: `nn.Linear` keeps a row for each output": gated(
+            last=lambda inner, matrix: inner @ matrix
+        ),
+        "`gate_up` is not transposed: `nn.Linear` keeps a row for each output": gated(
+            first=lambda x, matrix: x @ matrix
+        ),
+        "x is added to the result: the residual connection belongs to the layer": (
+            lambda x, gate_up, down: x + swiglu(x, gate_up, down)
+        ),
+    },
+)
+
+# ----------------------------------------------------------------------------- grouped_attention
+
+
+def spread(heads: Tensor, n_heads: int) -> Tensor:
+    return heads.repeat_interleave(n_heads // heads.size(1), dim=1)
+
+
+def in_turn(heads: Tensor, n_heads: int) -> Tensor:
+    return heads.repeat(1, n_heads // heads.size(1), 1, 1)
+
+
+def hidden(scores: Tensor, mask: Tensor) -> Tensor:
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+
+
+def grouped_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    *,
+    share: Callable[[Tensor, int], Tensor] = spread,
+    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
+    hide: Callable[[Tensor, Tensor], Tensor] = hidden,
+) -> Tensor:
+    key, value = share(key, query.size(1)), share(value, query.size(1))
+    scores = hide(query @ key.mT * scale(query), mask)
+    return scores.softmax(dim=-1) @ value
+
+
+Stack = Callable[[Tensor, int], Tensor]
+
+
+def by_head(query: Tensor, group: int) -> Tensor:
+    return query.unflatten(1, (-1, group)).flatten(2, 3)
+
+
+def apart_by_head(mixed: Tensor, group: int) -> Tensor:
+    return mixed.unflatten(2, (group, -1)).flatten(1, 2)
+
+
+def apart_by_position(mixed: Tensor, group: int) -> Tensor:
+    return mixed.unflatten(2, (-1, group)).transpose(2, 3).flatten(1, 2)
+
+
+def whole(mask: Tensor, group: int) -> Tensor:
+    return mask.repeat(group, 1)
+
+
+def stacked(
+    stack: Stack = by_head,
+    rows: Stack = whole,
+    apart: Stack = apart_by_head,
+    size: Callable[[int, int], int] = lambda n_heads, groups: n_heads // groups,
+) -> Callable[..., Tensor]:
+    """As the exercise proposes it, in steps that may not fit each other."""
+
+    def answer(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        group = size(query.size(1), key.size(1))
+        below = stack(query, group)
+        scores = hidden(below @ key.mT / query.size(-1) ** 0.5, rows(mask, group))
+        return apart(scores.softmax(dim=-1) @ value, group)
+
+    return answer
+
+
+def positions_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    batch, n_heads, length, _ = query.shape
+    lying = query.transpose(1, 2).reshape(batch, key.size(1), -1, query.size(-1))
+    mixed = grouped_attention(lying, key, value, mask.repeat(n_heads // key.size(1), 1))
+    return mixed.reshape(batch, length, n_heads, -1).transpose(1, 2)
+
+
+def group_cases() -> list[Case]:
+    def case(query: list, key: list, value: list, why: str, mask: list | None = None) -> Case:
+        q, k, v = (torch.tensor(each).float()[None] for each in (query, key, value))
+        all_seen = torch.ones(q.size(2), k.size(2), dtype=torch.bool)
+        return Case((q, k, v, torch.tensor(mask) if mask else all_seen), why)
+
+    def drawn(h: int, g: int, t: int, s: int, why: str, batch: int = 1, d: int = 2) -> Case:
+        mask = torch.ones(t, s).tril(s - t).bool()
+        query = integers(batch, h, t, d)
+        key, value = (integers(batch, g, s, d, seed=seed) for seed in (1, 2))
+        return Case((query, key, value, mask), why)
+
+    return [
+        case([[[0]], [[0]]], [[[1], [2]]], [[[2], [4]]], "both heads read the only head of values, "
+             "and equal scores share the weight equally"),
+        case([[[0]], [[0]], [[0]], [[0]]], [[[1]], [[1]]], [[[10]], [[20]]], "the first two heads "
+             "of queries read the first head of values, and the last two the second"),
+        case([[[2, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 1, 0, 0]]],
+             "the score 2 is divided by the root of the width 4"),
+        case([[[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the first query may not look at the "
+             "second key", mask=[[True, False], [True, True]]),
+        case([[[1], [2]], [[3], [-1]]], [[[1], [0]]], [[[1], [0]]], "each head has its own "
+             "queries, and its own rows of the result"),
+        case([[[0], [0]], [[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the mask holds for each head "
+             "alike", mask=[[True, False], [True, True]]),
+        drawn(4, 2, 3, 3, "each head of queries reads the keys of its group, too"),
+        drawn(6, 2, 5, 5, "with 6 heads of queries and 2 of keys, three heads are a group", 2, 4),
+        drawn(6, 3, 2, 5, "there may be more keys than queries: the mask says what is seen", 2, 3),
+        drawn(3, 3, 4, 4, "with as many heads of keys as of queries, each has its own", 2, 6),
+    ]  # fmt: skip
+
+
+grouped = partial(partial, grouped_attention)
+
+GROUPED_ATTENTION = Exercise(
+    name="grouped_attention",
+    reference=grouped_attention,
+    cases=group_cases,
+    section="Who needs all these keys?",
+    mistakes={
+        "queries 0, 1, 2, 3 attend to keys 0, 1, 0, 1: a group stays together, 0, 0, 1, 1": grouped(
+            share=in_turn
+        ),
+        "all queries attend to the first head of keys and values": grouped(
+            share=lambda heads, _: heads[:, :1]
+        ),
+        "the rows of the mask have another order than the queries: with one head below the other, "
+        "the whole mask comes again for each head": stacked(
+            rows=lambda mask, group: mask.repeat_interleave(group, dim=0)
+        ),
+        "the mask isn't repeated: each head below the other needs its own": stacked(
+            rows=lambda mask, group: mask
+        ),
+        "the heads of a group are taken apart in another order than they were put together": (
+            stacked(apart=apart_by_position)
+        ),
+        "the positions are cut into groups, and not the heads": positions_first,
+        "there are as many heads in a group as there are groups": stacked(
+            size=lambda n_heads, groups: groups
+        ),
+        "the queries of a group are averaged: each head has its own": stacked(
+            stack=lambda query, group: query.unflatten(1, (-1, group)).mean(dim=2),
+            rows=lambda mask, group: mask,
+            apart=lambda mixed, group: mixed.repeat_interleave(group, dim=1),
+        ),
+        "the mask is not used": grouped(hide=lambda scores, mask: scores),
+        "the mask is upside down: True = may look": grouped(
+            hide=lambda scores, mask: hidden(scores, ~mask)
+        ),
+        "the scores are not divided by anything": grouped(scale=lambda query: 1.0),
+        "the mask is not used, but a causal one that begins at the first key": grouped(
+            hide=lambda scores, mask: hidden(scores, torch.ones_like(mask).tril())
+        ),
+    },
+)
+
+check = Checker(RMS_NORM, TO_HALVES, SWIGLU, GROUPED_ATTENTION)
