@@ -258,6 +258,25 @@ def test_random_answers_are_judged_by_many_draws():
     assert "expected 0.3" in said(check, lambda p: random.random() > p)
 
 
+def test_the_weights_of_a_module_can_stay_in_float32():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            return x * self.weight.to(x)
+
+    class Widened(Scale):
+        def forward(self, x):
+            return x * self.weight
+
+    x, keeps = torch.ones(1, 2).half(), frozenset({"dtype"})
+    for weights, sign in ((None, "✓"), (torch.float32, "✗")):
+        case = Case((x,), "16 bits", init={}, weights=weights)
+        assert report(checker(Scale, case, name="Scale", keeps=keeps), Widened)[0] == sign
+
+
 def test_an_answer_is_found_by_the_variable_that_holds_it():
     leaks = lambda *given: True  # noqa: E731
     assert functions(leaks).report.startswith("✗ leaks")

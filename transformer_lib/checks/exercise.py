@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 __all__ = ["Case", "Exercise", "Flaw", "Parts"]
 
 
@@ -38,12 +40,14 @@ class Case:
         kwargs: what is passed by keyword, where the exercise names the keyword.
         init: for an answer that is a class, the keyword arguments of its constructor. The module
             gets the weights of the reference and is set to `eval()`; `args` go to `forward`.
+        weights: the dtype of the module's parameters, where it isn't that of the input.
     """
 
     args: tuple[Any, ...]
     why: str
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     init: Mapping[str, Any] | None = None
+    weights: torch.dtype | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -28,7 +28,7 @@ class Built:
     """A module ready to be called: in `eval()`, with the reference's weights.
 
     Args:
-        module: in the dtype of the case's input.
+        module: in the dtype of the case's input, or the one that the case names.
         parameters: its parameters under the reference's names.
         renamed: names of the reference -> of the module, where they differ.
         note: what was taken for what, where that was a guess.
@@ -67,7 +67,7 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     tensors = [v for v in (*case.args, *case.kwargs.values()) if isinstance(v, Tensor)]
     dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
     return Built(
-        module.to(dtype).eval(),
+        module.to(case.weights or dtype).eval(),
         {theirs: mine[found[theirs]] for theirs in wanted},
         {theirs: found[theirs] for theirs in wanted if theirs != found[theirs]},
         _guesses(wanted, found),

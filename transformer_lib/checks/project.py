@@ -1,0 +1,837 @@
+"""Checkers for the project, *A decoder of today*: one for each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lib.checks import Case, Checker, Exercise, Flaw, Parts
+from transformer_lib.checks.inputs import integers, normal
+
+__all__ = ["check"]
+
+KEEPS = frozenset({"dtype", "gradient", "names"})
+
+
+def but(base: type[nn.Module], **methods: Any) -> type[nn.Module]:
+    """A module with a mistake, which replaces one of its methods."""
+    return type(base.__name__, (base,), methods)
+
+
+# --------------------------------------------------------------------------------------- RMSNorm
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def wide(self, x: Tensor) -> Tensor:
+        return x.to(torch.promote_types(x.dtype, torch.float32))
+
+    def square(self, x: Tensor) -> Tensor:
+        return x.square().mean(-1, keepdim=True)
+
+    def divide(self, x: Tensor, square: Tensor) -> Tensor:
+        return x / (square + self.eps).sqrt()
+
+    def scale(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = self.wide(x)
+        return self.scale(self.divide(wide, self.square(wide))).to(x.dtype)
+
+
+class ShorterEps(RMSNorm):
+    def __init__(self, d_model: int, eps: float = 1e-6) -> None:
+        super().__init__(d_model, eps)
+
+
+def norm_cases() -> list[Case]:
+    def case(x: Tensor, why: str, weights: torch.dtype | None = None, **init: Any) -> Case:
+        return Case((x,), why, init={"d_model": x.shape[-1], **init}, weights=weights)
+
+    one = torch.tensor([[[1.0, 2, 3, 6]]])
+    return [
+        case(one, "one token is divided by the root of its mean "
+             "square plus eps, here by 4, and each entry is scaled", eps=3.5),
+        case(torch.tensor([[[1.0, 2, 3, 6], [5, 5, 1, 1]]]), "each token has its own mean square",
+             eps=3.5),
+        case(torch.zeros(1, 1, 4), "a token of zeros stays one", eps=1e-3),
+        case(integers(2, 3, 4), "each token of each text has its own mean square", eps=1e-3),
+        case(one / 1e3, "eps is 1e-5 unless the constructor is told otherwise"),
+        case(400 * one.half(), "the square of 400 is more than float16 can hold"),
+        case(one.half(), "a result has the type of x, float16, where the weights are float32, too",
+             torch.float32),
+        case((one / 4e6).half(), "squares of tiny numbers, and their mean, are 0 in float16",
+             eps=1e-15),
+        case(1e25 * one.double(), "in float64, stay in float64: the square of 1e25 is "
+             "more than float32 can hold"),
+    ]  # fmt: skip
+
+
+norm = partial(but, RMSNorm)
+
+RMS_NORM = Exercise(
+    name="RMSNorm",
+    reference=RMSNorm,
+    cases=norm_cases,
+    section="Stage 1: the norm",
+    keeps=frozenset({"dtype", "names"}),  # 16 bits round gradients, too
+    mistakes={
+        "the mean is subtracted, as in layer normalization": norm(
+            wide=lambda self, x: RMSNorm.wide(self, x - x.mean(-1, keepdim=True))
+        ),
+        "the token is divided by its deviation: `std` and `var` subtract the mean first": norm(
+            square=lambda self, x: x.var(-1, unbiased=False, keepdim=True)
+        ),
+        "eps is added outside the root: it belongs to the mean square": norm(
+            divide=lambda self, x, square: x / (square.sqrt() + self.eps)
+        ),
+        "eps is left out": norm(divide=lambda self, x, square: x / square.sqrt()),
+        "the default of eps is 1e-6": ShorterEps,
+        "eps is always 1e-5: it is an argument of the constructor": norm(
+            divide=lambda self, x, square: x / (square + 1e-5).sqrt()
+        ),
+        "the root is missing: the token is divided by its mean square": norm(
+            divide=lambda self, x, square: x / (square + self.eps)
+        ),
+        "the squares are added up, not averaged": norm(
+            square=lambda self, x: x.square().sum(-1, keepdim=True)
+        ),
+        "the mean is taken over the tokens as well": norm(
+            square=lambda self, x: x.square().mean((-2, -1), keepdim=True)
+        ),
+        "the weight is not used": norm(scale=lambda self, x: x),
+        "everything is computed in the type of x: in 16 bits, squares overflow or become 0": norm(
+            wide=lambda self, x: x
+        ),
+        "float64 becomes float32, which holds less": norm(wide=lambda self, x: x.float()),
+    },
+)
+
+# ---------------------------------------------------------------------------------------- rotate
+
+
+def angles(x: Tensor, start: int, base: float = 10_000.0) -> Tensor:
+    positions = torch.arange(start, start + x.shape[-2]).double()
+    return positions[:, None] / base ** exponents(x)
+
+
+def exponents(x: Tensor) -> Tensor:
+    return torch.arange(0, x.shape[-1], 2).double() / x.shape[-1]
+
+
+def halves(x: Tensor) -> Sequence[Tensor]:
+    return x.chunk(2, dim=-1)
+
+
+def end_to_end(first: Tensor, second: Tensor) -> Tensor:
+    return torch.cat([first, second], dim=-1)
+
+
+def in_turn(first: Tensor, second: Tensor) -> Tensor:
+    return torch.stack([first, second], dim=-1).flatten(-2)
+
+
+def turn(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    return a * cos - b * sin, a * sin + b * cos
+
+
+def overwritten(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    a = a * cos - b * sin
+    return a, a * sin + b * cos
+
+
+def rotate(
+    x: Tensor,
+    start: int = 0,
+    *,
+    angles: Callable[[Tensor, int], Tensor] = angles,
+    arrows: Callable[[Tensor], Sequence[Tensor]] = halves,
+    turn: Callable[..., tuple[Tensor, Tensor]] = turn,
+    join: Callable[[Tensor, Tensor], Tensor] = end_to_end,
+) -> Tensor:
+    angle = angles(x, start)
+    return join(*turn(*arrows(x), angle.cos().to(x), angle.sin().to(x)))
+
+
+def by_entry(x: Tensor, angle: Tensor) -> Tensor:
+    """With an angle for each entry, not for each arrow."""
+    first, second = halves(x)
+    return x * angle.cos().to(x) + end_to_end(-second, first) * angle.sin().to(x)
+
+
+def an_angle_for_each_entry(x: Tensor, start: int = 0) -> Tensor:
+    positions = torch.arange(start, start + x.shape[-2]).double()
+    return by_entry(x, positions[:, None] / 1e4 ** (torch.arange(x.shape[-1]) / x.shape[-1]))
+
+
+def rotate_cases() -> list[Case]:
+    x = normal(2, 3, 5, 8)
+    return [
+        Case((integers(1, 1, 1, 4),), "without `start`, the first token stands at position "
+             "0, where nothing turns"),
+        Case((torch.tensor([[[[2.0, 1]]]]), 1), "the one arrow (2, 1), at position 1, turns by an "
+             "angle of 1"),
+        Case((torch.tensor([[[[2.0, 3, 1, 0]]]]), 1), "the arrows are (2, 1) and (3, 0), and at "
+             "position 1 they turn by 1 and by 0.01"),
+        Case((torch.tensor([[[[2.0, 1], [2, 1], [2, 1]]]]),), "three tokens stand at positions 0, "
+             "1 and 2"),
+        Case((torch.tensor([[[[2.0, 1], [2, 1]]]]), 3), "two tokens stand at positions 3 and 4"),
+        Case((integers(1, 3, 2, 4),), "in each of the 3 heads, the 2 tokens stand at positions 0 "
+             "and 1"),
+        Case((x, 7), "all arrows turn, each more slowly than the one before"),
+        Case((x, 900), "far away, too"),
+        Case((x.double(), 7), "double precision"),
+        Case((integers(1, 1, 1, 4).half(), 2101), "in 16 bits, the angles of positions far away "
+             "are too coarse"),
+    ]  # fmt: skip
+
+
+turned = partial(partial, rotate)
+
+ROTATE = Exercise(
+    name="rotate",
+    reference=rotate,
+    cases=rotate_cases,
+    section="Stage 2: the turn",
+    keeps=frozenset({"dtype", "gradient"}),
+    atol=1e-4,
+    mistakes={
+        "two neighbors are taken for an arrow, not entry i of each half": turned(
+            arrows=lambda x: (x[..., ::2], x[..., 1::2]), join=in_turn
+        ),
+        "`start` is not used: the first token always stands at position 0": turned(
+            angles=lambda x, start: angles(x, 0)
+        ),
+        "the arrows turn the other way": turned(angles=lambda x, start: -angles(x, start)),
+        "the first half is overwritten before the second is computed: both need the old one": (
+            turned(turn=overwritten)
+        ),
+        "both sines have the same sign": turned(
+            turn=lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)
+        ),
+        "sine and cosine are swapped": turned(turn=lambda a, b, cos, sin: turn(a, b, sin, cos)),
+        "each angle stands twice in a row, as for neighbors": lambda x, start=0: by_entry(
+            x, angles(x, start).repeat_interleave(2, dim=-1)
+        ),
+        "there is an angle for each entry: an arrow of two entries has one": (
+            an_angle_for_each_entry
+        ),
+        "the halves are put together entry by entry": turned(join=in_turn),
+        "the exponent is half of what it must be": turned(
+            angles=lambda x, start: angles(x, start, 100.0)
+        ),
+        "the exponent has the wrong sign: arrows turn faster and faster": turned(
+            angles=lambda x, start: angles(x, start, 1e-4)
+        ),
+        "positions are counted along the heads, not along the tokens": lambda x, start=0: rotate(
+            x.transpose(1, 2), start
+        ).transpose(1, 2),
+    },
+)
+
+# ---------------------------------------------------------------------------------------- SwiGLU
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def mix(self, gate: Tensor, up: Tensor) -> Tensor:
+        return F.silu(gate) * up
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.mix(self.gate(x), self.up(x)))
+
+
+def network_cases() -> list[Case]:
+    init = {"d_model": 2, "d_ff": 3}
+    return [
+        Case((torch.tensor([[[1.0, 2]]]),), "one token: silu of the gate, times the content, and "
+             "down", init={"d_model": 2, "d_ff": 1}),
+        Case((torch.tensor([[[1.0, 2]]]),), "the inner width is d_ff", init=init),
+        Case((integers(2, 3, 2),), "each token goes through on its own", init=init),
+        Case((5 * normal(2, 3, 2),), "the gate's function is silu for large numbers, too",
+             init=init),
+        Case((normal(2, 3, 2).double(),), "double precision", init=init),
+    ]  # fmt: skip
+
+
+network = partial(but, SwiGLU)
+
+SWIGLU = Exercise(
+    name="SwiGLU",
+    reference=SwiGLU,
+    cases=network_cases,
+    section="Stage 3: the feed-forward network",
+    keeps=KEEPS,
+    mistakes={
+        "gate and up are swapped: silu belongs to the gate": network(
+            mix=lambda self, gate, up: gate * F.silu(up)
+        ),
+        "the gate is a sigmoid: silu(z) is z times the sigmoid of z": network(
+            mix=lambda self, gate, up: gate.sigmoid() * up
+        ),
+        "the gate's function is GELU": network(mix=lambda self, gate, up: F.gelu(gate) * up),
+        "the gate's function is ReLU": network(mix=lambda self, gate, up: gate.relu() * up),
+        "silu is missing": network(mix=lambda self, gate, up: gate * up),
+        "gate and up are added, not multiplied": network(
+            mix=lambda self, gate, up: F.silu(gate) + up
+        ),
+        "silu is applied to the product": network(mix=lambda self, gate, up: F.silu(gate * up)),
+        "silu is applied to both": network(mix=lambda self, gate, up: F.silu(gate) * F.silu(up)),
+        "silu is applied to the result as well": network(
+            forward=lambda self, x: F.silu(SwiGLU.forward(self, x))
+        ),
+        "`up` is not used: this is an ordinary network": network(
+            mix=lambda self, gate, up: F.silu(gate)
+        ),
+        "x is added: the layer does that": network(
+            forward=lambda self, x: x + SwiGLU.forward(self, x)
+        ),
+        "there is a softmax in the gate": network(mix=lambda self, gate, up: gate.softmax(-1) * up),
+    },
+)
+
+# ----------------------------------------------------------------------------------------- Heads
+
+Cache = tuple[Tensor, Tensor]
+
+
+class Heads(nn.Module):
+    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int) -> None:
+        super().__init__()
+        self.d_head, self.n_heads = d_model // n_heads, n_heads
+        d_kv = n_kv_heads * self.d_head
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_kv, bias=False)
+        self.value = nn.Linear(d_model, d_kv, bias=False)
+        self.output = nn.Linear(d_model, d_model, bias=False)
+
+    def start(self, cache: Cache | None) -> int:
+        return 0 if cache is None else cache[0].shape[-2]
+
+    def turn(self, query: Tensor, key: Tensor, value: Tensor, start: int) -> tuple[Tensor, ...]:
+        return rotate(query, start), rotate(key, start), value
+
+    def grow(self, old: Tensor, new: Tensor) -> Tensor:
+        return torch.cat([old, new], dim=-2)
+
+    def mask(self, t: int, s: int) -> Tensor:
+        return torch.ones(t, s).tril(s - t).bool()
+
+    def spread(self, x: Tensor) -> Tensor:
+        return x.repeat_interleave(self.n_heads // x.shape[1], dim=1)
+
+    def scale(self, query: Tensor) -> float:
+        return query.shape[-1] ** -0.5
+
+    def read(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
+        three = (
+            part(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        query, key, value = self.turn(*three, start=self.start(cache))
+        if cache is not None:
+            key, value = self.grow(cache[0], key), self.grow(cache[1], value)
+        return query, key, value
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        scores = query @ self.spread(key).mT * self.scale(query)
+        mask = self.mask(query.shape[-2], key.shape[-2])
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ self.spread(value)
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
+        query, key, value = self.read(x, cache)
+        mixed = self.attend(query, key, value)
+        return self.output(mixed.transpose(1, 2).flatten(2)), (key, value)
+
+
+def taken_apart(found: Any, first: str, second: str) -> tuple[Tensor, Any]:
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise Flaw(f"`forward` must return two things: {first} and {second}.")
+    if not isinstance(found[0], Tensor):
+        raise Flaw(f"The first thing that `forward` returns must be {first}, a tensor.")
+    if found[1] is None:
+        raise Flaw(f"The second thing that `forward` returns is None; it must be {second}.")
+    return found[0], found[1]
+
+
+def in_pieces(
+    answer: nn.Module, /, x: Tensor, pieces: Sequence[int], wanted: str = "the output"
+) -> Any:
+    """What is found for a text that comes in pieces, each with the cache of those before it."""
+    if wanted == "the output of a second text":
+        in_pieces(answer, x.flip(1), pieces)
+    cache, outputs = None, []
+    for piece in x.split(list(pieces), dim=1):
+        found = answer(piece) if cache is None else answer(piece, cache)
+        output, cache = taken_apart(found, "the output", "the cache")
+        outputs.append(output)
+    if wanted != "the cache":
+        whole = torch.cat(outputs, dim=1)
+        return whole[:, -1:] if wanted == "the last output" else whole
+    pair = [*cache.values()] if isinstance(cache, Mapping) else cache
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise Flaw("The cache must be a pair: keys and values.")
+    return Parts({"What the cache holds as keys": pair[0], "What it holds as values": pair[1]})
+
+
+def heads_cases() -> list[Case]:
+    def case(
+        why: str,
+        pieces: Sequence[int],
+        n_heads: int = 6,
+        n_kv_heads: int = 2,
+        *more: Any,
+        zeros: Sequence[int] = (),
+        texts: int = 1,
+        dtype: torch.dtype = torch.float32,
+    ) -> Case:
+        x = normal(texts, sum(pieces), 4 * n_heads).to(dtype)
+        x[:, zeros] = 0
+        init = {"d_model": 4 * n_heads, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
+        return Case((x, pieces, *more), why, init=init)
+
+    return [
+        case("one token attends to itself alone, and at position 0 nothing turns", [1], 1, 1),
+        case("the first token attends to itself alone; the second is all zeros, and attends to "
+             "both alike", [2], 1, 1, zeros=[1]),
+        case("the last token is all zeros: its output is made of the mean of all values, and "
+             "values don't turn", [3], 1, 1, "the last output", zeros=[2]),
+        case("query and key of the second token turn by the same angle, and √d_head divides their "
+             "product; the key before them is 0", [2], 1, 1, zeros=[0]),
+        case("queries and keys turn, each by the position of its own token", [3], 1, 1),
+        case("with as many keys as queries, each head has its own slice of each", [3], 2, 2),
+        case("heads 0, 1 and 2 share the first keys and values, 3, 4 and 5 the second", [3]),
+        case("all heads share one set of keys and values", [3], 6, 1),
+        case("a token that comes alone stands after those in the cache, and attends to them all",
+             [3, 1], 1, 1),
+        case("a token at a time: the cache grows with each", [1] * 3, 1, 1),
+        case("two tokens come after a cache of three: both attend to all of that, and the first of "
+             "the two not to the second", [3, 2], 1, 1),
+        case("two texts come in three pieces", [2, 3, 2], 6, 3, texts=2),
+        case("double precision", [4, 3], dtype=torch.float64),
+        case("where no cache is handed over, a new text begins", [4, 3], 6, 2,
+             "the output of a second text"),
+        case("the cache holds the keys as they were turned, and the values, each of shape (B, "
+             "n_kv_heads, S, d_head)", [4, 3], 6, 2, "the cache"),
+    ]  # fmt: skip
+
+
+heads = partial(but, Heads)
+
+
+def keys_unturned(self: Any, query: Tensor, key: Tensor, value: Tensor, start: int) -> Any:
+    return rotate(query, start), key, value
+
+
+def turned_again(self: Any, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
+    query, key, value = Heads.read(self, x, cache)
+    return query, rotate(key), value
+
+
+def last_piece(self: Any, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
+    output, (key, value) = Heads.forward(self, x, cache)
+    return output, (key[:, :, -x.shape[1] :], value[:, :, -x.shape[1] :])
+
+
+HEADS = Exercise(
+    name="Heads",
+    reference=Heads,
+    use=in_pieces,
+    cases=heads_cases,
+    section="Stage 4: heads with a memory",
+    keeps=frozenset({"dtype", "names"}),
+    mistakes={
+        "the cache's length is forgotten: each piece begins at position 0": heads(
+            start=lambda self, cache: 0
+        ),
+        "the values are turned, too": heads(
+            turn=lambda self, q, k, v, start: (rotate(q, start), rotate(k, start), rotate(v, start))
+        ),
+        "the sets of keys and values are repeated in the wrong order: as 0, 1, 0, 1, not 0, 0, 1, "
+        "1": heads(spread=lambda self, x: x.repeat(1, self.n_heads // x.shape[1], 1, 1)),
+        "the mask is missing: a token attends to later ones": heads(
+            mask=lambda self, t, s: torch.ones(t, s).bool()
+        ),
+        "the mask begins at the first key: after a cache, new tokens can't attend to all of it": (
+            heads(mask=lambda self, t, s: torch.ones(t, s).tril().bool())
+        ),
+        "the mask is square: it needs a column for each key, those of the cache included": heads(
+            mask=lambda self, t, s: torch.ones(t, t).tril().bool()
+        ),
+        "keys are put into the cache before they are turned": heads(
+            turn=keys_unturned,
+            attend=lambda self, q, k, v: Heads.attend(self, q, rotate(k), v),
+        ),
+        "the keys from the cache are turned again at every step": heads(
+            turn=keys_unturned, read=turned_again
+        ),
+        "keys and values are repeated before they go into the cache: it must hold one set for each "
+        "group": heads(
+            turn=lambda self, q, k, v, start: (
+                rotate(q, start), self.spread(rotate(k, start)), self.spread(v)
+            )
+        ),
+        "the new keys and values come before those of the cache": heads(
+            grow=lambda self, old, new: torch.cat([new, old], dim=-2)
+        ),
+        "the cache holds the last piece only": heads(forward=last_piece),
+        "the scores are not divided by √d_head": heads(scale=lambda self, query: 1.0),
+    },
+)  # fmt: skip
+
+# ----------------------------------------------------------------------------------------- Llama
+
+Caches = Sequence[Any]
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int, d_ff: int) -> None:
+        super().__init__()
+        self.heads = Heads(d_model, n_heads, n_kv_heads)
+        self.feed_forward = SwiGLU(d_model, d_ff)
+        self.norms = nn.ModuleList(RMSNorm(d_model) for _ in range(2))
+
+
+class Llama(nn.Module):
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int,
+        n_layers: int,
+        d_ff: int,
+    ) -> None:
+        super().__init__()
+        sizes = (d_model, n_heads, n_kv_heads, d_ff)
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(Layer(*sizes) for _ in range(n_layers))
+        self.norm = RMSNorm(d_model)
+        self.output = nn.Linear(d_model, vocab_size, bias=False)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.embedding(ids)
+
+    def run(self, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        added, cache = layer.heads(layer.norms[0](x), cache)
+        x = x + added
+        return x + layer.feed_forward(layer.norms[1](x)), cache
+
+    def cache_of(self, caches: Caches, i: int) -> Any:
+        return caches[i]
+
+    def end(self, x: Tensor) -> Tensor:
+        return self.output(self.norm(x))
+
+    def forward(self, ids: Tensor, caches: Caches | None = None) -> tuple[Tensor, list]:
+        x, new = self.embed(ids), []
+        for i, layer in enumerate(self.layers):
+            x, cache = self.run(layer, x, self.cache_of(caches, i) if caches else None)
+            new.append(cache)
+        return self.end(x), new
+
+
+class OtherEps(Llama):
+    def __init__(self, *sizes: int, **named: int) -> None:
+        super().__init__(*sizes, **named)
+        for part in self.modules():
+            if isinstance(part, RMSNorm):
+                part.eps = 1e-6
+
+
+def post_norm(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(x, cache)
+    x = layer.norms[0](x + added)
+    return layer.norms[1](x + layer.feed_forward(x)), cache
+
+
+def normed_stream(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    x = layer.norms[0](x)
+    added, cache = layer.heads(x, cache)
+    x = layer.norms[1](x + added)
+    return x + layer.feed_forward(x), cache
+
+
+def no_residuals(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    x, cache = layer.heads(layer.norms[0](x), cache)
+    return layer.feed_forward(layer.norms[1](x)), cache
+
+
+def no_norms(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(x, cache)
+    return x + added + layer.feed_forward(x + added), cache
+
+
+def one_norm(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    x = x + added
+    return x + layer.feed_forward(layer.norms[0](x)), cache
+
+
+def side_by_side(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    added, cache = layer.heads(layer.norms[0](x), cache)
+    return x + added + layer.feed_forward(layer.norms[1](x)), cache
+
+
+def longer_list(self: Any, ids: Tensor, caches: Caches | None = None) -> tuple[Tensor, list]:
+    logits, new = Llama.forward(self, ids, caches)
+    return logits, [*(caches or []), *new]
+
+
+def logits_in_pieces(
+    answer: nn.Module,
+    /,
+    ids: Tensor,
+    pieces: Sequence[int],
+    shrink: float = 1.0,
+    before: Tensor | None = None,
+) -> Tensor:
+    """The logits of a text that comes in pieces, each with the caches of those before it.
+
+    Matrices are multiplied by `shrink`, and the logits divided by it. Another text comes `before`.
+    """
+    if before is not None:
+        logits_in_pieces(answer, before, pieces)
+    with torch.no_grad():
+        for parameter in answer.parameters():
+            if parameter.dim() > 1 and shrink != 1:
+                parameter.mul_(shrink)
+    caches, logits = None, []
+    with torch.set_grad_enabled(len(pieces) == 1):  # what lies in a cache may well be detached
+        for piece in ids.split(list(pieces), dim=1):
+            found = answer(piece) if caches is None else answer(piece, caches)
+            said, caches = taken_apart(found, "the logits", "the list of the layers' caches")
+            look_at_caches(answer, caches)
+            logits.append(said)
+    return torch.cat(logits, dim=1) / shrink
+
+
+def look_at_caches(answer: nn.Module, caches: Any) -> None:
+    if not isinstance(caches, tuple | list):
+        return
+    if any(isinstance(cache, Tensor) for cache in caches):
+        raise Flaw(
+            "The caches that `forward` returns must be a list with one for each layer; yours holds "
+            "the tensors of one."
+        )
+    layers = len(getattr(answer, "layers", []))
+    if len(caches) < layers:
+        raise Flaw(
+            f"The list of caches that `forward` returns has {len(caches)}; there must be one for "
+            f"each of the {layers} layers."
+        )
+
+
+def model_cases() -> list[Case]:
+    def case(
+        why: str, ids: list[list[int]], pieces: Sequence[int], *more: Any, layers: int = 2
+    ) -> Case:
+        init = {"vocab_size": 11, "d_model": 12, "n_heads": 6, "n_kv_heads": 2, "d_ff": 5}
+        return Case((torch.tensor(ids), pieces, *more), why, init={**init, "n_layers": layers})
+
+    text, two = [[3, 1, 4, 1, 5]], [[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]
+    return [
+        case("in a layer, the heads and then the feed-forward network each read x through a norm, "
+             "and add to it; after the last layer come a norm and the output", [[3]], [1],
+             layers=1),
+        case("a token attends to those before it", text, [5], layers=1),
+        case("each layer reads what the one before has made", text, [5]),
+        case("a token that comes alone needs the caches, and each layer has its own", text, [4, 1]),
+        case("the list holds the newest caches", text, [3, 1, 1]),
+        case("two texts come in two pieces", two, [3, 2]),
+        case("with numbers this small, the norms' eps decides, and it is 1e-5", two, [5], 1e-3),
+        case("where no caches are handed over, a new text begins", text, [3, 2], 1.0,
+             torch.tensor([[2, 7, 1, 8, 2]])),
+    ]  # fmt: skip
+
+
+model = partial(but, Llama)
+
+LLAMA = Exercise(
+    name="Llama",
+    reference=Llama,
+    use=logits_in_pieces,
+    cases=model_cases,
+    section="Stage 5: the whole decoder",
+    keeps=frozenset({"gradient", "names"}),
+    mistakes={
+        "the last norm is missing": model(end=lambda self, x: self.output(x)),
+        "each norm comes after a sum: a Llama's come first": model(run=post_norm),
+        "the stream itself is normalized: what is added goes to x as it was": model(
+            run=normed_stream
+        ),
+        "nothing is added to x in a layer: the residual connections are missing": model(
+            run=no_residuals
+        ),
+        "the norms in the layers are not used": model(run=no_norms),
+        "the first norm of a layer is used twice": model(run=one_norm),
+        "the feed-forward network reads x from before the heads added to it": model(
+            run=side_by_side
+        ),
+        "the embeddings are multiplied by √d_model, which a Llama doesn't do": model(
+            embed=lambda self, ids: self.embedding(ids) * self.embedding.embedding_dim**0.5
+        ),
+        "the output uses the table of the embeddings, not its own matrix": model(
+            end=lambda self, x: self.norm(x) @ self.embedding.weight.mT
+        ),
+        "the caches are not handed to the layers": model(cache_of=lambda self, caches, i: None),
+        "all layers get the cache of the first": model(cache_of=lambda self, caches, i: caches[0]),
+        "the eps of the norms is 1e-6": OtherEps,
+    },
+)
+
+# ----------------------------------------------------------------------------------------- write
+
+
+class Speaker(nn.Module):
+    """Says a token that depends on all that it has read; its caches hold the ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(normal(97, 11))
+        self.texts: list[list[int]] = []
+
+    def forward(self, ids: Tensor, caches: Any = None) -> tuple[Tensor, list[Cache]]:
+        if not isinstance(ids, Tensor) or ids.dim() != 2 or ids.is_floating_point():
+            what = f"shape {tuple(ids.shape)}" if isinstance(ids, Tensor) else type(ids).__name__
+            raise Flaw(f"The model is given ids of {what}; it takes whole numbers (B, T).")
+        if caches:
+            read = self.cached(caches)
+            if len(read) != len(ids):
+                raise Flaw(
+                    f"The model is given ids for {len(ids)} of the {len(read)} texts, with the "
+                    "caches of all: it needs one token for each text."
+                )
+            whole = torch.cat([read, ids], dim=1)
+        else:
+            whole = ids
+            self.look_for_rereading(ids.tolist())
+        state, states = torch.zeros(len(ids), dtype=torch.long), []
+        for token in whole.unbind(1):
+            state = (3 * state + 5 * token + 1) % 97
+            states.append(state)
+        logits = self.table[torch.stack(states, dim=1)[:, -ids.shape[1] :]]
+        kept = whole[:, None, :, None].float()
+        return logits, [(kept, kept.clone())]
+
+    def cached(self, caches: Any) -> Tensor:
+        try:
+            ((keys, _),) = caches
+            return keys[:, 0, :, 0].long()
+        except (TypeError, ValueError, IndexError):
+            raise Flaw(
+                "The second argument of the model must be the caches, as the model returned them."
+            ) from None
+
+    def look_for_rereading(self, texts: list[list[int]]) -> None:
+        for text in texts:
+            if any(len(old) > 1 and text[: len(old)] == old for old in self.texts):
+                raise Flaw(
+                    f"The model is given {len(text)} tokens without the caches, and most of them "
+                    "it has read before: after the first step it needs the caches and the new "
+                    "token alone."
+                )
+        self.texts += texts
+
+
+def newest(logits: Tensor) -> Tensor:
+    return logits[:, -1:].argmax(-1)
+
+
+def write(
+    model: Any,
+    ids: Tensor,
+    length: int,
+    *,
+    begin: Callable[[Any, Tensor], tuple[Any, Tensor]] = lambda model, ids: (None, ids),
+    keep: Callable[[Any, Any], Any] = lambda old, new: new,
+    choose: Callable[[Tensor], Tensor] = newest,
+    following: Callable[[Tensor, Tensor], Tensor] = lambda ids, new: new,
+    result: Callable[[Tensor, int], Tensor] = lambda ids, first: ids,
+) -> Tensor:
+    caches, read = begin(model, ids)
+    first = ids.shape[1]
+    for _ in range(length):
+        logits, found = model(read, caches)
+        caches, new = keep(caches, found), choose(logits)
+        read = following(ids, new)
+        ids = torch.cat([ids, new], dim=1)
+    return result(ids, first)
+
+
+def first_lost(model: Any, ids: Tensor, length: int) -> Tensor:
+    written, first = write(model, ids, length + 1), ids.shape[1]
+    return torch.cat([written[:, :first], written[:, first + 1 :]], dim=1)
+
+
+def writing_cases() -> list[Case]:
+    def case(ids: list[list[int]], length: int, why: str) -> Case:
+        return Case((Speaker(), torch.tensor(ids), length), why)
+
+    return [
+        case([[3]], 1, "one token is asked for, the most probable one after the text"),
+        case([[3, 1, 4]], 1, "the whole text is read, and its last position says what comes next"),
+        case([[3, 1, 4]], 2, "the first new token is read alone, with the caches of the text"),
+        case([[3, 4, 5, 8]], 6, "each token needs the newest caches, which hold all before it"),
+        case([[5, 9, 7], [3, 9, 5]], 5, "each text of a batch is continued on its own"),
+        case([[3, 1, 4]], 12, "no token ends the text: 0, 1 and 2 are tokens like others"),
+    ]
+
+
+writer = partial(partial, write)
+
+WRITE = Exercise(
+    name="write",
+    reference=write,
+    cases=writing_cases,
+    section="Stage 6: writing",
+    mistakes={
+        "the caches are not handed on: each new token is read as if it stood alone": writer(
+            keep=lambda old, new: None
+        ),
+        "the caches of the first step are kept: they have to grow": writer(
+            keep=lambda old, new: old or new
+        ),
+        "the whole text is read again on top of the caches, which hold it already": writer(
+            following=lambda ids, new: torch.cat([ids, new], dim=1)
+        ),
+        "the last token of the text is read twice: it is in the caches already": writer(
+            begin=lambda model, ids: (model(ids)[1], ids[:, -1:])
+        ),
+        "only the last token of the text is read": writer(
+            begin=lambda model, ids: (None, ids[:, -1:])
+        ),
+        "the token before the new one is read": writer(following=lambda ids, new: ids[:, -1:]),
+        "the first position chooses the token, not the last": writer(
+            choose=lambda logits: logits[:, :1].argmax(-1)
+        ),
+        "the token is drawn, not the most probable one": writer(
+            choose=lambda logits: logits[:, -1].softmax(-1).multinomial(1)
+        ),
+        "`argmax` has no `dim`: it counts through the logits of all texts": writer(
+            choose=lambda logits: logits[:, -1].argmax().expand(len(logits), 1)
+        ),
+        "all texts get the token of the first": writer(
+            choose=lambda logits: newest(logits)[:1].expand(len(logits), 1)
+        ),
+        "only the new tokens are returned": writer(result=lambda ids, first: ids[:, first:]),
+        "the first new token is read, but not written": first_lost,
+    },
+)
+
+check = Checker(RMS_NORM, ROTATE, SWIGLU, HEADS, LLAMA, WRITE)
