@@ -234,7 +234,7 @@ test_right, test_wrong = table(
             (column(apart=True), "taken apart in another order"),
             (one_mean_query, "the queries of a group are averaged"),
             (lambda *of: groups_in_a_loop(*of, size=of[1].size(1)), "x"),
-            (groups(keys=in_turn), "the keys of its group"),
+            (groups(keys=in_turn), "attends to the keys of its group"),
             (groups(values=in_turn), "the last two the second"),
             (groups(hide=lambda s, m: s * m), "may not look at the second key"),
             (groups(divisor=lambda q, k: k.size(2) ** 0.5), "the root of the width 4"),

@@ -189,7 +189,7 @@ test_right, test_wrong = table(
             (read(start=lambda length: 0), "counted from the start of the file"),
             (read(start=lambda length: 8), "the length of the header is forgotten"),
             (read(stop=lambda begin, end: begin + end), "is taken as a length"),
-            (read(lambda data: int.from_bytes(data[:8], "big")), "the ones first"),
+            (read(lambda data: int.from_bytes(data[:8], "big")), "lowest first"),
             (in_turn, "in the order of the header"),
             (read(stop=lambda begin, end: end - 4), "takes 2 numbers, and the tensor has 1"),
             (read(kind=(TYPES | {"F16": torch.bfloat16}).get), "F16 has two bytes"),

@@ -86,8 +86,8 @@ RMS_NORM = Exercise(
         "the root is missing: the token is divided by its mean square": norm(
             divide=lambda x, square, eps: x / (square + eps)
         ),
-        "`** 1/2` stands for the root: Python takes the power first, so that half of the mean "
-        "square divides": norm(divide=lambda x, square, eps: x / ((square + eps) / 2)),
+        "the root is written as `** 1/2`: Python takes the power first, so the token is divided "
+        "by half of its mean square": norm(divide=lambda x, square, eps: x / ((square + eps) / 2)),
         "eps is added outside the root": norm(
             divide=lambda x, square, eps: x / (square.sqrt() + eps)
         ),
@@ -390,19 +390,19 @@ def group_cases() -> list[Case]:
         return Case((query, key, value, mask), why)
 
     return [
-        case([[[0]], [[0]]], [[[1], [2]]], [[[2], [4]]], "both heads read the only head of values, "
-             "and equal scores share the weight equally"),
+        case([[[0]], [[0]]], [[[1], [2]]], [[[2], [4]]], "both heads share the one head of "
+             "values, and equal scores share the weight equally"),
         case([[[0]], [[0]], [[0]], [[0]]], [[[1]], [[1]]], [[[10]], [[20]]], "the first two heads "
-             "of queries read the first head of values, and the last two the second"),
+             "of queries share the first head of values, and the last two the second"),
         case([[[2, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 1, 0, 0]]],
              "the score 2 is divided by the root of the width 4"),
         case([[[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the first query may not look at the "
              "second key", mask=[[True, False], [True, True]]),
         case([[[1], [2]], [[3], [-1]]], [[[1], [0]]], [[[1], [0]]], "each head has its own "
              "queries, and its own rows of the result"),
-        case([[[0], [0]], [[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the mask holds for each head "
-             "alike", mask=[[True, False], [True, True]]),
-        drawn(4, 2, 3, 3, "each head of queries reads the keys of its group, too"),
+        case([[[0], [0]], [[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the same mask applies to "
+             "every head", mask=[[True, False], [True, True]]),
+        drawn(4, 2, 3, 3, "each head attends to the keys of its group"),
         drawn(6, 2, 5, 5, "with 6 heads of queries and 2 of keys, three heads are a group", 2, 4),
         drawn(6, 3, 2, 5, "there may be more keys than queries: the mask says what is seen", 2, 3),
         drawn(3, 3, 4, 4, "with as many heads of keys as of queries, each has its own", 2, 6),

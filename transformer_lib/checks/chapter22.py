@@ -149,8 +149,8 @@ READ_TENSOR = Exercise(
         "the length of the header is forgotten: the numbers begin where it ends": read(
             start=lambda length: 8
         ),
-        "everything up to the end of the file is taken for the header, whose length the first "
-        "eight bytes say, the ones first": read(parse=lambda data, length: json.loads(data[8:])),
+        "everything up to the end of the file is taken for the header: the first eight bytes, "
+        "lowest first, say how long it is": read(parse=lambda data, length: json.loads(data[8:])),
         "the eight bytes of the length are read as part of the JSON": read(
             parse=lambda data, length: json.loads(data[: 8 + length])
         ),
@@ -230,8 +230,7 @@ def names_cases() -> list[Case]:
         case("transformer.wte.weight", "your table of tokens is called `embedding`, and your names "
              "have no `transformer.`"),
         case("transformer.wpe.weight", "`wpe` is the other table, the one of the positions"),
-        case("transformer.ln_f.bias", "the last norm is outside the layers, and a bias stays a "
-             "bias"),
+        case("transformer.ln_f.bias", "the last norm belongs to the stack, and not to a layer"),
         case("transformer.h.0.ln_1.weight", "GPT-2 counts a layer's norms from 1, and you "
              "count them from 0"),
         case("transformer.h.3.ln_2.bias", "both models count layers from 0, and the second norm of "
