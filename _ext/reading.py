@@ -100,8 +100,8 @@ def times(path: Path) -> tuple[int, int]:
 def say(path: Path) -> str:
     """The line under a chapter's title."""
     core, whole = times(path)
-    more = f"; with everything under *Deeper* {whole} minutes" if whole > core else ""
-    return f"First reading {core} minutes{more}, the exercises apart."
+    more = f". With everything under *Deeper*: {whole} minutes" if whole > core else ""
+    return f"First reading: {core} minutes{more}, not counting the exercises."
 
 
 def chapters(folder: Path) -> dict[int, Path]:

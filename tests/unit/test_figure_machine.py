@@ -25,7 +25,7 @@ def test_one_part_is_lit(part):
     accent = [e for e in lit if "#0b66a8" in (e.get("fill"), e.get("stroke"))]
     assert accent and len(dark) == len(lit)
     assert not [e for e in dark if "#0b66a8" in (e.get("fill"), e.get("stroke"))]
-    assert lit.get("aria-label").endswith(f"Lit in this chapter: {part}.")
+    assert lit.get("aria-label").endswith(f"Highlighted in this chapter: {part}.")
     white = [e.text for e in lit if e.get("fill") == "white"]
     assert len(white) == len(lit_boxes(lit))
 

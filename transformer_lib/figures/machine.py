@@ -38,7 +38,7 @@ _HALVES = {
 _ABOUT = {
     None: "The encoder reads the English words; each layer has self-attention and feed-forward. "
     "The decoder reads the German words written so far: masked self-attention, "
-    "cross-attention to the encoder's result, feed-forward. Its output is the next word. ",
+    "cross-attention to the encoder's output, feed-forward. Its output is the next word. ",
     "decoder": "The decoder alone; the encoder and cross-attention are drawn pale. It reads the "
     "words so far: masked self-attention, feed-forward. Its output is the next word. ",
     "encoder": "The encoder alone; the decoder is drawn pale. It reads the words, one of them "
@@ -84,7 +84,7 @@ class Machine:
     def _repr_html_(self) -> str:
         lines = [*self._streams(), *self._frames(), *self._boxes()]
         about = _ABOUT[self.keep]
-        lit = f"Lit in this chapter: {', '.join(self.lit)}."
+        lit = f"Highlighted in this chapter: {', '.join(self.lit)}."
         return (
             '<svg class="machine" viewBox="0 0 480 380" role="img" '
             f'aria-label="{escape(about + lit)}" style="max-width: 34rem; width: 100%" '
@@ -130,7 +130,7 @@ class Machine:
             found.append('<path stroke-opacity="0.55" d="M18,314H34M129,328V348m-4,-6l4,6l4,-6"/>')
             return found
         both = self.keep is None
-        if both:  # the encoder's result goes to every layer of the decoder
+        if both:  # the encoder's output goes to every layer of the decoder
             found.append('<path stroke-opacity="0.55" d="M18,304H240V182H256m-6,-4l6,4l-6,4"/>')
         found.append('<path stroke-opacity="0.55" d="M462,314H446M351,328V348m-4,-6l4,6l4,-6"/>')
         if both:
