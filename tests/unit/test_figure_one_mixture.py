@@ -13,9 +13,9 @@ STATES = [(p, q, twice) for p in TENTHS for q in TENTHS for twice in (True, Fals
 SIDES = ("left", "right")
 
 CALL = """return given.states.map(([first, second, twice]) => {
-  const [looks, sentences] = [twice ? [first, second] : [first], m.sentencesOf(3)];
-  const rows = m.mixtures(sentences, looks, 3);
-  const who = [0, 1].map((side) => m.whoCan(sentences, looks, side, 3));
+  const [heads, sentences] = [twice ? [first, second] : [first], m.sentencesOf(3)];
+  const rows = m.mixtures(sentences, heads, 3);
+  const who = [0, 1].map((side) => m.whatCan(sentences, heads, side, 3));
   return [sentences, rows, m.firstAlike(rows), who];
 });"""
 
@@ -31,7 +31,7 @@ def test_page_and_library_say_the_same_in_every_state(js):
         torch.testing.assert_close(torch.tensor(rows).double(), figure.mixtures())
         groups = [[j for j in range(6) if alike[j] == i] for i in range(6)]
         assert [group for group in groups if len(group) > 1] == figure.alike()
-        assert who == [figure.who_can(side) for side in SIDES]
+        assert who == [figure.what_can(side) for side in SIDES]
 
 
 def test_what_arrives_is_attention_with_these_weights():
@@ -65,14 +65,14 @@ def wrong_answers(figure, side):
 @pytest.mark.parametrize("side", SIDES)
 def test_where_a_matrix_can_there_is_one(js, side):
     states = [state for state, figure in zip(STATES, figures(), strict=True)
-              if figure.who_can(side) == "a matrix"]  # fmt: skip
+              if figure.what_can(side) == "a matrix"]  # fmt: skip
     assert len(states) > 100
     body = "return given.pairs.map((pair) => m.untangle(pair, given.side));"
     pairs = [[p, q] if twice and p != q else [0, 1] for p, q, twice in states]
     found = js("one_mixture.js", body, pairs=pairs, side=SIDES.index(side))
     for (p, q, twice), numbers in zip(states, found, strict=True):
         figure = OneMixture(first=p, second=q, twice=twice)
-        alone = [1.0, 0.0] if twice else [1.0]  # the largest number of look 1
+        alone = [1.0, 0.0] if twice else [1.0]  # the largest number of head 1
         parts = numbers if twice and p != q else alone
         matrix = torch.cat([x * torch.eye(3, dtype=torch.float64) for x in parts], 1)
         if parts is numbers:  # a single word is left, with nothing beside it
@@ -88,7 +88,7 @@ def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
     """Sums that must be positive, each taken a positive number of times, add up to nothing."""
     found = 0
     for figure in figures():
-        if figure.who_can(side) == "a matrix":
+        if figure.what_can(side) == "a matrix":
             continue
         found += 1
         must = wrong_answers(figure, side)
@@ -105,14 +105,14 @@ def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_nobody_can_where_the_same_numbers_need_two_answers(side):
+def test_nothing_can_where_the_same_numbers_need_two_answers(side):
     for figure in figures():
         answers = {}
         for sentence, row in zip(figure.sentences(), figure.mixtures().tolist(), strict=True):
             key = tuple(round(x, 6) for x in row)
             answers.setdefault(key, set()).add(sentence[SIDES.index(side)])
         impossible = any(len(each) > 1 for each in answers.values())
-        assert (figure.who_can(side) == "nobody") is impossible
+        assert (figure.what_can(side) == "nothing") is impossible
 
 
 def test_the_sentences_of_the_chapter():
@@ -146,31 +146,31 @@ def test_what_mixes_nothing_is_refused(given, error, message):
 
 def test_there_are_two_sides():
     with pytest.raises(ValueError, match="side must be 'left' or 'right'; got 'up'"):
-        OneMixture().who_can("up")
+        OneMixture().what_can("up")
 
 
 SAID, READ = ".om-who > :last-child > :first-child", ".om-asked > .lf-room > :first-child"
 
 
 @pytest.mark.slow
-def test_looks_are_turned_by_key_mouse_and_finger(show):
+def test_heads_are_turned_by_key_mouse_and_finger(show):
     page = show(OneMixture(), viewport={"width": 390, "height": 900}, has_touch=True)
-    looks, twice = page.get_by_role("slider"), page.get_by_role("checkbox", name="look twice")
+    heads, twice = page.get_by_role("slider"), page.get_by_role("checkbox", name="attend twice")
     said = page.locator(SAID)
     joined = page.locator(".om-joined [data-part]")
-    assert said.all_inner_texts() == ["nobody"] * 2
+    assert said.all_inner_texts() == ["nothing"] * 2
     assert status(page).startswith("“cat eats fish” and “fish eats cat” arrive as the same")
     assert joined.count() == 6
-    assert looks.nth(1).is_disabled()
+    assert heads.nth(1).is_disabled()
 
-    looks.first.press("ArrowRight")
+    heads.first.press("ArrowRight")
     assert page.evaluate("models[0].get('first')") == 0.6
-    assert said.all_inner_texts() == ["a matrix", "no matrix"]
+    assert said.all_inner_texts() == ["a matrix", "a rule, but no matrix"]
     assert joined.count() == 0
-    assert status(page).endswith("A matrix can tell who eats: it’s the largest number. "
-                                 "No matrix can tell who is eaten.")  # fmt: skip
+    assert status(page).endswith("A matrix can tell who eats: it’s the word with the largest "
+                                 "number. No matrix can tell who is eaten.")  # fmt: skip
     assert page.locator("[data-most]").count() == 6
-    looks.first.press("End")
+    heads.first.press("End")
     assert status(page).startswith("“cat eats fish” and “cat eats dog” arrive as the same")
     cell = page.get_by_role("cell", name="the same as cat eats dog")
     assert cell.locator("[data-end]").count() == 1
@@ -180,14 +180,14 @@ def test_looks_are_turned_by_key_mouse_and_finger(show):
     assert said.all_inner_texts() == ["a matrix"] * 2
     assert joined.count() == 0
     reads = page.locator(READ).all_inner_texts()
-    assert reads == ["it is the largest of look 1", "it is the largest of look 2"]
+    assert reads == [f"the word with the largest number in head {k}" for k in (1, 2)]
     row = page.get_by_role("row", name="cat eats fish").get_by_role("cell")
     assert row.all_inner_texts()[:6] == ["1", "0", "0", "0", "1", "0"]
 
-    box = looks.nth(1).bounding_box()
+    box = heads.nth(1).bounding_box()
     page.mouse.click(box["x"] + box["width"] - 1, box["y"] + box["height"] / 2)
-    assert status(page).startswith("Look 2 has the same weights as look 1")
-    assert said.all_inner_texts() == ["a matrix", "nobody"]
+    assert status(page).startswith("Head 2 has the same weights as head 1")
+    assert said.all_inner_texts() == ["a matrix", "nothing"]
     assert page.locator("[data-off]").count() == 0
 
     page.get_by_role("button", name="Reset").click()
@@ -201,9 +201,9 @@ def test_an_address_is_read_and_one_without_sense_does_no_harm(show):
     address = "#OneMixture=first:0.7;second:0.9;twice:true"
     page = show(OneMixture(), attributes=PUBLISHED, fragment=address)
     reads = page.locator(READ).all_inner_texts()
-    assert reads == ["it is the largest of −0.5 × look 1 + 1.5 × look 2",
-                     "it is the largest of 4.5 × look 1 − 3.5 × look 2"]  # fmt: skip
+    assert reads == ["the word with the largest number in −0.5 × head 1 + 1.5 × head 2",
+                     "the word with the largest number in 4.5 × head 1 − 3.5 × head 2"]  # fmt: skip
     address = "#OneMixture=first:0.52;second:x"
     page = show(OneMixture(), attributes=PUBLISHED, fragment=address)
     assert page.get_by_role("slider").first.get_attribute("aria-valuetext") == "0.5 left, 0.5 right"
-    assert page.locator(SAID).all_inner_texts() == ["nobody"] * 2
+    assert page.locator(SAID).all_inner_texts() == ["nothing"] * 2

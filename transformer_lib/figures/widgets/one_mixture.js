@@ -1,4 +1,4 @@
-// OneMixture: which sentences give the same mixture, and what a matrix can read from one look and from two.
+// OneMixture: which sentences give the same mixture, and what a matrix can read from one head and from two.
 import { fixed, heatMap, html, live, longest, room, set, slider, steps, toggle } from "./kit.js";
 
 // ---- arithmetic
@@ -12,10 +12,10 @@ export const sentencesOf = (n) =>
     ]),
   );
 
-/** What arrives of each sentence: for each look the weight on the left, at its word, and the rest at the word on the right. */
-export const mixtures = (sentences, looks, n) =>
+/** What arrives of each sentence: for each head the weight on the left, at its word, and the rest at the word on the right. */
+export const mixtures = (sentences, heads, n) =>
   sentences.map(([left, right]) =>
-    looks.flatMap((weight) =>
+    heads.flatMap((weight) =>
       steps(n).map((word) => (word === left ? weight : word === right ? 1 - weight : 0)),
     ),
   );
@@ -24,16 +24,16 @@ export const mixtures = (sentences, looks, n) =>
 export const firstAlike = (rows) =>
   rows.map((row) => rows.findIndex((other) => other.every((x, i) => Math.abs(x - row[i]) < 1e-9)));
 
-/** Who can name the left word (side 0) or the right one (side 1) of every sentence: "nobody", if two sentences with different answers arrive
- *  alike; "a matrix", if the looks differ or the only one prefers that side; else "no matrix": a hidden layer could. */
-export function whoCan(sentences, looks, side, n) {
-  const alike = firstAlike(mixtures(sentences, looks, n));
-  if (alike.some((first, i) => sentences[first][side] !== sentences[i][side])) return "nobody";
-  const differ = looks.some((weight) => Math.abs(weight - looks[0]) > 1e-9);
-  return differ || (side === 0 ? looks[0] > 0.5 : looks[0] < 0.5) ? "a matrix" : "no matrix";
+/** What can name the left word (side 0) or the right one (side 1) of every sentence: "nothing", if two sentences with different answers arrive
+ *  alike; "a matrix", if the heads differ or the only one prefers that side; else "no matrix": another rule could. */
+export function whatCan(sentences, heads, side, n) {
+  const alike = firstAlike(mixtures(sentences, heads, n));
+  if (alike.some((first, i) => sentences[first][side] !== sentences[i][side])) return "nothing";
+  const differ = heads.some((weight) => Math.abs(weight - heads[0]) > 1e-9);
+  return differ || (side === 0 ? heads[0] > 0.5 : heads[0] < 0.5) ? "a matrix" : "no matrix";
 }
 
-/** The numbers by which two looks that differ are multiplied and added, so that the word on that side alone is left. */
+/** The numbers by which two heads that differ are multiplied and added, so that the word on that side alone is left. */
 export const untangle = ([p, q], side) =>
   side === 0 ? [(q - 1) / (q - p), (1 - p) / (q - p)] : [q / (q - p), -p / (q - p)];
 
@@ -41,13 +41,18 @@ export const untangle = ([p, q], side) =>
 
 const short = (x) => (x > 0.95 ? "1" : x < 0.05 ? "0" : fixed(x, 1).slice(1)); // .5, 1: a cell is narrow
 const tenth = (x) => Math.round(10 * x) / 10; // an address may say 0.55
+const ANSWERS = {
+  "a matrix": "a matrix",
+  "no matrix": "a rule, but no matrix",
+  nothing: "nothing",
+};
 
 function build({ get, change }) {
   const [words, verb] = [get("words"), get("verb")];
   const n = words.length;
   const sentences = sentencesOf(n);
   const said = sentences.map(([left, right]) => `${words[left]} ${verb} ${words[right]}`);
-  const looks = () => [tenth(get("first")), ...(get("twice") ? [tenth(get("second"))] : [])];
+  const heads = () => [tenth(get("first")), ...(get("twice") ? [tenth(get("second"))] : [])];
 
   const weights = (name, label) =>
     slider({
@@ -58,39 +63,39 @@ function build({ get, change }) {
       onInput: (x) => change({ [name]: x }),
       show: (x) => `${fixed(tenth(x), 1)} left, ${fixed(1 - tenth(x), 1)} right`,
     });
-  const [first, second] = [weights("first", "look 1"), weights("second", "look 2")];
-  const twice = toggle({ label: "look twice", onInput: (on) => change({ twice: on }) });
+  const [first, second] = [weights("first", "head 1"), weights("second", "head 2")];
+  const twice = toggle({ label: "attend twice", onInput: (on) => change({ twice: on }) });
 
   const map = heatMap({
     caption: "what arrives (a line joins equal rows)",
     rows: said,
     columns: [...words, ...words],
   });
-  const ofLook = [1, 2].map((k) =>
-    html("th", { scope: "colgroup", colspan: n, text: `look ${k}` }),
+  const ofHead = [1, 2].map((k) =>
+    html("th", { scope: "colgroup", colspan: n, text: `head ${k}` }),
   );
   map.element
     .querySelector("thead")
-    .prepend(html("tr", { class: "om-looks" }, html("td"), ...ofLook));
+    .prepend(html("tr", { class: "om-heads" }, html("td"), ...ofHead));
   const joined = map.cells.map((line) =>
     html("td", { class: "om-joined" }, ...steps(n).map((lane) => html("i", { "--lane": lane }))),
   );
   map.cells.forEach((line, i) => line[0].parentNode.append(joined[i]));
   map.element.classList.add("om-map");
 
-  /** How it is read, for whom it can be read. */
+  /** How it is read, or why it can’t be. */
   function how(now, side) {
-    const can = whoCan(sentences, now, side, n);
-    if (can === "nobody") return "different answers, same numbers";
+    const can = whatCan(sentences, now, side, n);
+    if (can === "nothing") return "different answers, same numbers";
     if (can === "no matrix")
-      return `the largest number shows who ${side === 0 ? "is eaten" : "eats"}`;
-    if (now.length === 1 || now[0] === now[1]) return "it is the largest number";
+      return `the largest number shows who ${side === 0 ? "is eaten, not who eats" : "eats, not who is eaten"}`;
+    if (now.length === 1 || now[0] === now[1]) return "the word with the largest number";
     const terms = untangle(now, side)
       .map((x, k) => [tenth(x), k + 1])
       .filter(([x]) => x !== 0);
     const term = ([x, k], i) =>
-      `${x < 0 ? (i ? " − " : "−") : i ? " + " : ""}${Math.abs(x) === 1 ? "" : `${fixed(Math.abs(x), 1)} × `}look ${k}`;
-    return `it is the largest of ${terms.map(term).join("")}`;
+      `${x < 0 ? (i ? " − " : "−") : i ? " + " : ""}${Math.abs(x) === 1 ? "" : `${fixed(Math.abs(x), 1)} × `}head ${k}`;
+    return `the word with the largest number in ${terms.map(term).join("")}`;
   }
   const all = steps(11).flatMap((p) => [[p / 10], ...steps(11).map((q) => [p / 10, q / 10])]);
   const asked = ["Who eats?", "Who is eaten?"].map((question, side) => {
@@ -105,14 +110,14 @@ function build({ get, change }) {
           "div",
           { class: "om-who" },
           room(html("b", { text: question }), ["Who is eaten?"]),
-          room(can, ["a matrix", "no matrix", "nobody"]),
+          room(can, Object.values(ANSWERS)),
         ),
         room(why, longest(all.map((now) => how(now, side)))),
       ),
     };
   });
   const title = html("p", {
-    text: `Who can tell from these numbers, for all ${sentences.length} sentences?`,
+    text: `What can tell from these numbers, for all ${sentences.length} sentences?`,
   });
   const answers = html(
     "div",
@@ -122,7 +127,7 @@ function build({ get, change }) {
   );
 
   function draw() {
-    const now = looks();
+    const now = heads();
     const rows = mixtures(sentences, now, n);
     first.update(now[0]);
     second.update(tenth(get("second")));
@@ -132,7 +137,7 @@ function build({ get, change }) {
       rows.map((row) => [...row, ...(now.length > 1 ? [] : words.map(() => null))]),
       { show: short },
     );
-    ofLook.forEach((head, k) => set(head, { "data-off": k >= now.length }));
+    ofHead.forEach((top, k) => set(top, { "data-off": k >= now.length }));
     rows.forEach((row, i) =>
       now.forEach((_, k) => {
         const part = row.slice(k * n, k * n + n);
@@ -176,8 +181,8 @@ function build({ get, change }) {
       });
     });
     asked.forEach(({ can, why }, side) => {
-      const who = whoCan(sentences, now, side, n);
-      set(can, { text: who, "data-can": who });
+      const answer = whatCan(sentences, now, side, n);
+      set(can, { text: ANSWERS[answer], "data-can": answer });
       set(why, { text: how(now, side) });
     });
     return sentence(now);
@@ -188,15 +193,15 @@ function build({ get, change }) {
     const same = alike.findIndex((one, i) => one !== i);
     const again =
       now.length > 1 && now[0] === now[1]
-        ? "Look 2 has the same weights as look 1, so it adds nothing. "
+        ? "Head 2 has the same weights as head 1, so it adds nothing. "
         : "";
     if (same > 0)
       return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that comes later can tell them apart.`;
     if (now.length === 1 || again) {
       const [finds, not] = now[0] > 0.5 ? ["eats", "is eaten"] : ["is eaten", "eats"];
-      return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}: it’s the largest number. No matrix can tell who ${not}.`;
+      return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}: it’s the word with the largest number. No matrix can tell who ${not}.`;
     }
-    return "Two looks with different weights: a matrix can tell both who eats and who is eaten.";
+    return "Two heads with different weights: a matrix can tell both who eats and who is eaten.";
   }
 
   return {
@@ -209,7 +214,7 @@ function build({ get, change }) {
 
 export default live({
   name: "OneMixture",
-  title: () => "What can’t one mixture tell apart?",
+  title: () => "What can a matrix read from one mixture?",
   build,
   state: { first: [0, 1], second: [0, 1], twice: [] },
 });

@@ -1,4 +1,4 @@
-"""OneMixture: what a matrix can read from one look, and what from two (chapter 6)."""
+"""OneMixture: what a matrix can read from one head, and what from two (chapter 6)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ ALIKE = 1e-9
 class OneMixture(LiveFigure):
     r"""Show what arrives at a verb from every sentence of two different words.
 
-    A look has fixed weights: :math:`p` for the word on the left and :math:`1 - p` for the word on
+    A head has fixed weights: :math:`p` for the word on the left and :math:`1 - p` for the word on
     the right. Each word is a vector with a single 1, so a sentence arrives as its two weights, each
-    at the number of its word. The results of two looks are put side by side. A reader names the
+    at the number of its word. The results of two heads are put side by side. A reader names the
     word on the left, or the one on the right, of every sentence. If it is a matrix, it gives each
     word a weighted sum of the numbers, and the word with the largest sum wins.
 
-    - One look with :math:`p > 0.5` lets a matrix find the left word, and one with
+    - One head with :math:`p > 0.5` lets a matrix find the left word, and one with
       :math:`p < 0.5` the right word. Chapter 6 proves that no matrix finds the other one.
-    - Two looks with :math:`p_1 \neq p_2` let a matrix find both: it can subtract a multiple of one
-      look from the other, so that a single word is left.
-    - If two sentences with different answers arrive as the same numbers, nobody can tell.
+    - Two heads with :math:`p_1 \neq p_2` let a matrix find both: it can subtract a multiple of one
+      head from the other, so that a single word is left.
+    - If two sentences with different answers arrive as the same numbers, nothing can tell.
 
     Args:
         words: three different words.
         verb: comes between two of them.
-        first: the weight on the left of look 1: 0, 0.1, …, 1.
-        second: the weight on the left of look 2.
-        twice: whether there is a second look.
+        first: the weight on the left of head 1: 0, 0.1, …, 1.
+        second: the weight on the left of head 2.
+        twice: whether there is a second head.
 
     Raises:
         ValueError: a weight that isn't one of 0, 0.1, …, 1, or words that aren't different.
@@ -45,7 +45,7 @@ class OneMixture(LiveFigure):
     >>> figure = OneMixture(first=0.7)
     >>> figure
     OneMixture(first=0.7, second=0.0, twice=False)
-    >>> figure.who_can("left"), figure.who_can("right")
+    >>> figure.what_can("left"), figure.what_can("right")
     ('a matrix', 'no matrix')
     """
 
@@ -78,15 +78,15 @@ class OneMixture(LiveFigure):
         pairs = combinations(range(len(self.words)), 2)
         return [each for a, b in pairs for each in ((a, b), (b, a))]
 
-    def looks(self) -> list[float]:
-        """Return the weight on the left of each look."""
+    def heads(self) -> list[float]:
+        """Return the weight on the left of each head."""
         return [self.first, self.second] if self.twice else [self.first]
 
     def mixtures(self) -> Tensor:
-        """Return what arrives from each sentence: ``(6, 3)`` for one look, ``(6, 6)`` for two."""
+        """Return what arrives from each sentence: ``(6, 3)`` for one head, ``(6, 6)`` for two."""
         import torch
 
-        weights = torch.tensor([[p, 1 - p] for p in self.looks()], dtype=torch.float64)  # (L, 2)
+        weights = torch.tensor([[p, 1 - p] for p in self.heads()], dtype=torch.float64)  # (H, 2)
         vectors = torch.eye(len(self.words), dtype=torch.float64)
         pairs = vectors[torch.tensor(self.sentences())]  # (6, 2, 3)
         return (weights @ pairs).flatten(1)
@@ -98,8 +98,8 @@ class OneMixture(LiveFigure):
         groups = ([j for j, one in enumerate(line) if one] for line in same)
         return [group for i, group in enumerate(groups) if len(group) > 1 and group[0] == i]
 
-    def who_can(self, side: str) -> str:
-        """Return who can name the word on a side: ``"a matrix"``, ``"no matrix"``, ``"nobody"``.
+    def what_can(self, side: str) -> str:
+        """Return what can name the word on a side: ``"a matrix"``, ``"no matrix"``, ``"nothing"``.
 
         Args:
             side: ``"left"``, who eats, or ``"right"``, who is eaten.
@@ -109,27 +109,27 @@ class OneMixture(LiveFigure):
         at = ("left", "right").index(side)
         answers = [sentence[at] for sentence in self.sentences()]
         if any(len({answers[i] for i in group}) > 1 for group in self.alike()):
-            return "nobody"
+            return "nothing"
         prefers = self.first > 0.5 if side == "left" else self.first < 0.5
-        return "a matrix" if prefers or len(set(self.looks())) > 1 else "no matrix"
+        return "a matrix" if prefers or len(set(self.heads())) > 1 else "no matrix"
 
     def draw(self) -> Figure:
         from matplotlib.figure import Figure
 
         from ..plots import attention_map
 
-        looks, groups = self.looks(), self.alike()
+        heads, groups = self.heads(), self.alike()
         said = [f"{self.words[a]} {self.verb} {self.words[b]}" for a, b in self.sentences()]
         figure = Figure(figsize=(6.4, 3.2), dpi=110)
-        panels = figure.subplots(1, len(looks), squeeze=False)[0]
-        for ax, p, part in zip(panels, looks, self.mixtures().chunk(len(looks), 1), strict=True):
+        panels = figure.subplots(1, len(heads), squeeze=False)[0]
+        for ax, p, part in zip(panels, heads, self.mixtures().chunk(len(heads), 1), strict=True):
             title = f"{p:.1f} left, {1 - p:.1f} right"
             attention_map(part, queries=said, keys=self.words, ax=ax, title=title)
             ax.set(xlabel="", ylabel="")
         for lane, group in enumerate(groups):
             place = [2.75 + 0.3 * lane] * len(group)
             panels[-1].plot(place, group, "o-", color=style.ACCENT, clip_on=False)
-        can = [f"{self.who_can(side)} can say who {what}"
+        can = [f"{self.what_can(side)} can say who {what}"
                for side, what in (("left", "eats"), ("right", "is eaten"))]  # fmt: skip
         figure.supxlabel("; ".join(can), fontsize=10)
         return figure
