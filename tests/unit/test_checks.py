@@ -104,7 +104,7 @@ def test_what_cannot_be_typed_is_handed_out():
     check = checker(lambda f, x: f(x), Case((math.sqrt, 4), "f is called"))
     answer = lambda f, x: f(x) + 1  # noqa: E731
     text = report(check, answer)
-    assert "    f, args, kwargs = check.case(f, 1)  # f(*args, **kwargs)\n" in text
+    assert "    f, args, kwargs = check.case(f, 1)\n    f(*args, **kwargs)\n" in text
     f, args, kwargs = check.case(answer, 1)
     assert f(*args, **kwargs) == 3
     with pytest.raises(ValueError, match="number must be 1 to 1; got 2"):
@@ -153,11 +153,19 @@ def test_what_speaks_for_itself_is_all_there_is(answer, words):
 def test_an_error_is_shown_with_the_line_the_shapes_and_its_meaning():
     def answer(x):
         weight = torch.ones(3, 4)
-        return weight @ x
+        return weight @ x  # 3 numbers
 
     text = report(double, answer)
     assert "    in the line  return weight @ x\n" in text
     assert "    where `weight` has shape (3, 4), `x` has shape (2,)\n" in text
+
+
+def test_a_guess_is_for_an_unknown_mistake_alone():
+    x = torch.ones(2, 3)
+    answer = lambda x: x @ x  # noqa: E731
+    for mistakes in ({}, {"a transpose is missing": answer}):
+        check = checker(lambda x: x @ x.mT, Case((x,), "rows meet rows"), mistakes=mistakes)
+        assert ("one transpose too many" in said(check, answer)) is not bool(mistakes)
 
 
 def test_no_code_of_the_learner_runs_again_to_explain_an_error():

@@ -144,8 +144,11 @@ test_right, test_wrong = table(
         ],
         "my_attend": [
             (lambda q, k, v: F.softmax(q @ k.mT, dim=-2) @ v, "depends on who else is asking"),
-            (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), "which comes in chapter 2"),
-            (lambda q, k, v: F.softmax(k @ q.mT, dim=-1) @ v, "each row of scores belongs to"),
+            (
+                lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+                "which comes only in chapter 2",
+            ),
+            (lambda q, k, v: F.softmax(k @ q.mT, dim=-1) @ v, "one transpose too many"),
             (lambda q, k, v: F.softmax(q @ k.T, dim=-1) @ v, "`.T` reverses all axes"),
             (lambda q, k, v: (F.softmax(q @ k.mT, -1) @ v, 0), "Its item 0 is right"),
         ],

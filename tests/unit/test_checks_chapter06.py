@@ -142,7 +142,7 @@ test_right, test_wrong = table(
                 lambda n, d, h, k, v: 8 * n * d * d + 4 * n * n * d,
                 "to be d_model / n_heads: d_k and",
             ),
-            (lambda n, d, h, k, v: 4 * n * d * h * (k + v) + 4 * n * n * h * k, "grow with d_k"),
+            (lambda n, d, h, k, v: 4 * n * d * h * (k + v) + 4 * n * n * h * k, "counted with d_k"),
             (
                 lambda n, d, h, k, v: f"{bill_by_products(n, d, h, k, v):,}",
                 "is a str; it must be one number",

@@ -221,7 +221,7 @@ test_right, test_wrong = table(
             (residual(pre, pre), "this is always pre-norm"),
             (residual(post, pre), "the two orders are swapped"),
             (residual(added_in_place, post), "changes its input `x`"),
-            (residual(pre, answer_in_place), "changes its input `x` in place"),
+            (residual(pre, answer_in_place), "here `sublayer` hands back `x` itself"),
         ],
     },
 )

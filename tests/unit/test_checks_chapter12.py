@@ -250,7 +250,7 @@ test_right, test_wrong = table(
         "wordpiece": [
             (without_marks, "are looked up without their `##`"),
             (lambda *of: pieces_while(*of, lambda found: [*found, "[UNK]"]), "only the rest"),
-            (backtracking, "it goes back to a shorter piece"),
+            (backtracking, "the search back to a shorter piece"),
             (with_or_without, "a piece without `##` fits only at the beginning"),
             (lambda word, known: pieces_while("▁" + word, known), "the whole word may be a piece"),
             (lambda *of: pieces_while(*of, lambda found: "[UNK]"), "is a str; it must be a list"),

@@ -215,7 +215,7 @@ test_right, test_wrong = table(
     wrong={
         "three_tensors": [
             (shown(lambda r: r, lambda r: r), "the shift is missing"),
-            (shown(lambda r: [1, *r, 2], lambda r: [*r, 2]), "the decoder reads <eos>"),
+            (shown(lambda r: [1, *r, 2], lambda r: [*r, 2]), "the decoder reads `<eos>`"),
             (inserted, "It also changes its input `target_ids`"),
             (
                 lambda s, t: tensors_by_collate(s, t)[:2],

@@ -239,7 +239,7 @@ test_right, test_wrong = table(
     },
     wrong={
         "greedy_batch": [
-            (greedy(any), "all rows stop when the first one ends"),
+            (greedy(any), "all rows stop as soon as one ends"),
             (greedy(clean=lambda row: [i for i in row if i != 2]), "what the row wrote after it"),
             (greedy(clean=lambda row: [i for i in row if i > 2]), "0 is an id like any other"),
             (greedy(begin=torch.zeros), "the first id read is <pad>"),

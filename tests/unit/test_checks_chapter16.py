@@ -133,7 +133,7 @@ test_right, test_wrong = table(
     },
     wrong={
         "alignment_error_rate": [
-            (rate(links=lambda w, s, p, least: w >= least), "rows that are no letters are counted"),
+            (rate(links=lambda w, s, p, least: w >= least), "rows that are not letters"),
             (rate(lambda a_s, a_p, a, s: (a_s + a_p) / (a + s)), "1 minus is missing"),
             (rate(lambda a_s, a_p, a, s: 1 - (a_p / a + a_s / s) / 2), "of these four links"),
             (rate(lambda a_s, a_p, a, s: 100 - 100 * (a_s + a_p) / (a + s)), "one is neither"),

@@ -219,7 +219,7 @@ test_right, test_wrong = table(
             (gated(lambda a, b: a * F.silu(b)), "gate and content are swapped"),
             (gated(lambda a, b: F.silu(a) * F.silu(b)), "applied to both"),
             (lambda x, g, d: swiglu_by_rows(x, g, d.T), "`down` is not transposed"),
-            (gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)), "dimension"),
+            (gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)), "have that axis"),
             (gated(lambda a, b: F.gelu(a) * b), "the gate is silu(2)"),
             (lambda x, g, d: F.silu(gated(lambda a, b: a * b)(x, g, d)), "the gate is silu(2)"),
             (cut_at_the_width, "of four rows, the first two"),

@@ -191,7 +191,7 @@ test_right, test_wrong = table(
             (read(stop=lambda begin, end: begin + end), "is taken as a length"),
             (read(lambda data: int.from_bytes(data[:8], "big")), "lowest first"),
             (in_turn, "in the order of the header"),
-            (read(stop=lambda begin, end: end - 4), "takes 2 numbers, and the tensor has 1"),
+            (read(stop=lambda begin, end: end - 4), "holds 2 numbers, and the tensor has 1"),
             (read(kind=(TYPES | {"F16": torch.bfloat16}).get), "F16 has two bytes"),
             (lambda *of: by_struct(*of).float(), "dtype"),
             (lambda *of: by_struct(*of).flatten(), "has shape (6,)"),

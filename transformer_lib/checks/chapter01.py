@@ -72,8 +72,10 @@ MY_SOFTMAX = Exercise(
         "the sum is taken over the whole tensor, not over each row": soft(
             divide=lambda p: p / p.sum()
         ),
-        "the sum has lost its axis, for want of keepdim=True": soft(divide=lambda p: p / p.sum(-1)),
-        "the maximum has lost its axis, for want of keepdim=True": soft(
+        "the sum has lost its axis, because keepdim=True is missing": soft(
+            divide=lambda p: p / p.sum(-1)
+        ),
+        "the maximum has lost its axis, because keepdim=True is missing": soft(
             power=lambda s: (s - s.amax(-1)).exp()
         ),
         "exp is forgotten after the largest score is subtracted": soft(
@@ -208,11 +210,11 @@ MY_ATTEND = Exercise(
             weigh=lambda scores: scores.softmax(-2)
         ),
         "the softmax runs along the first axis": attend(weigh=lambda scores: scores.softmax(0)),
-        "the softmax runs along axis 1, which is the last only of a tensor with two": attend(
+        "the softmax runs along axis 1, which is the last axis only if there are just two": attend(
             weigh=lambda scores: scores.softmax(1)
         ),
         "there is no softmax: the scores themselves mix the values": attend(weigh=lambda s: s),
-        "the scores are divided by √d_k, which comes in chapter 2": attend(
+        "the scores are divided by √d_k, which comes only in chapter 2": attend(
             score=lambda q, k: q @ k.mT / k.size(-1) ** 0.5
         ),
         "the keys are not transposed": attend(score=lambda q, k: q @ k),

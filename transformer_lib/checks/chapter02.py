@@ -73,7 +73,7 @@ PAST_AVERAGE = Exercise(
         ),
         "the window is one row too long": average(allowed=lambda x, window: band(x, window + 1)),
         "the window is one row too short": average(allowed=lambda x, window: band(x, window - 1)),
-        "every row is divided by the window, and the first rows have fewer than that": (
+        "every row is divided by the window, though the first rows have fewer to average": (
             lambda x, window: band(x, window) / window @ x
         ),
         "row t is divided by the number of all rows so far, and the window holds fewer": (
@@ -84,7 +84,8 @@ PAST_AVERAGE = Exercise(
         "the first rows' slices start below 0, which Python counts from the end": (
             slices_from_the_end
         ),
-        "the sum has lost its axis, for want of keepdim=True: row t's count divides column t": (
+        "the sum has lost its axis, because keepdim=True is missing: row t's count divides "
+        "column t": (
             average(divide=lambda weights: weights / weights.sum(-1))
         ),
         "the scores are 0 outside the window: e^0 = 1 is a weight like any other": average(
@@ -128,10 +129,6 @@ def scaled_attention(
     return (after(weights) if causal else weights) @ value
 
 
-def always_masked(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    return scaled_attention(q, k, v, True)
-
-
 def attention_cases() -> list[Case]:
     def case(why: str, *sizes: int, t: int, s: int, d_k: int, d_v: int, **causal: bool) -> Case:
         shapes = (t, d_k), (s, d_k), (s, d_v)
@@ -172,6 +169,9 @@ SCALED_ATTENTION = Exercise(
             scale=lambda q, k, v: 1 / q.shape[-1]
         ),
         "the scores are multiplied by √d_k": attend(scale=lambda q, k, v: q.shape[-1] ** 0.5),
+        "the scores are divided by √d_v, not by √d_k": attend(
+            scale=lambda q, k, v: v.shape[-1] ** -0.5
+        ),
         "the root is taken of the number of keys": attend(
             scale=lambda q, k, v: k.shape[-2] ** -0.5
         ),
@@ -181,7 +181,6 @@ SCALED_ATTENTION = Exercise(
         "`causal` is not used: every query takes from the keys that come after it": attend(
             mask=same
         ),
-        "the triangle is there even where `causal` is False": always_masked,
         "query t may not take from key t": attend(
             mask=lambda s: s.masked_fill(future(s, 0), -torch.inf)
         ),

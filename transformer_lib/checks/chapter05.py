@@ -66,6 +66,11 @@ def powers_alone(scores: Tensor, mask: Tensor) -> Tensor:
     return powers / powers.sum(-1, keepdim=True)
 
 
+def largest_of_all(scores: Tensor, mask: Tensor) -> Tensor:
+    powers = (scores - scores.amax(-1, keepdim=True)).float().exp() * mask
+    return (powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)).to(scores.dtype)
+
+
 def line(*scores: float, hidden: int = 0) -> tuple[Tensor, ...]:
     """A query and keys whose scaled scores are `scores`; the last `hidden` are masked."""
     keys = torch.tensor([[score, 0.0, 0, 0] for score in scores])
@@ -143,9 +148,7 @@ MASKED_ATTENTION = Exercise(
         ),
         "the mask is not used": but(weigh=lambda s, m: s.softmax(-1)),
         "the scores are not divided by √d_k": but(scale=lambda q: 1.0),
-        "the softmax runs over the queries": but(
-            weigh=lambda s, m: emptied(s.masked_fill(~m, lowest(s)).softmax(-2), m)
-        ),
+        "the largest score is taken over hidden keys, too": but(weigh=largest_of_all),
     },
 )
 
@@ -171,8 +174,8 @@ CAUSAL = Exercise(
     ],
     section="Where does a mask change its meaning?",
     mistakes={
-        "the triangle starts from the first corner: with more keys than queries, these are the "
-        "last positions and not the first": lambda t, s: ones(t, s).tril(),
+        "the triangle starts from the first corner: with more keys than queries, the queries "
+        "are the last positions, not the first": lambda t, s: ones(t, s).tril(),
         "the triangle is one too wide: query i attends to one token of its future": (
             lambda t, s: ones(t, s).tril(s - t + 1)
         ),
@@ -265,7 +268,7 @@ def leak_cases() -> list[Case]:
         Case((Reader(lambda q, k, t, b: b == 1), two, VOCAB), "every row of the batch counts"),
         Case((Reader(lambda *_: True, 1e-3), two, VOCAB), "a leak that counts little is a leak"),
         *(
-            Case((at(q, k), bits, 2), "with two tokens, a random new one is often the old one")
+            Case((at(q, k), bits, 2), "a changed token must get another id, whichever it had")
             for q, k in ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (1, 3), (2, 4))
         ),
     ]
@@ -282,7 +285,7 @@ LEAKS = Exercise(
         "the answer is the wrong way round: True means that the future is seen": (
             lambda *given: not leaks(*given)
         ),
-        "outputs at or after the changed token are compared, and they may move": tester(
+        "outputs at or after the changed token are compared, though these may change": tester(
             compared=lambda i: slice(None)
         ),
         "no output before the changed token is compared": tester(positions=lambda t: [0]),

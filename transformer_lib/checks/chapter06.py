@@ -117,7 +117,7 @@ MULTI_HEAD = Exercise(
         "the heads' axis comes after the tokens': at each token its heads attend to one another": (
             but(split=lambda x, h: x.unflatten(-1, (h, -1)), merge=lambda x: x.flatten(-2))
         ),
-        "a head gets every n-th column, not columns that stand together": but(
+        "a head gets every n_heads-th column instead of d_k adjacent ones": but(
             split=lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3),
             merge=lambda x: x.movedim(-3, -1).flatten(-2),
         ),
@@ -216,9 +216,7 @@ ATTENTION_FLOPS = Exercise(
         "a multiplication with its addition counts 1: it counts 2": of(lambda s: bill(s) / 2),
         "the projection at the end, W_o, is missing": with_other(out=none),
         "the mixing of the values is missing": with_other(mixing=none),
-        "no projection is counted, only scores and mixing": with_other(
-            query=none, key=none, value=none, out=none
-        ),
+        "the mixing is counted with d_k": with_other(mixing=scores),
         "only projections are counted: scores and mixing are missing": with_other(
             scores=none, mixing=none
         ),

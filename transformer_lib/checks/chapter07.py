@@ -86,9 +86,9 @@ LAYER_NORM = Exercise(
     keeps=KEEPS,
     forbids=(nn.LayerNorm, F.layer_norm, layers.LayerNorm),
     mistakes={
-        "the deviation is divided by d - 1: `std` and `var` do so unless they are told "
+        "the sum of squares is divided by d - 1: `std` and `var` do so unless they are told "
         "`unbiased=False`": norm(variance=lambda self, x: x.var(-1, keepdim=True)),
-        "the deviation is divided by d - 1, and eps is added outside the root": norm(
+        "the sum of squares is divided by d - 1, and eps is added outside the root": norm(
             divisor=lambda self, x: x.std(-1, keepdim=True) + self.eps
         ),
         "eps is added outside the root: it is added to the variance": norm(
@@ -222,7 +222,7 @@ def residual_cases() -> list[Case]:
         *both(torch.tensor([[[1.0, 2, 3, 6]]]), torch.square, "the order for one token"),
         *both(x, mixing, "each token goes through with its text"),
         *both(x, torch.zeros_like, "with a sublayer that returns 0, only the stream is left"),
-        *both(x, itself, "a sublayer may return the very tensor it got"),
+        *both(x, itself, "here `sublayer` hands back `x` itself"),
         *both(normal(2, 3, 4).double(), mixing, "any precision"),
     ]
 

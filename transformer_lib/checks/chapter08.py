@@ -347,7 +347,8 @@ def company_cases() -> list[Case]:
 
     return [
         case(honest, two, "reads each sentence as it reads it alone: True"),
-        case(no_mask, two, "reads padding, which a sentence alone doesn't have: False"),
+        case(no_mask, two, "reads padding, which a sentence alone doesn't have, so the answer is "
+             "False"),
         case(honest, four, "is honest, and rows of padding mean nothing"),
         case(no_mask, four, "reads the padding of three sentences in four"),
         case(Reader(lambda ids, real: 1e-6 * ids.shape[1]), four, "is honest, and rounds: a "

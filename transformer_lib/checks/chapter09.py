@@ -166,9 +166,8 @@ DECODER_LAYER = Exercise(
         "self-attention's keys and values come from `x`, not from what the residual hands over": (
             layer(back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, x, a)))
         ),
-        "cross-attention comes first: the layer attends to what's written, then to what's read": (
-            layer(order=("across", "back", "think"))
-        ),
+        "cross-attention comes first: the layer attends first to what has been written, then to "
+        "what was read": (layer(order=("across", "back", "think"))),
         "`pre_norm` is ignored: the norm always comes first": layer(norm_first=lambda *_: True),
         "what a residual returns is added to `x`: it's in there already": layer(
             back=added("back"), across=added("across"), think=added("think")
@@ -344,7 +343,8 @@ GREEDY = Exercise(
         "the beginning is returned as well: only what was written is asked for": writer(
             finish=lambda target, *ids: target
         ),
-        "the end tokens are missing: they were written, too": writer(finish=without_ends),
+        "a row is marked as ended before its end token is written, and padding overwrites "
+        "it": writer(finish=without_ends),
         "the logits of the first position are read: the next word is at the last one": writer(
             newest=lambda logits: logits[:, 0]
         ),

@@ -141,6 +141,11 @@ def rates_of_halves(x: Tensor, start: int = 0) -> Tensor:
     return x * angle.cos() + interleaved(-x[..., 1::2], x[..., 0::2]) * angle.sin()
 
 
+def start_after_the_rates(x: Tensor, start: int = 0) -> Tensor:
+    angle = start + torch.arange(x.shape[-2])[:, None] * rates(x.shape[-1])
+    return interleaved(*turned(x[..., 0::2], x[..., 1::2], angle.sin(), angle.cos()))
+
+
 spun = partial(partial, rotate)
 
 ROTATE = Exercise(
@@ -180,8 +185,8 @@ ROTATE = Exercise(
         "positions are counted along the first axis: rows are the last axis but one": spun(
             positions=lambda x, start: start + torch.arange(len(x))[:, None]
         ),
-        "positions are counted along the second axis: rows are the last axis but one": spun(
-            positions=lambda x, start: start + torch.arange(x.shape[1])[:, None]
+        "`start` is added to the angle: it belongs to the position, before the rates multiply": (
+            start_after_the_rates
         ),
         "the exponents are twice too large: `arange(0, d, 2)` counts 2i, not i": spun(
             rates=lambda d: rates(d) ** 2

@@ -65,17 +65,18 @@ COUNT_PARAMETERS = Exercise(
     reference=count_parameters,
     cases=lambda: [
         Case((5, 4, 3, 0, 0, 1, 1, 1, False), "without layers, one table of words is left"),
+        Case((5, 4, 3, 0, 0, 1, 1, 1, True), "only the last norms are left besides the table: one "
+             "for each stack, each with a gain and a shift"),
         Case((5, 4, 3, 1, 0, 1, 1, 1, False), "there is one encoder layer and no decoder layer: "
              "attention, feed-forward and a norm for each, biases included"),
         Case((5, 4, 3, 0, 1, 1, 1, 1, False), "there is one decoder layer and no encoder layer: it "
              "has a third sublayer, and a norm for that, too"),
         Case((5, 4, 3, 1, 0, 2, 1, 1, False), "with two heads there are more columns to fill, and "
              "more rows in the output matrix"),
-        Case((5, 4, 3, 1, 0, 2, 7, 1, False), "queries and keys are `d_k` wide, whatever `d_model` "
-             "is"),
         Case((5, 4, 3, 1, 0, 2, 1, 7, False), "values are `d_v` wide, and that is what the output "
              "matrix gets from each head"),
-        Case((5, 4, 3, 1, 1, 2, 2, 7, True), "with `pre_norm`, each stack ends in a norm"),
+        Case((5, 4, 3, 1, 0, 2, 7, 1, False), "queries and keys are `d_k` wide, whatever `d_model` "
+             "is"),
         Case((5, 4, 3, 2, 3, 2, 2, 7, True), "each stack has its own number of layers, and one "
              "last norm"),
         Case((37000, 512, 2048, 6, 6, 8, 64, 64, False), "this is the paper's base model"),
@@ -225,9 +226,9 @@ def look_at_the_table(answer: nn.Module) -> None:
     ratio = table.std().item() * 64**0.5
     asked = "the exercise asks for 1/√d_model, and a mean of 0."
     if abs(ratio - 1) > 0.05:
-        raise Flaw(f"The table of words has a deviation of {ratio:.2g}/√d_model; {asked}")
+        raise Flaw(f"The embedding's standard deviation is {ratio:.2g}/√d_model; {asked}")
     if abs(table.mean().item()) * 64**0.5 > 0.05:
-        raise Flaw(f"The table of words has a mean of {table.mean().item():.2g}; {asked}")
+        raise Flaw(f"The embedding's mean is {table.mean().item():.2g}; {asked}")
 
 
 def model(**methods: Any) -> type[nn.Module]:

@@ -284,7 +284,7 @@ WORDPIECE = Exercise(
         "each letter that doesn't fit becomes an `[UNK]`, and the cut goes on after it": (
             letter_by_letter
         ),
-        "it goes back to a shorter piece where the longest one leads nowhere": (
+        "a dead end sends the search back to a shorter piece": (
             lambda word, vocabulary: next(cuts_of(word, vocabulary), [UNKNOWN])
         ),
         "single letters are never tried: a range ends one too early": cutting(
@@ -354,7 +354,7 @@ TOKEN_BATCHES = Exercise(
         "the next text's own row is not counted": batching(
             full=lambda batch, new, most: len(batch) * new > most
         ),
-        "a batch that would be filled exactly is taken for too large": batching(
+        "a batch that would be filled exactly is treated as too large": batching(
             full=lambda batch, new, most: bool(batch) and (len(batch) + 1) * new >= most
         ),
         "`max_tokens` is taken for a number of texts": batching(

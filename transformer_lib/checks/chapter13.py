@@ -22,8 +22,8 @@ PAD, BOS, EOS = 0, 1, 2
 Rows = list[list[int]]
 
 
-def padded(rows: Rows, left: bool = False, width: int = 0) -> Tensor:
-    width = max(width, *map(len, rows))
+def padded(rows: Rows, left: bool = False) -> Tensor:
+    width = max(map(len, rows))
     fill = [[PAD] * (width - len(row)) for row in rows]
     pairs = zip(rows, fill, strict=True)
     return torch.tensor([pad + row if left else row + pad for row, pad in pairs])
@@ -57,11 +57,6 @@ def end_after_padding(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
     return padded(source_ids), reads, torch.cat([target, ends], 1)
 
 
-def one_width(source_ids: Rows, target_ids: Rows) -> tuple[Tensor, ...]:
-    width = max(len(row) + 1 for row in [*source_ids, *target_ids])
-    return three_tensors(source_ids, target_ids, fill=partial(padded, width=width))
-
-
 pairs = partial(partial, three_tensors)
 
 THREE_TENSORS = Exercise(
@@ -79,23 +74,25 @@ THREE_TENSORS = Exercise(
         "the shift is missing: the decoder reads the very tokens that it must say": pairs(
             reads=lambda row: row, says=lambda row: row
         ),
-        "<eos> is missing in the labels": pairs(says=lambda row: row),
-        "the decoder reads <eos> as well": pairs(reads=lambda row: [BOS, *row, EOS]),
-        "<bos> is among the labels": pairs(says=lambda row: [BOS, *row, EOS]),
-        "<bos> is missing: the decoder has nothing to read before it says the first token": pairs(
+        "`<eos>` is missing in the labels": pairs(says=lambda row: row),
+        "the decoder reads `<eos>` as well": pairs(reads=lambda row: [BOS, *row, EOS]),
+        "`<bos>` is among the labels": pairs(says=lambda row: [BOS, *row, EOS]),
+        "`<bos>` is missing: the decoder has nothing to read before it says the first token": pairs(
             reads=lambda row: row
         ),
-        "the target is cut as if <bos> and <eos> were in it": pairs(
+        "the target is cut as if `<bos>` and `<eos>` were in it": pairs(
             reads=lambda row: row[:-1], says=lambda row: row[1:]
         ),
-        "the last column is cut off after padding: shorter rows keep an <eos>": cut_after_padding,
-        "<eos> comes after the padding, not after the last token of its row": end_after_padding,
+        "the last column is cut off after padding: shorter rows keep their `<eos>`": (
+            cut_after_padding
+        ),
+        "`<eos>` comes after the padding, not after the last token of its row": end_after_padding,
         "the padding comes first in each row": pairs(fill=partial(padded, left=True)),
-        "the source gets <bos> and <eos>": pairs(source=lambda row: [BOS, *row, EOS]),
+        "the source gets an `<eos>`": pairs(source=lambda row: [*row, EOS]),
+        "the source gets `<bos>` and `<eos>`": pairs(source=lambda row: [BOS, *row, EOS]),
         "`target_input` and `labels` are swapped": (
             lambda s, t: tuple(three_tensors(s, t)[i] for i in (0, 2, 1))
         ),
-        "all three tensors are padded to one common width": one_width,
     },
 )
 
@@ -129,6 +126,11 @@ def wrong_ids_only(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
     return (1 - epsilon) * surprise + epsilon * others
 
 
+def half_without_padding(logits: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+    plain = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD)
+    return (1 - epsilon) * plain - epsilon * logits.log_softmax(-1).mean()
+
+
 def loss_cases() -> list[Case]:
     two = torch.tensor([[[1.0, 0, 2], [0, 3, 1]], [[2, 1, -1], [1, 1, 0]]])
     labels = torch.tensor([[4, 3, 2], [5, 2, 0]])
@@ -155,13 +157,14 @@ SMOOTHED_LOSS = Exercise(
         "the sum leaves padding out, but the number it is divided by doesn't": loss(
             reduce=lambda x, real: (x * real).mean()
         ),
+        "padding is left out of the first term only": half_without_padding,
         "each row is averaged by itself: a label in a short row then counts for more": loss(
             reduce=lambda x, real: ((x * real).sum(-1) / real.sum(-1)).mean()
         ),
         "the surprises are added up and not divided by the number of labels": loss(
             reduce=lambda x, real: x[real].sum()
         ),
-        "epsilon is spread over the wrong ids alone": loss(mix=wrong_ids_only),
+        "epsilon is spread only over the ids other than the right one": loss(mix=wrong_ids_only),
         "the second term has the wrong sign": loss(
             mix=lambda s, log_p, e: (1 - e) * s + e * log_p.mean(-1)
         ),
@@ -173,9 +176,6 @@ SMOOTHED_LOSS = Exercise(
         ),
         "epsilon is not used": loss(mix=lambda s, log_p, e: s),
         "the logits go through softmax twice": loss(log_p=lambda x: x.softmax(-1).log_softmax(-1)),
-        "a probability underflows to 0 and its logarithm is -inf": loss(
-            log_p=lambda x: x.softmax(-1).log()
-        ),
         "the softmax runs over the positions, not the vocabulary": loss(
             log_p=lambda x: x.log_softmax(1)
         ),
@@ -193,7 +193,9 @@ LEARNING_RATE = Exercise(
     name="learning_rate",
     reference=learning_rate,
     cases=lambda: [
-        Case((1, 16, 4), "the first step is step 1, and has a rate"),
+        Case(
+            (1, 16, 4), "the first step is step 1, and during the warm-up the smaller term counts"
+        ),
         Case((4, 16, 4), "at the peak both terms are equal"),
         Case((9, 16, 4), "after the peak the rate falls with the root of the step"),
         Case((1000, 6, 10), "it goes on falling"),
@@ -248,7 +250,7 @@ class OneAtATime(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore
         if ctx.model.newest is not ctx.source:
             raise Flaw(
-                "A part goes through the model before the one in front of it has gone through "
+                "A part goes through the model before the one before it has gone through "
                 "`backward`: both are in memory at the same time."
             )
         return gradient, None, None

@@ -113,10 +113,10 @@ GREEDY_BATCH = Exercise(
     ],
     section="What will you have at the end?",
     mistakes={
-        "all rows stop when the first one ends: the others are cut off": greedy(
+        "all rows stop as soon as one ends: the others are cut off": greedy(
             over=lambda ended: ended.any()
         ),
-        "an id 0 is thrown away: the row has written it like any other": greedy(
+        "an id 0 is thrown away: the row wrote it, like any other id": greedy(
             result=lambda row: [i for i in before_end(row[1:]) if i != PAD]
         ),
         "the first id read is <pad>: in training every text began with <bos>": greedy(first=PAD),
@@ -582,7 +582,7 @@ def bleu_cases() -> list[Case]:
              near, long),
         case("lengths are added up, and a text with fewer than four words doesn't make the score 0",
              stage, ("a cat", ["a cat sleeps"])),
-        case("of references that are equally close in length, the shorter one counts",
+        case("of references equally close in length, the shorter one counts",
              ("a dog runs in the deep snow", ["a big dog runs in the deep snow",
                                               "a dog runs in the snow"])),
         case("a word with a capital is another word",
@@ -626,7 +626,7 @@ CORPUS_BLEU = Exercise(
         "the shortest reference gives the length, not the closest one": bleu(
             length=lambda ours, theirs: min(theirs)
         ),
-        "of references that are equally close in length, the first one listed counts": bleu(
+        "the first one listed counts, of references equally close in length": bleu(
             length=lambda ours, theirs: min(theirs, key=lambda r: abs(r - ours))
         ),
         "the four fractions have an arithmetic mean": bleu(mean=lambda shares: sum(shares) / 4),

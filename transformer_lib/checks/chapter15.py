@@ -63,7 +63,7 @@ SHARE_OF_FLIPS = Exercise(
     ],
     section="Would another seed say the same?",
     mistakes={
-        "only larger means are counted: those that are as large belong to them": but(
+        "only larger means are counted: means that are equally large count, too": but(
             counts=lambda one, actual: one > actual + 1e-9
         ),
         "rounding decides whether two equal means are equal": but(
@@ -72,7 +72,7 @@ SHARE_OF_FLIPS = Exercise(
         "the differences as they are have been left out of the ways: they are one of them": but(
             share=lambda found, number: (found - 1) / (number - 1)
         ),
-        "the sign of the mean is dropped: a lead of the other side is counted as well": but(
+        "the sign of the mean is dropped: a lead by the other side is counted as well": but(
             size=lambda differences: abs(sum(differences))
         ),
         "smaller means are counted, not larger ones": but(

@@ -64,7 +64,7 @@ def alignment_cases() -> list[Case]:
     corner = torch.tensor([[[1, 0], [0, 0]]]).bool()
 
     def some(b: int, t: int, s: int, threshold: float, seed: int, padding: int) -> Case:
-        """Most weight is on the diagonal; the last text has rows that are no letters."""
+        """Most weight is on the diagonal; the last text has rows that are not letters."""
         diagonal = (torch.arange(t) * s // t)[:, None] == torch.arange(s)
         sure = diagonal.expand(b, t, s).clone()
         sure[:, t // 2] = False
@@ -110,7 +110,7 @@ ALIGNMENT_ERROR_RATE = Exercise(
     cases=alignment_cases,
     section="How do you mark a map of a sentence?",
     mistakes={
-        "rows that are no letters are counted": aer(links=lambda w, s, p, least: w >= least),
+        "rows that are not letters are counted": aer(links=lambda w, s, p, least: w >= least),
         "a weight of exactly the threshold isn't counted as a link": aer(
             links=lambda w, s, p, least: (w > least) & letters(p)
         ),
@@ -260,7 +260,9 @@ PRUNE = Exercise(
         "without all of them together counts": pruned(spent=added_up),
         "only the newest head's own loss is compared with the budget": pruned(spent=alone),
         "the head that brings the loss above the budget is removed, too": one_too_many,
-        "exactly the budget is refused": pruned(over=lambda spent, budget: spent >= budget),
+        "a loss of exactly the budget is refused": pruned(
+            over=lambda spent, budget: spent >= budget
+        ),
         "the budget is taken as an increase: it is a loss": (
             lambda loss, heads, budget: prune(loss, heads, loss([]) + budget)
         ),
@@ -272,7 +274,7 @@ PRUNE = Exercise(
         "the removed heads are returned in the order of `heads`, not of their removal": (
             lambda loss, heads, budget: sorted(prune(loss, heads, budget), key=heads.index)
         ),
-        "the last one of equally good heads goes": pruned(
+        "of equally good heads, the last one is removed": pruned(
             pick=lambda heads, key: min(reversed(heads), key=key)
         ),
         "`loss` is given the heads that stay, not those that are gone": pruned(

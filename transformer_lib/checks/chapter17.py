@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -52,7 +52,7 @@ def attend_in_blocks(
     value: Tensor,
     size: int,
     *,
-    dim: int = -2,
+    split: Callable[[Tensor, int], Sequence[Tensor]] = lambda x, size: x.split(size, -2),
     scale: Callable[[Tensor], float] = lambda query: query.shape[-1] ** -0.5,
     start: float = -torch.inf,
     largest: Callable[[Tensor, Tensor], Tensor] = torch.maximum,
@@ -62,7 +62,7 @@ def attend_in_blocks(
 ) -> Tensor:
     top = query.new_full((*query.shape[:-1], 1), start)
     total, mixture = torch.zeros_like(top), query.new_zeros(*query.shape[:-1], value.shape[-1])
-    for k, v in zip(key.split(size, dim), value.split(size, dim), strict=True):
+    for k, v in zip(split(key, size), split(value, size), strict=True):
         scores = query @ k.mT * scale(query)
         new = largest(top, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()
@@ -95,9 +95,9 @@ def block_cases() -> list[Case]:
     few = some(t=T, s=S, d=3, d_v=2, size=SIZE, why="no more than `size` keys are read at a time")
     query, key, value, size = few.args
     return [
-        line(2, 0, 0, 0, why="no score comes before the first block, the last block may be "
-             "smaller, and equal scores have equal weights"),
-        line(2, 0, 0, why="the keys fill one block exactly, and none are left"),
+        line(2, 0, 0, why="no score comes before the first block, and equal scores have equal "
+             "weights"),
+        line(2, 0, 0, 0, why="the last block may be smaller"),
         Case(
             (3 * torch.eye(1, 9), torch.tensor([[1.0], [2]]) * torch.eye(1, 9), torch.eye(2), 2),
             "the scores are divided by √d, here 3, before exp",
@@ -144,10 +144,10 @@ ATTEND_IN_BLOCKS = Exercise(
             shrink=lambda top, new: (1, (top - new).exp())
         ),
         "the keys are split along the first axis, as `split(size)` does unless it is told `dim`: "
-        "in a batch that is the batch": blocks(dim=0),
+        "in a batch that is the batch": blocks(split=lambda x, size: x.split(size)),
         "the largest score so far isn't kept for the next block": blocks(keep=lambda top, new: top),
-        "d is read from axis 1, which is the last one only without a batch": blocks(
-            scale=lambda query: query.shape[1] ** -0.5
+        "the keys left over at the end are skipped": blocks(
+            split=lambda x, size: x.split(size, -2)[: x.shape[-2] // size]
         ),
         "each block has a softmax of its own, and the results are averaged": block_means,
         "no largest score is subtracted before exp": blocks(start=0, largest=lambda top, own: top),
@@ -195,7 +195,7 @@ GPT_FLOPS = Exercise(
         Case((1, 3, 0, 1, 0), "with an inner width of 0 and no vocabulary, attention is left: its "
              "matrices and its tables"),
         Case((10, 3, 0, 1, 0), "the work of attention's tables grows with the square of the "
-             "length, that of its matrices with the length"),
+             "length; a mask saves nothing: all n · n scores are computed"),
         Case((1, 3, 5, 1, 0), "now there is a feed-forward network, too, of inner width 5"),
         Case((1, 3, 5, 2, 0), "each layer has all of its products"),
         Case((7, 5, 11, 3, 13), "all sizes count together"),
@@ -221,8 +221,8 @@ GPT_FLOPS = Exercise(
             flops(projections=3)
         ),
         "the feed-forward network has two matrices, and one is counted": flops(widths=1),
-        "cross-attention is counted, which a decoder alone doesn't have": flops(
-            projections=8, tables=24
+        "6 d² of (17.3) includes cross-attention: a decoder alone has four matrices of d²": flops(
+            projections=6
         ),
     },
 )  # fmt: skip
@@ -262,7 +262,8 @@ LOSS_WEIGHTS = Exercise(
     ],
     section="What if an update is too large for one machine?",
     mistakes={
-        "the mean over the ranks is forgotten: it divides by their number once more": weighted(
+        "the mean over the ranks is forgotten: averaging divides by their number once "
+        "more": weighted(
             weight=lambda n, own, counts: n / labels(counts)
         ),
         "the number of ranks divides where it should multiply": weighted(

@@ -220,11 +220,11 @@ def loss_cases() -> list[Case]:
     return [
         case(9, 8, 8, "this model's loss is 8 after it has read one letter, 7 after two and so on, "
              "and one whole window has eight answers"),
-        case(4, 8, 4, "the text ends before the window is full: it has three answers, and its last "
-             "letter is not read"),
         case(9, 4, 4, "two windows side by side have the losses 8, 7, 6, 5 twice"),
         case(7, 4, 2, "the second window begins at letter 2, and only its last two answers are "
              "new: the losses are 8, 7, 6, 5, and then 6, 5"),
+        case(4, 8, 4, "the text ends before the window is full: it has three answers, and its last "
+             "letter is not read"),
         case(12, 8, 4, "the second window has only seven answers, of which four are known, and the "
              "end is reached"),
         case(13, 5, 1, "each later window has one new answer"),

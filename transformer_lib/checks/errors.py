@@ -6,6 +6,7 @@ import inspect
 import linecache
 import math
 import re
+import tokenize
 from collections.abc import Callable, Iterator
 from types import CodeType, TracebackType
 from typing import Any
@@ -17,7 +18,10 @@ from transformer_lib.checks.deadline import StillRunning
 from transformer_lib.checks.exercise import Flaw
 from transformer_lib.checks.show import dtype_name, shape
 
-__all__ = ["explained"]
+__all__ = ["GUESS", "explained"]
+
+# What most often makes a product impossible, for answers whose mistake isn't known.
+GUESS = "There is one transpose too many or too few, or a shape is wrong earlier."
 
 # These say what is wrong: an example, a diagnosis or a section would only distract.
 _PLAIN = (NameError, ImportError, SyntaxError, RecursionError, NotImplementedError, MemoryError)
@@ -30,8 +34,8 @@ _MEANINGS = {
     "`__init__`.",
     "object has no attribute '_": "`super().__init__()` is missing: it is the first line of "
     "`__init__`.",
-    "Boolean value of Tensor with more than one value": "`if` and `and` need one truth value, and "
-    "this tensor holds several: use `is not None`, `.any()` or `.all()`.",
+    "Boolean value of Tensor with more than one value": "`if`, `and`, `or` and `not` need one "
+    "truth value, and this tensor holds several: use `is not None`, `.any()` or `.all()`.",
     "to have the same dtype": _TWO_DTYPES,
     "must have the same dtype": _TWO_DTYPES,
     "expected scalar type": _TWO_DTYPES,
@@ -80,7 +84,7 @@ def explained(
     if isinstance(error, Flaw):
         return Difference(str(error), alone=True), []
     line, tensors = _where(answer, error)
-    at = [f"    in the line  {line}"] if line else []
+    at = [f"    in the line  {_short(line)}"] if line else []
     if isinstance(error, StillRunning):
         said = f"It was still running after {seconds:g} seconds, and was stopped."
         return Difference(said, alone=True), at
@@ -103,7 +107,8 @@ def explained(
         )
         at.append(f"    where {', '.join(each)}")
     meaning = None if alone else _meaning(said, line, tensors)
-    return raised, [*at, *([meaning] if meaning else [])]
+    guess = [GUESS] if meaning and meaning.startswith("In this product") else []
+    return raised, [*at, *([meaning] if meaning else []), *guess]
 
 
 def _message(error: BaseException) -> str:
@@ -124,14 +129,14 @@ def _meaning(said: str, line: str, tensors: dict[str, Tensor]) -> str | None:
         columns = "1 column" if sides[1] == "1" else f"{sides[1]} columns"
         return (
             f"In this product the first matrix has {columns}, the second {rows}; these must be "
-            "equal. There is one transpose too many or too few, or a shape is wrong before."
+            "equal."
         )
     room = re.search(r"shape '\[([-\d, ]*)\]' is invalid for input of size (\d+)", said)
     if room:
         sizes = [int(size) for size in room[1].split(",") if size.strip()]
         needs = math.prod(size for size in sizes if size != -1)
         many = f"a multiple of {needs:,}" if -1 in sizes else f"{needs:,}"
-        return f"That shape takes {many} numbers, and the tensor has {int(room[2]):,}."
+        return f"That shape holds {many} numbers, and the tensor has {int(room[2]):,}."
     if "values to unpack (expected" in said and ("shape" in line or "size" in line):
         return "The shape is unpacked into a fixed number of names, and this input has other axes."
     return next((meaning for known, meaning in _MEANINGS.items() if known in said), None)
@@ -152,9 +157,25 @@ def _where(answer: Any, error: BaseException) -> tuple[str, dict[str, Tensor]]:
     if last is None:
         return "", {}
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno).strip()
+    line = _without_comment(line)
     names = dict.fromkeys(re.findall(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*", line))
     found = {name: _held(name, last.tb_frame.f_locals) for name in names}
     return line, {n: t for n, t in [*found.items()][:4] if isinstance(t, Tensor)}
+
+
+def _without_comment(line: str) -> str:
+    try:
+        for token in tokenize.generate_tokens(iter([line]).__next__):
+            if token.type == tokenize.COMMENT:
+                return line[: token.start[1]].rstrip()
+    except (tokenize.TokenError, SyntaxError):  # the statement goes on in the next line
+        pass
+    return line
+
+
+def _short(line: str) -> str:
+    """As much of a line as a code cell has room for."""
+    return line if len(line) <= 59 else f"{line[:57]} …"
 
 
 def _held(name: str, held: dict[str, Any]) -> Any:

@@ -126,10 +126,18 @@ def _look_for_hidden(module: nn.Module) -> None:
             if any(id(p) not in seen for p in _trainable(value)):
                 name = f"{prefix}.{attribute}".lstrip(".")
                 raise Flaw(
-                    f"Your `{name}` is a plain {type(value).__name__}, and PyTorch doesn't look "
-                    "inside: `.parameters()` doesn't find what is trained there, and no optimizer "
-                    "will change it."
+                    f"Your `{name}` is a plain {type(value).__name__.lower()}, and PyTorch doesn't "
+                    "register it: `.parameters()` doesn't list what is trained there, so no "
+                    f"optimizer will change it. Make it an `nn.{_registered(value)}`."
                 )
+
+
+def _registered(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "Parameter"
+    items = value.values() if isinstance(value, dict) else value
+    what = "Module" if any(isinstance(item, nn.Module) for item in items) else "Parameter"
+    return f"{what}{'Dict' if isinstance(value, dict) else 'List'}"
 
 
 def _trainable(value: Any) -> Iterator[Tensor]:

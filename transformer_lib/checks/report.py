@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from transformer_lib.checks import run
 from transformer_lib.checks.compare import Difference, difference
-from transformer_lib.checks.errors import explained
+from transformer_lib.checks.errors import GUESS, explained
 from transformer_lib.checks.exercise import Case, Exercise, Flaw, called
 from transformer_lib.checks.run import Outcome, attempt, cases_of, inputs, known
 from transformer_lib.checks.session import session
@@ -24,6 +24,7 @@ from transformer_lib.checks.show import dtype_name, kind, literal
 __all__ = ["Result", "examine", "is_empty", "wrapped"]
 
 _WIDTH = 76  # of a code cell
+_LONGEST = 100  # of two results in which a reader can find the difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +69,29 @@ def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
         count = "" if first == tried - 1 else f"{passed} of the first {tried} cases pass"
     head = f"{count}. {finding.sentence}" if count else finding.sentence
     lines, reason = [f"✗ {name}: {head}", *details], finding.sentence
+    point = f"The point of this case: {cases[first].why}."
     if not finding.alone:
         lines += _example(exercise, first, outcomes[first], finding)
         mistake = _mistake(exercise, outcomes, failed) if tried == len(cases) else None
         if mistake:
             reason = f"That is what happens when {mistake}."
-            lines.append(reason)
+            lines = [*(line for line in lines if line != GUESS), reason]
         else:
             built = outcomes[first].built
-            if first > 0 or outcomes[first].error is None:
-                lines.append(f"The point of this case: {cases[first].why}.")
+            if first > 0 or not _speaks_for_itself(outcomes[first], finding):
+                lines.append(point)
             lines += [built.note] if built and built.note else []
         lines.append(f'See the section "{exercise.section}".')
+    elif first > 0 and outcomes[first].changed:  # in the other cases it changes nothing
+        lines.append(point)
     lines += _prints(outcomes[first])
     return Result(False, "\n".join(map(wrapped, lines)), count, reason)
+
+
+def _speaks_for_itself(outcome: Outcome, finding: Difference) -> bool:
+    """Whether an exception, a shape or a dtype is at fault, and no case's numbers."""
+    wrong = (" has shape ", " has dtype ")
+    return outcome.error is not None or any(said in finding.sentence for said in wrong)
 
 
 def wrapped(line: str) -> str:
@@ -175,7 +185,9 @@ def _finding(
             if difference(outcome.after[name], run.contents(before)) is None:
                 found = Difference(f"It leaves `{name}` as it was.")
             elif isinstance(before, nn.Module):
-                found = Difference(f"Afterwards, `{name}` holds other parameters than it should.")
+                found = Difference(
+                    f"Afterwards, the parameters of `{name}` are not what they should be."
+                )
             return found, []
     lost = _lost(exercise, outcome, right)
     return (Difference(lost, alone=True), []) if lost else None
@@ -297,14 +309,15 @@ def _example(exercise: Exercise, i: int, outcome: Outcome, finding: Difference) 
     case = cases_of(exercise)[i]
     call = _typed(exercise, case, outcome)
     if call is None:
-        call = [f"f, args, kwargs = check.case({exercise.name}, {i + 1})  # f(*args, **kwargs)"]
+        call = [f"f, args, kwargs = check.case({exercise.name}, {i + 1})", "f(*args, **kwargs)"]
     lines = [f"    {line}" for line in call]
     right = known(exercise, exercise.reference, case).value
     told = "; expected " in finding.sentence and not isinstance(right, list | tuple)
     if outcome.error is not None or told:
         return lines
     pair = [literal(value, rounded=True) for value in (outcome.value, right)]
-    if None in pair or pair[0] == pair[1]:
+    long = finding.first and max(len(text or "") for text in pair) > _LONGEST
+    if long or None in pair or pair[0] == pair[1]:
         return [*lines, *filter(None, [finding.first])]
     return [*lines, f"    gives     {pair[0]}", f"    expected  {pair[1]}"]
 
