@@ -30,7 +30,6 @@ from transformer_lib.checks.chapter07 import check as modules
 from transformer_lib.checks.chapter13 import check as training
 from transformer_lib.checks.compare import difference
 from transformer_lib.checks.inputs import drawn, integers
-from transformer_lib.checks.old.core import Checker as OldChecker
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -543,11 +542,6 @@ EXERCISES = [
     for name, check in CHAPTERS.items()
     for exercise in check.exercises.values()
 ]
-NEW = [
-    parameter
-    for parameter in EXERCISES
-    if not isinstance(CHAPTERS[parameter.values[0]], OldChecker)
-]
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
@@ -566,7 +560,7 @@ def as_answer(exercise, answer):
     return answer
 
 
-@pytest.mark.parametrize(("chapter", "exercise"), NEW)
+@pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
 def test_the_reference_passes_and_each_mistake_is_named(chapter, exercise):
     check = CHAPTERS[chapter]
     assert check(as_answer(exercise, exercise.reference))
