@@ -221,7 +221,7 @@ GPT_FLOPS = Exercise(
             flops(projections=3)
         ),
         "the feed-forward network has two matrices, and one is counted": flops(widths=1),
-        "6 d² of (17.3) includes cross-attention: a decoder alone has four matrices of d²": flops(
+        "6 d² is taken from (17.3), cross-attention included: a decoder alone has 4 d²": flops(
             projections=6
         ),
     },
