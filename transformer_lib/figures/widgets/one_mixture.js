@@ -196,7 +196,7 @@ function build({ get, change }) {
         ? "Head 2 has the same weights as head 1, so it adds nothing. "
         : "";
     if (same > 0)
-      return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that comes later can tell them apart.`;
+      return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that reads only these numbers can tell them apart.`;
     if (now.length === 1 || again) {
       const [finds, not] = now[0] > 0.5 ? ["eats", "is eaten"] : ["is eaten", "eats"];
       return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}: it’s the word with the largest number. No matrix can tell who ${not}.`;
