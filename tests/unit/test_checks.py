@@ -373,6 +373,15 @@ def test_one_limit_holds_for_all_cases_together(monkeypatch):
     assert len(calls) < 4
 
 
+@pytest.fixture
+def a_terminal():
+    """A process that a shell has started in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("a_terminal")
 def test_a_real_interrupt_still_interrupts():
     def pressed(x):
         with contextlib.suppress(KeyboardInterrupt):
