@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from bs4 import BeautifulSoup
 
 import fonts
 
+# The last theme for Python 3.10 has faults that the current one doesn't have. The book is published
+# with the current one.
+OLD_THEME = version("sphinx-book-theme").startswith("1.1.")
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
 
