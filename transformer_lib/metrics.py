@@ -110,7 +110,8 @@ def paired_bootstrap(
 ) -> Difference:
     """Test whether one system is better than another, or whether that depends on the sentences.
 
-    Sentences are drawn with replacement, as many as there are, the same for both systems.
+    Each draw samples as many sentences as there are, with replacement, and uses the same ones for
+    both systems.
     ``p_value`` is sacreBLEU's: take the absolute difference in each draw, and their mean. The
     p-value is the share of draws that exceed the mean by more than the difference on the sentences
     themselves, with one added to both counts, so it's never 0.
