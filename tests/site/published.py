@@ -21,17 +21,15 @@ REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
 KEPT = ROOT / ".cache" / "published"
-NOT_NEEDED = (
-    ".*",
+NOWHERE_NEEDED = (".*", "__pycache__", "*.egg-info")
+NOT_AT_THE_TOP = (
     "_build",
     "node_modules",
     "tests",
     "build",
     "lab",
     "runs",
-    "__pycache__",
-    "*.egg-info",
-)
+)  # but transformer_lib/runs
 
 
 def extension(name: str):
@@ -44,9 +42,10 @@ def extension(name: str):
 
 def sources(root: Path) -> list[Path]:
     """The files that a build is made of, as paths below the root."""
-    left_out = shutil.ignore_patterns(*NOT_NEEDED)
     found: list[Path] = []
     for here, folders, files in os.walk(root):
+        at_the_top = NOT_AT_THE_TOP if Path(here) == root else ()
+        left_out = shutil.ignore_patterns(*NOWHERE_NEEDED, *at_the_top)
         gone = left_out(here, [*folders, *files])
         folders[:] = [name for name in folders if name not in gone]
         found += [Path(here, name).relative_to(root) for name in files if name not in gone]
