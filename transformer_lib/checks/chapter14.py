@@ -492,7 +492,7 @@ NUCLEUS = Exercise(
             inside=lambda probs, p: probs.cumsum(-1) - probs <= p
         ),
         "every id as probable as the last one needed is kept as well": with_equals,
-        "the logits of dropped ids are set to 0, and e^0 = 1 is no small share": (
+        "the logits of dropped ids are set to 0, and e^0 = 1 isn't a small share": (
             lambda logits, p: logits.masked_fill(nucleus(logits, p) == 0, 0).softmax(-1)
         ),
     },

@@ -86,7 +86,7 @@ def alignment_cases() -> list[Case]:
         Case((even, sure, possible, 0.25), "each row may have several links"),
         Case(
             (torch.tensor([[[1.0, 0], [0.5, 0.5]]]), corner, corner, 0.5),
-            "a row without any possible link is no letter",
+            "a row without any possible link isn't a letter",
         ),
         Case(
             (

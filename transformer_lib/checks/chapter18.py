@@ -263,7 +263,7 @@ TEXT_LOSS = Exercise(
         ),
         "the model reads the new letters only, without the ones before them": loss(forget=True),
         "a letter counts in the last window that has it, not in the first": in_the_last,
-        "the sum is divided by the number of letters: the first one is no answer": loss(
+        "the sum is divided by the number of letters: the first one isn't predicted": loss(
             finish=lambda parts, ids: torch.cat([*parts]).sum().item() / len(ids)
         ),
         "the perplexity is returned, not the loss": loss(

@@ -44,7 +44,7 @@ def build(reference: Any, answer: Any, case: Case) -> Built:
     """An instance of `answer` for this case.
 
     Raises:
-        Flaw: `answer` is no module, or its parameters are hidden, shared or others.
+        Flaw: `answer` isn't a module, or its parameters are hidden, shared or the wrong ones.
     """
     if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
         name = getattr(answer, "__name__", "Answer")
@@ -242,7 +242,7 @@ def _looks(parameter: Tensor) -> tuple[tuple[int, ...], float | None]:
 
 
 def _plain(module: nn.Module, missing: set[tuple[int, ...]]) -> str | None:
-    """The evidence where a tensor has the shape of what is missing, and is no parameter."""
+    """The evidence where a tensor has the shape of what is missing but isn't a parameter."""
     for prefix, part in module.named_modules():
         for attribute, value in (*vars(part).items(), *part.named_buffers(recurse=False)):
             if isinstance(value, Tensor) and tuple(value.shape) in missing:

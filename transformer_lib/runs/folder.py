@@ -27,7 +27,7 @@ def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
         path = folder / CHECKPOINTS[checkpoint]
         if checkpoint == "best" and not path.exists():
             raise FileNotFoundError(
-                f"there is no {path}: no validation has finished yet. Train longer, or use the "
+                f"{path} doesn't exist: no validation has finished yet. Train longer, or use the "
                 f"latest model with --checkpoint last"
             )
         return load_checkpoint(path)["model"]

@@ -74,7 +74,7 @@ class Run:
             device: where the model goes; ``"auto"`` is the GPU if there is one.
 
         Raises:
-            FileNotFoundError: the folder holds no run, or the run has no such checkpoint yet.
+            FileNotFoundError: the folder holds no run, or the run doesn't have this checkpoint yet.
             ValueError: a file is damaged.
         """
         folder = as_path("folder", folder)
