@@ -223,4 +223,4 @@ def test_the_translator_is_loaded_and_translates(visit, scheme):
     page.wait_for(says, "It writes “vierzig”.")
     radios = "[...document.querySelectorAll('figure label')]"
     page.run(f"() => {radios}.find((e) => e.innerText === 'beam of 4').click()")
-    page.wait_for(says, "It writes “vier”. That is right.")
+    page.wait_for(says, "It writes “vier”. That’s right.")

@@ -235,7 +235,7 @@ def test_what_it_cannot_do_it_says(js):
     assert js(ENGINE, body, **right) is None
     config = right["config"]
     for changes, message in [
-        ({"config": {**config, "activation": "gelu"}}, "activation: gelu is not built here"),
+        ({"config": {**config, "activation": "gelu"}}, "activation must be relu, got gelu"),
         ({"weights": right["weights"][1:]}, "must have shape"),
         ({"config": {**config, "d_ff": 21}}, "must have shape 21,12, got 20,12"),
         ({"config": {**config, "max_len": 10**6}}, "more than 16 megabytes"),

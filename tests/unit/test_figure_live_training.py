@@ -37,31 +37,32 @@ def runs(*pairs):
 
 def test_it_says_what_is_true(js, module):
     assert say(js, module, None) == (
-        "Nothing runs yet. Start lets two runs learn to turn words round, 300 steps in this page."
+        "Nothing is running yet. Start trains two models to reverse words in this page, for 300 "
+        "steps."
     )
-    assert say(js, module, None, guess="none").startswith("Your guess: not at all. Nothing runs")
-    assert "one run learn to copy words" in say(js, module, None, causal=True, task="copy")
+    assert say(js, module, None, guess="none").startswith("Your guess: not at all. Nothing is")
+    assert "one model to copy words" in say(js, module, None, causal=True, task="copy")
     told = {"phase": "running", "step": 100, "runs": runs((0.24, 0.92), (0.01, 0))}
     assert say(js, module, told) == (
-        "At step 100 the first has a loss of 0.24, and 92 of 100 right; "
-        "the second 0.01, and 0 of 100 right."
+        "At step 100 the first run has a loss of 0.24 and gets 92 of 100 right; "
+        "the second has a loss of 0.01 and gets 0 of 100 right."
     )
     assert say(js, module, told | {"phase": "paused"}).startswith("Paused. At step 100")
-    assert say(js, module, {"phase": "paused"}).startswith("Paused: two runs, the same first")
-    assert "nothing can be trained here" in say(js, module, {"phase": "failed"})
+    assert say(js, module, {"phase": "paused"}).startswith("Paused: two runs with the same initial")
+    assert "can’t train anything" in say(js, module, {"phase": "failed"})
 
 
 def test_the_end_compares_the_guess_with_what_came_out(js, module):
     told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (0.01, 0))}
     end = say(js, module, told, guess="same")
-    assert "You guessed “as well”; it is “low loss, nothing right”. In training it read" in end
+    assert "You guessed “as well”; the answer is “low loss, nothing right”. In training" in end
     assert "The answer is “low loss, nothing right”." in say(js, module, told)
     told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (1.7, 0))}
-    assert "“not at all”. In heads of 32" in say(js, module, told, question="scale")
+    assert "“not at all”. With heads of width 32" in say(js, module, told, question="scale")
     # two things at once have no one reason
     assert say(js, module, told, question="scale", warmup=False).endswith("“not at all”.")
     told["runs"] = runs((1.9, 0.1), (2, 0))
-    assert "The first has not learned it itself yet" in say(js, module, told)
+    assert "The first run hasn’t learned the task yet" in say(js, module, told)
     told["runs"] = runs((0.02, 0.99))
     assert say(js, module, told, causal=True).endswith("99 of 100 right.")
 
@@ -146,7 +147,7 @@ def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
         button(page, "Reset").click()
     page.wait_for_function("!document.querySelector('figure').textContent.includes('step 1:')")
     assert page.workers == []
-    assert status(page).startswith("Nothing runs yet")
+    assert status(page).startswith("Nothing is running yet")
     button(page, "Step").click()
     page.locator(".lt-run", has_text="step 1:").first.wait_for()
     with page.workers[0].expect_event("close"):
@@ -162,7 +163,7 @@ def test_it_is_started_paused_and_looked_into(show):
     assert status(page).startswith("Started: two runs")
     page.wait_for_function("document.querySelector('.lt-line').points.numberOfItems > 0")
     button(page, "Pause").press("Space")
-    button(page, "Go on").wait_for()
+    button(page, "Continue").wait_for()
     example = page.get_by_role("textbox", name="your example")
     # What it writes, without "?", comes after the last step that was under way.
     written = """(text) => {
@@ -171,7 +172,7 @@ def test_it_is_started_paused_and_looked_into(show):
     }"""
     example.fill("Bad?")
     page.wait_for_function(written, arg="bad →")
-    assert status(page).endswith("from a to j, or is a number below 100.")
+    assert status(page).endswith("from a to j, or are numbers below 100.")
     first = page.locator(".lt-run").first.locator("span").first
     said = first.inner_text()
     example.fill("dab")
@@ -186,7 +187,7 @@ def test_it_is_started_paused_and_looked_into(show):
     assert page.evaluate(shapes)[0] == [3, 4]
     # another switch is another pair of runs
     page.get_by_role("checkbox", name="causal mask").check()
-    assert status(page).startswith("Nothing runs yet. Start lets one run")
+    assert status(page).startswith("Nothing is running yet. Start trains one model")
 
 
 @pytest.mark.slow
@@ -194,10 +195,10 @@ def test_a_whole_run_ends_in_a_verdict(show):
     page = show(LiveTraining(question="mask"), reduced_motion="reduce")
     page.get_by_role("radio", name="less well").check()
     button(page, "Start").click()
-    button(page, "Go on").wait_for(timeout=300 * SECONDS)
+    button(page, "Continue").wait_for(timeout=300 * SECONDS)
     said = status(page)
-    assert said.startswith("At step 300 the first has a loss of 0.0")
-    assert "You guessed “less well”; it is “low loss, nothing right”." in said
+    assert said.startswith("At step 300 the first run has a loss of 0.0")
+    assert "You guessed “less well”; the answer is “low loss, nothing right”." in said
     points = page.locator(".lt-line").evaluate_all(
         "(lines) => lines.map((line) => line.points.numberOfItems)"
     )
@@ -212,4 +213,4 @@ def test_where_no_worker_may_start_it_says_so(show):
     page.evaluate("() => { window.Worker = class { constructor() { throw new Error('no'); } }; }")
     button(page, "Start").click()
     page.evaluate(SETTLE)
-    assert "nothing can be trained here" in status(page)
+    assert "can’t train anything" in status(page)

@@ -208,27 +208,27 @@ def test_it_says_what_is_true(js, module):
     assert say(js, module, text="") == "Type a number below 10,000 in English words."
     assert "Load the translator" in say(js, module, text="three", phase="idle")
     assert "1 of 6 parts" in say(js, module, text="three", phase="loading", part=1)
-    assert "run the cell" in say(js, module, text="three", phase="asked")
-    assert "did not load" in say(js, module, text="three", phase="failed")
+    assert "run this figure’s cell" in say(js, module, text="three", phase="asked")
+    assert "didn’t load" in say(js, module, text="three", phase="failed")
     assert say(js, module, text="six one", german="sechs$", weights=[3, 97]) == (
-        "It writes “sechs”. This is no number below 10,000 as its training wrote them: “four "
-        "hundred forty-two”. It always writes something, also where nothing is right. Piece 2, "
-        "“e”, has a probability of "
-        "91\u00a0%; there head 1 of layer 1 looks most at a space, 97\u00a0%."
+        "It writes “sechs”. This isn’t a number below 10,000 as its training wrote them: “four "
+        "hundred forty-two”. It always writes something, even when there is no right answer. Piece "
+        "2, “e”, has a probability of "
+        "91\u00a0%. Here head 1 of layer 1 attends most to a space, 97\u00a0%."
     )
-    assert "“sechs”. That is right." in say(js, module, text="six", german="sechs$")
+    assert "“sechs”. That’s right." in say(js, module, text="six", german="sechs$")
     wrong = say(js, module, text="three", german="dreig$")
-    assert "It writes “dreig”. That is wrong: it should be “drei”. Piece 2" in wrong
+    assert "It writes “dreig”. That’s wrong: it should be “drei”. Piece 2" in wrong
     endless = say(js, module, text="three", german="dreig")
-    assert "It had not ended after 44 pieces. That is wrong" in endless
+    assert "It hadn’t finished after 44 pieces. That’s wrong" in endless
 
 
 def test_it_says_what_the_model_never_saw(js, module):
     unseen = say(js, module, text="a dozen", phase="idle")
-    assert "“a” and 1 more never stood in its training, so it reads" in unseen
+    assert "“a” and 1 more never appeared in its training, so it reads" in unseen
     holes = say(js, module, text="hey 42", german="ein$")
-    assert "It has no piece for 4 2, and reads <unk>, unknown. It always writes something" in holes
-    assert "never stood" not in say(js, module, text="six six", phase="idle")
+    assert "no piece for 4 2, so it reads <unk>, unknown. It always writes something" in holes
+    assert "never appeared" not in say(js, module, text="six six", phase="idle")
 
 
 def test_python_and_page_have_one_vocabulary_and_one_record(js, module, shipped_model):
@@ -343,11 +343,11 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     before = page.evaluate(SHOWN)
     assert before[:2] == ["v91", "i90"]
     typed(page, "three")
-    assert status(page) == "Load the translator, and it translates “three”."
+    assert status(page) == "Load the translator to translate “three”."
     button(page, "Reset").click()
     assert asked == []
     load(page)
-    wait_for(page, "It writes “viertausendzweihundertsechs”. That is right.")
+    wait_for(page, "It writes “viertausendzweihundertsechs”. That’s right.")
     assert [url.rpartition("-")[2] for url in asked] == [f"{n}.js" for n in range(6)]
     assert hint(page) == ""
     after = page.evaluate(SHOWN)
@@ -360,28 +360,28 @@ def test_a_reader_types_chooses_and_points(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED, viewport={"width": 760, "height": 1200})
     load(page)
     typed(page, "four")
-    wait_for(page, "It writes “vierzig”. That is wrong: it should be “vier”.")
+    wait_for(page, "It writes “vierzig”. That’s wrong: it should be “vier”.")
     page.get_by_role("radio", name="beam of 4").check()
-    wait_for(page, "It writes “vier”. That is right.")
+    wait_for(page, "It writes “vier”. That’s right.")
     page.get_by_role("radio", name="greedy").check()
     button(page, "dozen").press("Enter")
-    wait_for(page, "“dozen” never stood in its training", "It writes “einundreienzig”")
+    wait_for(page, "“dozen” never appeared in its training", "It writes “einundreienzig”")
     assert page.evaluate(READ) == list("dozen")
     typed(page, "Ten 4;&")
-    wait_for(page, "“4” never stood in its training", "It has no piece for 4", "It writes “")
+    wait_for(page, "“4” never appeared in its training", "It has no piece for 4", "It writes “")
     assert page.get_by_role("textbox").input_value() == "Ten 4"
     assert page.evaluate(READ) == ["ten", "▁", "4"]
     typed(page, " FORTY-Two")
-    wait_for(page, "It writes “zweiundvierzig”. That is right.")
+    wait_for(page, "It writes “zweiundvierzig”. That’s right.")
     assert page.get_by_role("textbox").input_value() == " FORTY-Two"
     typed(page, "forty-two")
-    wait_for(page, "It writes “zweiundvierzig”. That is right. Piece 1, “z”")
+    wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”")
     page.locator(".tr-german label").nth(7).hover()
     wait_for(page, "Piece 8, “v”")
     page.locator(".tr-german input:checked").press("ArrowRight")
     wait_for(page, "Piece 9, “i”")
     page.get_by_role("radio", name="layer 1, head 2").check()
-    wait_for(page, "head 2 of layer 1 looks most at")
+    wait_for(page, "head 2 of layer 1 attends most to")
 
 
 @pytest.mark.slow
@@ -399,7 +399,7 @@ def test_a_finger_points_too(show, beside):
     button(page, LOAD).tap()
     button(page, "Translator loaded").wait_for()
     button(page, "three").tap()
-    wait_for(page, "It writes “dreig”. That is wrong: it should be “drei”.")
+    wait_for(page, "It writes “dreig”. That’s wrong: it should be “drei”.")
     page.locator(".tr-german label").nth(4).tap()
     wait_for(page, "Piece 5, “g”")
     page.locator(".tr-heads label").nth(0).tap()
@@ -417,7 +417,7 @@ def test_under_reduced_motion_the_answer_comes_whole(show, beside):
       )).observe(document.querySelector(".tr-german"), { subtree: true, attributes: true });
     }""")
     typed(page, "eleven")
-    wait_for(page, "It writes “elf”. That is right.")
+    wait_for(page, "It writes “elf”. That’s right.")
     page.evaluate(SETTLE)
     assert page.evaluate("[...seen]") in ([4], [0, 4])
 
@@ -443,7 +443,7 @@ def test_nothing_jumps_when_it_comes_and_writes(show, beside):
     load(page)
     for text, end in [
         ("seven thousand seven hundred twenty-seven", "siebenundzig”"),
-        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "also where nothing is right"),
+        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "even when there is no right"),
         ("", "Type a number"),
     ]:
         typed(page, text)
@@ -473,7 +473,7 @@ def test_reset_keeps_the_translator_and_leaving_ends_it(show, beside):
 def test_a_notebook_asks_its_kernel(show):
     page = show(LiveTranslator())
     button(page, LOAD).click()
-    wait_for(page, "The notebook’s kernel is asked")
+    wait_for(page, "Asking the notebook’s kernel")
     assert page.evaluate("models[0].asked") == {"ask": "translator"}
     page.evaluate("(text) => models[0].tell({ translator: text })", live_translator.model_text())
     typed(page, "three")
@@ -487,5 +487,5 @@ def test_a_page_without_its_files_says_so(show):
         "() => { document.head.append = (script) => script.onerror(new Event('error')); }"
     )
     button(page, LOAD).click()
-    wait_for(page, "The translator did not load: its files are not beside this page.")
+    wait_for(page, "The translator didn’t load: its files aren’t next to this page.")
     assert button(page, LOAD).get_attribute("aria-disabled") != "true"

@@ -1,6 +1,6 @@
-"""The drawing of the Transformer that chapters open with: the whole machine, one part of it lit.
+"""The drawing of the Transformer that chapters open with, with one of its parts highlighted.
 
-It is SVG in the page, so its ink is the page's own, light or dark.
+It is inline SVG, so its ink follows the page, light or dark.
 
 >>> Machine("cross-attention")
 The Transformer. Lit: cross-attention.
@@ -12,8 +12,8 @@ from html import escape
 
 __all__ = ["PARTS", "Machine"]
 
-# Each part's boxes: x, y, width, height. The encoder stands on the left, the decoder on the right.
-# Both are read from top to bottom; the residual stream runs along the outer edge.
+# Each part's boxes: x, y, width, height. Encoder left, decoder right, both from top to bottom; the
+# residual stream runs along the outer edge.
 _LEFT, _RIGHT, _WIDTH = 34, 256, 190
 _BOXES = {
     "words": [(_LEFT - 24, 4, 214, 26), (_RIGHT, 4, 214, 26)],
@@ -30,7 +30,7 @@ _FRAMES = {"encoder": (4, 94, 226, 176), "decoder": (250, 94, 226, 176)}
 _WORDS = {"words": ("the hungry cat eats fresh fish", "<bos> die hungrige Katze"),
           "next word": ("frisst",)}  # fmt: skip
 
-# One half alone: what it reads and says, and where its output stands.
+# One half alone: the words it reads and predicts.
 _HALVES = {
     "decoder": {"words": ("", "the hungry cat eats fresh"), "next word": ("fish",)},
     "encoder": {"words": ("the hungry [MASK] eats fresh fish", ""), "next word": ("cat",)},
@@ -47,19 +47,19 @@ _ABOUT = {
 _UNDER_ENCODER = {"output": [(_LEFT, 300, _WIDTH, 28)], "next word": [(_LEFT + 34, 348, 122, 26)]}
 
 PARTS = (*_BOXES, *_FRAMES, "residual stream")
-"""The names of all parts that can be lit."""
+"""The names of all parts that can be highlighted."""
 
 
 class Machine:
-    """The Transformer as a picture, with some of its parts lit.
+    """A picture of the Transformer with some of its parts highlighted.
 
     Args:
-        lit: names of parts, of :data:`PARTS`.
-        keep: the half that is left, "decoder" as in GPT or "encoder" as in BERT. The other half,
-            and cross-attention, are drawn pale and are not lit. Both halves stay if None.
+        lit: the parts to highlight, from :data:`PARTS`.
+        keep: "decoder" to keep that half, as in GPT, or "encoder", as in BERT. The other half and
+            cross-attention are drawn pale. Both halves stay if None.
 
     Raises:
-        ValueError: a name that is no part, or no half.
+        ValueError: An unknown part or half.
 
     Example:
         >>> picture = Machine("encoder", "feed-forward")
@@ -94,12 +94,11 @@ class Machine:
         )
 
     def _pale(self, name: str, x: float) -> bool:
-        """Whether a part that stands at x is gone."""
+        """Whether a part at x is drawn pale."""
         side = "encoder" if x < 240 else "decoder"
         return self.keep is not None and (side != self.keep or name == "cross-attention")
 
     def _ink(self, name: str, x: float) -> str:
-        """How a part's outline and inside are drawn."""
         if self._pale(name, x):
             return 'stroke-opacity="0.15"'
         if name in self.lit:
@@ -130,7 +129,7 @@ class Machine:
             found.append('<path stroke-opacity="0.55" d="M18,314H34M129,328V348m-4,-6l4,6l4,-6"/>')
             return found
         both = self.keep is None
-        if both:  # the encoder's output goes to every layer of the decoder
+        if both:  # the encoder's output goes to every decoder layer
             found.append('<path stroke-opacity="0.55" d="M18,304H240V182H256m-6,-4l6,4l-6,4"/>')
         found.append('<path stroke-opacity="0.55" d="M462,314H446M351,328V348m-4,-6l4,6l4,-6"/>')
         if both:
@@ -157,7 +156,7 @@ class Machine:
         for name, boxes in places.items():
             for number, (x, y, width, height) in enumerate(boxes):
                 pale = self._pale(name, x)
-                if "attention" in name:  # several heads: cards behind the card
+                if "attention" in name:  # several heads: a stack of cards
                     for shift in (6, 3):
                         found.append(
                             f'<rect stroke-opacity="{0.15 if pale else 0.55}" x="{x + shift}" '

@@ -15,9 +15,9 @@ ROOM_FOR_NUMBERS = 12
 
 
 def ink_on(colour: Any) -> str:
-    """Return the ink, black or white, with more contrast on a colour (red, green, blue; 0 to 1).
+    """Return "black" or "white", whichever has more contrast on a color (red, green, blue; 0 to 1).
 
-    Both have the same contrast, 4.6, at the relative luminance 0.179 (WCAG 2.2, "contrast ratio").
+    Both have a contrast of 4.6 at the relative luminance 0.179 (WCAG 2.2, "contrast ratio").
 
     >>> ink_on((1, 1, 0.9)), ink_on((0.03, 0.19, 0.42))
     ('black', 'white')
@@ -35,23 +35,23 @@ def attention_map(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw attention weights: queries on rows, keys on columns, dark where the weight is large.
+    """Draw attention weights: a row per query, a column per key, darker for larger weights.
 
-    The colours run from 0 to 1 in every map, so that two maps can be compared.
+    Colors run from 0 to 1 in every map, so that maps can be compared.
 
     Args:
-        weights: ``(T, S)``, a tensor or anything that makes a NumPy array; each in 0 … 1.
-        queries: ``T`` labels, one for each row.
-        keys: ``S`` labels, one for each column.
+        weights: ``(T, S)``, a tensor or array-like, each weight from 0 to 1.
+        queries: ``T`` labels.
+        keys: ``S`` labels.
         ax: where to draw; a new figure if None.
         title: what to look for.
 
     Returns:
-        The axes that hold the map.
+        The axes with the map.
 
     Raises:
-        ValueError: ``weights`` is not a matrix of ``len(queries)`` by ``len(keys)``, or holds a
-            number that is no weight.
+        ValueError: ``weights`` doesn't have the shape ``(len(queries), len(keys))``, or a weight
+            isn't between 0 and 1.
 
     >>> ax = attention_map([[0.9, 0.1], [0.2, 0.8]], queries=["zwei", "drei"], keys=["two", "six"])
     >>> [text.get_text() for text in ax.texts]
@@ -83,7 +83,7 @@ def attention_map(
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.tick_params(length=0)
-    # Anchored at the label's end, so that turned labels point at their own column.
+    # Rotated labels are anchored at their end, so that each points at its own column.
     turned = sum(len(key) for key in keys) > 5 * columns or columns > ROOM_FOR_NUMBERS
     how = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if turned else {}
     ax.set_xticks(range(columns), list(keys), **how)

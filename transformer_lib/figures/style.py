@@ -1,11 +1,9 @@
-"""One matplotlib style for the whole book.
+"""The book's matplotlib style.
 
-A figure is a light card with dark ink. It brings its own background, because one set of ink cannot
-have enough contrast on both a white and a black page: the card reads the same on a light page, on
-a dark one, in Colab, on GitHub and in print.
+A figure is a light card with dark ink: no ink has enough contrast on both a white and a black page.
 
-Colours are those of Okabe and Ito (2008, "Color Universal Design"), which colour-blind readers can
-tell apart; the live figures use the same ones.
+Colors are those of Okabe and Ito (2008, "Color Universal Design"), which colorblind readers can
+tell apart.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ def settings() -> dict[Any, Any]:
     """
     from cycler import cycler
 
-    # Blue first: most plots have one line, two at most, and blue and orange differ for every eye.
+    # Blue and orange first: most plots have one or two lines.
     order = (PALETTE[2], PALETTE[0], PALETTE[3], PALETTE[1], PALETTE[4], PALETTE[5])
     return {
         "figure.facecolor": CARD,
@@ -70,20 +68,20 @@ def settings() -> dict[Any, Any]:
         "legend.fontsize": 9,
         "image.cmap": "Blues",
         "image.interpolation": "nearest",
-        # the same drawing gives the same bytes: nothing random in an SVG, no dates
+        # so that the same drawing gives the same bytes
         "svg.hashsalt": "attention",
     }
 
 
 def use() -> None:
-    """Make the book's style the style of every figure drawn from here on."""
+    """Use the book's style for every figure from here on."""
     import matplotlib as mpl
 
     mpl.rcParams.update(settings())
 
 
 def context() -> AbstractContextManager[None]:
-    """Give the book's style to the figures drawn in a ``with`` block.
+    """Use the book's style inside a ``with`` block.
 
     >>> import matplotlib as mpl
     >>> with context():

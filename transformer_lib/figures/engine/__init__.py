@@ -1,8 +1,8 @@
 """A small Transformer in JavaScript, forward and backward, that runs in a reader's page.
 
-One file per idea, no framework. Weights have the names and shapes of the library's ``state_dict``.
-Matrix products run in WebAssembly, whose bytes the page makes itself (``assembler.js``,
-``product.js``), or in plain JavaScript where there is none.
+Weights have the names and shapes of the library's ``state_dict``. Matrix products run in
+WebAssembly, which the page assembles itself (``assembler.js``, ``product.js``), or else in plain
+JavaScript.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _EXPORT = re.compile(r"^export ((?:function\*?|class|const) (\w+))", re.MULTILIN
 
 
 def source(front: str = "index.js") -> str:
-    """Return the engine as one script that needs no module: ``const engine = {...}``.
+    """Return the engine as one script without imports: ``const engine = {...}``.
 
-    A Worker that a page makes from text has no folder to import from. Each file becomes a function
-    of its own, so that their names do not meet.
+    A Worker made from text has no folder to import from. Each file becomes its own function, so
+    that names don't clash.
     """
     order: list[str] = []
 
@@ -45,5 +45,5 @@ def _scope(name: str) -> str:
     names = ", ".join(found for _, found in _EXPORT.findall(text))
     inner = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = engine;", text))
     if re.search(r"^(import|export)\b", inner, re.MULTILINE):
-        raise ValueError(f"{name} has an import or export of another form than the engine's")
+        raise ValueError(f"{name} has an import or export of an unexpected form")
     return f"Object.assign(engine, (() => {{\n{inner}\nreturn {{ {names} }};\n}})());\n"

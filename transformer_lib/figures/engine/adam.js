@@ -1,8 +1,7 @@
-// Adam, the clipping of gradients, the learning rate's schedule, and one step of training.
+// Adam, gradient clipping, the learning rate schedule, and one training step.
 import { Graph } from "./graph.js";
 import { crossEntropy } from "./loss.js";
 
-/** Keeps two running means for each number: of its gradient, and of the gradient's square. */
 export class Adam {
   constructor(tensors, { betas = [0.9, 0.98], eps = 1e-9 } = {}) {
     Object.assign(this, { tensors, betas, eps, count: 0 });
@@ -12,7 +11,7 @@ export class Adam {
   step(rate) {
     const [slow, slower] = this.betas;
     this.count += 1;
-    const size = rate / (1 - slow ** this.count); // both means begin at 0, which is undone here
+    const size = rate / (1 - slow ** this.count); // both means start at 0: correct for that
     const spread = 1 / Math.sqrt(1 - slower ** this.count);
     this.tensors.forEach(({ data, grad }, which) => {
       const [mean, square] = this.means[which];
@@ -25,7 +24,7 @@ export class Adam {
   }
 }
 
-/** Shortens all gradients together to at most this length; returns the length they had. */
+/** Clips the norm of all gradients together to at most `longest`; returns the norm they had. */
 export function clipNorm(tensors, longest) {
   let sum = 0;
   for (const { grad } of tensors) for (let i = 0; i < grad.length; i++) sum += grad[i] ** 2;
@@ -37,19 +36,19 @@ export function clipNorm(tensors, longest) {
   return length;
 }
 
-/** Up in a straight line for `warmup` steps, then down with the root of the step; the first step is 1. */
+/** The rate rises in a straight line for `warmup` steps, then falls as 1 / sqrt(step); the first step is 1. */
 export const inverseSqrt = (step, { warmup, peak }) =>
   peak * Math.min(step / warmup, Math.sqrt(warmup / step));
 
-/** One step: forward, loss, backward, Adam. `record` sees every attention; returns the loss. */
+/** Forward, loss, backward, Adam. Returns the loss. */
 export function trainStep(
   model,
   adam,
   { source = null, target, labels },
-  { rate, label_smoothing = 0, clip_norm = Infinity, record = null },
+  { rate, label_smoothing = 0, clip_norm = Infinity },
 ) {
   return model.memory.within(() => {
-    const graph = new Graph(model.memory, { record });
+    const graph = new Graph(model.memory);
     const { pad_id = 0 } = model.config;
     for (const { grad } of adam.tensors) grad.fill(0);
     const loss = crossEntropy(graph, model.forward(graph, source, target), labels, {

@@ -1,6 +1,6 @@
-// WebAssembly as bytes. An instruction is a number or a list, lists may hold lists; flat(Infinity) makes the bytes.
+// Writes WebAssembly. Instructions are numbers and nested lists of numbers; flat(Infinity) turns them into bytes.
 
-/** A whole number in groups of seven bits, the lowest first (LEB128). */
+/** An integer in groups of seven bits, the lowest first (LEB128). */
 const unsigned = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...unsigned(n >>> 7)]);
 const signed = (n) => (n >= -64 && n < 64 ? [n & 127] : [(n & 127) | 128, ...signed(n >> 7)]);
 const name = (text) => [
@@ -9,7 +9,7 @@ const name = (text) => [
 ];
 const simd = (code, ...rest) => [0xfd, unsigned(code), rest];
 
-// ---- instructions; x is the number of a local variable
+// ---- instructions; x is the index of a local variable
 export const get = (x) => [0x20, unsigned(x)];
 export const set = (x, ...value) => [value, 0x21, unsigned(x)];
 export const integer = (n) => [0x41, signed(n)];
@@ -25,7 +25,7 @@ export const atLeast = (x, n) => [get(x), integer(n), 0x4e];
 export const whileAtLeast = (x, n, ...body) =>
   when(atLeast(x, n), 0x03, 0x40, body, atLeast(x, n), 0x0d, 0, 0x0b);
 
-// ---- four floats at once; an address is what the instruction before leaves behind
+// ---- four floats at once; an address is an instruction that leaves one on the stack
 export const load = (address, offset = 0) => [address, simd(0, 2, unsigned(offset))];
 export const loadOne = (address) => [address, simd(9, 2, 0)]; // one float, four times
 export const store = (address, value, offset = 0) => [
@@ -34,7 +34,7 @@ export const store = (address, value, offset = 0) => [
   simd(11, 2, unsigned(offset)),
 ];
 export const storeLane = (address, value, lane) => [address, value, simd(90, 2, 4 * lane, lane)];
-/** sum + x * y, rounded twice. Once would be quicker, but not every browser can, and the same seed would give another run. */
+// sum + x * y, rounded twice. A fused multiply-add is faster, but not in every browser, and it would change the run.
 export const multiplyAdd = (x, y, sum) => [get(sum), get(x), get(y), simd(0xe6), simd(0xe4)];
 
 const section = (id, ...items) => {
@@ -43,9 +43,8 @@ const section = (id, ...items) => {
 };
 
 /**
- * The bytes of a module with one function, which takes whole numbers and returns nothing. It imports the
- * memory that it works on as `page.memory`, and exports itself as `run`.
- * Local variables are numbered: first the parameters, then `integers` whole numbers, then `vectors` of four floats.
+ * The bytes of a module with one function, `run`, which takes integers, returns nothing and works on the imported
+ * memory `page.memory`. Its local variables: first the parameters, then `integers`, then `vectors` of four floats.
  */
 export function assemble({ parameters, integers, vectors, body }) {
   const code = [2, unsigned(integers), 0x7f, unsigned(vectors), 0x7b, body, 0x0b].flat(Infinity);

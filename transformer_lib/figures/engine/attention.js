@@ -1,6 +1,6 @@
-// Attention: softmax(Q Kᵀ / sqrt(d_head)) V, for every text of the batch and every head.
+// Attention: softmax(Q Kᵀ / sqrt(d_head)) V, for every sequence of the batch and every head.
 
-/** Some columns of a tensor (B, T, width) from `column` on: where queries, keys or values lie. */
+/** The columns of a (B, T, width) tensor that start at `column`: its queries, keys or values. */
 export const columns = (tensor, column, [, length, width] = tensor.shape) => ({
   at: tensor.at + column,
   gradAt: tensor.gradAt + column,
@@ -8,7 +8,7 @@ export const columns = (tensor, column, [, length, width] = tensor.shape) => ({
   text: length * width,
 });
 
-/** The weights of one query: softmax of its scores over the keys it may see, or zeros if it may see none. */
+/** The weights of one query, in place: softmax over the keys it may attend to, or zeros if there are none. */
 function softmax(scores, at, n, seen) {
   let [top, total] = [-Infinity, 0];
   for (let j = 0; j < n; j++) if (seen(j) && scores[at + j] > top) top = scores[at + j];
@@ -20,9 +20,9 @@ function softmax(scores, at, n, seen) {
 }
 
 /**
- * Lets T queries of each text gather from S keys and values, with `heads` heads of width d. A key counts if `real`
- * (B * S numbers) is not 0 for it, and, if `causal`, if it is not after the query; the queries are the last T
- * positions. Returns (B, T, heads * d).
+ * T queries of each sequence attend to S keys and values, with `heads` heads of width d. `real` (B * S numbers) is
+ * 0 for keys to ignore. With `causal`, a query ignores later keys too; the queries are then the last T positions.
+ * Returns (B, T, heads * d).
  */
 export function attention(
   graph,
@@ -72,7 +72,7 @@ export function attention(
         const g = memory.take(t * s);
         memory.product(t, s, d, back(out), out.row, 1, place(value), 1, value.row, g, s); // dW = dO Vᵀ
         for (let i = 0; i < t * s; i += s) {
-          // through the softmax: dS = W * (dW - sum of W * dW)
+          // back through the softmax: dS = W * (dW - sum of W * dW)
           let along = 0;
           for (let j = i; j < i + s; j++) along += floats[w + j] * floats[g + j];
           for (let j = i; j < i + s; j++)

@@ -1,4 +1,4 @@
-// Beam search for one text, as the library's: the best beginnings go on, what ends leaves the beam.
+// Beam search for one source, as in the library: the best hypotheses continue, finished ones leave the beam.
 import { State } from "./decoding.js";
 
 const penalty = (length, exponent) => ((5 + length) / 6) ** exponent;
@@ -10,7 +10,7 @@ function logSoftmax(logits) {
   return Array.from(logits, (x) => x - total);
 }
 
-/** The ids of the highest numbers, the highest first. */
+/** The indices of the `count` highest numbers, the highest first. */
 function highest(gains, count) {
   const found = [];
   gains.forEach((gain, id) => {
@@ -23,7 +23,7 @@ function highest(gains, count) {
   return found;
 }
 
-/** Row i of each cache becomes what row parents[i] was. */
+/** Copies row parents[i] of each cache to row i. */
 function reorder({ caches }, parents) {
   for (const {
     self: {
@@ -42,9 +42,9 @@ function reorder({ caches }, parents) {
 }
 
 /**
- * The best texts { ids, score, rank } for a source, a list of ids, the best first: score is the log-probability,
- * rank is score / ((5 + length) / 6) ** length_penalty. Yields the number of tokens after each step. The caller gives
- * the memory back.
+ * Returns the hypotheses { ids, score, rank } for a source (a list of ids), the best first: score is the
+ * log-probability, rank is score / ((5 + length) / 6) ** length_penalty. Yields the number of tokens after each step.
+ * The caller frees the memory.
  */
 export function* beamSearch(model, source, { most, beam_size = 4, length_penalty = 0.6 }) {
   const { bos_id = 1, eos_id = 2 } = model.config;
@@ -56,7 +56,7 @@ export function* beamSearch(model, source, { most, beam_size = 4, length_penalty
   let beam = [{ ids: [], score: 0, newest: bos_id, row: 0 }];
   let ends = [];
   for (let length = 1; length <= most; length++) {
-    const newest = rows.map((_, i) => (beam[i] ?? beam[0]).newest); // a row without a beginning goes along
+    const newest = rows.map((_, i) => (beam[i] ?? beam[0]).newest); // spare rows repeat the best one
     const gains = state
       .step({ ids: Int32Array.from(newest), shape: [beam_size, 1] })
       .map(logSoftmax);
@@ -80,7 +80,7 @@ export function* beamSearch(model, source, { most, beam_size = 4, length_penalty
     ends = [...ends, ...ended].sort((a, b) => b.rank - a.rank).slice(0, beam_size);
     beam = best.filter((one) => !isEnd(one)).slice(0, beam_size);
     const bound = beam.length ? beam[0].score / penalty(most, length_penalty) : -Infinity;
-    if (bound <= (ends[beam_size - 1]?.rank ?? -Infinity)) break; // none can become better than the last of the ends
+    if (bound <= (ends[beam_size - 1]?.rank ?? -Infinity)) break; // none can still beat the worst finished one
     reorder(
       state,
       rows.map((_, i) => (beam[i] ?? beam[0]).row),

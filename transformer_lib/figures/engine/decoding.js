@@ -1,15 +1,15 @@
-// Writing: one token after the other, each the most probable, with keys and values kept.
+// Greedy search with a cache: one token after another, each the most probable one.
 import { columns } from "./attention.js";
 import { Graph } from "./graph.js";
 import { Tensor } from "./memory.js";
 
-/** Keys and values of a self-attention for up to `room` positions, (B, room, 2 d). */
+/** The keys and values of one self-attention, for up to `room` positions: (B, room, 2 d). */
 class Cache {
   constructor(memory, rows, room, d) {
     Object.assign(this, { d, length: 0, both: new Tensor(memory, [rows, room, 2 * d], false) });
   }
 
-  /** Adds the keys and values of (B, T, 3 d) queries, keys, values; returns all, and how many. */
+  /** Adds the keys and values of `all`, (B, T, 3 d); returns all keys, all values, and their number. */
   append(all) {
     const {
       d,
@@ -30,8 +30,8 @@ class Cache {
 }
 
 /**
- * What a decoder keeps between two tokens: the memory of the source, and a cache for each layer. Lives in the
- * model's memory until whoever made it gives it back (`memory.within`).
+ * What a decoder keeps between two tokens: the encoder's output, and a cache for each layer. It takes room in the
+ * model's memory, which the caller frees (`memory.within`).
  */
 export class State {
   constructor(model, { source = null, rows = source.shape[0], room, record = null }) {
@@ -49,7 +49,7 @@ export class State {
     if (!source) return;
     const graph = new Graph(memory, { learn: false });
     this.caches.forEach(({ cross }, i) => {
-      // once for all steps
+      // computed once, for all steps
       cross.both = model.linear(
         graph,
         `decoder.layers.${i}.cross_attention.in_proj`,
@@ -60,7 +60,7 @@ export class State {
     });
   }
 
-  /** The logits (B, V) after one more token, or several, in each row. */
+  /** The logits (B, V) after one or more new tokens in each row. */
   step(batch, record = null) {
     const { model, memory, memoryReal, caches } = this;
     return model.memory.within(() => {
@@ -87,8 +87,8 @@ export function softmax(logits) {
 }
 
 /**
- * Writes after `prompt` (B, T), or after <bos>, up to `most` tokens; each step yields [{ id, probabilities }] of every
- * row. A row that has ended goes on with padding. The caller gives the memory back.
+ * Writes up to `most` tokens after `prompt` (B, T), or after <bos>; each step yields [{ id, probabilities }], one for
+ * each row. A row that has ended continues with padding. The caller frees the memory.
  */
 export function* greedy(model, { source = null, prompt = null, most, record = null }) {
   const { bos_id = 1, eos_id = 2, pad_id = 0 } = model.config;

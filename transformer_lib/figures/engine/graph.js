@@ -1,9 +1,9 @@
-// The graph: what was computed, so that gradients can flow back; and the operations without a file of their own.
+// The graph of the computation, through which gradients flow back, and the operations that don't have their own file.
 import { Tensor } from "./memory.js";
 
 /**
- * A list of steps back. Each operation computes its result and leaves behind a function that hands the result's
- * gradient on to its inputs. `learn: false` keeps nothing; `record(name, weights, shape)` sees each attention.
+ * Each operation computes its result and adds a function that passes the result's gradient on to its inputs.
+ * `learn: false` keeps none of them; `record(name, weights, shape)` gets the weights of each attention.
  */
 export class Graph {
   constructor(memory, { learn = true, record = null } = {}) {
@@ -18,13 +18,12 @@ export class Graph {
     if (this.learn) this.steps.push(back);
   }
 
-  /** From the last operation to the first: the chain rule. */
   backward() {
     while (this.steps.length) this.steps.pop()();
   }
 }
 
-/** y = x Wᵀ + b, with the rows of W and b between two numbers. */
+/** y = x Wᵀ + b, with rows `from` to `to` of W and b. */
 export function linear(graph, x, weight, bias = null, from = 0, to = weight.shape[0]) {
   const [n, k] = [to - from, weight.shape[1]];
   const [m, w, { memory }] = [x.size / k, weight.at + from * k, graph];
@@ -41,7 +40,6 @@ export function linear(graph, x, weight, bias = null, from = 0, to = weight.shap
   return y;
 }
 
-/** max(0, x). */
 export function relu(graph, x) {
   const y = graph.tensor(...x.shape);
   for (let i = 0; i < x.size; i++) y.data[i] = x.data[i] > 0 ? x.data[i] : 0;
@@ -51,7 +49,6 @@ export function relu(graph, x) {
   return y;
 }
 
-/** x + y. */
 export function add(graph, x, y) {
   const sum = graph.tensor(...x.shape);
   for (let i = 0; i < x.size; i++) sum.data[i] = x.data[i] + y.data[i];
@@ -64,7 +61,7 @@ export function add(graph, x, y) {
   return sum;
 }
 
-/** Ids (B, T) to the vectors (B, T, d) of a table, times a factor, plus the vectors of their positions. */
+/** Embeddings (B, T, d) of ids (B, T), times a factor, plus the vectors of their positions. */
 export function embed(graph, { ids, shape: [b, t] }, table, factor, positions, offset = 0) {
   const d = table.shape[1];
   const x = graph.tensor(b, t, d);
@@ -84,7 +81,7 @@ export function embed(graph, { ids, shape: [b, t] }, table, factor, positions, o
   return x;
 }
 
-/** The paper's table of waves, (length, d): sines in the even columns, cosines in the odd. */
+/** The paper's sinusoidal table, (length, d): sines in the even columns, cosines in the odd ones. */
 export function sinusoidalPositions(memory, length, d) {
   const table = new Tensor(memory, [length, d], false);
   for (let i = 0; i < table.size; i++) {

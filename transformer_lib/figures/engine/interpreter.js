@@ -1,7 +1,7 @@
-// The translator as a page sees it: fetched when it is asked for, and writing one piece in each frame.
+// The translator in a page: loaded when the reader asks for it, it writes one piece per frame.
 import { Translator } from "./translation.js";
 
-/** The text of a model, from scripts beside the page: a page that is a file may load those, too. */
+/** Loads a model's text from scripts beside the page, which work even when the page is a local file. */
 async function beside(root, { name, parts }, told) {
   const here = () => globalThis.bookModels?.[name] ?? [];
   for (let i = 0; i < parts; i++) {
@@ -18,8 +18,8 @@ async function beside(root, { name, parts }, told) {
 }
 
 export class Interpreter {
-  /** slot: what it translates, of which { name, key, parts } matter here. root: of a published page, or
-   *  undefined in a notebook, where `ask` asks the kernel; changed(): there is more to see. */
+  /** slot: what it translates; { name, key, parts } matter here. root: the published site's root, or undefined in
+   *  a notebook, where `ask` asks the kernel. changed(): called when there is something new to show. */
   constructor({ slot, root, ask, changed }) {
     Object.assign(this, {
       slot,
@@ -64,13 +64,13 @@ export class Interpreter {
     this.changed();
   }
 
-  /** What the kernel says. */
+  /** Takes the kernel's answer. */
   hear(content) {
     const text = content?.[this.slot.key];
     if (text && this.phase === "asked") this.arrived(text);
   }
 
-  /** The job of this name, { pieces, done }, begun if it is not there; show(token): what it keeps of a token. */
+  /** The job of this name, { pieces, done }, which the first call starts; show(token): what to keep of a token. */
   translate(name, source, options, show) {
     if (!this.translator || !source.length) return null;
     if (this.job?.name === name) return this.job;
@@ -88,7 +88,7 @@ export class Interpreter {
     return (this.job = job);
   }
 
-  /** What is being written ends; what was loaded stays. */
+  /** Stops writing, but keeps the model. */
   rest() {
     cancelAnimationFrame(this.frame);
     this.job = null;

@@ -1,8 +1,8 @@
 // Cross-entropy with label smoothing.
 
 /**
- * Logits (..., V) and labels: the loss summed over all labels that are not padding, and their number. The gradient that
- * flows back is that of the mean.
+ * Returns the loss summed over all labels that aren't padding, their number, and how many the model got right.
+ * Logits are (..., V). The gradient that flows back is the mean's.
  */
 export function crossEntropy(graph, logits, { ids }, { label_smoothing = 0, pad_id = 0 } = {}) {
   const size = logits.shape.at(-1);

@@ -1,7 +1,7 @@
-// One block of memory for all numbers, and tensors as places in it.
+// One block of memory for all numbers, and tensors as slices of it.
 import { compiledProduct, plainProduct } from "./product.js";
 
-/** Numbers are handed out one after the other, and given back all at once, down to a mark. */
+/** Hands out numbers one after another, and frees them all at once, down to a mark. */
 export class Memory {
   constructor({ megabytes = 64, wasm = true } = {}) {
     const block =
@@ -15,18 +15,18 @@ export class Memory {
     this.top = 0;
   }
 
-  /** Room for n zeros; returns the place of the first. */
+  /** Makes room for n zeros; returns the index of the first. */
   take(n) {
     const at = this.top;
     this.top += Math.ceil(n / 4) * 4;
-    // the product reads up to three numbers past the end of a row
+    // the matrix product reads up to three numbers past the end of a row
     if (this.top + 4 > this.floats.length)
       throw new RangeError(`the model needs more than ${this.floats.length / 2 ** 18} megabytes`);
     this.floats.fill(0, at, this.top);
     return at;
   }
 
-  /** Runs a function and gives back what it took. */
+  /** Runs a function, then frees what it took. */
   within(run) {
     const mark = this.top;
     try {
@@ -37,13 +37,13 @@ export class Memory {
   }
 
   /**
-   * C += A B, with A (m, k), B (k, n), C (m, n). A matrix is the place of its first number and the steps to
-   * its next row and column, so a transposed matrix is one with its steps swapped.
+   * C += A B, with A (m, k), B (k, n), C (m, n). A matrix is the index of its first number and its two strides
+   * (to the next row, to the next column). Swapping the strides transposes it.
    */
   product(m, n, k, a, aRow, aColumn, b, bRow, bColumn, c, cRow) {
     if (bColumn === 1) return this.multiply(m, n, k, a, aRow, aColumn, b, bRow, c, cRow);
     return this.within(() => {
-      // columns must lie side by side: those of B, or, if A is smaller, those of Aᵀ
+      // the product needs a matrix whose column stride is 1: copy B, or Aᵀ if that's smaller
       if (m >= 8)
         return this.multiply(
           m,
@@ -65,7 +65,7 @@ export class Memory {
     });
   }
 
-  /** Copies a matrix row by row; returns the copy's place. */
+  /** Copies a matrix so that its column stride is 1; returns the copy's index. */
   copy(rows, columns, at, row, column) {
     const [to, { floats }] = [this.take(rows * columns), this];
     for (let j = 0; j < columns; j++) {
@@ -76,7 +76,7 @@ export class Memory {
   }
 }
 
-/** Numbers of a shape at a place in the memory, and beside them their gradient. */
+/** A tensor in the memory, with its gradient. */
 export class Tensor {
   constructor(memory, shape, learn = true) {
     this.shape = shape;

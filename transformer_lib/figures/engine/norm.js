@@ -1,8 +1,8 @@
-// Layer norm and RMS norm: every vector made equally long, then scaled by learned numbers.
+// Layer norm and RMS norm: make every vector equally long, then scale it by learned numbers.
 
 /**
- * y = (x - mean) / sqrt(variance + eps) * weight + bias for each vector. Without a bias it is the RMS norm, which
- * subtracts no mean.
+ * y = (x - mean) / sqrt(variance + eps) * weight + bias for each vector. Without a bias it's the RMS norm, which
+ * doesn't subtract the mean.
  */
 export function norm(graph, x, weight, bias, eps) {
   const [d, rows] = [weight.size, x.size / weight.size];
@@ -24,7 +24,7 @@ export function norm(graph, x, weight, bias, eps) {
   graph.then(() => {
     for (let row = 0; row < rows; row++) {
       const at = row * d;
-      let [mean, along] = [0, 0]; // sums over the gradient: what shifts x, and what only makes it longer
+      let [mean, along] = [0, 0]; // the parts of the gradient that only shift x or only make it longer
       for (let j = 0; j < d; j++) {
         const g = y.grad[at + j];
         weight.grad[j] += g * normed[at + j];

@@ -1,4 +1,4 @@
-// Numbers below 10,000 in words: what the translator that comes along has learned.
+// Numbers below 10,000 in English and German words, as the bundled translator learned them.
 import { numberWords } from "./tasks.js";
 
 const BELOW = Array.from({ length: 100 }, (_, n) => numberWords(n));
@@ -56,7 +56,7 @@ export function german(n, one = "eins") {
   return `${german(count, "ein")}${name}${rest ? german(rest, one) : ""}`;
 }
 
-/** The number below 10,000 that an English text says as its training did, or null. */
+/** The number below 10,000 that an English text spells as the training did, or null. */
 export function valueOf(text) {
   const [, thousands, hundreds, rest] =
     /^(?:(\w+) thousand ?)?(?:(\w+) hundred ?)?([\w-]*)$/.exec(text) ?? [];

@@ -1,6 +1,6 @@
-// Two runs from the same first weights on the same words: the first is whole, the second lacks what a reader turns off.
+// Two runs with the same initial weights on the same words: a complete one, and one without what a reader turns off.
 
-/** What both are made of; `deep` has the norm after the sum, as the paper, and a rate that it bears after a warm-up. */
+/** Settings that both share. `deep` has the norm after the sum, as in the paper; its rate needs the warm-up. */
 export const BASES = {
   small: { d_model: 32, n_heads: 4, pre_norm: true, peak: 0.007 },
   wide: { d_model: 64, n_heads: 2, pre_norm: true, peak: 0.007 },
@@ -19,7 +19,7 @@ export const WHOLE = {
   smoothing: 0,
 };
 
-/** In words, what the second run does otherwise. */
+/** What the second run does differently, in words. */
 export const changes = (state) =>
   Object.entries({
     "no scale": !state.scale,
@@ -36,7 +36,7 @@ export const changes = (state) =>
     .filter(([, is]) => is)
     .map(([name]) => name);
 
-/** The settings and switches of the runs: the first, and a second one if it does anything otherwise. */
+/** The settings and switches of the first run, and of the second one if it differs. */
 export function runsOf(state) {
   const first = { task: state.task, seed: state.seed, ...BASES[state.base] };
   const second = {
@@ -56,7 +56,7 @@ export function runsOf(state) {
   return changes(state).length ? runs : runs.slice(0, 1);
 }
 
-/** How the second run did beside the first: each { loss, exact }. Null while the first has not learned it itself. */
+/** How the second run compares with the first: each { loss, exact }. Null until the first has learned the task. */
 export function outcome([first, second]) {
   if (!second || first.exact < 0.6) return null;
   if (second.exact >= first.exact - 0.1) return "same";

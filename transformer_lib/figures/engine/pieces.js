@@ -1,16 +1,16 @@
 // A tokenizer of whole words and single characters: pieces[id] is the text of an id.
 const SPECIAL = 4; // <pad>, <bos>, <eos>, <unk>
 const UNKNOWN = 3;
-const RUN = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^]/gu; // what a word may be a part of, or one character
+const RUN = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^]/gu; // a word, or one other character
 
-/** The pieces [{ id, text }] of a text: a word that is one piece, else its characters; one without a piece is <unk>. */
+/** The pieces [{ id, text }] of a text: known words stay whole, others become characters, unknown characters <unk>. */
 export function cut(text, pieces) {
   const idOf = new Map(pieces.map((piece, id) => [piece, id]).slice(SPECIAL));
   const parts = (text.match(RUN) ?? []).flatMap((run) => (idOf.has(run) ? [run] : [...run]));
   return parts.map((part) => ({ id: idOf.get(part) ?? UNKNOWN, text: part }));
 }
 
-/** The text of ids up to the end. */
+/** The text of the ids before `end`. */
 export function joined(ids, pieces, end = 2) {
   const until = ids.indexOf(end);
   return (until < 0 ? ids : ids.slice(0, until))

@@ -1,4 +1,4 @@
-// The matrix product, C += A B, twice: in WebAssembly and in plain JavaScript.
+// The matrix product C += A B, once in WebAssembly and once in plain JavaScript.
 import {
   advance,
   assemble,
@@ -27,7 +27,7 @@ const NAMES = [
   "b",
   "bRow",
   "c",
-  "cRow", // given; addresses and steps in bytes
+  "cRow", // the parameters; addresses and strides in bytes
   "left",
   "count",
   "bAt",
@@ -38,15 +38,15 @@ const NAMES = [
   "a1",
   "a2",
   "a3",
-]; // local
+]; // the other local variables
 const [m, n, k, a, aRow, aColumn, b, bRow, c, cRow, left, count, bAt, cAt, at, bNow, ...aNow] =
   NAMES.keys();
 const [x, y0, y1] = [NAMES.length, NAMES.length + 1, NAMES.length + 2];
 const sum = (row, vector) => NAMES.length + 3 + 2 * row + vector;
 
 /**
- * `rows` rows by 4 `vectors` columns of C: their sums stay in registers while k runs.
- * A number of A meets a row of B. One vector may be more than there are columns left: it is stored in part.
+ * Computes `rows` rows by 4 * `vectors` columns of C, whose sums stay in registers while k runs. If fewer than four
+ * columns are left, only a part of the vector is stored.
  */
 function tile(rows, vectors) {
   const [everyRow, everyVector] = [[...Array(rows).keys()], [...Array(vectors).keys()]];
@@ -105,10 +105,9 @@ const band = (rows) =>
     move(m, -rows),
   );
 
-/** The bytes of the product in WebAssembly. */
 const bytes = assemble({ parameters: 10, integers: 10, vectors: 11, body: [band(4), band(1)] });
 
-/** The product on a WebAssembly memory, or null where there is no WebAssembly with vectors. */
+/** The product on a WebAssembly memory, or null if the browser doesn't have WebAssembly's vectors. */
 export function compiledProduct(memory) {
   if (!memory || !WebAssembly.validate(bytes)) return null;
   const { run } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { page: { memory } })
@@ -128,7 +127,7 @@ export function compiledProduct(memory) {
     );
 }
 
-/** The same in JavaScript, on one array of floats: four columns at a time. */
+/** The same in JavaScript, on an array of floats, four columns at a time. */
 export const plainProduct =
   (floats) => (rows, columns, depth, a_, aRow_, aColumn_, b_, bRow_, c_, cRow_) => {
     for (let i = 0; i < rows; i++) {

@@ -1,6 +1,6 @@
-// Weights from a file of safetensors: numbers as they are, or matrices in 8 bits with a step for each row.
+// Reads weights from a safetensors file: float32, or 8-bit matrices with a step size for each row.
 
-/** The tensors [{ name, shape, data }] of the file's bytes (Uint8Array), as the library's from_int8 gives them. */
+/** The tensors [{ name, shape, data }] in the file's bytes (Uint8Array), as the library's from_int8 returns them. */
 export function fromRounded(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const start = 8 + Number(view.getBigUint64(0, true));
@@ -8,10 +8,10 @@ export function fromRounded(bytes) {
     new TextDecoder().decode(bytes.subarray(8, start)),
   );
   const read = ({ dtype, data_offsets: [from, to] }) => {
-    const part = bytes.slice(start + from, start + to); // a copy begins at a multiple of 4
+    const part = bytes.slice(start + from, start + to); // a copy, so that it starts at a multiple of 4
     if (dtype === "I8") return new Int8Array(part.buffer);
     if (dtype === "F32") return new Float32Array(part.buffer);
-    throw new RangeError(`numbers of type ${dtype} are not read here`);
+    throw new RangeError(`dtype must be I8 or F32, got ${dtype}`);
   };
   return Object.entries(entries)
     .filter(([name]) => !name.endsWith(".step"))

@@ -1,11 +1,11 @@
-// Training as a page sees it: runs in a Worker, their curves so far, what they write and where they look.
+// Training in a page: runs in a Worker, their curves so far, what they write and their attention weights.
 import { employ } from "./worker.js";
 
-const EVERY = 10; // steps between two looks
-const MARK = 50; // and between two counts of what is right
+const EVERY = 10; // steps between two updates of what the runs write
+const MARK = 50; // steps between two counts of right answers
 
 export class Session {
-  /** `script` makes the Worker, `runs` is what its `make` takes. drawn(): there is more to see; said(): there is something to say. */
+  /** `script` makes the Worker, `runs` goes to its `make`. drawn() is called to redraw, said() to update the status. */
   constructor(script, runs, { drawn, said }) {
     Object.assign(this, {
       drawn,
@@ -24,7 +24,7 @@ export class Session {
       this.worker = employ(script);
       this.made = this.worker.call("make", runs);
     } catch (error) {
-      // some pages may not start a Worker; `train` says so
+      // some pages aren't allowed to start a Worker; `train` reports it
       this.made = Promise.reject(error);
     }
   }
@@ -33,7 +33,7 @@ export class Session {
     return this.phase === "running";
   }
 
-  /** Trains so many steps more and looks at `text()` on the way; a call while it works moves the end. */
+  /** Trains `most` more steps and calls `look(text())` every few steps; a call during training moves the end. */
   async train(most, text) {
     Object.assign(this, { phase: "running", end: this.step + most });
     if (this.working) return;
@@ -60,7 +60,7 @@ export class Session {
     this.drawn();
   }
 
-  /** What each run writes for the text now; not twice for one text and step. */
+  /** Asks each run what it writes for the text now, once per text and step. */
   async look(text) {
     const wanted = `${this.step} ${text}`;
     if (this.text === wanted) return;

@@ -1,10 +1,10 @@
-// What there is to translate: numbers in words.
+// What the translator can translate: numbers in words.
 import { german, valueOf } from "./numerals.js";
 import { cut } from "./pieces.js";
 
 const UNKNOWN = 3;
 const LATIN = /[\p{Script=Latin}0-9 .'!?-]/u;
-/** Text as it stands in an address, or as it is. */
+/** Decodes text from an address; text that doesn't decode stays as it is. */
 export const plain = (text) => {
   try {
     return decodeURIComponent(text);
@@ -12,7 +12,7 @@ export const plain = (text) => {
     return text;
   }
 };
-/** Text as it may stand in an address: without the signs that part it. */
+/** Encodes text for an address: escapes the characters that separate its parts. */
 export const coded = (text) => text.replace(/[%,;:&=#+]/g, encodeURIComponent);
 const listed = (things) => [...new Set(things)];
 const more = (list, most) => (list.length > most ? ` and ${list.length - most} more` : "");
@@ -42,7 +42,7 @@ export class Numbers {
     });
   }
 
-  /** What someone types, as far as the figure takes it: Latin letters, digits, few marks. */
+  /** What the figure keeps of what someone types: Latin letters, digits, a few marks. */
   tidy(text) {
     return [...text.replace(/\s/g, " ")]
       .filter((letter) => LATIN.test(letter))
@@ -50,7 +50,7 @@ export class Numbers {
       .join("");
   }
 
-  /** What the model reads of it: its training had small letters alone. */
+  /** What the model reads of that: its training text was all lowercase. */
   read(text) {
     return [...text.trim().toLowerCase()].slice(0, this.longest).join("");
   }
@@ -70,7 +70,7 @@ export class Numbers {
     return pieces.map(({ text }) => text).join("");
   }
 
-  /** What is odd about a text, in a sentence; nothing for a number as the training wrote it. */
+  /** A sentence on what's odd about a text; empty for a number written as in training. */
   oddity(text) {
     const words = listed(text.match(/[^\s-]+/g) ?? []).filter(
       (word) => word.length < 2 || !this.pieces.includes(word),
@@ -82,19 +82,19 @@ export class Numbers {
     );
     if (words.length) {
       const without = holes.length
-        ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}, and reads <unk>, unknown.`
+        ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}, so it reads <unk>, unknown.`
         : "";
-      return `“${words[0]}”${more(words, 1)} never stood in its training, so it reads character by character.${without}`;
+      return `“${words[0]}”${more(words, 1)} never appeared in its training, so it reads character by character.${without}`;
     }
     return valueOf(text) === null
-      ? "This is no number below 10,000 as its training wrote them: “four hundred forty-two”."
+      ? "This isn’t a number below 10,000 as its training wrote them: “four hundred forty-two”."
       : "";
   }
 
   verdict(text, answer) {
     const n = valueOf(text);
     if (n === null)
-      return `${this.oddity(text)} It always writes something, also where nothing is right.`;
-    return answer === german(n) ? "That is right." : `That is wrong: it should be “${german(n)}”.`;
+      return `${this.oddity(text)} It always writes something, even when there is no right answer.`;
+    return answer === german(n) ? "That’s right." : `That’s wrong: it should be “${german(n)}”.`;
   }
 }

@@ -1,4 +1,4 @@
-// Small tasks that a Transformer learns while one watches: pairs of short texts, and their letters as tokens.
+// Small tasks that a Transformer learns while you watch: pairs of short texts, whose letters are the tokens.
 
 const LETTERS = "abcdefghij";
 const ONES = [
@@ -32,14 +32,14 @@ export function numberWords(n) {
 
 const word = (next, length = 8) =>
   Array.from({ length }, () => LETTERS[Math.floor(LETTERS.length * next())]).join("");
-/** Numbers whose last digit and first add up to a multiple of 5 are kept from the model, to try it on. */
+/** Numbers whose two digits add up to a multiple of 5 are held out, to test the model on. */
 const held = (n) => ((n % 10) + Math.floor(n / 10)) % 5 === 0 && n >= 20;
 const numbers = (wanted) =>
   Array.from({ length: 100 }, (_, n) => n).filter((n) => held(n) === wanted);
 const one = (list, next) => String(list[Math.floor(list.length * next())]);
 const ofLetters = { alphabet: LETTERS, longest: 8, train: word, test: word };
 
-/** Each task draws a source to train on or one to be tested on, and knows the right answer. */
+/** Each task draws sources for training and for testing, and knows the right answers. */
 export const TASKS = {
   reverse: { ...ofLetters, answer: (text) => [...text].reverse().join("") },
   copy: { ...ofLetters, answer: (text) => text },
@@ -55,18 +55,18 @@ export const TASKS = {
 
 const SPECIAL = 4; // <pad>, <bos>, <eos>, <unk>
 export const vocabSize = ({ alphabet }) => SPECIAL + alphabet.length;
-/** A text's ids, or null if it has a letter that the task has not. */
+/** A text's ids, or null if it is empty or has a letter that's not in the alphabet. */
 export function encode({ alphabet }, text) {
   const ids = [...text].map((letter) => SPECIAL + alphabet.indexOf(letter));
   return ids.length === 0 || ids.includes(SPECIAL - 1) ? null : ids;
 }
-/** The text of some ids, up to the end. */
+/** The text of the ids before <eos>. */
 export function decode({ alphabet }, ids) {
   const end = ids.indexOf(2);
   return (end < 0 ? ids : ids.slice(0, end)).map((id) => alphabet[id - SPECIAL] ?? "·").join("");
 }
 
-/** What someone types, made to fit a task: its letters, or a number below 100. */
+/** What a task can use of what someone types: letters of its alphabet, or a number below 100. */
 export function tidy(name, text) {
   if (name === "numbers")
     return text

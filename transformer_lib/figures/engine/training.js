@@ -1,4 +1,4 @@
-// A training run that a page can look into: one step, how much is right by now, what it writes and where it looks.
+// A training run that a page can watch: one step, the share of right answers, what it writes, its attention weights.
 import { Adam, inverseSqrt, trainStep } from "./adam.js";
 import { greedy } from "./decoding.js";
 import { Graph } from "./graph.js";
@@ -30,7 +30,7 @@ const SETTINGS = {
 };
 
 export class TrainingRun {
-  /** `settings` replace the ones above, those of the model as well; `switches` turn parts of it off. */
+  /** `settings` override those above, the model's too; `switches` turn parts of the model off. */
   constructor(settings = {}, switches = {}) {
     this.settings = { ...SETTINGS, ...settings };
     const { task, seed } = this.settings;
@@ -52,7 +52,7 @@ export class TrainingRun {
     return Object.values(this.model.weights).reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Sources as ids, and answers as the decoder reads them and must say them. */
+  /** The ids of the sources, of the decoder's inputs, and of the labels. */
   batch(texts) {
     const answers = texts.map((text) => encode(this.task, this.task.answer(text)));
     return {
@@ -62,7 +62,7 @@ export class TrainingRun {
     };
   }
 
-  /** One update; returns the loss per token, and how many tokens were right. */
+  /** One update; returns the loss per token and the share of tokens that were right. */
   step() {
     const { batch_size, peak, warmup, climb, label_smoothing, clip_norm } = this.settings;
     this.steps += 1;
@@ -76,7 +76,7 @@ export class TrainingRun {
     return { step: this.steps, rate, loss: mean, right: right / count };
   }
 
-  /** What the model writes for each text, greedily. */
+  /** What the model writes for each text, by greedy search. */
   write(texts) {
     const { memory } = this.model;
     const ids = texts.map(() => []);
@@ -88,14 +88,14 @@ export class TrainingRun {
     return ids.map((row) => decode(this.task, row));
   }
 
-  /** The share of `n` texts, always the same, that are written without a mistake. */
+  /** The share of `n` texts, always the same ones, that the model gets completely right. */
   exact(n = 100) {
     const next = uniform(12345);
     const texts = Array.from({ length: n }, () => this.task.test(next));
     return this.write(texts).filter((text, i) => text === this.task.answer(texts[i])).length / n;
   }
 
-  /** What the model writes for a text, and the weights (H, T, S) of every attention while it reads the right answer, as in training. */
+  /** What the model writes for a text, and the weights (H, T, S) of every attention under teacher forcing. */
   look(text) {
     const { model, task } = this;
     const [written] = this.write([text]);
@@ -116,17 +116,17 @@ const rest = () =>
     setTimeout(go);
   });
 
-/** What a Worker does for a figure: `serve(trainingCommands())`. Several runs side by side take steps in turn. */
+/** The commands of a figure's Worker: `serve(trainingCommands())`. Its runs take steps in turn. */
 export function trainingCommands() {
   let [runs, turn] = [[], 0];
   return {
-    /** Forgets the runs there were; `list` holds { settings, switches } of each new one. */
+    /** Replaces all runs; `list` holds the { settings, switches } of each new one. */
     make(list) {
       turn += 1;
       runs = list.map(({ settings, switches }) => new TrainingRun(settings, switches));
       return runs.map(({ parameters }) => ({ parameters }));
     },
-    /** Tells what each step brought, until there were enough or `pause` is called; hears it between two steps. */
+    /** Trains until `steps` are done or `pause` is called (it takes effect between two steps), and reports each step. */
     async train({ steps }, tell) {
       turn += 1;
       const mine = turn;

@@ -1,11 +1,11 @@
-// The Transformer: the layers, the encoder, the decoder, and the two ends.
+// The Transformer: embedding, encoder, decoder, logits.
 import { attention, columns } from "./attention.js";
 import { add, embed, linear, relu, sinusoidalPositions } from "./graph.js";
 import { Tensor } from "./memory.js";
 import { norm } from "./norm.js";
 import { endsInNorm, weightShapes } from "./weights.js";
 
-/** Lists of ids as one (B, T) array, padded on the right. */
+/** Joins lists of ids into one (B, T) array, padded on the right. */
 export function pad(lists, pad_id = 0) {
   const length = Math.max(...lists.map((list) => list.length));
   const ids = new Int32Array(lists.length * length).fill(pad_id);
@@ -26,14 +26,14 @@ const KNOWN = {
 };
 
 /**
- * An encoder with a decoder, or a decoder alone, with the settings and the weights of the library's model:
- * `weights` lists { name, shape, data }. `switches` turns parts off, to see what they were good for.
+ * An encoder-decoder, or a decoder alone, with the settings and the weights of the library's model:
+ * `weights` is a list of { name, shape, data }. `switches` turns parts off, to show what they're good for.
  */
 export class Transformer {
   constructor(memory, config, weights, { decoderOnly = false, switches = {} } = {}) {
     for (const [setting, values] of Object.entries(KNOWN)) {
       if (setting in config && !values.includes(config[setting]))
-        throw new RangeError(`${setting}: ${config[setting]} is not built here`);
+        throw new RangeError(`${setting} must be ${values.join(" or ")}, got ${config[setting]}`);
     }
     Object.assign(this, { memory, config, decoderOnly, weights: {} });
     this.switches = { scale: true, causal: true, residual: true, ...switches };
@@ -76,13 +76,13 @@ export class Transformer {
     return pre_norm ? sum : this.norm(graph, `${name}.norm`, sum);
   }
 
-  /** Multi-head attention from x to memory, or to x itself; `cache` holds keys and values of earlier calls. */
+  /** Multi-head attention from x to memory, or to x itself; `cache` holds the keys and values of earlier calls. */
   attend(graph, name, x, memory, { real, causal = false, cache = null }) {
     const { d_model: d, n_heads: heads } = this.config;
     const [b, t] = x.shape;
     let [query, key, value, s] = [];
     if (memory) {
-      // its keys and values are the same at every step
+      // the memory's keys and values are the same at every step
       query = columns(this.linear(graph, `${name}.in_proj`, x, 0, d), 0);
       const both = cache?.both ?? this.linear(graph, `${name}.in_proj`, memory, d, 3 * d); // (B, S, 2 d)
       [key, value, s] = [columns(both, 0), columns(both, d), both.shape[1]];
@@ -126,7 +126,6 @@ export class Transformer {
     );
   }
 
-  /** Dot products with every token's vector. */
   logits(graph, x) {
     return linear(
       graph,
@@ -184,7 +183,7 @@ export class Transformer {
   forward(graph, source, target) {
     const { bos_id = 1, pad_id = 0 } = this.config;
     const memory = source && this.encode(graph, source);
-    const real = source && this.real(target); // what comes after the end is invisible to a decoder alone
+    const real = source && this.real(target); // in a decoder alone, the causal mask already hides padding
     if (real && bos_id === pad_id)
       for (let i = 0; i < real.length; i += target.shape[1]) real[i] = 1;
     const x = this.decode(graph, this.embed(graph, target), memory, {

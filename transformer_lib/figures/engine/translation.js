@@ -1,4 +1,4 @@
-// The trained translator at work: token by token, with probabilities and where every head of cross-attention looks.
+// The trained translator: token by token, with probabilities and the weights of every cross-attention head.
 import { beamSearch } from "./beam.js";
 import { State, softmax } from "./decoding.js";
 import { Memory } from "./memory.js";
@@ -11,14 +11,15 @@ export class Translator {
     const { config, weights } = JSON.parse(text);
     const tensors = fromRounded(fromBase64(weights));
     const numbers = tensors.reduce((count, { data }) => count + data.length, 0);
-    this.memory = new Memory({ megabytes: Math.ceil((8 * numbers) / 2 ** 20) + 18 }); // a parameter has 4 bytes, and 4 for its gradient
+    // a parameter takes 4 bytes, its gradient another 4
+    this.memory = new Memory({ megabytes: Math.ceil((8 * numbers) / 2 ** 20) + 18 });
     this.model = new Transformer(this.memory, config, tensors);
     this.rest = this.memory.top;
   }
 
-  /** Writes up to `most` tokens for a list of ids; yields null while it searches, then each { id, p, heads }: heads (L H, S). */
+  /** Writes up to `most` tokens for a list of ids. Yields null while it searches, then each { id, p, heads }, heads (L H, S). */
   *write(source, { most, beam = 1 }) {
-    this.memory.top = this.rest; // whatever was not finished is over
+    this.memory.top = this.rest; // drops an unfinished translation
     let ids = null;
     if (beam > 1) {
       const search = beamSearch(this.model, source, { most, beam_size: beam });

@@ -1,4 +1,4 @@
-// The names and shapes of a model's weights, those of the library's state_dict, and their first values.
+// Names and shapes of a model's weights, as in the library's state_dict, and their initial values.
 
 const matrix = (name, out, into) => [
   [`${name}.weight`, [out, into]],
@@ -37,7 +37,7 @@ function stackShapes(name, layers, config, ...parts) {
   return [...each.flat(), ...(endsInNorm(config) ? normShapes(`${name}.norm`, config) : [])];
 }
 
-/** [name, shape] of every weight of an encoder with a decoder, or of a decoder alone. */
+/** [name, shape] of every weight of an encoder-decoder, or of a decoder alone. */
 export function weightShapes(config, decoderOnly = false) {
   const {
     d_model: d,
@@ -63,7 +63,7 @@ export function weightShapes(config, decoderOnly = false) {
   ];
 }
 
-/** The same numbers between 0 and 1 for the same seed (mulberry32). */
+/** A generator of numbers between 0 and 1, the same for the same seed (mulberry32). */
 export function uniform(seed) {
   let state = seed >>> 0;
   return () => {
@@ -74,13 +74,13 @@ export function uniform(seed) {
   };
 }
 
-/** First values, drawn as the library draws them: { name, shape, data } for each weight. */
+/** Initial values, drawn as the library draws them: { name, shape, data } for each weight. */
 export function firstWeights(config, decoderOnly, seed) {
   const next = uniform(seed);
   const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
   return weightShapes(config, decoderOnly).map(([name, shape]) => {
     const [out, into] = [name.includes("in_proj") ? shape[0] / 3 : shape[0], shape[1]];
-    const limit = Math.sqrt(6 / (out + into)); // each projection of queries, keys and values is a matrix of its own
+    const limit = Math.sqrt(6 / (out + into)); // queries, keys and values are three separate matrices here
     const draw =
       name === "embedding.positions.table"
         ? () => 0.02 * normal()

@@ -1,10 +1,10 @@
-// The engine beside the page: a Worker made from its own text, called by name.
+// Runs the engine in a Worker, made from the engine's own text, and calls its commands by name.
 
-/** In the Worker: answers each call with what the command of that name returns. */
+/** In the Worker: answers each call with the result of the command of that name. */
 export function serve(commands) {
   self.onmessage = async ({ data: { call, name, given } }) => {
     try {
-      const tell = (news) => self.postMessage({ call, news }); // before the answer, any number of times
+      const tell = (news) => self.postMessage({ call, news }); // any number of times before the answer
       self.postMessage({ call, result: await commands[name](given, tell) });
     } catch (error) {
       self.postMessage({ call, error: String(error) });
@@ -12,7 +12,7 @@ export function serve(commands) {
   };
 }
 
-/** In the page: starts a Worker that runs a text, which ends in a call of `serve`. */
+/** In the page: starts a Worker that runs `text`, whose last statement calls `serve`. */
 export function employ(text) {
   const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   const worker = new Worker(address);
@@ -24,13 +24,13 @@ export function employ(text) {
     return error === undefined ? resolve(result) : reject(new Error(error));
   };
   worker.onerror = (event) => {
-    // where a page may not start one
+    // some pages aren't allowed to start a Worker
     event.preventDefault();
     waiting.forEach(({ reject }) => reject(new Error("the Worker did not start")));
   };
   let calls = 0;
   return {
-    /** Calls a command; `hear` gets what it tells on the way. */
+    /** Calls a command; `hear` gets its news before the answer. */
     call: (name, given, hear) =>
       new Promise((resolve, reject) => {
         waiting.set(++calls, { resolve, reject, hear });

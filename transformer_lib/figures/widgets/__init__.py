@@ -1,7 +1,7 @@
-"""Live figures: in a notebook, in Colab and in the published page, with or without a kernel.
+"""Live figures: for notebooks, Colab and published pages, with or without a kernel.
 
-Each is one Python class, which holds the numbers, and one ES module, which draws them and
-answers to the reader. The modules share ``kit.js``.
+Each has a Python class, which holds the numbers, and an ES module, which draws them and responds
+to the reader. The modules share ``kit.js``.
 """
 
 from .alignment_stepper import AlignmentStepper

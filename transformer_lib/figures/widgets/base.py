@@ -26,24 +26,25 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./kit\.js";\n', re.MULTILINE)
 
 
 def read(name: str) -> str:
-    """Return the text of a file that lies beside this one."""
+    """Return the text of a file next to this one."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def compose(module: str, *, engine: bool | str = False) -> str:
-    """Join the kit and a figure's module into the one ES module that a browser can load.
+    """Join the kit and a figure's module into one ES module that a browser can load.
 
-    A widget's module reaches the browser as text, where ``./kit.js`` has no address. The figure's
-    import is therefore left out and the kit put before it; its names are then simply in scope.
+    A widget's module reaches the browser as text, where ``./kit.js`` has no address. So the kit's
+    text replaces the figure's import.
 
     Args:
         module: the file name of the figure's module, such as ``"soft_lookup.js"``.
-        engine: whether the figure runs a model: it finds the Transformer in ``engine``, and the
-            function that makes it, whose text a Worker can be made of, in ``engineSource``. A
-            file's name, such as ``"translator.js"``, brings what that file exports instead.
+        engine: whether the figure runs a model. The module then finds the Transformer in
+            ``engine``, and in ``engineSource`` the function that makes it, from whose text it can
+            start a Worker. A file name, such as ``"translator.js"``, brings that file's exports
+            instead.
 
     Raises:
-        ValueError: the module does not import exactly once, or not from ``./kit.js`` alone.
+        ValueError: The module's only import isn't one from ``./kit.js``.
     """
     figure, found = _IMPORT.subn("", read(module))
     if found != 1 or re.search(r"^import\b", figure, re.MULTILINE):
@@ -57,9 +58,8 @@ def compose(module: str, *, engine: bool | str = False) -> str:
 def dress(sheet: str) -> str:
     """Put the kit's style sheet before a figure's own, such as ``"soft_lookup.css"``.
 
-    A page with several figures holds the kit's sheet several times, and the last one comes after
-    the figures before it. The figure's own rules are therefore given one class more: they win
-    wherever they stand.
+    On a page with several figures, a later copy of the kit's sheet follows an earlier figure's own
+    rules. So these get one more class, to win in any order.
     """
     own = read(sheet).replace("figure.live-figure", "figure.live-figure.live-figure")
     return f"{read('kit.css')}\n{own}"
@@ -68,25 +68,25 @@ def dress(sheet: str) -> str:
 class LiveFigure(anywidget.AnyWidget):
     """A live figure: traits hold its numbers, an ES module draws them.
 
-    In a notebook with a kernel, what the reader does comes back in the traits. In a published page
-    the module works alone. Where no script runs, the still picture of the same state stands in.
+    In a notebook with a kernel, the reader's changes come back in the traits. On a published page
+    the module works alone. Where no script runs, readers see the still picture of the same state.
 
-    A subclass gives ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits,
+    A subclass defines ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits,
     ``shown`` and ``draw``.
     """
 
-    # ipywidgets 7, which Colab has, shows a widget by this method, without its still picture. Where
-    # there is none, IPython asks for the bundle below.
+    # In ipywidgets 7, which Colab has, this method shows a widget without its still picture.
+    # Without the method, IPython asks for the bundle below.
     _ipython_display_ = None
 
     shown: tuple[str, ...] = ()
-    """The traits that the text form shows."""
+    """The traits that ``repr`` shows."""
 
     anchor = traitlets.Unicode(
-        help="name of the figure in the page's address; a second figure of a class needs its own"
+        help="the figure's name in the page's address; two figures of a class need different ones"
     ).tag(sync=True)
 
-    note = traitlets.Unicode(help="a quiet line below the figure: where its numbers are from").tag(
+    note = traitlets.Unicode(help="a line below the figure: where its numbers come from").tag(
         sync=True
     )
 
@@ -98,13 +98,13 @@ class LiveFigure(anywidget.AnyWidget):
     def _check_anchor(self, proposal: Any) -> str:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", proposal["value"]):
             raise ValueError(
-                "anchor must be letters, digits, - and _, a letter first, since it becomes part of "
-                f"an address; got {proposal['value']!r}"
+                "anchor must be a letter followed by letters, digits, - and _, since it becomes "
+                f"part of an address; got {proposal['value']!r}"
             )
         return proposal["value"]
 
     def __init__(self, **numbers: Any) -> None:
-        # ipywidgets has traits of its own, `keys` among them, and would take them without a word
+        # ipywidgets would silently accept its own traits, such as `keys`
         own = self.class_traits().keys() - anywidget.AnyWidget.class_traits().keys()
         for name in numbers.keys() - own - {"layout"}:
             raise TypeError(f"{type(self).__name__} has no argument {name!r}")
@@ -115,14 +115,14 @@ class LiveFigure(anywidget.AnyWidget):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        # No address in it: stored outputs are compared with fresh ones.
+        # without an object address, since stored outputs are compared with fresh ones
         state = ", ".join(f"{name}={_plain(getattr(self, name))!r}" for name in self.shown)
         return f"{type(self).__name__}({state})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle[0]["text/plain"] = repr(self)  # ipywidgets cuts it off, in some versions
+            bundle[0]["text/plain"] = repr(self)  # some versions of ipywidgets cut it off
             bundle[0]["image/png"] = base64.b64encode(self._png()).decode("ascii")
         return bundle
 
@@ -131,27 +131,27 @@ class LiveFigure(anywidget.AnyWidget):
         from PIL import Image  # matplotlib depends on it
 
         with style.context():
-            # without pyplot: a figure that pyplot knows would be shown by the notebook once more
+            # without pyplot: the notebook would show pyplot's figures a second time
             canvas = FigureCanvasAgg(self.draw())
             canvas.draw()
             pixels = Image.frombytes("RGBA", canvas.get_width_height(), bytes(canvas.buffer_rgba()))
         png = io.BytesIO()
-        # 256 colours are a third of the bytes, which every notebook and every page would carry;
-        # maximum coverage keeps the colour of a small dot, which the default gives away
+        # 256 colors take a third of the bytes; unlike the default, MAXCOVERAGE keeps the color of
+        # a small dot
         few = pixels.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
         few.save(png, "PNG", optimize=True)
         return png.getvalue()
 
 
 def _plain(value: Any) -> Any:
-    """Lists as tuples, for a short text form."""
+    """Turn lists into tuples."""
     return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 class Numbers(traitlets.List):
     """A list of finite numbers, nested to a given depth, each between two limits.
 
-    Tuples, tensors and arrays become lists of floats; what does not fit is refused with its place.
+    Tuples, tensors and arrays become lists.
     """
 
     def __init__(self, default: Sequence, *, depth: int = 1, low: float, high: float) -> None:
@@ -178,7 +178,7 @@ class Numbers(traitlets.List):
 
 
 class Number(traitlets.TraitType):
-    """A finite number between two limits; ``whole`` asks for an integer."""
+    """A finite number between two limits; with ``whole``, an integer."""
 
     def __init__(self, default: float, *, low: float, high: float, whole: bool = False) -> None:
         super().__init__(default_value=default)
@@ -188,7 +188,7 @@ class Number(traitlets.TraitType):
     def validate(self, obj: Any, value: Any) -> float:
         kinds = (int,) if self.whole else (int, float)
         value = plain_number(value)
-        # JSON has one kind of number: a page sends 4.0 as 4, and some send 4 as 4.0
+        # JSON has only one kind of number: a page may send 4.0 as 4, or 4 as 4.0
         if self.whole and isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, kinds):
@@ -200,7 +200,7 @@ class Number(traitlets.TraitType):
 
 
 class OneOf(traitlets.TraitType):
-    """One of a few words."""
+    """One of several strings."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(default_value=words[0])
@@ -216,7 +216,7 @@ class OneOf(traitlets.TraitType):
 
 
 def same_length(figure: traitlets.HasTraits, names: Sequence[str]) -> None:
-    """Raise a ValueError unless these traits have one length, and say which has which."""
+    """Raise a ValueError unless these traits all have the same length."""
     lengths = {name: len(getattr(figure, name)) for name in names}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name}: {n}" for name, n in lengths.items())

@@ -1,5 +1,5 @@
-// The kit that every live figure is made of: arithmetic, elements, controls, and `live`, which joins a figure to its
-// model, status line, Reset button and the page's address. A figure's module imports from "./kit.js"; Python joins both.
+// What every live figure is built from: arithmetic, elements, controls, and `live`, which connects a figure to its
+// model, status line, Reset button and the page's address. Figures import from "./kit.js"; Python joins the two files.
 
 // ---------------------------------------------------------------- arithmetic
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
@@ -7,9 +7,9 @@ export const sum = (list) => list.reduce((total, x) => total + x, 0);
 export const dot = (a, b) => sum(a.map((x, i) => x * b[i]));
 export const steps = (n, from = 0) => Array.from({ length: n }, (_, i) => from + i);
 
-/** softmax(scores / temperature). Temperature 0 is the limit: the best score takes all, ties share. */
+/** softmax(scores / temperature). At temperature 0, the limit: the best score takes everything, ties share it. */
 export function softmax(scores, temperature = 1) {
-  const best = Math.max(...scores); // subtracted so that exp cannot overflow
+  const best = Math.max(...scores); // subtracted so that exp can't overflow
   const powers = scores.map((score) =>
     temperature > 0 ? Math.exp((score - best) / temperature) : Number(score === best),
   );
@@ -17,7 +17,7 @@ export function softmax(scores, temperature = 1) {
   return powers.map((power) => power / total);
 }
 
-/** A number with a fixed count of digits and a real minus sign, so that columns do not jump. */
+/** A number with fixed decimals and a real minus sign, so that columns don't jump. */
 export const fixed = (x, digits = 2) =>
   x.toFixed(digits).replace(/^-(0\.?0*$)?/, (_, zero) => zero ?? "−");
 export const percent = (x) => `${Math.round(100 * x)}\u00a0%`;
@@ -32,7 +32,7 @@ export function scale([low, high], [start, end], log = false) {
 }
 
 // ---------------------------------------------------------------- elements
-/** Colours of Okabe and Ito (2008), told apart by colour-blind eyes, on light and on dark ground. */
+/** The colors of Okabe and Ito (2008), which colorblind readers can tell apart. */
 export const palette = ["#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9"];
 
 const make = (element, attributes, children) => (
@@ -40,7 +40,7 @@ const make = (element, attributes, children) => (
   element
 );
 
-/** Sets attributes; `on…` functions become listeners, `text` becomes text and is never read as HTML. */
+/** Sets attributes; `on…` adds a listener, `text` sets the text (never parsed as HTML). */
 export function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "text") element.textContent = value;
@@ -52,7 +52,7 @@ export function set(element, attributes) {
   return element;
 }
 
-/** Text as nodes: `code` between backticks, and d_k with its k below. */
+/** Turns text into nodes: backticks make `code`, and d_k gets a subscript. */
 export const rich = (text) =>
   text
     .split(/(`[^`]*`|_k\b)/)
@@ -69,7 +69,7 @@ export const html = (tag, attributes = {}, ...children) =>
 export const svg = (tag, attributes = {}, ...children) =>
   make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-/** An SVG picture of the given size in CSS pixels; it shrinks with its column. */
+/** An SVG picture of this size in CSS pixels, which shrinks with its column. */
 export const canvas = (width, height, attributes = {}, ...children) =>
   svg(
     "svg",
@@ -77,7 +77,7 @@ export const canvas = (width, height, attributes = {}, ...children) =>
     ...children,
   );
 
-/** Draws a picture anew, in the next frame, when its column changes width, where others shrink: words keep their size on a phone. */
+/** Redraws a picture when its column changes width, instead of shrinking it: text keeps its size on a phone. */
 export function fluid(picture, height, redraw) {
   const size = { width: 640 };
   new ResizeObserver(([{ contentRect }]) =>
@@ -91,7 +91,7 @@ export function fluid(picture, height, redraw) {
   return size;
 }
 
-/** Room for whatever the element will say: the longest texts lie in its place, unseen, in whatever font. */
+/** Reserves room for an element's longest texts, in any font: they lie in the same place, invisible. */
 export const room = (element, texts) =>
   html(
     "div",
@@ -102,11 +102,11 @@ export const room = (element, texts) =>
 export const longest = (texts) =>
   [...new Set(texts)].sort((a, b) => b.length - a.length).slice(0, 3);
 
-/** Blue for positive numbers, orange for negative, nothing for 0, which shows the ground: [red, green, blue, alpha]. */
+/** Blue for positive numbers, orange for negative ones, transparent for 0: [red, green, blue, alpha]. */
 export const diverging = (x) =>
   x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)];
 
-/** Fills an HTML canvas, one pixel for each number of a table. colourOf(column, row): [red, green, blue, alpha]. */
+/** Fills an HTML canvas, one pixel per number of a table. colourOf(column, row): [red, green, blue, alpha]. */
 export function paint(field, colourOf) {
   const image = new ImageData(field.width, field.height);
   for (let i = 0, at = 0; at < image.data.length; i += 1)
@@ -148,7 +148,7 @@ export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, y
 
 // ---------------------------------------------------------------- controls
 /** A slider over positions 0…last. `read(position)` is the value, `find(value)` its position, `show(value)` its text;
-    `texts`: what a value between the positions shows, if that is longer. */
+    `texts`: longer texts that it may show, to reserve room for. */
 export function slider({ label, last, read, find, show, texts = [], onInput }) {
   const shown = html("span", { class: "lf-value" });
   const input = html("input", {
@@ -189,7 +189,7 @@ export function slider({ label, last, read, find, show, texts = [], onInput }) {
   return {
     element,
     update(value) {
-      if (!values.textContent) reserve(); // not before: what it shows may depend on what is made later
+      if (!values.textContent) reserve(); // not earlier: `show` may depend on what is built later
       input.value = clamp(Math.round(find(value)), 0, Number(input.max));
       set(input, { "aria-valuetext": show(value) });
       if (shown.textContent !== show(value)) shown.textContent = show(value);
@@ -201,7 +201,7 @@ export function slider({ label, last, read, find, show, texts = [], onInput }) {
   };
 }
 
-/** A slider over whole numbers from 0, with a button to go on and one to go back; `limit(n)` sets the last number. */
+/** A slider over the integers from 0, with buttons Back and Next; `limit(n)` sets the last one. */
 export function stepper({ label, last, show = String, onInput }) {
   const line = slider({ label, last, read: (p) => p, find: (p) => p, show, onInput });
   const input = line.element.querySelector("input");
@@ -212,15 +212,15 @@ export function stepper({ label, last, show = String, onInput }) {
     limit: (n) => set(input, { max: n }),
     update(value) {
       line.update(value);
-      set(back, { "aria-disabled": value <= 0 }); // stays in the order of Tab: who steps is not thrown out at the end
+      set(back, { "aria-disabled": value <= 0 }); // not `disabled`, which would take the focus away at the end
       set(on, { "aria-disabled": value >= Number(input.max) });
     },
   };
 }
 
-/** One of several: radio buttons drawn as one row. options: list of [value, label]. */
+/** Radio buttons, drawn as one row. options: list of [value, label]. */
 export function choice({ label, options, onInput, className = "lf-row-of" }) {
-  const name = `lf-${Math.random().toString(36).slice(2)}`; // shared by the group, and by no other group of the page
+  const name = `lf-${Math.random().toString(36).slice(2)}`; // unique on the page: it joins the buttons to a group
   const inputs = options.map(([value]) =>
     html("input", { type: "radio", name, onchange: () => onInput(value) }),
   );
@@ -241,7 +241,7 @@ export function choice({ label, options, onInput, className = "lf-row-of" }) {
   };
 }
 
-/** A sentence as a row of words to choose from; `shade(weights)` tints each by its weight. */
+/** A sentence as a row of words to choose from; `shade(weights)` tints each word by its weight. */
 export function tokenStrip({ label, words, onInput }) {
   const strip = choice({
     label,
@@ -255,7 +255,6 @@ export function tokenStrip({ label, words, onInput }) {
   };
 }
 
-/** On or off. */
 export function toggle({ label, onInput }) {
   const input = html("input", { type: "checkbox", onchange: () => onInput(input.checked) });
   return {
@@ -269,19 +268,19 @@ export function toggle({ label, onInput }) {
 export const button = (label, onclick) =>
   html("button", { type: "button", class: "lf-button", text: label, onclick });
 
-let rest = ""; // where the pointer is: a page that scrolls below it does not move it
+let rest = ""; // the pointer's last position: scrolling the page under it doesn't count as moving it
 export const moved =
   (act) =>
   ({ clientX, clientY }) => {
     if (rest !== (rest = `${clientX} ${clientY}`)) act();
   };
-/** Fills a cell with colour by a weight from -1 to 1; negative weights have their own colour. */
+/** Tints a cell by a weight from -1 to 1; negative weights have their own color. */
 export function tint(element, weight) {
   element.style.setProperty("--weight", `${Math.round(Math.min(1, Math.abs(weight)) * 100)}%`);
   set(element, { "data-strong": Math.abs(weight) > 0.65, "data-negative": weight < 0 }); // kit.css says why 0.65
 }
 
-/** A table of tinted numbers. rows, columns: words; onRow(index): the pointer comes to a row. `heads`: its row labels. */
+/** A table of tinted numbers. rows, columns: words; onRow(index): called when the pointer enters a row. */
 export function heatMap({ caption, rows, columns, onRow = null }) {
   const cells = rows.map(() => columns.map(() => html("td")));
   const heads = rows.map((word) => html("th", { scope: "row", text: word }));
@@ -322,8 +321,8 @@ export function heatMap({ caption, rows, columns, onRow = null }) {
   };
 }
 
-/** Lets `handle`, an SVG element, be dragged by mouse, touch and arrow keys. at(): where it is; to(x, y): move it there;
- *  point(event): the pointer's place in the same coordinates; step, leap: one arrow press without and with Shift. */
+/** Makes `handle`, an SVG element, draggable by mouse, touch and arrow keys. at(): where it is; to(x, y): moves it;
+ *  point(event): the pointer in the same coordinates; step, leap: how far an arrow key moves it without and with Shift. */
 export function draggable(handle, { at, to, point, step, leap }) {
   let grip = null;
   return set(handle, {
@@ -333,7 +332,7 @@ export function draggable(handle, { at, to, point, step, leap }) {
     onlostpointercapture: () => {
       grip = null;
     },
-    ontouchstart: (event) => event.preventDefault(), // or the page would scroll; touch-action does nothing on SVG groups
+    ontouchstart: (event) => event.preventDefault(), // no scrolling; touch-action has no effect on SVG groups
     onpointerdown(event) {
       event.preventDefault();
       handle.setPointerCapture(event.pointerId);
@@ -354,14 +353,14 @@ export function draggable(handle, { at, to, point, step, leap }) {
   });
 }
 
-/** Where an event happened, in the units of an SVG picture. */
+/** Where an event happened, in the coordinates of an SVG picture. */
 export const pointIn = (picture, { clientX, clientY }) =>
   (({ x, y }) => [x, y])(
     new DOMPoint(clientX, clientY).matrixTransform(picture.getScreenCTM().inverse()),
   );
 
 // ---------------------------------------------------------------- state in the address
-/** State as text: `query:2,0.2;likeness:dot`. Only what differs from `initial` is written. */
+/** State as text: `query:2,0.2;likeness:dot`. Leaves out what equals `initial`. */
 export const encode = (state, initial) =>
   Object.keys(initial)
     .filter((name) => String(state[name]) !== String(initial[name]))
@@ -371,7 +370,7 @@ export const encode = (state, initial) =>
     )
     .join(";");
 
-/** The state that a text from the address asks for; what does not fit `initial` and `allowed` is left out. */
+/** The state in a text from the address, without anything that doesn't fit `initial` and `allowed`. */
 export function decode(text, initial, allowed) {
   const state = {};
   for (const part of text.split(";")) {
@@ -403,7 +402,7 @@ const fragments = () =>
 
 function writeFragment(anchor, text) {
   const parts = fragments();
-  if (!text && !parts.has(anchor)) return; // nothing to say: leave a plain anchor alone
+  if (!text && !parts.has(anchor)) return; // leave a plain anchor alone
   if (text) parts.set(anchor, text);
   else parts.delete(anchor);
   const hash = [...parts].map(([name, value]) => `${name}=${value}`).join("&");
@@ -411,8 +410,8 @@ function writeFragment(anchor, text) {
 }
 
 // ---------------------------------------------------------------- a figure
-/** A figure keeps its keys: in a notebook, `x` would cut the figure's cell. Commands such as Ctrl+S are the notebook's,
- *  except those that edit text or move in it. JupyterLab and Notebook look for this attribute on the focused element. */
+/** Keeps keys from the notebook, where `x` would cut the figure's cell. Commands such as Ctrl+S stay the notebook's,
+ *  unless they edit text or move in it. JupyterLab and Notebook check the focused element for this attribute. */
 function keepKeys({ target, key, ctrlKey, metaKey }) {
   const edits = /^([acvxyz]|Arrow\w+|Backspace|Delete|Home|End)$/i.test(key);
   target.toggleAttribute("data-lm-suppress-shortcuts", edits || !(ctrlKey || metaKey));
@@ -420,8 +419,9 @@ function keepKeys({ target, key, ctrlKey, metaKey }) {
 
 /** The anywidget module of a figure.
  *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
- *  build(ui): makes controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and returns {controls, picture, draw, longest};
- *  draw() shows the state and returns the sentence for the status line, longest has the longest ones; restart() and leave(), if any, come with Reset and at the end. */
+ *  build(ui): builds controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and
+ *  returns {controls, picture, draw, longest}. draw() shows the state and returns the status line's sentence; longest
+ *  lists the longest sentences. It may also return restart(), called on Reset, and leave(), called at the end. */
 export function live({ name, title, state: allowed, build }) {
   return {
     render({ model, el }) {
@@ -429,7 +429,7 @@ export function live({ name, title, state: allowed, build }) {
       const all = () => Object.fromEntries(names.map((trait) => [trait, get(trait)]));
       const initial = structuredClone(all());
       const anchor = get("anchor") || name;
-      const published = "content_root" in document.documentElement.dataset; // a page that Sphinx made
+      const published = "content_root" in document.documentElement.dataset; // a page built by Sphinx
       let [busy, timer] = [false, null];
 
       const status = html("p", { class: "lf-status", "aria-live": "polite" });
@@ -438,14 +438,14 @@ export function live({ name, title, state: allowed, build }) {
         if (status.textContent !== sentence) status.textContent = sentence;
       };
       const change = (changes, keep = true) => {
-        busy = true; // one picture for several changed traits
+        busy = true; // redraw once for all changed traits
         for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
         busy = false;
         refresh();
         if (!keep) return;
         model.save_changes();
         if (!published) return;
-        clearTimeout(timer); // browsers limit how often a page may write its address
+        clearTimeout(timer); // browsers limit how often a page can change its address
         timer = setTimeout(() => writeFragment(anchor, encode(all(), initial)), 200);
       };
       const fromAddress = () => {
@@ -490,7 +490,7 @@ export function live({ name, title, state: allowed, build }) {
       const changed = () => busy || refresh();
       names.forEach((trait) => model.on(`change:${trait}`, changed));
       addEventListener("hashchange", fromAddress);
-      addEventListener("keydown", keys, true); // before the notebook, which listens at the document
+      addEventListener("keydown", keys, true); // before the notebook, which listens on the document
       return () => {
         leave?.();
         clearTimeout(timer);

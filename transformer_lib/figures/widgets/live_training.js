@@ -1,5 +1,5 @@
-// LiveTraining: a Transformer learns in the page, and beside it a second one that lacks what the reader turns off.
-// compose() puts the Transformer before this text: `engine`, and `engineSource`, of whose text a Worker is made.
+// LiveTraining: a Transformer learns in the page, next to a second one without what the reader turns off.
+// compose() puts the Transformer before this text: `engine`, and `engineSource`, whose text a Worker runs.
 import {
   axes,
   button,
@@ -24,7 +24,7 @@ import {
 
 // ---- words
 const LAST = 300; // steps
-const LIMITS = " An example has up to 8 letters from a to j, or is a number below 100.";
+const LIMITS = " Examples have up to 8 letters from a to j, or are numbers below 100.";
 const GUESSES = [
   ["same", "as well"],
   ["worse", "less well"],
@@ -34,60 +34,59 @@ const GUESSES = [
 const guessed = Object.fromEntries(GUESSES);
 const EXAMPLES = { reverse: "abcdefgh", copy: "abcdefgh", sort: "hgcabfde", numbers: "73" };
 const DEED = {
-  reverse: "turn words round",
+  reverse: "reverse words",
   copy: "copy words",
   sort: "sort letters",
   numbers: "write numbers in words",
 };
 const REASONS = {
   "no causal mask blind":
-    "In training it read the letter that it had to say; when it writes, that letter is not there yet.",
-  "no positions none":
-    "Without positions a word and the same word reversed are one and the same to the encoder.",
+    "In training it could read the letter it had to predict; when it writes, that letter isn’t there yet.",
+  "no positions none": "Without positions, a word and its reverse look the same to the encoder.",
   "no scale none":
-    "In heads of 32 its scores are 5.7 times as large, and the softmax has all but decided before anything is learned.",
-  "no scale same": "In heads of 8 the scale is no more than 2.8; look again in the wide one.",
+    "With heads of width 32, its scores are 5.7 times as large, and the softmax has all but decided before it learns anything.",
+  "no scale same": "With heads of width 8, the scale is only 2.8: try it with the wide model.",
   "norm after same":
-    "In one layer the order hardly matters; look again in the deep one, without a warm-up.",
+    "With one layer, the order hardly matters: try it with the deep model, without a warm-up.",
   "no warm-up same":
-    "In one layer, with the norm first, it hardly matters; look again in the deep one.",
-  "no warm-up none": "Now change the order of the norms as well, and look again.",
+    "With one layer and the norm first, it hardly matters: try it with the deep model.",
+  "no warm-up none": "Now change the order of the norms too, and run it again.",
 };
 
-/** The status line. told: null before the first start, or { phase, step, runs: a loss and a share of right answers for each run }. */
+/** The status line. told: null before the first start, or { phase, step, runs: [{ loss, exact }] }. */
 export function sentence(state, told) {
   const differs = engine.changes(state);
   const bet = state.guess && differs.length ? `Your guess: ${guessed[state.guess]}. ` : "";
-  const both = differs.length ? "two runs" : "one run";
   if (!told)
-    return `${bet}Nothing runs yet. Start lets ${both} learn to ${DEED[state.task]}, ${LAST} steps in this page.`;
+    return `${bet}Nothing is running yet. Start trains ${differs.length ? "two models" : "one model"} to ${DEED[state.task]} in this page, for ${LAST} steps.`;
   if (told.phase === "failed")
-    return "This page may not compute beside itself, so nothing can be trained here.";
+    return "This page isn’t allowed to compute in the background, so it can’t train anything.";
   const { step, runs = null, phase } = told;
   if (!runs)
-    return `${bet}${phase === "paused" ? "Paused" : "Started"}: ${both}, the same first weights and the same words.`;
+    return `${bet}${phase === "paused" ? "Paused" : "Started"}: ${differs.length ? "two runs with the same initial weights and the same words" : "one run"}.`;
   const news = runs.map(
-    ({ loss, exact }) => `${fixed(loss)}, and ${Math.round(100 * exact)} of 100 right`,
+    ({ loss, exact }) =>
+      `a loss of ${fixed(loss)} and gets ${Math.round(100 * exact)} of 100 right`,
   );
-  const now = `${phase === "paused" ? "Paused. " : ""}At step ${step} the first has a loss of ${news.join("; the second ")}.`;
+  const now = `${phase === "paused" ? "Paused. " : ""}At step ${step} the first run has ${news.join("; the second has ")}.`;
   if (phase !== "done" || runs.length < 2) return now;
   const result = engine.outcome(runs);
   if (!result)
-    return `${now} The first has not learned it itself yet: go on, or take another seed.`;
+    return `${now} The first run hasn’t learned the task yet: continue, or try another seed.`;
   const verdict = state.guess
-    ? `You guessed “${guessed[state.guess]}”; it is “${guessed[result]}”.`
+    ? `You guessed “${guessed[state.guess]}”; the answer is “${guessed[result]}”.`
     : `The answer is “${guessed[result]}”.`;
   return `${now} ${verdict} ${(differs.length === 1 && REASONS[`${differs[0]} ${result}`]) || ""}`.trim();
 }
 
 // ---- picture
 
-const LEVEL = (8 / 9) * Math.log(10); // the loss of whoever guesses letters and knows where the end is
+const LEVEL = (8 / 9) * Math.log(10); // the loss for guessing letters and knowing where the end is
 const [HEIGHT, TOP, BOTTOM, LEFT, HEADS] = [150, 22, 112, 40, 4];
 const MAPS = { cross: /^decoder.*cross/, encoder: /^encoder/, decoder: /^decoder.*self/ };
 const QUESTIONS = {
   all: [
-    "What must be there for a model to learn?",
+    "What does a model need in order to learn?",
     [
       "task",
       "base",
@@ -180,7 +179,7 @@ function panel(i) {
         width: 1,
         height: 1,
         role: "img",
-        "aria-label": `what head ${h + 1} looks at`,
+        "aria-label": `attention weights of head ${h + 1}`,
       }),
       html("span", { "aria-hidden": true }),
     ];
@@ -251,7 +250,7 @@ function build({ get, all, change, refresh }) {
   const task = () => engine.TASKS[get("task")];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const keyOf = (state) => JSON.stringify(engine.runsOf(state));
-  let [session, frame, refused] = [undefined, 0, false]; // a session lasts until something of its runs is changed
+  let [session, frame, refused] = [undefined, 0, false]; // a session ends when the reader changes its runs
   const typed = () => engine.tidy(get("task"), get("example"));
   const example = () => typed() || EXAMPLES[get("task")];
 
@@ -328,7 +327,7 @@ function build({ get, all, change, refresh }) {
     }),
   };
   const guess = pick("Your guess first: the second run will learn it", "guess", GUESSES);
-  const kind = pick("look at the attention of", "attention", [
+  const kind = pick("show the attention of", "attention", [
     ["cross", "decoder to encoder"],
     ["encoder", "encoder"],
     ["decoder", "decoder"],
@@ -370,7 +369,7 @@ function build({ get, all, change, refresh }) {
   const charts = [
     chart({ label: "loss", low: 0, high: 4, ticks: [0, 2, 4], say: String }),
     chart({
-      label: "right of 100 new ones",
+      label: "right out of 100 new words",
       low: 0,
       high: 1,
       ticks: [0, 0.5, 1],
@@ -418,7 +417,7 @@ function build({ get, all, change, refresh }) {
     guess.update(state.guess);
     kind.update(state.attention);
     if (engine.tidy(state.task, input.value) !== typed()) input.value = typed();
-    set(start, { text: session?.running ? "Pause" : session?.step ? "Go on" : "Start" });
+    set(start, { text: session?.running ? "Pause" : session?.step ? "Continue" : "Start" });
     if (session?.step && !session.working) session.look(example());
     update();
     const done = session?.phase === "paused" && session.step && session.step % LAST === 0;
@@ -431,8 +430,8 @@ function build({ get, all, change, refresh }) {
   const legend = html("p", {
     class: "lt-legend lf-wide",
     text:
-      "Dotted: who guesses letters. Each map is a head of the last layer, as it learns: a row for each letter " +
-      "of the answer (encoder: of the example), a column for what it looks at, the bluer the more; ^ begins, $ ends.",
+      "Dotted: the loss of guessing. Each map is one head of the last layer as it learns: one row per letter of the " +
+      "answer (encoder: of the example), one column per letter it attends to, darker for larger weights; ^ begins, $ ends.",
   });
   const field = html("label", { class: "lt-field" }, html("span", { text: "your example" }), input);
   const cheat = { ...all(), ...engine.WHOLE, causal: false, guess: "blind" };

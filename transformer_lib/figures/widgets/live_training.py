@@ -1,4 +1,4 @@
-"""LiveTraining: a Transformer learns in the page, beside one that lacks something (chapter 13)."""
+"""LiveTraining: train a Transformer in the page, next to one without some part (chapter 13)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .live_training_still import still
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What each question begins with: the second run lacks what is asked about.
+# The initial settings of each question: the second run lacks what the question asks about.
 QUESTIONS: dict[str, dict[str, Any]] = {
     "all": {"causal": False},
     "mask": {"causal": False, "attention": "decoder"},
@@ -32,7 +32,7 @@ LACKS = {
     "warmup": "no warm-up",
 }
 DEEDS = {
-    "reverse": "turn words round",
+    "reverse": "reverse words",
     "copy": "copy words",
     "sort": "sort letters",
     "numbers": "write numbers in words",
@@ -42,39 +42,39 @@ WHOLE: dict[str, Any] = {
     "scale": True, "causal": True, "residual": True, "several": True, "order": True,
     "warmup": True, "positions": "waves", "rate": 1.0, "smoothing": 0.0,
 }  # fmt: skip
-NOTE = "Computed here, on your machine. A run is one draw: take another seed as well."
+NOTE = "Computed here, on your machine. One run is one draw: try another seed too."
 
 
 class LiveTraining(LiveFigure):
     """Two small Transformers learn a task in the page; the second lacks what the reader turns off.
 
-    Nothing runs before the reader starts it. Both begin with the same weights and see the same
-    words, 32 a step; what they write is counted on 100 that none has seen.
+    Nothing runs until the reader starts it. Both start with the same weights and see the same
+    words, 32 per step; they're tested on 100 words that neither has seen.
 
     Args:
-        question: ``"all"`` has every switch; ``"mask"``, ``"residual"``, ``"positions"``,
-            ``"heads"``, ``"scale"`` and ``"warmup"`` ask about that one, and begin without it.
+        question: ``"all"`` shows every switch; ``"mask"``, ``"residual"``, ``"positions"``,
+            ``"heads"``, ``"scale"`` and ``"warmup"`` show one, turned off.
         task: ``"reverse"``, ``"copy"`` or ``"sort"`` eight letters from a to j, or ``"numbers"``:
             write 0 to 99 in words.
-        base: what both runs are: ``"small"``, 4 heads of 8; ``"wide"``, 2 heads of 32; ``"deep"``,
-            2 layers with the norm after the sum, at twice the rate.
-        example: the text that both write as they learn: at most 8 letters from a to j, or a number.
+        base: what both runs start from: ``"small"``, 4 heads of width 8; ``"wide"``, 2 heads of
+            width 32; ``"deep"``, 2 layers with the norm after the sum, at twice the rate.
+        example: the text that both write as they learn: 1 to 8 letters from a to j, or a number.
         guess: what the reader expects of the second run: ``"same"``, ``"worse"``, ``"none"``,
-            ``"blind"`` (a low loss, and nothing right), or nothing yet.
-        seed: of the first weights and of the words, 0 to 99.
-        scale: whether the second run divides its scores by the root of the width of a head.
+            ``"blind"`` (a low loss, but nothing right), or ``""`` for no guess yet.
+        seed: seed of the initial weights and of the words, 0 to 99.
+        scale: whether the second run divides its scores by the root of the head's width.
         causal: whether it has a causal mask.
         residual: whether it has residual connections.
         several: whether it has several heads.
-        order: whether its norms stand where the first run has them.
-        warmup: whether its learning rate climbs for 50 steps first.
-        positions: ``"waves"``, ``"learned"`` or ``"none"``.
+        order: whether its norms come before or after the sum as in the first run.
+        warmup: whether its learning rate rises for 50 steps first.
+        positions: ``"waves"`` (sinusoidal), ``"learned"`` or ``"none"``.
         rate: its peak rate as a multiple of the first run's, 0.1 to 10.
         smoothing: its label smoothing, 0 to 0.3.
-        attention: whose maps are shown: ``"cross"``, ``"encoder"`` or ``"decoder"``.
+        attention: whose maps to show: ``"cross"``, ``"encoder"`` or ``"decoder"``.
 
     Raises:
-        ValueError: a number outside its limits, or an example that the task does not have.
+        ValueError: A number is out of range, or the example doesn't fit the task.
 
     >>> LiveTraining(question="mask")
     LiveTraining(question='mask', task='reverse', base='small', seed=0)
@@ -112,7 +112,7 @@ class LiveTraining(LiveFigure):
             raise ValueError(f"example must be {kind} for {self.task}; got {self.example!r}")
 
     def recorded(self) -> list[str]:
-        """The names of the recorded runs that are in this state; the second may be missing."""
+        """Return the names of the recorded runs with these settings, at most two."""
         if (self.task, self.seed) != ("reverse", 0):
             return []
         state = {name: getattr(self, name) for name in WHOLE}
@@ -125,5 +125,5 @@ class LiveTraining(LiveFigure):
     def draw(self) -> Figure:
         names = self.recorded()
         labels = ["the whole model", *(LACKS[name] for name in names[1:])]
-        title = f"Two small models learn to {DEEDS[self.task]}, from the same first weights"
+        title = f"Two small models learn to {DEEDS[self.task]}, from the same initial weights"
         return still(list(zip(names, labels, strict=False)), title)

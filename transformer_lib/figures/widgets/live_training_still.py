@@ -1,4 +1,4 @@
-"""The still picture of LiveTraining: what the runs of its questions did when they were recorded."""
+"""The still picture of LiveTraining: recorded runs for its questions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .. import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Reversing words, seed 0: the loss in hundredths, a mean of ten steps each, and how many of 100 new
-# words were right after each fifty. The whole runs, then the one that each question is about.
+# Reversing words, seed 0: the mean loss of each ten steps, in hundredths, and how many of 100 new
+# words were right after each fifty. First the complete runs, then the one of each question.
 RUNS = {
     "small": (
         "365 270 243 232 214 189 171 148 120 95 70 49 36 26 17 14 9 9 7 4 5 5 3 5 5 2 3 3 3 2",
@@ -56,11 +56,11 @@ RUNS = {
         "0 0 0 0 0 0",
     ),
 }
-LEVEL = 8 / 9 * math.log(10)  # of eight letters that are guessed, and an end that is known
+LEVEL = 8 / 9 * math.log(10)  # the loss for guessing eight letters and knowing where the end is
 
 
 def recorded(name: str) -> tuple[list[float], list[int]]:
-    """Return a recorded run: its loss over each ten steps, and what was right after each fifty.
+    """Return a recorded run: its loss for each ten steps, and how much was right after each fifty.
 
     >>> loss, right = recorded("mask")
     >>> loss[-1], right[-1]
@@ -71,7 +71,7 @@ def recorded(name: str) -> tuple[list[float], list[int]]:
 
 
 def still(names: list[tuple[str, str]], title: str) -> Figure:
-    """Draw the recorded runs of these ``(name, label)``; none leaves the axes empty."""
+    """Draw the recorded runs with these ``(name, label)`` pairs."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
@@ -84,7 +84,7 @@ def still(names: list[tuple[str, str]], title: str) -> Figure:
         right.plot([50 * i + 50 for i in range(len(exact))], exact, line, color=colour, marker="o")
     left.axhline(LEVEL, color=style.QUIET, lw=1, ls=":")
     left.set(xlabel="step", ylabel="loss", xlim=(0, 300), ylim=(0, 4))
-    right.set(xlabel="step", ylabel="right of 100 new ones", xlim=(0, 300), ylim=(-4, 104))
+    right.set(xlabel="step", ylabel="right out of 100 new words", xlim=(0, 300), ylim=(-4, 104))
     if names:
         left.legend(loc="upper right", fontsize=8)
     figure.suptitle(title, fontsize=11)

@@ -1,4 +1,4 @@
-// LiveTranslator: a trained translator in the page, once a reader asks for it: of numbers. compose() puts `engine` before this text.
+// LiveTranslator: a trained translator of numbers, loaded when the reader asks. compose() puts `engine` before this text.
 import {
   button,
   choice,
@@ -17,14 +17,14 @@ import {
 // ---- words
 const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
 const HINT = "A recorded translation. Load the translator for other texts.";
-const FAILED = "The translator did not load: its files are not beside this page.";
+const FAILED = "The translator didn’t load: its files aren’t next to this page.";
 const hundredths = (x) => `${x}\u00a0%`;
-const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // at the end of a sentence
+const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // a quotation that ends a sentence
 const load = ({ megabytes }) => `Load the translator (${megabytes} MB)`;
 const field = (slot) => `${slot.field}, at most ${slot.longest} characters`;
 export const numbers = (pieces) => new engine.Numbers(pieces);
 
-/** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; source: pieces; phase: of the translator. */
+/** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; phase: the translator's. */
 export function sentence({
   slot,
   text,
@@ -37,13 +37,12 @@ export function sentence({
   head,
 }) {
   if (!text) return slot.empty;
-  if (phase === "loading")
-    return `Loading the translator: ${part} of ${slot.parts} parts are here.`;
+  if (phase === "loading") return `Loading the translator: ${part} of ${slot.parts} parts.`;
   if (phase === "asked")
-    return "The notebook’s kernel is asked for the translator. If nothing comes, run the cell of this figure first.";
-  if (phase === "writing") return `It reads “${text}” and writes.`;
+    return "Asking the notebook’s kernel for the translator. If nothing happens, run this figure’s cell first.";
+  if (phase === "writing") return `It has read “${text}” and is writing.`;
   if (!said)
-    return `${phase === "failed" ? FAILED : `Load the translator, and it translates ${closing(text)}`} ${slot.oddity(text)}`.trim();
+    return `${phase === "failed" ? FAILED : `Load the translator to translate ${closing(text)}`} ${slot.oddity(text)}`.trim();
   const ended = said.pieces.at(-1).text === END;
   const answer = slot.written(ended ? said.pieces.slice(0, -1) : said.pieces);
   const at = Math.min(place, said.pieces.length - 1);
@@ -52,11 +51,11 @@ export function sentence({
   const most = Math.max(...weights);
   const looked = source[weights.indexOf(most)].text;
   const look =
-    `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}; there ` +
-    `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} looks most at ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
+    `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}. Here ` +
+    `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} attends most to ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
   return [
     `It writes ${closing(answer)}`,
-    ended ? "" : `It had not ended after ${MOST} pieces.`,
+    ended ? "" : `It hadn’t finished after ${MOST} pieces.`,
     slot.verdict(text, answer),
     look,
     recorded && phase === "failed" ? FAILED : "",
@@ -65,7 +64,7 @@ export function sentence({
     .join(" ");
 }
 
-/** The recorded translation as `said`: two hexadecimal digits for each percent. */
+/** The recorded translation as `said`; each percentage has two hexadecimal digits. */
 export function unpack({ german, shares, weights }, count) {
   const numbers = (hex) => (hex.match(/../g) ?? []).map((two) => parseInt(two, 16));
   const [share, all] = [numbers(shares), numbers(weights)];
@@ -78,7 +77,7 @@ export function unpack({ german, shares, weights }, count) {
   };
 }
 
-let host = null; // the model of the figure that is being built
+let host = null; // the model of the figure being built
 
 function build({ get, change, refresh }) {
   const model = host;
@@ -94,7 +93,7 @@ function build({ get, change, refresh }) {
   });
   const typed = () => slot.read(engine.plain(get("text")));
   const heard = (content) => reader.hear(content);
-  let rest = true; // as at first: what is recorded is not written once more
+  let rest = true; // as at the start: show the recording instead of translating it again
   const put = (changes) => {
     rest = false;
     change(
@@ -140,10 +139,10 @@ function build({ get, change, refresh }) {
   const progress = html("progress", {
     class: "tr-progress",
     value: 0,
-    "aria-label": "parts of the translator that are here",
+    "aria-label": "parts of the translator loaded",
   });
   const [label, hint] = [html("span"), html("span", { class: "tr-hint" })];
-  const beside = room(hint, [HINT]); // the one or the other
+  const beside = room(hint, [HINT]); // the hint or the progress bar
   beside.append(progress);
   const controls = [
     html("label", { class: "tr-field" }, room(label, [field(slot)]), input),
@@ -160,7 +159,7 @@ function build({ get, change, refresh }) {
   const english = steps(slot.chips).map(chip);
   const strip = html(
     "ol",
-    { class: "tr-english", "aria-label": "what it reads, and the weight of each piece in percent" },
+    { class: "tr-english", "aria-label": "the pieces it reads, with their weights in percent" },
     ...english.map(({ element }) => element),
   );
   const boxes = (count) =>
@@ -199,7 +198,7 @@ function build({ get, change, refresh }) {
   });
   const heads = choice({
     label:
-      "Cross-attention, layer · head. A row for each piece it writes, a column for each it reads",
+      "Cross-attention, layer · head. One row per piece it writes, one column per piece it reads",
     onInput: (head) => change({ head }),
     options: steps(MAPS).map((h) => [h, ""]),
     className: "tr-heads lf-wide",
@@ -313,7 +312,7 @@ function build({ get, change, refresh }) {
     },
   };
 }
-/** The longest sentences of a slot. */
+/** Candidates for a slot's longest sentences. */
 function worst(slot) {
   const say = (text, source, piece, answer) =>
     sentence({
@@ -340,7 +339,7 @@ function worst(slot) {
   ].map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
 }
 
-const PLAIN = numbers([]); // tells what may be typed
+const PLAIN = numbers([]); // knows which characters can be typed
 
 const figure = live({
   name: "LiveTranslator",

@@ -1,4 +1,4 @@
-"""LiveTranslator: the trained translator of numbers, to type into (chapter 13)."""
+"""LiveTranslator: type into a trained translator of numbers (chapter 13)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ NOTE = (
 
 
 class LiveTranslator(LiveFigure):
-    """The Transformer that comes as ``"number-words"``, in the page: type a number in English.
+    """The bundled ``"number-words"`` Transformer in the page: type a number in English.
 
-    Nothing is loaded before the reader asks: then a published page takes the model from scripts
-    beside it, and a notebook from its kernel. One translation is recorded, and shown before.
+    The model loads when the reader asks for it: on a published page from scripts beside it, in a
+    notebook from the kernel. Until then the figure shows a recorded translation.
 
     Args:
-        text: a number below 10,000 in English words, or anything else to see what becomes of it:
-            at most 44 Latin letters, digits, spaces and marks.
-        search: ``"greedy"``, or ``"beam"``, a beam of 4.
-        head: which head of cross-attention tints the pieces: 0 to 3 are the first layer's.
-        place: of the German piece that is looked at, from 0.
+        text: a number below 10,000 in English words, or any other text, to see what happens: at
+            most 44 Latin letters, digits, spaces and punctuation marks.
+        search: ``"greedy"``, or ``"beam"`` with a beam of 4.
+        head: the cross-attention head that tints the pieces; 0 to 3 belong to the first layer.
+        place: the selected German piece, from 0.
 
     Raises:
-        ValueError: a text with other characters, or a number outside its limits.
+        ValueError: The text has other characters or is too long, or a number is out of range.
 
     >>> LiveTranslator(text="forty-two")
     LiveTranslator(text='forty-two', search='greedy', head=6, place=11)
@@ -76,7 +76,7 @@ class LiveTranslator(LiveFigure):
 
 
 def vocabulary() -> list[str]:
-    """The text of each id of the translator's tokenizer."""
+    """Return the text of each id of the translator's tokenizer."""
     stored = json.loads((bundled_folder("number-words") / "tokenizer.json").read_bytes())
     ids = {word["content"]: word["id"] for word in stored["added_tokens"]}
     ids |= stored["model"]["vocab"]
@@ -84,7 +84,7 @@ def vocabulary() -> list[str]:
 
 
 def model_text() -> str:
-    """The translator as the page reads it: its config, and the bytes of its weights in base64."""
+    """Return the translator as the page reads it: its config, and its weights in base64."""
     folder = bundled_folder("number-words")
     config = json.loads((folder / "config.json").read_bytes())["config"]
     weights = b64encode((folder / "model.safetensors").read_bytes()).decode()

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADS = 8  # of both layers
-# What the translator makes of this text with greedy decoding. In percent, two hexadecimal digits
-# each: the probability of each piece; for each piece, head and piece of the text, the weight.
+# A greedy translation. Percentages have two hexadecimal digits each: shares is the probability of
+# each piece, weights has the attention of each piece and head to each piece of the text.
 RECORD = {
     "text": "four thousand two hundred six",
     "german": "viertausendzweihundertsechs",
@@ -67,7 +67,7 @@ RECORD = {
 
 
 def unpack(record: dict[str, str]) -> tuple[list[int], np.ndarray]:
-    """The probabilities of a record in percent, and the weights ``(T, heads, S)``.
+    """Return a record's probabilities in percent, and its weights ``(T, heads, S)``.
 
     >>> shares, weights = unpack(RECORD)
     >>> len(shares), weights.shape
@@ -78,7 +78,7 @@ def unpack(record: dict[str, str]) -> tuple[list[int], np.ndarray]:
 
 
 def still(text: str, german: str, weights: np.ndarray | None, head: int, place: int) -> Figure:
-    """Draw what each piece looks at in one head, and in all of them."""
+    """Draw what each piece attends to, in one head and in all of them."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), dpi=110, layout="constrained")
