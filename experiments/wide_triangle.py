@@ -7,7 +7,7 @@ letter, with the mask `tril(0)` and with `tril(1)`, from ten seeds. Nothing but 
 seed draws the same parameters and the same batches for both. Each run lists, after each number of
 steps, the mean loss over all letters of all texts, that loss with the future hidden, and how
 many of 1,000 texts that it writes are numbers. No model that can't see the future gets below
-`least`. Seven minutes on one thread.
+`least`. Four minutes on one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from transformer_lib import attention
 from transformer_lib.data import number_words
 
 SEEDS = range(10)
-STEPS = (400, 1000, 2000)
+STEPS = (400, 1000)
 TEXTS = [number_words(number) for number in range(1000)]
 LETTERS = ["<pad>", "<bos>", "<eos>", *sorted(set("".join(TEXTS)))]
 ROWS = [torch.tensor([1, *map(LETTERS.index, text), 2]) for text in TEXTS]
