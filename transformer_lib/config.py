@@ -93,6 +93,8 @@ class ModelConfig(SpecialIds):
         embedding_norm: normalize the embeddings before the first layer, as BERT does.
         output_bias: add a learned bias to the logits.
         n_token_types: number of token types (BERT's segments), each with a vector; 0 for none.
+        mlm_head: end an encoder alone with a head that predicts hidden tokens; without it, the
+            model returns a vector per token.
         pad_id, bos_id, eos_id: as for :class:`SpecialIds`.
 
     Raises:
@@ -129,6 +131,7 @@ class ModelConfig(SpecialIds):
     embedding_norm: bool = False
     output_bias: bool = False
     n_token_types: int = 0
+    mlm_head: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -244,7 +247,8 @@ _CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
 }
 _SWITCHES = (
-    "pre_norm", "bias", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias"
+    "pre_norm", "bias", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias",
+    "mlm_head",
 )  # fmt: skip
 _BERT: dict[str, Any] = {
     "vocab_size": 30_522, "d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072,

@@ -140,7 +140,8 @@ def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:
         counts[f"{stack}.feed_forward"] = n * feed_forward
         counts[f"{stack}.norms"] = (n * (len(attentions) + 1) + final) * norm
     if kind == "encoder":
-        counts |= {"pooler": d * d + d, "head": d * d + d + norm}
+        counts |= {"pooler": d * d + d}
+        counts |= {"head": d * d + d + norm} if config.mlm_head else {}
     output = 0 if config.tie_embeddings else config.vocab_size * d
     output += config.vocab_size if config.output_bias else 0
     return counts | ({"output": output} if output else {})

@@ -26,7 +26,15 @@ from transformers import (
 )
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.pretrained import from_bert, from_gpt2, from_llama, from_marian
+from transformer_lib.inspection import parameter_counts
+from transformer_lib.pretrained import (
+    from_bert,
+    from_gpt2,
+    from_llama,
+    from_marian,
+    from_pretrained,
+    save_pretrained,
+)
 
 V, D, H, FF, LONGEST = 37, 20, 5, 23, 29
 PAD, END = 36, 0  # as in Marian: <eos> first, padding last
@@ -186,15 +194,18 @@ def test_bert_for_masked_words_has_no_pooler(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("activation", ["gelu", "relu"])
-def test_bert_model_has_no_head(activation: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_bert_without_a_head_gives_its_vectors(activation: str, tmp_path, caplog) -> None:
     peer = randomised(bert(BertModel, hidden_act=activation))
     ids, types, real = texts()
     with caplog.at_level(logging.WARNING):
-        ours = from_bert(peer)
-    assert "no head for masked words" in caplog.text and "pooler" not in caplog.text
+        save_pretrained(from_bert(peer), tmp_path)
+    ours: Any = from_pretrained(tmp_path)
+    assert not caplog.text
     expected = peer(ids, attention_mask=real.long(), token_type_ids=types)
-    close(ours.encode(ids, types)[real], expected.last_hidden_state[real])
+    close(ours(ids, types)[real], expected.last_hidden_state[real])
     close(ours.pooled(ids, types), expected.pooler_output)
+    assert sum(p.numel() for p in ours.parameters()) == peer.num_parameters()
+    assert sum(parameter_counts(ours.config, "encoder").values()) == peer.num_parameters()
 
 
 # --- Marian --------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ __all__ = ["EncoderOnly"]
 
 
 class EncoderOnly(nn.Module):
-    """Predict hidden tokens from both sides.
+    """Predict hidden tokens from both sides, or turn each token into a vector.
 
-    The head for masked tokens compares ``norm(gelu(x W + b))`` with the embeddings. A pooled vector
-    of the whole text is made from its first token: ``tanh(x_0 W + b)``.
+    The head for hidden tokens compares ``norm(gelu(x W + b))`` with the embeddings. A config with
+    ``mlm_head=False`` leaves it out. A pooled vector of the whole text is made from its first
+    token: ``tanh(x_0 W + b)``.
 
     Args:
         config: sizes and choices. BERT's are ``positions="learned"``, ``pre_norm=False``,
@@ -42,11 +43,14 @@ class EncoderOnly(nn.Module):
         self.embedding = Embedding(config)
         self.encoder = Encoder(config)
         self.pooler = nn.Linear(config.d_model, config.d_model)
-        self.head_dense = nn.Linear(config.d_model, config.d_model)
-        self.head_norm = make_norm(config)
+        self.head_dense = self.head_norm = None
+        if config.mlm_head:
+            self.head_dense = nn.Linear(config.d_model, config.d_model)
+            self.head_norm = make_norm(config)
         for layer in (self.pooler, self.head_dense):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            if layer is not None:
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
 
     def forward(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
         """Predict the token at each position.
@@ -56,15 +60,17 @@ class EncoderOnly(nn.Module):
             types: integers ``(B, S)``, the part of the text a token belongs to; 0 if None.
 
         Returns:
-            logits ``(B, S, vocab_size)``.
+            logits ``(B, S, vocab_size)``; without a head, what :meth:`encode` returns.
 
         Raises:
             TypeError: ids or types that aren't integers.
             ValueError: a sequence that is empty or longer than ``max_len``, an id or type out of
                 range, types for a model without.
         """
-        x = self.head_norm(F.gelu(self.head_dense(self.encode(ids, types))))
-        return self.embedding.logits(x)
+        x = self.encode(ids, types)
+        if self.head_dense is None or self.head_norm is None:
+            return x
+        return self.embedding.logits(self.head_norm(F.gelu(self.head_dense(x))))
 
     def encode(self, ids: Tensor, types: Tensor | None = None) -> Tensor:
         """Return each token in its context, ``(B, S, d_model)``."""

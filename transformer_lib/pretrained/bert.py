@@ -43,9 +43,10 @@ _NAMES = {
 def from_bert(peer: Any) -> EncoderOnly:
     """Convert a BERT into our encoder, with a copy of its weights.
 
-    Ours takes no ``attention_mask``: it hides padding by itself. If the peer lacks a part
-    (``BertForMaskedLM`` has no pooler, ``BertModel`` no head for masked words), ours gets random
-    weights there, and logs a warning. The head for the next sentence isn't copied.
+    Ours takes no ``attention_mask``: it hides padding by itself. A ``BertModel`` has no head for
+    hidden words, so ours returns vectors, the peer's ``last_hidden_state``. If the peer has no
+    pooler, as ``BertForMaskedLM``, ours gets one with random weights, and logs a warning. The head
+    for the next sentence isn't copied.
 
     An encoder doesn't generate text, and BERT's config doesn't name its [CLS] and [SEP]. So
     ``bos_id`` and ``eos_id`` of our config mean nothing.
@@ -101,7 +102,8 @@ def from_bert(peer: Any) -> EncoderOnly:
         tie_embeddings=head is None or head.decoder.weight is words,
         scale_embeddings=False,
         embedding_norm=True,
-        output_bias=True,
+        output_bias=head is not None,
+        mlm_head=head is not None,
         n_token_types=theirs.type_vocab_size,
         pad_id=pad_id,
         bos_id=pad_id,
@@ -110,13 +112,9 @@ def from_bert(peer: Any) -> EncoderOnly:
     with words.device:
         ours: Any = EncoderOnly(config).to(words)
     tensors = {n: p for n, p in peer.named_parameters() if not n.startswith("cls.seq_relationship")}
-    lacking = []
+    random = {}
     if body.pooler is None:
         _log.warning("peer has no pooler: the new model's is initialized at random")
-        lacking += ["pooler"]
-    if head is None:
-        _log.warning("peer has no head for masked words: the new model's is initialized at random")
-        lacking += ["head_dense", "head_norm", "embedding.bias"]
-    random = {n: t for n, t in ours.state_dict().items() if n.startswith(tuple(lacking))}
+        random = {n: t for n, t in ours.state_dict().items() if n.startswith("pooler")}
     load(ours, tensors | random, _NAMES)
     return ours.train(peer.training)
