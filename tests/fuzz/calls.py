@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -217,6 +218,19 @@ def peers() -> dict[str, Any]:
         "from_marian": hf.MarianMTModel(hf.MarianConfig(**marian)),
         "from_torch": nn.Transformer(12, 4, 1, 1, 20, batch_first=True),
     }
+
+
+@cache
+def cache_folder() -> Path:
+    """The user's cache, with a tiny published model in it under each name."""
+    import transformers as hf
+
+    home = Path(tempfile.mkdtemp())
+    theirs = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer()._tokenizer)
+    for name in pretrained.published.PUBLISHED:
+        for part in (peers()["from_llama"], theirs):
+            part.save_pretrained(home / "published" / name)
+    return home
 
 
 # --- right values by name ------------------------------------------------------------------------
@@ -448,6 +462,9 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     training.History.read: lambda _: {"path": written("log.jsonl", b'{"step": 1, "loss": 5.0}\n')},
     **{getattr(pretrained, name): lambda _, name=name: {"peer": peers()[name]} for name in (
         "from_bert", "from_gpt2", "from_llama", "from_marian", "from_torch")},
+    pretrained.from_peer: lambda _: {"peer": peers()["from_llama"]},
+    pretrained.load_peer: lambda _: {"source": "minilm"},
+    pretrained.published_folder: lambda _: {"name": "minilm"},
     pretrained.save_pretrained: lambda _: {"folder": Path("model")},
     pretrained.from_pretrained: lambda _: {"folder": model_folder()},
     **dict.fromkeys((pretrained.load_bundled, pretrained.bundled_folder), name_of_a_bundled_model),

@@ -680,6 +680,8 @@ def test_a_missing_run_is_told_from_a_file_and_a_folder(
         (["translate", "--run", "x", "a man", "--split", "val"], "either sentences or --split"),
         (["translate", "--run", "x", "--beems=4"], "no option --beems; did you mean --beam?"),
         (["generate", "--run", "x", "--samples", "2"], "need --temperature"),
+        (["generate", "one"], "give either --run or --pretrained"),
+        (["generate", "--run", "x", "--chat"], "--chat needs --pretrained"),
         (["generate", "--run", "x", "--stop", ""], "must not be empty"),
         (["generate", "--run", "x", "--temperature", "0"], "above 0, got 0; leave it out to take"),
         (["generate", "--run", "x", "--beam", "4", "one"], "generate has no option --beam\n"),
@@ -721,7 +723,7 @@ FIRST = {
     "train": ["--task", "--preset", "--epochs", "--output", "--restart"],
     "evaluate": ["--run", "--split", "--beam", "--limit", "--write"],
     "translate": ["--run", "--beam", "--n-best", "--strict", "--checkpoint"],
-    "generate": ["--run", "--temperature", "--top-p", "--samples", "--max-tokens"],
+    "generate": ["--run", "--pretrained", "--temperature", "--top-p", "--max-tokens"],
 }
 
 

@@ -170,6 +170,15 @@ def test_white_space_around_a_prompt_is_read(language_model) -> None:
     assert said[0] != said[1]
 
 
+def test_a_prompt_can_be_ids(language_model) -> None:
+    ids = TOKENIZER.encode("ab")
+    said = complete(language_model, TOKENIZER, [[BOS, *ids], "ab", [EOS, *ids]], max_tokens=5)
+    assert said[0] == said[1] and len(said[2]) == 5  # an end in the prompt isn't the text's
+    for wrong, message in (([], "number 1 of prompts must hold at least"), ([99], "holds id 99")):
+        with pytest.raises(ValueError, match=message):
+            complete(language_model, TOKENIZER, ["a", wrong])
+
+
 def test_a_continuation_ends_where_the_positions_end(language_model) -> None:
     # 13 positions read <bos>, the prompt, and all but the last of what is added.
     (said,) = complete(language_model, TOKENIZER, ["abcabcabca"])

@@ -109,6 +109,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     captions = tmp_path / "captions.gz"
     captions.write_bytes(gzip.compress(b"a dog\na cat\n"))
     monkeypatch.setattr(multi30k, "_file", lambda *_: captions)
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: calls.cache_folder())
 
 
 # --- one call ------------------------------------------------------------------------------------

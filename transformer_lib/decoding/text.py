@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from transformer_lib.data import Tokenizer, pad
 from transformer_lib.decoding.generate import greedy
 from transformer_lib.decoding.protocol import Beams, Generation
-from transformer_lib.validation import check_count, check_type, text_list
+from transformer_lib.validation import (
+    check_count,
+    check_ids,
+    check_text,
+    check_type,
+    id_list,
+    items,
+    text_list,
+)
 
 __all__ = ["Candidate", "candidates", "complete", "translate"]
 
@@ -27,8 +35,10 @@ class Continuation:
 
     def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: Sequence[str]) -> None:
         self.tokenizer, self.stop = tokenizer, stop
-        self.ids = list(prompt)
-        self.begin = len(tokenizer.decode(prompt))  # where the continuation begins
+        # A chat has ended messages before this one, and decoding stops at the first end.
+        ends = [i for i, token in enumerate(prompt) if token == tokenizer.special_ids.eos_id]
+        self.ids = list(prompt[ends[-1] + 1 :] if ends else prompt)
+        self.begin = len(tokenizer.decode(self.ids))  # where the continuation begins
         self.text = ""  # the part that's certain
         self.ended = False
 
@@ -151,7 +161,7 @@ def candidates(
 def complete(
     model: nn.Module,
     tokenizer: Tokenizer,
-    prompts: Sequence[str],
+    prompts: Sequence[str | Sequence[int]],
     *,
     max_tokens: int | None = None,
     stop: Sequence[str] = (),
@@ -166,7 +176,8 @@ def complete(
         model: a ``DecoderOnly``, or an ``Ensemble`` of several.
         tokenizer: of the texts it was trained on.
         prompts: how the texts begin, white space included. If one is empty, the model makes up the
-            beginning, too.
+            beginning, too. A prompt given as token ids is read as it is, without ``<bos>`` before
+            it: a chat's template has its own.
         max_tokens: the most tokens to add; None for as many as the model has positions.
         stop: strings. A continuation ends before the first of them, even in the middle of a token.
         on_text: a function called as texts grow, with the number of the prompt, the text added to
@@ -194,9 +205,16 @@ def complete(
     watched = bool(stop) or on_text is not None
     if watched and not _takes(decode, "on_step"):
         raise TypeError("decode must take on_step if stop or on_text is given, as greedy does")
-    prompts = text_list("prompts", prompts)
     bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
-    ids = [[bos_id, *tokenizer.encode(prompt)] for prompt in prompts]
+    ids = []
+    for i, prompt in enumerate(items("prompts", prompts, "string", least=0)):
+        name = f"number {i} of prompts"
+        if isinstance(prompt, list | tuple):
+            ids.append(id_list(name, items(name, prompt, "id")))
+            check_ids(name, torch.tensor(ids[-1:]), tokenizer.vocab_size)
+        else:
+            check_text(name, prompt)
+            ids.append([bos_id, *tokenizer.encode(prompt)])
     # A model that takes no lengths can only read prompts of equal length together.
     pads = _takes(getattr(model, "start", None), "lengths")
     groups: dict[tuple[int, ...], list[int]] = {}  # prompts that may grow by the same length

@@ -8,6 +8,7 @@ from transformer_lib.pretrained.bundled import bundled_folder, load_bundled
 from transformer_lib.pretrained.gpt2 import from_gpt2
 from transformer_lib.pretrained.llama import from_llama
 from transformer_lib.pretrained.marian import from_marian
+from transformer_lib.pretrained.published import from_peer, load_peer, published_folder
 from transformer_lib.pretrained.pytorch import from_torch
 from transformer_lib.pretrained.saved import from_pretrained, save_pretrained
 
@@ -17,8 +18,11 @@ __all__ = [
     "from_gpt2",
     "from_llama",
     "from_marian",
+    "from_peer",
     "from_pretrained",
     "from_torch",
     "load_bundled",
+    "load_peer",
+    "published_folder",
     "save_pretrained",
 ]

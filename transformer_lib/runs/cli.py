@@ -17,13 +17,17 @@ from typing import Any
 
 import torch
 
-from transformer_lib.decoding import beam_search, candidates, greedy, sample
+from transformer_lib.data import Tokenizer
+from transformer_lib.decoding import beam_search, candidates, complete, greedy, sample
 from transformer_lib.files import replacing
 from transformer_lib.metrics import Score, exact_match, paired_bootstrap
+from transformer_lib.models import DecoderOnly
+from transformer_lib.pretrained import from_peer, load_peer
 from transformer_lib.runs.folder import write_score
 from transformer_lib.runs.parser import MODEL_SETTINGS, TRAIN_SETTINGS, parse
 from transformer_lib.runs.run import Run, train
 from transformer_lib.runs.tasks import TASKS, Task
+from transformer_lib.training import local_device
 from transformer_lib.validation import check_choice
 
 
@@ -193,10 +197,16 @@ def _translate(args: argparse.Namespace, argv: list[str]) -> None:
 
 
 def _generate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = _load(args, translates=False)
     decode = greedy
+    if args.pretrained:
+        model, tokenizer, read = _pretrained(args)
+        some = _inputs(args.text, "a prompt")
+    else:
+        run = _load(args, translates=False)
+        model, tokenizer, read = run.model, run.tokenizer, None
+        some = _readable(run, args, "a prompt")
     if args.draws:
-        generator = torch.Generator(next(run.model.parameters()).device)
+        generator = torch.Generator(next(model.parameters()).device)
         decode = partial(
             sample,
             temperature=1.0 if args.temperature is None else args.temperature,
@@ -204,16 +214,40 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             top_p=args.top_p,
             generator=generator.manual_seed(args.seed or 0),
         )
-    for texts in _readable(run, args, "a prompt"):
+    for texts in some:
         prompts = [text for text in texts for _ in range(args.samples)]
-        run.answer(
-            prompts,
+        complete(
+            model,
+            tokenizer,
+            [read(text) for text in prompts] if read else prompts,
             max_tokens=args.max_tokens,
             stop=args.stop,
-            on_text=InTurn(prompts).show,
+            on_text=InTurn([""] * len(prompts) if args.chat else prompts).show,
             decode=decode,
             progress=_shows_progress(args),
         )
+
+
+def _pretrained(args: argparse.Namespace) -> tuple[Any, Tokenizer, Callable[[str], list[int]]]:
+    """Load a published decoder, its tokenizer, and what turns a prompt into ids."""
+    from tokenizers import Tokenizer as HFTokenizer
+
+    peer, theirs = load_peer(args.pretrained, download=True)
+    model = from_peer(peer)
+    if not isinstance(model, DecoderOnly):
+        raise ValueError(f"{args.pretrained} doesn't write texts: it's a {type(peer).__name__}")
+    if args.chat and not theirs.chat_template:
+        raise ValueError(f"{args.pretrained} wasn't made for chats: leave out --chat")
+
+    def read(text: str) -> list[int]:
+        if not args.chat:
+            return theirs(text).input_ids or [model.config.bos_id]
+        message = [{"role": "user", "content": text}]
+        written = theirs.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+        return theirs(written, add_special_tokens=False).input_ids
+
+    own = HFTokenizer.from_str(theirs.backend_tokenizer.to_str())  # a copy: ours changes a setting
+    return model.to(local_device(args.device)), Tokenizer(own, model.config.special_ids), read
 
 
 class InTurn:

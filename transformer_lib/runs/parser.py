@@ -26,6 +26,7 @@ Train a Transformer, measure it, use it.
 
   python -m transformer_lib train --task captions            a language model
   python -m transformer_lib generate --run runs/captions-tiny --top-p 0.9 "A man is"
+  python -m transformer_lib generate --pretrained smollm2 --chat "What is the capital of France?"
 
 To resume training after Ctrl-C or a power cut, run the same command again.
 COMMAND --help says more.
@@ -109,6 +110,12 @@ Continue the given prompts, or the lines of standard input, with a language mode
   python -m transformer_lib generate --run runs/captions-tiny --temperature 0.8 --samples 3 "A man"
   python -m transformer_lib generate --run runs/shakespeare-tiny --temperature 0.8 "ROMEO:"
 
+or with a published one: smollm2, which is downloaded once, or the folder of a GPT-2, Llama, Mistral
+or Qwen2 from the Hugging Face hub. This needs transformers, gguf and accelerate. With --chat, each
+prompt is a message, and only the answer is printed:
+
+  python -m transformer_lib generate --pretrained smollm2 --chat "What is the capital of France?"
+
 With --temperature, --top-k or --top-p, tokens are sampled; otherwise, the most probable one is
 taken each time. Words never seen in training are listed on standard error."""
 
@@ -134,6 +141,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     elif rest:
         error(f"unrecognized arguments: {' '.join(rest)}")
     if args.command == "generate":
+        if (args.run is None) == (args.pretrained is None):
+            error("give either --run or --pretrained")
+        if args.chat and args.run:
+            error("--chat needs --pretrained")
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
             error("--samples and --seed need --temperature, --top-k or --top-p")
@@ -193,15 +204,18 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     _add_search(more)
     _add_common(more)
 
-    usage, summary = f"{run} [prompt ...]", "continue texts with a language model"
+    usage = "(--run FOLDER | --pretrained NAME) [options] [prompt ...]"
+    summary = "continue texts with a language model"
     first, more = command("generate", summary, usage, description=GENERATE)
     first("text", nargs="*", metavar="prompt", help="read from standard input if left out")
-    _add_run(first)
+    _add_run(first, required=False)
+    first("--pretrained", type=_text, metavar="NAME", help="smollm2, or a model's folder")
     first("--temperature", type=_temperature, help="sample; below 1 favors probable tokens (1)")
     likeliest = "sample from the likeliest tokens that add up to P"
     first("--top-p", type=float, metavar="P", help=likeliest)
-    first("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
     first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
+    more("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
+    more("--chat", action="store_true", help="answer the prompts with a model made for chats")
     more("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
     more("--seed", type=int, help="random seed (0)")
     many: dict[str, Any] = {"action": "append", "default": []}
@@ -212,8 +226,8 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     return parser, commands.choices
 
 
-def _add_run(add: Add) -> None:
-    many: dict[str, Any] = {"required": True, "action": "append"}
+def _add_run(add: Add, required: bool = True) -> None:
+    many: dict[str, Any] = {"required": required, "action": "append"}
     add("--run", type=_path, metavar="FOLDER", help="a run; repeat it for an ensemble", **many)
 
 
