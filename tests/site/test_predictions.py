@@ -19,7 +19,7 @@ KEY = "attention-built-by-hand:predictions"
 KINDS = ("one", "some", "number", "line")
 PAGES = [page for page in chapters() if page in pages() and signs(page, ".predict")]
 FIRST, SIXTH = "chapters/01_soft_lookup.html", "chapters/06_many_heads.html"
-RIGHT, WRONG = "1, 1 and 1: it costs 17", "a third each: it costs 5.67"
+RIGHT, WRONG = "1, 1, and 1, so it costs 17", "a third each, so it costs 5.67"
 ANSWER_ALL = """
 () => {
   for (const form of document.querySelectorAll(".predict-live")) {

@@ -131,7 +131,7 @@ DISTANCE_LOOKUP = Exercise(
     name="distance_lookup",
     reference=distance_lookup,
     cases=lookup_cases,
-    section="Must likeness be a dot product?",
+    section="Does similarity have to be a dot product?",
     mistakes={
         "the minus sign is missing: the farthest key gets the most": lookup(
             score=lambda q, k: (q - k).square().sum(-1)
@@ -168,15 +168,15 @@ DISTANCE_LOOKUP = Exercise(
 
 
 def my_attend(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     *,
     score: Callable[[Tensor, Tensor], Tensor] = lambda q, k: q @ k.mT,
     weigh: Step = lambda scores: scores.softmax(-1),
     mix: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
-    return mix(weigh(score(queries, keys)), values)
+    return mix(weigh(score(query, key)), value)
 
 
 def attend_cases() -> list[Case]:
