@@ -62,7 +62,7 @@ function build({ get, change }) {
   const colours = words.map((_, i) => palette[i % palette.length]);
 
   const likeness = choice({
-    label: "likeness",
+    label: "similarity",
     onInput: (value) => change({ likeness: value }),
     options: [
       ["dot", "dot product"],
@@ -274,7 +274,9 @@ function build({ get, change }) {
       .filter((i) => weights[i] >= 0.005)
       .map((i) => `${percent(weights[i])} from ${words[i]}`);
     const list =
-      shares.length > 1 ? `${shares.slice(0, -1).join(", ")} and ${shares.at(-1)}` : shares[0];
+      shares.length > 2
+        ? `${shares.slice(0, -1).join(", ")}, and ${shares.at(-1)}`
+        : shares.join(" and ");
     return `The query ${name} takes ${list}, so it costs ${fixed(price)}.`;
   }
 
