@@ -268,7 +268,7 @@ function build({ get, change }) {
     const order = steps(words.length).sort((i, j) => weights[j] - weights[i]);
     const winners = order.filter((i) => weights[i] === weights[order[0]]);
     if (t === 0 && winners.length === 1) {
-      return `At temperature 0 the query ${name} takes everything from the best key, ${words[order[0]]}, so it costs ${fixed(price)}.`;
+      return `At temperature 0 the query ${name} takes everything from the best key, ${words[order[0]]}, so the price is ${fixed(price)}.`;
     }
     const shares = order
       .filter((i) => weights[i] >= 0.005)
@@ -277,7 +277,7 @@ function build({ get, change }) {
       shares.length > 2
         ? `${shares.slice(0, -1).join(", ")}, and ${shares.at(-1)}`
         : shares.join(" and ");
-    return `The query ${name} takes ${list}, so it costs ${fixed(price)}.`;
+    return `The query ${name} takes ${list}, so the price is ${fixed(price)}.`;
   }
 
   return {
