@@ -32,7 +32,7 @@ MINE = {title: LATER.get(title, STATES[14]) for title in SECTIONS}
 # What each cause does to the text of mine.py, or to that of the page's first cell: old, new, …
 PLANTED = {
     "The decoder reads the labels": ("target[:, :-1], target", "target[:, 1:], target"),
-    "The triangle is one too wide": (".tril()", ".tril(1)"),
+    "The triangle has one diagonal too many": (".tril()", ".tril(1)"),
     "The decoder gets no triangle": ("= causal_mask(target.size(1)).to(x.device)", "= None"),
     "The heads are joined without the transpose": (
         "mixed.transpose(1, 2).flatten(2)",

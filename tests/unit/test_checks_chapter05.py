@@ -165,8 +165,8 @@ test_right, test_wrong = table(
             (fused, "It uses the finished scaled_dot_product_attention"),
         ],
         "causal": [
-            (lambda t, s: torch.ones(t, s).tril() == 1, "starts from the first corner"),
-            (lambda t, s: torch.ones(t, s).tril(s - t + 1) == 1, "one too wide"),
+            (lambda t, s: torch.ones(t, s).tril() == 1, "starts in the upper left corner"),
+            (lambda t, s: torch.ones(t, s).tril(s - t + 1) == 1, "one diagonal too many"),
             (lambda t, s: torch.ones(t, s).tril(s - t), "it must be bool"),
             (lambda t, s: torch.ones(t, s).triu(1) == 1, "may attend to its own position"),
             (lambda t: torch.ones(t, t), "The exercise calls causal(t, s); yours is defined as"),

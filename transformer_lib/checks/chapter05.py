@@ -118,7 +118,7 @@ MASKED_ATTENTION = Exercise(
     name="masked_attention",
     reference=attend,
     cases=attention_cases,
-    section="Which number is minus infinity?",
+    section="Which number stands in for minus infinity?",
     keeps=frozenset({"dtype"}),
     forbids=(F.scaled_dot_product_attention,),
     mistakes={
@@ -174,12 +174,12 @@ CAUSAL = Exercise(
     ],
     section="Where does a mask change its meaning?",
     mistakes={
-        "the triangle starts from the first corner: with more keys than queries, the queries "
+        "the triangle starts in the upper left corner: with more keys than queries, the queries "
         "are the last positions, not the first": lambda t, s: ones(t, s).tril(),
-        "the triangle is one too wide: query i attends to one token of its future": (
+        "the triangle has one diagonal too many: query i attends to one token of its future": (
             lambda t, s: ones(t, s).tril(s - t + 1)
         ),
-        "the triangle is one too narrow: query i may attend to its own position": (
+        "the triangle has one diagonal too few: query i may attend to its own position": (
             lambda t, s: ones(t, s).tril(s - t - 1)
         ),
         "the mask is upside down: True means may attend": lambda t, s: ~causal(t, s),
@@ -255,11 +255,11 @@ def leak_cases() -> list[Case]:
     return [
         Case((honest, one, VOCAB), "this model attends to the past alone: no leak"),
         Case((Reader(lambda *_: True), one, VOCAB), "this model attends to everything"),
-        Case((Reader(lambda q, k, *_: k == q + 1), one, VOCAB), "a triangle one too wide leaks"),
+        Case((Reader(lambda q, k, *_: k == q + 1), one, VOCAB), "one diagonal too many leaks"),
         Case((honest, two, VOCAB), "in a batch of two, an honest model is still honest"),
         Case(
             (Reader(lambda q, k, t, _: k == t - 1), two, VOCAB),
-            "a look at the last token from anywhere is a leak",
+            "attending to the last token from an earlier position is a leak",
         ),
         *(
             Case((at(q, k), two, VOCAB), f"only position {q} looks ahead, at position {k}")
