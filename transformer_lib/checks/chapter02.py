@@ -63,7 +63,7 @@ PAST_AVERAGE = Exercise(
         Case((integers(2, 6), 4), "the window may be longer than the text"),
         Case((integers(7, 3), 5), "rows are averaged, not columns"),
     ],
-    section="An average is a matrix product",
+    section="Can softmax compute an average?",
     mistakes={
         "the window is not used: row t averages all rows so far": average(
             allowed=lambda x, window: band(x, len(x))
