@@ -14,7 +14,9 @@ PAGE = " ".join((ROOT / "chapters" / "the_paper.md").read_text(encoding="utf-8")
 # Chapter, words of the page, and what the chapter prints.
 PRINTED = [
     (2, "spread by 1.98, 7.98 and 31.80", ["by  1.98", "by  7.98", "by 31.80"]),
-    (2, "0.025 without the scale and 0.177 with it", ["0.025", "0.177"]),
+    (2, "0.00001 without the scale and 0.17420 with it", ["0.96  0.00001    0.24  0.17420"]),
+    (2, "0.00033 instead of 0.26", ["1024   0.05     0.87   0.00033     0.26"]),
+    (2, "0.47 instead of 0.27", ["64   0.22     0.87      0.47     0.27"]),
     (3, "29 or 30 % of the letters", ["38%   29%", "39%   30%"]),
     (3, "66 to 69 %", ["66%", "69%", "68%"]),
     (5, "all logits before it stay the same", ["[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]"]),
