@@ -27,7 +27,7 @@ test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -93,6 +93,9 @@ test-all: $(WITH_ALL) $(CHECKERS)  ## Run the tests that make test leaves out: t
 PRINT = { $(MAKE) --no-print-directory pdf || [ "$$CI" != true ]; }
 SLOW = $(PYTEST) $(TWO) -m slow
 TWO = -n 2 --dist worksteal
+
+weights: $(WITH_ALL)  ## Fetch the two published models that chapters open, 180 MB; kept in your cache folder
+	@$(PY) -c "from transformer_lib.pretrained import published as p; [p.published_folder(n, download=True, hub=False) for n in p.PUBLISHED]"
 
 lint: $(WITH_ALL) $(CHECKERS)  ## Check style and types
 	@$(PY) -m ruff check .

@@ -58,21 +58,21 @@ def cos_and_sin(x, start, base=10_000, of=lambda angle: angle):
     return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
 
 
-def as_published(x, start=0, **more):
-    cos, sin = cos_and_sin(x, start, **more)
+def as_published(x, start=0, base=10_000, **more):
+    cos, sin = cos_and_sin(x, start, base, **more)
     first, second = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
     half_turned = torch.cat((-second, first), dim=-1)
     return x * torch.cat([cos, cos], -1) + half_turned * torch.cat([sin, sin], -1)
 
 
-def complex_numbers(x, start=0):
-    cos, sin = cos_and_sin(x.double(), start)
+def complex_numbers(x, start=0, base=10_000):
+    cos, sin = cos_and_sin(x.double(), start, base)
     found = torch.complex(*x.double().chunk(2, dim=-1)) * torch.complex(cos, sin)
     return torch.cat([found.real, found.imag], dim=-1).to(x.dtype)
 
 
-def of_neighbors(x, start=0):
-    cos, sin = cos_and_sin(x, start)
+def of_neighbors(x, start=0, base=10_000):
+    cos, sin = cos_and_sin(x, start, base)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
@@ -334,10 +334,11 @@ test_right, test_wrong = table(
         ],
         "rotate": [
             (of_neighbors, "two neighbors are taken for an arrow"),
-            (lambda x, start=0: as_published(x, start, base=1000), "they turn by 1 and by 0.01"),
+            (lambda x, start=0, base=0: as_published(x, start, base=1000), "turn by 1 and by 0.01"),
+            (lambda x, start=0, base=0: as_published(x, start), "with the base 100"),
             (lambda x, start=1: as_published(x, start), "at position 0, where nothing turns"),
-            (lambda x, start=0: as_published(x, start, of=lambda a: a.to(x.dtype)), "too coarse"),
-            (lambda x, start=0: as_published(x.float(), start), "their dtype is float32"),
+            (lambda x, *at: as_published(x, *at, of=lambda a: a.to(x.dtype)), "too coarse"),
+            (lambda x, *at: as_published(x.float(), *at), "their dtype is float32"),
         ],
         "SwiGLU": [
             (network(lambda s, x: s.down(F.silu(s.up(x)) * s.gate(x))), "gate and up are swapped"),

