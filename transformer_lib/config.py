@@ -25,7 +25,7 @@ class SpecialIds:
     :class:`~transformer_lib.data.Tokenizer`.
 
     Args:
-        pad_id: fills up short sequences.
+        pad_id: pads short sequences.
         bos_id: begins a sequence. It may equal ``pad_id``, as in Marian, or ``eos_id``, as in
             GPT-2.
         eos_id: ends a sequence; must differ from ``pad_id``.

@@ -110,11 +110,10 @@ def paired_bootstrap(
 ) -> Difference:
     """Test whether one system is better than another, or whether that depends on the sentences.
 
-    Each draw samples as many sentences as there are, with replacement, and uses the same ones for
-    both systems.
-    ``p_value`` is sacreBLEU's: take the absolute difference in each draw, and their mean. The
-    p-value is the share of draws that exceed the mean by more than the difference on the sentences
-    themselves, with one added to both counts, so it's never 0.
+    Each draw is a bootstrap sample of the sentences, the same one for both systems. ``p_value`` is
+    sacreBLEU's: take the absolute difference in each draw, and their mean. The p-value is the share
+    of draws that exceed the mean by more than the difference on the sentences themselves, with one
+    added to both counts, so it's never 0.
 
     Args:
         score: :func:`bleu`, :func:`bleu_lowercased`, :func:`bleu_tokenized` or :func:`chrf`.

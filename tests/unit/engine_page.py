@@ -1,4 +1,4 @@
-"""Models of the library handed to the engine of the live figures, and what it makes of them."""
+"""Gives the library's models to the live figures' engine, and compares the results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from transformer_lib.training import cross_entropy
 
 ENGINE = str(FOLDER / "index.js")
 SIZES: dict[str, Any] = {"vocab_size": 13, "d_model": 12, "n_heads": 3, "d_ff": 20, "max_len": 17}
-# 7 source tokens, 5 target tokens, 2 rows, 3 heads of width 4: no two sizes are the same
+# 7 source tokens, 5 target tokens, 2 rows, 3 heads of width 4: all sizes differ
 SOURCE = torch.tensor([[4, 9, 5, 12, 6, 7, 3], [8, 11, 10, 0, 0, 0, 0]])
 TARGET = torch.tensor([[1, 7, 4, 12, 5], [1, 6, 9, 0, 0]])
 LABELS = torch.tensor([[7, 4, 12, 5, 2], [6, 9, 2, 0, 0]])
 
-# Functions of a page, or of Node: `m` is the engine.
+# For a page or Node; `m` is the engine.
 MAKE = """
 const tensor = (rows) => rows && m.pad(rows);
 const make = ({ config, weights, decoder_only, wasm = true, switches }) => new m.Transformer(
@@ -42,7 +42,7 @@ return { logits: [...logits.data], loss: loss.mean, count: loss.count, gradients
 
 
 def make(kind: str = "both", **settings: Any) -> Transformer | DecoderOnly:
-    """A small model whose weights are all random, biases and norms too."""
+    """A small model with random weights, including biases and norms."""
     config = ModelConfig(**{**SIZES, "n_layers": 2, "dropout": 0.0, **settings})
     model = Transformer(config) if kind == "both" else DecoderOnly(config)
     with torch.no_grad():
@@ -52,7 +52,7 @@ def make(kind: str = "both", **settings: Any) -> Transformer | DecoderOnly:
 
 
 def given(model: Transformer | DecoderOnly, **more: Any) -> dict[str, Any]:
-    """The model as the engine takes it, and a batch."""
+    """The model in the engine's form, and a batch."""
     weights = [
         {"name": name, "shape": list(weight.shape), "data": weight.flatten().tolist()}
         for name, weight in model.state_dict().items()
@@ -78,7 +78,7 @@ def forward(model: Transformer | DecoderOnly) -> Tensor:
 
 
 def assert_same(model: Transformer | DecoderOnly, answer: dict[str, Any]) -> None:
-    """Logits, loss and every gradient of the engine are those of autograd."""
+    """Check the engine's loss, logits and gradients against autograd."""
     logits = forward(model)
     model.zero_grad()
     loss = cross_entropy(logits, LABELS, pad_id=model.config.pad_id, label_smoothing=0.1)

@@ -1,4 +1,4 @@
-"""Every live figure as the tests show it: a new one enters here and has a test file of its own."""
+"""An example of every live figure for the tests; a new figure goes here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RUN = [
 
 @dataclass(frozen=True)
 class Example:
-    """text: its text form. states: far from each other, for what must not change with the state.
-    numbers: what it is made with, where the defaults show too little."""
+    """text: its repr. states: very different ones, for what must not change with the state.
+    numbers: its arguments, if the defaults show too little."""
 
     text: str
     states: list[dict[str, Any]]
@@ -330,7 +330,7 @@ EXAMPLES = {
 
 
 def states(name: str, more: int = 40) -> list[dict[str, Any]]:
-    """The example's states, and as many more drawn over the traits that they set."""
+    """The example's states, and some more drawn at random."""
     figure, random = make(name), Random(name)
     listed = EXAMPLES[name].states
     values = {
@@ -352,5 +352,5 @@ def states(name: str, more: int = 40) -> list[dict[str, Any]]:
 
 
 def make(name: str, **numbers: Any) -> LiveFigure:
-    """The figure as its example shows it, with other numbers where given."""
+    """The example's figure, with these arguments changed."""
     return getattr(widgets, name)(**(EXAMPLES[name].numbers() | numbers))

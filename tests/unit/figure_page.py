@@ -1,4 +1,4 @@
-"""A live figure alone on a page, and a model that writes down what it is told, as kernels do."""
+"""A page with live figures, and models that record what they get, like a kernel."""
 
 import json
 import os
@@ -34,7 +34,7 @@ document.body.dataset.ready = "";
 
 @pytest.fixture(scope="session")
 def font(request):
-    """The name of the only font that the browser finds; None: the machine's own fonts."""
+    """The only font that the browser finds, or None for the machine's own fonts."""
     return getattr(request, "param", None)
 
 

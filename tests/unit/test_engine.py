@@ -1,4 +1,4 @@
-"""The engine of the live figures, a Transformer in JavaScript: held equal to the library's."""
+"""The live figures' engine, a Transformer in JavaScript, compared with the library's."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def test_logits_loss_and_gradients_are_the_librarys(js, kind, pre_norm, position
     ],
     ids=str,
 )
-def test_so_they_are_with_other_settings(js, settings):
+def test_other_settings_agree_too(js, settings):
     model = make(**settings)
     assert_same(model, js(ENGINE, CHECK, **given(model)))
 
@@ -72,7 +72,7 @@ def test_products_of_all_shapes_in_webassembly_and_without(js):
     for rows, n, k in shapes:
         for across, down in [(False, False), (False, True), (True, False), (True, True)]:
             a, b, c = torch.rand(rows, k), torch.rand(k, n), torch.rand(rows * n + 4)
-            wanted.append(torch.cat((c[:-4] + (a @ b).flatten(), c[-4:])))  # nothing behind C
+            wanted.append(torch.cat((c[:-4] + (a @ b).flatten(), c[-4:])))  # nothing after C
             a, b = a.T if across else a, b.T if down else b
             numbers = {"a": a, "b": b, "c": c}
             numbers = {name: x.flatten().tolist() for name, x in numbers.items()}
@@ -115,8 +115,8 @@ def test_twenty_steps_of_adam_stay_together(js, kind):
     for name, weight in model.named_parameters():
         got, want = torch.tensor(answer["weights"][name]), weight.detach().flatten()
         if name.endswith("in_proj.bias"):
-            # A key's bias shifts all scores of a query alike, so its gradient is 0 but for
-            # rounding, and Adam makes whole steps of that.
+            # A key's bias shifts all scores of a query equally, so its gradient is 0 except for
+            # rounding errors, which Adam turns into whole steps.
             got, want = (torch.cat((x[:12], x[24:])) for x in (got, want))
         close(got.tolist(), want, name, most=1e-3)
 
@@ -156,7 +156,7 @@ def test_greedy_with_cache_is_greedy_without_and_the_librarys(js, kind):
     compared = 0
     for rows, all_at_once in zip(answer["cached"], answer["whole"], strict=True):
         for row, again in zip(rows, all_at_once, strict=True):
-            if row[0]:  # a row that has ended goes on with padding, which the whole text hides
+            if row[0]:  # after its end, a row continues with padding
                 close(row[1:], torch.tensor(again), most=1e-5)
                 compared += 1
     assert compared > 6
@@ -228,7 +228,7 @@ def test_first_weights_are_drawn_as_the_librarys(js, kind):
         assert (got.mean() - want.mean()).abs() < 0.1 * want.std() + 1e-9, name
 
 
-def test_what_it_cannot_do_it_says(js):
+def test_unsupported_configs_are_refused(js):
     body = MAKE + "try { make(given); return null; } catch (error) { return error.message; }"
     model = make()
     right = given(model)
@@ -262,7 +262,7 @@ MODULES = sorted(FOLDER.glob("*.js"))
 
 
 def test_the_script_of_a_worker_holds_every_module():
-    fronts = ["index.js", "translator.js"]  # these only name the others
+    fronts = ["index.js", "translator.js"]  # these only re-export
     first_lines = [module.read_text(encoding="utf-8").splitlines()[0] for module in MODULES]
     missing = {line for line in first_lines if line.startswith("//")}
     for text in map(source, fronts):

@@ -1,4 +1,4 @@
-"""The engine of the live figures where it is meant to run: in a Worker of a page from a file."""
+"""The live figures' engine in a Worker of a page that is a local file."""
 
 import pytest
 from engine_page import CHECK, assert_same, given, make
@@ -56,37 +56,6 @@ def test_a_worker_tells_answers_and_fails(page):
     assert "TypeError" in page.evaluate("worker.call('what').catch((error) => error.message)")
 
 
-def test_two_runs_side_by_side_are_paused_and_go_on(page):
-    found = page.evaluate("""async () => {
-      worker.stop();
-      worker = engine.employ(text + "engine.serve(engine.trainingCommands())");
-      const made = await worker.call("make", [{}, { switches: { causal: false } }]);
-      const heard = [];
-      const first = worker.call("train", { steps: 1e6 }, (news) => {
-        heard.push(news);
-        if (heard.length === 3) worker.call("pause");
-      });
-      const paused = await first;
-      const told = heard.length;
-      const after = await worker.call("train", { steps: 2 }, (news) => heard.push(news));
-      const looks = await worker.call("look", { text: "abc" });
-      const exact = await worker.call("exact", { n: 5 });
-      return { made, paused, told, after, heard, looks, exact };
-    }""")
-    assert found["made"] == [{"parameters": 21_952}] * 2
-    assert found["paused"] == [found["told"]] * 2
-    assert 3 <= found["told"] < 1000
-    assert found["after"] == [found["told"] + 2] * 2
-    assert [[run["step"] for run in news] for news in found["heard"]] == [
-        [i, i] for i in range(1, found["told"] + 3)
-    ]
-    first = found["heard"][0]
-    assert first[0]["rate"] == first[1]["rate"]
-    assert first[0]["loss"] != first[1]["loss"]  # one looks ahead
-    assert [look["answer"] for look in found["looks"]] == ["cba", "cba"]
-    assert len(found["exact"]) == 2
-
-
 SESSION = """async () => {
   worker.stop();
   const news = { drawn: 0, said: [] };
@@ -123,10 +92,10 @@ def test_a_session_keeps_curves_looks_and_counts(page):
     assert len(found["counted"]["runs"]) == 2
     assert found["looks"] == [["dd", "dd", [4, 3, 3]]] * 2
     assert found["said"] == [[50, "running"], [50, "paused"]]
-    assert found["drawn"] == 50 + 5 + 1  # each step, each tenth look, and the last one
+    assert found["drawn"] == 50 + 5 + 1  # each step, every ten steps, and the last look
 
 
-def test_a_session_pauses_goes_on_and_falls_silent(page):
+def test_a_session_pauses_continues_and_stops(page):
     found = page.evaluate(
         SESSION.replace(
             "BODY",

@@ -1,4 +1,4 @@
-"""The training run of a live figure: its tasks, and that it learns what the book says it learns."""
+"""The live figures' training run: its tasks, and what it learns."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def test_what_is_typed_is_made_to_fit(js):
     assert js(ENGINE, body, typed={"numbers": "0"}) == ["0"]
 
 
-def test_no_number_is_both_learned_and_asked(js):
+def test_no_number_is_in_both_training_and_test(js):
     body = """const next = m.uniform(0);
     const draw = (from) => [...new Set(Array.from({ length: 3000 }, () => from(next)))];
     const { train, test } = m.TASKS.numbers;
@@ -44,7 +44,7 @@ def test_no_number_is_both_learned_and_asked(js):
     assert train | test == set(range(100))
     assert not train & test
     assert len(test) == 16
-    # every word of a number that is asked was seen in another
+    # the training numbers contain every word of the test numbers
     assert {n // 10 for n in test} <= {n // 10 for n in train}
     assert {n % 10 for n in test} <= {n % 10 for n in train}
 
@@ -64,7 +64,7 @@ const losses = Array.from({ length: given.steps }, () => run.step().loss);
 return { losses, exact: run.exact(), parameters: run.parameters, look: run.look("abcdefgh") };"""
 
 
-def test_the_same_seed_is_the_same_run_and_a_switch_another(js):
+def test_seed_settings_and_switches_determine_the_run(js):
     def losses(settings=None, switches=None):
         return js(ENGINE, LEARN, settings=settings or {}, switches=switches or {}, steps=3)[
             "losses"
@@ -87,19 +87,6 @@ def test_the_same_seed_is_the_same_run_and_a_switch_another(js):
         assert losses(settings, switches) != losses(), (settings, switches)
 
 
-def test_a_seed_draws_the_first_weights_and_the_words(js):
-    body = """const firsts = (seed) => {
-      const run = new m.TrainingRun({ seed });
-      const weights = [...run.model.weights["encoder.layers.0.feed_forward.up.weight"].data];
-      return { weights, words: Array.from({ length: 3 }, () => run.task.train(run.draw)) };
-    };
-    return [0, 1, 0].map(firsts);"""
-    zero, one, again = js(ENGINE, body)
-    assert zero == again
-    assert zero["weights"] != one["weights"]
-    assert zero["words"] != one["words"]
-
-
 def test_it_learns_to_reverse(js):
     learned = js(ENGINE, LEARN, settings={}, switches={}, steps=300)
     assert learned["parameters"] == 21_952
@@ -109,7 +96,7 @@ def test_it_learns_to_reverse(js):
     assert look["written"] == look["answer"] == "hgfedcba"
     cross = look["maps"]["decoder.layers.0.cross_attention"]
     assert cross["shape"] == [4, 9, 8]
-    # whoever writes the letter t from the start looks at the letter t from the end
+    # letter t of the answer attends to letter t from the end
     weights = torch.tensor([cross["weights"][str(i)] for i in range(4 * 9 * 8)]).view(4, 9, 8)
     assert weights[:, :8].mean(0).argmax(-1).tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
 
@@ -120,7 +107,7 @@ def test_without_the_causal_mask_it_learns_to_look_ahead_and_cannot_write(js):
     assert cheated["exact"] == 0
 
 
-# ---- two runs, of which the second lacks something
+# ---- two runs
 
 STATE = {
     "task": "reverse", "base": "small", "seed": 3, "scale": True, "causal": True, "residual": True,
@@ -155,7 +142,7 @@ def test_the_second_run_differs_in_what_is_turned_off(js, change, name, settings
     assert (first["settings"]["seed"], first["settings"]["task"]) == (3, "reverse")
 
 
-def test_nothing_turned_off_is_one_run_and_the_order_of_norms_turns_round(js):
+def test_without_changes_there_is_one_run(js):
     body = "return [m.changes(given.state), m.runsOf(given.state)];"
     names, runs = js(ENGINE, body, state=STATE)
     assert (names, len(runs)) == ([], 1)
@@ -175,6 +162,6 @@ def test_nothing_turned_off_is_one_run_and_the_order_of_norms_turns_round(js):
         ((0.02, 0.98), None, None),
     ],
 )
-def test_how_the_second_did_beside_the_first(js, first, second, says):
+def test_outcomes(js, first, second, says):
     runs = [dict(zip(("loss", "exact"), run, strict=True)) for run in (first, second) if run]
     assert js(ENGINE, "return m.outcome(given.runs);", runs=runs) == says

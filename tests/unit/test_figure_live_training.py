@@ -1,4 +1,4 @@
-"""LiveTraining: what it says, that nothing runs unasked, that the still picture is true."""
+"""LiveTraining: its sentences, its runs, and the recorded runs of its still picture."""
 
 import pytest
 from engine_page import ENGINE
@@ -12,7 +12,7 @@ SECONDS = 1000
 
 @pytest.fixture
 def module(tmp_path):
-    """The module that a browser gets, engine and all."""
+    """The module that a browser gets, including the engine."""
     path = tmp_path / "figure.mjs"
     path.write_text(LiveTraining()._esm, encoding="utf-8")
     return str(path)
@@ -59,7 +59,7 @@ def test_the_end_compares_the_guess_with_what_came_out(js, module):
     assert "The answer is “low loss, nothing right”." in say(js, module, told)
     told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (1.7, 0))}
     assert "“not at all”. With heads of width 32" in say(js, module, told, question="scale")
-    # two things at once have no one reason
+    # with two changes there is no single reason
     assert say(js, module, told, question="scale", warmup=False).endswith("“not at all”.")
     told["runs"] = runs((1.9, 0.1), (2, 0))
     assert "The first run hasn’t learned the task yet" in say(js, module, told)
@@ -67,7 +67,7 @@ def test_the_end_compares_the_guess_with_what_came_out(js, module):
     assert say(js, module, told, causal=True).endswith("99 of 100 right.")
 
 
-def test_page_and_python_begin_alike(js):
+def test_page_and_python_start_with_the_same_settings(js):
     whole = js(ENGINE, "return m.WHOLE;")
     assert whole == live_training.WHOLE
     for question in live_training.QUESTIONS:
@@ -77,7 +77,7 @@ def test_page_and_python_begin_alike(js):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_runs_are_the_engines(js, name):
-    """Their first steps: later ones differ by the last digits of each product, which grow."""
+    """In their first steps, before rounding errors grow."""
     question = {"question": name} if name in live_training.QUESTIONS else {"base": name}
     body = """const { settings, switches } = m.runsOf(given.state).at(given.which);
     const run = new m.TrainingRun(settings, switches);
@@ -108,12 +108,12 @@ def test_only_what_was_recorded_is_drawn():
         ({"seed": 100}, "seed must be from 0 to 99"),
     ],
 )
-def test_what_cannot_be_learned_is_refused(numbers, message):
+def test_bad_arguments_are_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         LiveTraining(**numbers)
 
 
-def test_the_engine_comes_along_once_and_only_where_it_is_asked_for():
+def test_only_figures_that_ask_for_the_engine_include_it():
     assert LiveTraining()._esm.count("function engineSource()") == 1
     assert "engineSource" not in base.compose("soft_lookup.js")
 
@@ -125,7 +125,7 @@ def button(page, name):
     return page.get_by_role("button", name=name, exact=True)
 
 
-# A run of 300 steps is over in seconds. So that it can be paused before, each call waits a while.
+# Delays each call, since a run of 300 steps would be over before it could be paused.
 SLOW_WORKER = """() => {
   const send = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (call) { setTimeout(() => send.call(this, call), 500); };
@@ -141,7 +141,7 @@ def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     page.locator(".lt-run", has_text="step 1:").nth(1).wait_for()
     assert len(page.workers) == 1
     assert page.locator(".lt-written").first.inner_text().startswith("abcdefgh → ")
-    page.locator(".lf-status", has_text="Paused").wait_for()  # it is said after the step
+    page.locator(".lf-status", has_text="Paused").wait_for()  # comes after the step
     assert status(page).startswith("Paused")
     with page.workers[0].expect_event("close"):
         button(page, "Reset").click()
@@ -163,9 +163,9 @@ def test_it_is_started_paused_and_looked_into(show):
     assert status(page).startswith("Started: two runs")
     page.wait_for_function("document.querySelector('.lt-line').points.numberOfItems > 0")
     button(page, "Pause").press("Space")
-    button(page, "Continue").wait_for()
+    button(page, "Go on").wait_for()
     example = page.get_by_role("textbox", name="your example")
-    # What it writes, without "?", comes after the last step that was under way.
+    # What it writes, without "?", comes after the step in progress.
     written = """(text) => {
       const said = document.querySelector(".lt-written").textContent;
       return said.startsWith(text) && !said.endsWith("?");
@@ -177,15 +177,15 @@ def test_it_is_started_paused_and_looked_into(show):
     said = first.inner_text()
     example.fill("dab")
     page.wait_for_function(written, arg="dab →")
-    assert first.inner_text() == said, "it went on by itself"
+    assert first.inner_text() == said, "it should stay paused"
     assert status(page).startswith("Paused")
-    # the letter of the example's end is the first of the answer
+    # the example's letters on one side, the answer's on the other
     shapes = "[...document.querySelectorAll('.lt-map canvas')].map((e) => [e.width, e.height])"
     assert page.evaluate(shapes)[0] == [4, 4]  # decoder: ^dab by dab$
     page.get_by_role("radio", name="decoder to encoder").check()
     page.evaluate(SETTLE)
     assert page.evaluate(shapes)[0] == [3, 4]
-    # another switch is another pair of runs
+    # changing a switch drops the runs
     page.get_by_role("checkbox", name="causal mask").check()
     assert status(page).startswith("Nothing is running yet. Start trains one model")
 
@@ -195,7 +195,7 @@ def test_a_whole_run_ends_in_a_verdict(show):
     page = show(LiveTraining(question="mask"), reduced_motion="reduce")
     page.get_by_role("radio", name="less well").check()
     button(page, "Start").click()
-    button(page, "Continue").wait_for(timeout=300 * SECONDS)
+    button(page, "Go on").wait_for(timeout=300 * SECONDS)
     said = status(page)
     assert said.startswith("At step 300 the first run has a loss of 0.0")
     assert "You guessed “less well”; the answer is “low loss, nothing right”." in said
@@ -208,7 +208,7 @@ def test_a_whole_run_ends_in_a_verdict(show):
 
 
 @pytest.mark.slow
-def test_where_no_worker_may_start_it_says_so(show):
+def test_a_page_without_workers_says_so(show):
     page = show(LiveTraining())
     page.evaluate("() => { window.Worker = class { constructor() { throw new Error('no'); } }; }")
     button(page, "Start").click()

@@ -1,12 +1,11 @@
-"""LossPush: its loss and its pushes are those of the library, and its steps end where it says."""
+"""LossPush: its loss and its pushes are the library's, and its steps end where its arrows point."""
 
 from itertools import pairwise
 
 import pytest
 import torch
 import torch.nn.functional as F
-from figure_page import PUBLISHED, SETTLE, status
-from traitlets import TraitError
+from figure_page import SETTLE
 
 from transformer_lib.figures.widgets import LossPush
 from transformer_lib.training import cross_entropy
@@ -21,7 +20,7 @@ CALL = """return given.cases.map(({ logits, right, smoothing, rate }) => {
 
 
 def cases():
-    """Settings of all sizes: 2 to 6 tokens, near and far logits, with and without smoothing."""
+    """Settings with 2 to 6 tokens, small and large logits, with and without smoothing."""
     for n in (2, 3, 5, 6):
         for spread in (0.1, 2, 15):
             for smoothing in (0.0, 0.01, 0.1, 0.5):
@@ -64,7 +63,7 @@ def test_the_figure_is_the_librarys_loss_and_pytorchs():
         assert figure.floor() <= figure.loss() + 1e-12
 
 
-def test_smoothed_logits_come_to_rest_and_others_never_do(js):
+def test_logits_settle_with_smoothing_and_grow_without(js):
     start = LossPush(smoothing=0.1, rate=4)
     body = """const asked = m.targetOf(5, 0, given.smoothing);
     return given.steps.map((n) => m.descend(given.logits, asked, 4, n));"""
@@ -99,55 +98,15 @@ def test_the_curve_is_the_loss_of_a_right_token_and_equals(js, smoothing):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"tokens": ["a"], "logits": [1]}, TraitError, "tokens"),
         ({"tokens": ["a", "b"]}, ValueError, "same length; got tokens: 2, logits: 5"),
-        ({"tokens": ["a", "", "c", "d", "e"]}, ValueError, "must have 1 to 6 letters; got ''"),
-        ({"tokens": ["a", "b", "c", "d", "letters"]}, ValueError, "letters; got 'letters'"),
-        ({"logits": [0, 0, 0, 0, 41]}, ValueError, r"logits\[4\] must be from -40 to 40; got 41"),
+        ({"tokens": ["a", "", "c", "d", "e"]}, ValueError, "must have 1 to 6 letters each; got ''"),
+        ({"tokens": ["a", "b", "c", "d", "letters"]}, ValueError, "letters each; got 'letters'"),
         ({"right": 5}, ValueError, "right must be below 5, the number of tokens; got 5"),
-        ({"smoothing": 0.6}, ValueError, "smoothing must be from 0 to 0.5; got 0.6"),
-        ({"rate": 0}, ValueError, "rate must be from 0.5 to 8; got 0"),
     ],
 )
-def test_what_cannot_be_pushed_is_refused(given, error, message):
+def test_bad_arguments_are_refused(given, error, message):
     with pytest.raises(error, match=message):
         LossPush(**given)
-
-
-@pytest.mark.slow
-def test_it_answers_to_mouse_keys_and_finger(show):
-    page = show(LossPush(), viewport={"width": 390, "height": 1100}, has_touch=True)
-    assert status(page) == (
-        "The loss is 2.40 nats. u is pushed up most, by 0.91, and i down most, by 0.67. "
-        "The target of u is 1, and no softmax is 1: without smoothing, steps never end."
-    )
-    logit = page.get_by_role("slider", name="logit of u")
-    box = logit.bounding_box()
-    assert min(box["width"], box["height"]) >= 32
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 9, y - 60)
-    page.mouse.up()
-    page.evaluate(SETTLE)
-    high = page.evaluate("models[0].get('logits')")
-    assert 3 < high[0] < 5
-    assert high[1:] == [0, -0.5, 1, 2.5]
-
-    for key, by in (("ArrowRight", 0.1), ("Shift+ArrowUp", 1), ("ArrowLeft", -0.1)):
-        before = page.evaluate("models[0].get('logits')[0]")
-        logit.press(key)
-        page.evaluate(SETTLE)
-        assert page.evaluate("models[0].get('logits')[0]") == pytest.approx(before + by)
-    for _ in range(9):
-        logit.press("Shift+ArrowUp")
-    assert page.evaluate("models[0].get('logits')[0]") == 8
-
-    page.locator("label", has_text="<eos>").tap()
-    assert page.evaluate("models[0].get('right')") == 3
-    page.get_by_role("button", name="Reset").tap()
-    assert page.evaluate("models[0].get('logits')") == [0.5, 0, -0.5, 1, 2.5]
-    assert status(page).startswith("The loss is 2.40 nats. u is pushed up most")
 
 
 @pytest.mark.slow
@@ -163,37 +122,3 @@ def test_a_step_ends_where_the_arrow_points(show):
     page.evaluate(SETTLE)
     assert page.evaluate("models[0].get('logits')") == pytest.approx(want)
     assert page.evaluate(places) == pytest.approx(pointed)
-
-
-@pytest.mark.slow
-def test_steps_end_with_smoothing_and_not_without(show):
-    page = show(LossPush(), viewport={"width": 760, "height": 800})
-    many, right = page.get_by_role("button", name="100 steps"), "models[0].get('logits')[0]"
-    for _ in range(3):
-        before = page.evaluate(right)
-        many.click()
-        assert page.evaluate(right) > before + 0.3
-    assert status(page).endswith("without smoothing, steps never end.")
-    shown = "[...document.querySelectorAll('.lp-rest')].filter((e) => e.checkVisibility()).length"
-    assert page.evaluate(shown) == 0
-
-    page.evaluate("models[0].set('smoothing', 0.1)")
-    page.evaluate("models[0].set('rate', 8)")
-    assert page.evaluate(shown) == 5
-    many.click()
-    many.click()
-    assert status(page) == (
-        "The loss is 0.39 nats, and with smoothing 0.1 it cannot be lower. "
-        "The softmax is the target, so no push is left: more steps change nothing."
-    )
-    cells = page.locator(".lp-table tbody tr").last.locator("td")
-    assert cells.all_inner_texts() == ["0.00"] * 5
-
-
-@pytest.mark.slow
-def test_an_address_without_sense_does_no_harm(show):
-    address = "#LossPush=logits:9,8,7;right:5;smoothing:7;rate:x"
-    page = show(LossPush(), attributes=PUBLISHED, fragment=address)
-    assert "0.07 above its lowest. t is pushed up most" in status(page)
-    assert page.evaluate("models[0].get('logits')") == [0.5, 0, -0.5, 1, 2.5]
-    assert page.evaluate("[models[0].get('smoothing'), models[0].get('rate')]") == [0.5, 2]

@@ -1,4 +1,4 @@
-"""The drawing of the Transformer: the lit parts are lit, and no label leaves its box."""
+"""The drawing of the Transformer: highlighted parts, and labels inside their boxes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_each_label_stays_in_its_box():
         assert middle + width / 2 <= left + float(box.get("width")) - 2, text.text
 
 
-def test_all_of_it_is_inside():
+def test_everything_is_inside_the_picture():
     picture = drawn(*PARTS)
     *_, width, height = map(float, picture.get("viewBox").split())
     for element in picture:
@@ -84,13 +84,13 @@ def test_a_half_alone_is_lit_alone(keep, reads, says, attention, other):
         assert float(text.get("textLength")) <= float(box.get("width")) - 4, text.text
 
 
-def test_the_whole_machine_is_drawn_as_ever():
+def test_the_whole_machine_has_no_pale_parts():
     assert said(drawn())[0] == "memory: a vector for each word"
     assert "0.15" not in Machine(*PARTS)._repr_html_()
     with pytest.raises(ValueError, match=r"keep must be 'decoder', 'encoder' or None, got 'half'"):
         Machine(keep="half")
 
 
-def test_a_part_that_is_none_is_refused():
+def test_an_unknown_part_is_refused():
     with pytest.raises(ValueError, match=r"lit must be parts of the machine .*got 'engine'"):
         Machine("engine")

@@ -1,4 +1,4 @@
-"""NormExplorer: its arithmetic is that of layer and batch norm; any number can be followed."""
+"""NormExplorer: its arithmetic is that of layer and batch norm, and any number can be selected."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def given(shown):
 
 @pytest.mark.parametrize("length", [4, 5, 8])
 @pytest.mark.parametrize("norm", NORMS)
-def test_what_comes_out_is_what_python_says(js, norm, length):
+def test_the_pages_output_is_pythons(js, norm, length):
     shown = figure(norm=norm, length=length)
     page = js("norm_explorer.js", "return m.normalized(given);", **given(shown))
     got = torch.tensor(page, dtype=torch.float64)
@@ -48,13 +48,13 @@ def test_batch_norm_is_pytorchs_with_and_without_padding():
     shown.norm = "real"
     want = F.batch_norm(batch[real], None, None, training=True)
     torch.testing.assert_close(shown.normalized()[real], want)
-    assert shown.normalized()[~real].eq(0).all(), "padding that does not count stays what it is"
+    assert shown.normalized()[~real].eq(0).all(), "ignored padding stays 0"
 
 
 @pytest.mark.parametrize(
     ("norm", "size", "pads"), [("layer", 3, 0), ("batch", 15, 8), ("real", 7, 0)]
 )
-def test_a_number_is_measured_against_its_pool(js, norm, size, pads):
+def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
     shown = figure(norm=norm, length=5)
     body = "return m.places(given.sentences).map(([s, t]) => m.poolOf(given, [s, t, 1]));"
     pools = js("norm_explorer.js", body, **given(shown))
@@ -81,7 +81,7 @@ def test_a_number_is_measured_against_its_pool(js, norm, size, pads):
         ({"sentences": [["always"]]}, "1 to 5 letters; got 'always'"),
     ],
 )
-def test_what_makes_no_batch_is_refused(wrong, message):
+def test_bad_arguments_are_refused(wrong, message):
     numbers = {"sentences": SENTENCES, "vectors": torch.randn(7, 3).tolist()} | {"length": 5}
     with pytest.raises(ValueError, match=message):
         NormExplorer(**(numbers | wrong))
@@ -91,7 +91,7 @@ def test_what_makes_no_batch_is_refused(wrong, message):
 
 
 @pytest.mark.slow
-def test_padding_moves_batch_norm_alone(show):
+def test_padding_changes_only_batch_norm(show):
     page = show(NormExplorer(length=3))
     slider = page.get_by_role("slider")
     said = {}
@@ -107,7 +107,7 @@ def test_padding_moves_batch_norm_alone(show):
 
 
 @pytest.mark.slow
-def test_a_cell_that_is_touched_is_followed(show):
+def test_a_click_selects_a_number(show):
     page = show(NormExplorer(norm="layer"))
     cell = page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1)
     cell.click()
@@ -119,5 +119,5 @@ def test_a_cell_that_is_touched_is_followed(show):
     assert page.locator("td[data-pool]").count() == 3 * 6
     page.get_by_role("radio", name="batch, real words").check()
     assert page.locator("td[data-pool]").count() == 6
-    page.locator(".lf-heat").nth(2).locator("tbody td").nth(3).click()  # a pad: nothing to follow
+    page.locator(".lf-heat").nth(2).locator("tbody td").nth(3).click()  # padding can't be selected
     assert page.evaluate("models[0].get('word')") == 3

@@ -1,10 +1,9 @@
-"""Sampler: what the page leaves to draw from is what the library draws from."""
+"""Sampler: page, picture and library sample from the same probabilities."""
 
 import math
 
 import pytest
 import torch
-from figure_page import status
 
 from transformer_lib.decoding.generate import distribution
 from transformer_lib.figures.widgets import Sampler
@@ -27,7 +26,7 @@ def logits(n=23, seed=0):
 
 
 @pytest.mark.parametrize(("temperature", "top_k", "top_p"), SETTINGS)
-def test_page_picture_and_library_draw_from_the_same(js, temperature, top_k, top_p):
+def test_page_picture_and_library_have_the_same_probabilities(js, temperature, top_k, top_p):
     row = logits()
     page = js(
         MODULE, "return m.reshaped(given);",
@@ -41,13 +40,13 @@ def test_page_picture_and_library_draw_from_the_same(js, temperature, top_k, top
     assert sum(page) == pytest.approx(1)
 
 
-def test_of_equal_logits_the_first_stay(js):
+def test_ties_keep_the_first_logits(js):
     page = js(MODULE, "return m.reshaped(given);", logits=[1, 2, 2, 2], temperature=1, top_k=2,
               top_p=1)  # fmt: skip
     assert page == [0, 0.5, 0.5, 0] == reshaped([1, 2, 2, 2], 1.0, 2, 1.0)
 
 
-def test_entropy_and_how_many_share(js):
+def test_entropy_and_how_many_share_the_probability(js):
     body = "return [m.entropy(given.p), m.sharing(given.p, 0.9), m.sharing(given.p, 1)];"
     assert js(MODULE, body, p=[0.25] * 4) == [pytest.approx(math.log(4)), 4, 4]
     nats, ninety, every = js(MODULE, body, p=[0.0, 0.1, 0.9, 0.0])
@@ -71,25 +70,14 @@ def test_the_numbers_are_the_models():
         ({"top_k": 0}, "top_k must be from 1 to 100000; got 0"),
         ({"top_p": 0}, "top_p must be from 0.01 to 1; got 0"),
         ({"prompts": ["a"]}, "go together; got only prompts"),
-        ({"prompts": ["a"], "pieces": ["x", "y"], "logits": [[1.0]]}, "got 1 for 2 pieces"),
+        (
+            {"prompts": ["a"], "pieces": ["x", "y"], "logits": [[1.0]]},
+            "one number per piece, 2; got 1",
+        ),
         ({"prompts": ["a", "b"], "pieces": ["x"], "logits": [[1.0]]}, "must have the same length"),
         ({"prompt": 2}, "prompt must be from 0 to 1; got 2"),
     ],
 )
-def test_what_is_no_distribution_is_refused(numbers, message):
+def test_bad_arguments_are_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         Sampler(**numbers)
-
-
-@pytest.mark.slow
-def test_the_settings_cut_and_the_sentence_says_so(show):
-    page = show(Sampler())
-    assert "10 of 10 are left" in status(page)
-    page.get_by_role("slider", name="top-k").press("Home")
-    assert "1 of 10 is left" in status(page)
-    assert "It alone has" in status(page)
-    page.get_by_role("button", name="Reset").click()
-    page.get_by_role("slider", name="temperature").press("End")
-    assert "10 of 10 are left" in status(page)
-    page.get_by_role("radio", name="q").check()
-    assert "After “q”" in status(page)

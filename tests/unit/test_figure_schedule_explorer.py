@@ -1,4 +1,4 @@
-"""ScheduleExplorer: what a recorded run did stays where it was, whatever the reader turns."""
+"""ScheduleExplorer: a recorded run stays where it is, no matter what the reader changes."""
 
 import pytest
 from figure_examples import RUN
@@ -14,7 +14,7 @@ LINES = """() => [".se-run", ".se-paper"].map(
   (name) => document.querySelector(`polyline${name}`).getAttribute("points"))"""
 
 
-def test_marks_stand_on_the_rate_the_run_really_had(show):
+def test_marks_are_on_the_runs_own_rates(show):
     page = show(ScheduleExplorer(run=RUN))
     page.evaluate(SETTLE)
     marks, (run, paper) = page.evaluate(MARKS), page.evaluate(LINES)
@@ -32,7 +32,7 @@ def test_marks_stand_on_the_rate_the_run_really_had(show):
     assert "at a rate of 0.0018" in status(page)  # a quarter of the way from step 900 to 1300
 
 
-def test_without_rates_the_marks_stand_on_the_axis(show):
+def test_without_rates_the_marks_are_on_the_axis(show):
     page = show(ScheduleExplorer(run=[record[:2] for record in RUN]))
     page.evaluate(SETTLE)
     heights = {mark.split()[1] for mark in page.evaluate(MARKS)}

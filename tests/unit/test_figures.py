@@ -1,4 +1,4 @@
-"""The style and the plots: what a reader must be able to read, and what is refused."""
+"""The style and the plots: contrast, content and errors."""
 
 import ast
 from pathlib import Path
@@ -113,6 +113,6 @@ def test_each_number_of_a_map_can_be_read_on_its_colour():
         ([[0.5, 0.5], [float("nan"), 0.5]], "between 0 and 1; got nan"),
     ],
 )
-def test_what_is_not_a_map_of_weights_is_refused(weights, message):
+def test_bad_arguments_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         plots.attention_map(weights, queries=["a", "b"], keys=["x", "y"])

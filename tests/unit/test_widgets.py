@@ -1,4 +1,4 @@
-"""Live figures, the Python side: their numbers, their text and picture, their modules."""
+"""Live figures in Python: their traits, text, pictures and modules."""
 
 import base64
 import io
@@ -30,7 +30,7 @@ def test_every_figure_is_an_example_here():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_text_form_is_stable_and_can_be_typed_back(name):
+def test_repr_can_be_evaluated(name):
     text = EXAMPLES[name].text
     assert repr(getattr(widgets, name)()) == text
     assert repr(eval(text, vars(widgets))) == text
@@ -50,7 +50,7 @@ def test_mime_bundle_has_the_view_the_text_and_a_small_picture(figure):
 
 
 def test_the_picture_is_shown_with_ipywidgets_7_too(monkeypatch):
-    """Its widgets display themselves, and IPython then asks for nothing else."""
+    """Its widgets display themselves, and IPython then doesn't ask for a bundle."""
     themselves = []
     monkeypatch.setattr(
         ipywidgets.Widget, "_ipython_display_", lambda self: themselves.append(self), raising=False
@@ -72,7 +72,7 @@ def test_the_same_state_gives_the_same_bytes():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_picture_follows_the_state(name):
     states = EXAMPLES[name].states
-    some = states[:: -(-len(states) // 6)]  # a figure may have many, and take a second for each
+    some = states[:: -(-len(states) // 6)]  # a picture can take a second
     pictures = {make(name, **state)._png() for state in some}
     assert len(pictures | {first_picture(getattr(widgets, name))}) > 2
 
@@ -86,7 +86,7 @@ def test_state_is_json(figure):
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_no_number_takes_a_name_that_ipywidgets_uses(figure):
+def test_no_trait_has_a_name_that_ipywidgets_uses(figure):
     own = {name for kind in figure.__mro__[: figure.__mro__.index(base.LiveFigure) + 1]
            for name in vars(kind)}  # fmt: skip
     assert len(own) > 10
@@ -95,7 +95,7 @@ def test_no_number_takes_a_name_that_ipywidgets_uses(figure):
 
 def test_numbers_come_back_from_the_page():
     shown = SoftLookup()
-    shown.set_state({"query": [1, -1], "temperature": 0})  # JSON from a browser: whole numbers
+    shown.set_state({"query": [1, -1], "temperature": 0})  # JSON from a browser has integers
     assert shown.query == [1, -1]
     assert shown.temperature == 0.0
     explorer = ScheduleExplorer()
@@ -124,7 +124,7 @@ def test_a_tensor_is_a_list_of_numbers_too():
         (SoftLookup, {"likeness": "angle"}, ValueError, "likeness must be one of 'dot', .*'angle'"),
         (SoftLookup, {"words": ["a"]}, ValueError, "same length; got words: 1, key_vectors: 3"),
         (SoftLookup, {"keys": [[1, 1]]}, TypeError, "SoftLookup has no argument 'keys'"),
-        (SoftLookup, {"anchor": "a b"}, ValueError, "anchor must be letters.*got 'a b'"),
+        (SoftLookup, {"anchor": "a b"}, ValueError, "anchor must be a letter.*got 'a b'"),
         (MixingMatrix, {"mode": "local"}, ValueError, "mode must be one of .*got 'local'"),
         (MixingMatrix, {"row": 6}, ValueError, "row must be below 6.*got 6"),
         (MixingMatrix, {"row": 1.5}, TypeError, "row must be a whole number; got 1.5"),
@@ -140,12 +140,12 @@ def test_a_tensor_is_a_list_of_numbers_too():
         (ScheduleExplorer, {"run": [[5, 2], [5, 1]]}, ValueError, r"run\[1\] must come after"),
     ],
 )
-def test_what_makes_no_figure_is_refused(figure, numbers, error, message):
+def test_bad_arguments_are_refused(figure, numbers, error, message):
     with pytest.raises(error, match=message):
         figure(**numbers)
 
 
-def test_a_refused_change_leaves_the_number_as_it_was():
+def test_a_refused_change_changes_nothing():
     shown = SoftLookup()
     with pytest.raises(ValueError, match="temperature"):
         shown.temperature = 11
@@ -155,7 +155,7 @@ def test_a_refused_change_leaves_the_number_as_it_was():
 # ---- the modules
 
 MODULES = sorted(base.FOLDER.glob("*.js"))
-NAMESPACE = "http://www.w3.org/2000/svg"  # the name of SVG; nothing is fetched from there
+NAMESPACE = "http://www.w3.org/2000/svg"  # just a name, not fetched
 NETWORK = re.compile(r"https?:|//cdn|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon")
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\("
@@ -174,7 +174,7 @@ def test_module_asks_nothing_of_the_network(path):
     assert not NETWORK.findall(text.replace(NAMESPACE, ""))
     assert not DANGEROUS.findall(text)
     imports = re.findall(r"^import\b|\bimport\(", text, re.MULTILINE)
-    assert imports == ([] if path.stem == "kit" else ["import"])  # compose() looks where from
+    assert imports == ([] if path.stem == "kit" else ["import"])  # compose() checks from where
 
 
 @pytest.mark.parametrize("path", sorted(base.FOLDER.glob("*.css")), ids=lambda path: path.stem)
@@ -185,13 +185,13 @@ def test_style_sheet_asks_nothing_of_the_network(path):
 
 
 def prefix(css: str) -> str:
-    """What the classes of a figure begin with, such as `tr-`; `lf-` is the kit's."""
+    """The prefix of a figure's classes, such as `tr-`; `lf-` is the kit's."""
     found = [name for name in re.findall(r"\.([a-z]{2}-)", css) if name != "lf-"]
     return max(found, key=found.count)
 
 
 def selectors(css: str) -> list[str]:
-    """All that the rules of a sheet are about; a comma in brackets separates nothing."""
+    """All selectors of a sheet; commas in brackets don't separate them."""
     found = []
     for rule in re.findall(r"([^{};]+){", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)):
         parts, open_brackets = [""], 0
@@ -205,8 +205,8 @@ def selectors(css: str) -> list[str]:
     return found
 
 
-def test_a_figures_style_is_for_itself():
-    """A page has many figures: a rule without the figure's own class would reach the others."""
+def test_style_rules_only_match_their_own_figure():
+    """On a page with many figures, a rule without the figure's class would match others."""
     sheets = {p.stem: p.read_text("utf-8") for p in base.FOLDER.glob("*.css") if p.stem != "kit"}
     own = {name: prefix(css) for name, css in sheets.items()}
     assert len(set(own.values())) == len(own) >= 20

@@ -50,7 +50,7 @@ def test_nothing_jumps_and_nothing_sticks_out(show, name):
         assert max(widths) <= width, shown[widths.index(max(widths))]
 
 
-# What takes the focus, and which keys it leaves to the notebook, where `x` would cut the cell.
+# Number of elements that take the focus, and the keys that reach the notebook.
 REACH_THE_NOTEBOOK = """() => {
   const keys = [["x"], ["b"], ["ArrowDown"], ["Enter"], ["s", "ctrlKey"], ["S", "metaKey"],
     ["Enter", "ctrlKey"], ["z", "ctrlKey"], ["Z", "metaKey"], ["ArrowDown", "ctrlKey"]];
@@ -76,7 +76,7 @@ REACH_THE_NOTEBOOK = """() => {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
-    """JupyterLab and Notebook ask the focused element itself, and nothing around it."""
+    """JupyterLab and Notebook only check the focused element itself."""
     page = show(make(name))
     focusable, reach = page.evaluate(REACH_THE_NOTEBOOK)
     assert focusable >= 3
@@ -85,7 +85,7 @@ def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_other_figures_on_the_page_change_nothing(show, name):
-    """Each brings the kit's sheet along; one that comes later must not undo a figure's own."""
+    """Each brings the kit's sheet, and a later copy must not override a figure's own rules."""
     page = show(make(name), viewport={"width": 760, "height": 800})
     places = """() => [...document.querySelectorAll("figure *")].map((e) => {
       const { x, y, width, height } = e.getBoundingClientRect();
@@ -96,6 +96,17 @@ def test_other_figures_on_the_page_change_nothing(show, name):
     page.add_style_tag(content=base.read("kit.css"))
     page.evaluate(SETTLE)
     assert page.evaluate(places) == before
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_address_without_sense_does_no_harm(show, name):
+    figure = make(name)
+    page = show(figure, attributes=PUBLISHED)
+    for value in ("1.5", "1e9", "-7", "x", "<b>,2"):
+        state = ";".join(f"{trait}:{value}" for trait in figure.shown)
+        page.evaluate("(hash) => { location.hash = hash; }", f"#{name}={state}")
+        page.evaluate(SETTLE)
+        assert status(page).endswith(".")
 
 
 def test_scrolling_below_a_resting_pointer_changes_nothing(show):
@@ -190,7 +201,7 @@ def test_other_addresses_do_no_harm(show):
         assert "7.99" in status(page)
 
 
-def test_the_name_of_a_key_at_the_edge_stays_beside_its_plane(show):
+def test_names_of_keys_at_the_edge_stay_on_the_plane(show):
     far = {"words": ["pineapple", "watermelon"], "key_vectors": [[3, 1.5], [-3, -1]]}
     page = show(SoftLookup(**far, values=[30, 20]))
     plane = page.locator(".sl-plane").bounding_box()
@@ -207,7 +218,7 @@ def test_words_are_text(show):
     assert page.locator("figure").first.get_by_role("rowheader", name=word).count() == 1
 
 
-def test_the_theme_is_the_pages_and_else_the_systems(show):
+def test_the_theme_is_the_pages_or_else_the_systems(show):
     page = show(SoftLookup())
     for element, attribute, value, system, dark in [
         ("html", "data-theme", "dark", "light", True),

@@ -1,4 +1,4 @@
-"""Live figures, the arithmetic of the page: held equal to the library's, through Node."""
+"""Live figures: the page's arithmetic, compared with the library's through Node."""
 
 import math
 
@@ -20,7 +20,7 @@ WORDS = {
 
 @pytest.mark.parametrize("name", widgets.__all__)
 def test_the_module_that_a_browser_gets_loads(js, tmp_path, name):
-    module = tmp_path / "figure.mjs"  # kit and figure joined: no name twice, nothing missing
+    module = tmp_path / "figure.mjs"  # kit and figure joined, without duplicate or missing names
     module.write_text(getattr(widgets, name)()._esm, encoding="utf-8")
     assert js(str(module), "return Object.keys(m.default);") == ["render"]
 
@@ -41,10 +41,12 @@ def test_softmax_at_temperature_0_is_a_dictionary(js):
     assert got == [[0, 1, 0], [0, 0.5, 0.5], [1]]
 
 
-def test_random_numbers_are_those_of_python(js):
+def test_random_numbers_are_those_of_python(js, tmp_path):
+    module = tmp_path / "figure.mjs"
+    module.write_text(widgets.ScaleMeter()._esm, encoding="utf-8")
     body = "const next = m.uniform(7); return Array.from({ length: 1000 }, next);"
-    assert js("scale_meter.js", body) == scale_meter.uniform(7, 1000).tolist()
-    normal = np.array(js("scale_meter.js", "return [...m.normals(10001, m.uniform(3))];"))
+    assert js(str(module), body) == scale_meter.uniform(7, 1000).tolist()
+    normal = np.array(js(str(module), "return [...m.normals(10001, m.uniform(3))];"))
     assert normal.shape == (10001,)
     assert abs(normal.mean()) < 0.03
     assert abs(normal.std() - 1) < 0.03
@@ -56,6 +58,14 @@ def test_numbers_are_written_with_fixed_digits_and_a_minus_sign(js):
     numbers = [-1.5, -0.001, 0, 0.5, -0.5, 12.345, -10]
     got = ["−1.50", "0.00", "0.00", "0.50", "−0.50", "12.35", "−10.00"]
     assert js("kit.js", body, list=numbers) in (got, [*got[:5], "12.34", got[6]])
+
+
+def test_ticks_are_round_and_few(js):
+    for parts in (3, 4):
+        for end in (1.06, 1.9, 3.7, 18, 64.5, 290, 1080, 9000):
+            ticks = js("kit.js", "return m.ticksTo(given.end, given.parts);", end=end, parts=parts)
+            assert ticks[0] == 0 and ticks[-1] <= end
+            assert parts < len(ticks) <= 2.5 * parts + 1, end
 
 
 def test_scales_map_there_and_back(js):
@@ -129,20 +139,6 @@ def test_cosine_and_distance_are_pytorchs(js):
     assert cosine == pytest.approx(torch.cosine_similarity(query, keys).tolist(), abs=1e-6)
     squared = torch.cdist(query[None].double(), keys.double())[0].square()
     assert distance == pytest.approx((-squared).tolist(), abs=1e-6)
-
-
-def test_the_chapters_example_comes_out(js):
-    shown = widgets.SoftLookup()
-    given = {"query": shown.query, "keys": shown.key_vectors, "values": shown.values}
-    given |= {"temperature": shown.temperature, "likeness": shown.likeness}
-    page = js("soft_lookup.js", "return m.softLookup(given);", **given)
-    assert [round(w, 2) for w in page["weights"]] == [0.6, 0.4, 0.0]
-    assert round(page["answer"], 1) == 8.0
-
-
-def test_temperatures_of_the_slider(js):
-    body = "return [0, 1, 21, 41, 61].map(m.temperatureAt);"
-    assert js("soft_lookup.js", body) == [0, 0.01, 0.1, 1, 10]
 
 
 # ---- MixingMatrix

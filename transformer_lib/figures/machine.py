@@ -59,7 +59,7 @@ class Machine:
             cross-attention are drawn pale. Both halves stay if None.
 
     Raises:
-        ValueError: An unknown part or half.
+        ValueError: an unknown part or half.
 
     Example:
         >>> picture = Machine("encoder", "feed-forward")

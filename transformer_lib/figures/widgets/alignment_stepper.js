@@ -1,4 +1,4 @@
-// AlignmentStepper: which source word is being read now? A decoder writes, and its weights mix the encoder's states.
+// AlignmentStepper: which source word is the decoder reading? Its weights mix the encoder's states.
 import {
   canvas,
   choice,
@@ -19,7 +19,7 @@ import {
 
 export const END = "<eos>";
 
-/** weights @ states: the context vector of one step. Without weights it is the last state. weights: (S,), states: (S, K). */
+/** The context vector of one step: weights (S,) @ states (S, K), or without weights the last state. */
 export const contextOf = (weights, states) =>
   weights === null
     ? states.at(-1)
@@ -30,16 +30,16 @@ export const contextOf = (weights, states) =>
         ),
       );
 
-/** The words written that are not those of the target, by their places; after the target comes the end. */
+/** The positions at which the output differs from the target, which ends with END. */
 export const mistakes = (output, target) =>
   steps(output.length).filter((t) => output[t] !== (target[t] ?? END));
 
-/** Places in the source by weight, the largest first. */
+/** Source positions by weight, the largest first. */
 export const byWeight = (weights) => steps(weights.length).sort((i, j) => weights[j] - weights[i]);
 
 // ---- picture
 
-const [LEFT, RIGHT, WORDS, CELL, ROW] = [66, 76, 66, 13, 24]; // gutters, heights of the words, of a component, of a row
+const [LEFT, RIGHT, WORDS, CELL, ROW] = [66, 76, 66, 13, 24]; // gutters; heights of the words, a component, a row
 const rgb = (x) => {
   const [r, g, b, a] = diverging(x);
   return `rgb(${r} ${g} ${b} / ${(a / 255).toFixed(2)})`;
@@ -68,7 +68,7 @@ function build({ get, change }) {
     show: (n) => `${n} of ${shown().output.length}`,
   });
   function shown() {
-    const i = Math.max(0, kinds.indexOf(get("attention"))); // an address may ask for what is not there
+    const i = Math.max(0, kinds.indexOf(get("attention"))); // an address may ask for an unknown kind
     const step = Math.min(get("step"), outputs[i].length);
     return {
       name: kinds[i],
@@ -169,8 +169,8 @@ function build({ get, change }) {
     set(mixWord, { x: end + 20 });
     set(now, { width: end + 2 });
     set(nothing, { x: (LEFT + end) / 2 });
-    set(caption, { visibility: flat ? "visible" : "hidden" }); // words that stand upright take its place
-    set(secondHalf, size.width > 520 ? { x: null, dy: null } : { x: 1, dy: 16 }); // a phone has no room for one line
+    set(caption, { visibility: flat ? "visible" : "hidden" }); // upright words take its place
+    set(secondHalf, size.width > 520 ? { x: null, dy: null } : { x: 1, dy: 16 }); // two lines on a phone
   }
 
   let laid = 0;
@@ -215,7 +215,7 @@ function build({ get, change }) {
   const [word] = longest([...words, ...target, ...outputs.flat(), END]);
   function sentence({ output, step, name }, row, wrong, should = right(step - 1)) {
     if (step === 0)
-      return `The encoder has read ${S} ${unit}s; the decoder has written nothing yet. ${name === "none" ? "It will get the last state only." : ""}`.trim();
+      return `The encoder has read ${S} ${unit}s; the decoder hasn’t written anything yet. ${name === "none" ? "It will get only the last state." : ""}`.trim();
     const said = wrong.has(step - 1) ? `, which should be ${should}` : "";
     let from = "the decoder has no weights, only the last state, the same at every step";
     if (row) {
@@ -226,8 +226,8 @@ function build({ get, change }) {
       step < output.length
         ? ""
         : wrong.size
-          ? ` It is wrong in ${wrong.size} ${wrong.size > 1 ? "places" : "place"}.`
-          : " All of it is right.";
+          ? ` It has ${wrong.size} ${wrong.size > 1 ? "mistakes" : "mistake"}.`
+          : " It’s all right.";
     return `Writing step ${step}, ${output[step - 1]}${said}: ${from}.${done}`;
   }
 

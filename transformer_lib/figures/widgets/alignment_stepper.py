@@ -1,4 +1,4 @@
-"""AlignmentStepper: where a recurrent decoder looks while it writes (chapter 3)."""
+"""AlignmentStepper: what a recurrent decoder attends to while it writes (chapter 3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
+from .base import (
+    MADE_UP,
+    LiveFigure,
+    Number,
+    Numbers,
+    OneOf,
+    all_or_none,
+    compose,
+    dress,
+    same_length,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,17 +46,17 @@ def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
 
     Args:
         states: ``(S, width)``.
-        count: how many components, K; those that S states cannot have are 0.
+        count: how many components, K; any that S states can't have are 0.
 
     Returns:
-        Components ``(S, K)``, from -1 to 1, and the share of the variance that they hold.
+        Components ``(S, K)``, from -1 to 1, and their share of the variance.
 
     >>> components, share = principal(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]), 1)
     >>> components.round(2).tolist(), round(share, 2)
     ([[-1.0], [0.0], [1.0]], 1.0)
     """
     left, sizes, right = np.linalg.svd(states - states.mean(0), full_matrices=False)
-    signs = np.sign(right[np.arange(len(right)), abs(right).argmax(1)])  # else the sign is chance
+    signs = np.sign(right[np.arange(len(right)), abs(right).argmax(1)])  # makes signs repeatable
     kept = (left * sizes * np.where(signs == 0, 1, signs))[:, :count]
     components = np.zeros((len(states), count))
     components[:, : kept.shape[1]] = kept
@@ -58,9 +68,9 @@ def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
 def stand_in() -> dict[str, Reading]:
     """Make up what four models might do with the default sentence.
 
-    A word of the target belongs to a place in the source; its weights are a softmax of minus the
-    distances to that place, sharper from one kind of attention to the next. The states are waves.
-    Without attention a word from far away is written where another belongs.
+    Each target word belongs to a source position; its weights are a softmax of minus the distances
+    to it, sharper from one kind of attention to the next. The states are waves. Without attention,
+    one word is wrong.
     """
     target = ["acht", "und", "zwanzig", "tausend", "sieben", "hundert", "zwei", "und", "vierzig"]
     places, source = np.array([1, 0, 0, 2, 3, 4, 6, 5, 5, 6]), np.arange(7)
@@ -79,26 +89,26 @@ def stand_in() -> dict[str, Reading]:
 
 
 class AlignmentStepper(LiveFigure):
-    """A decoder writes a sentence word by word; at each step its weights say where it looks.
+    """A decoder writes a sentence word by word; the weights show what it attends to at each step.
 
-    The context vector is computed in the page: context = weights @ states. The kind ``"none"`` has
-    no weights, and its decoder has the encoder's last state only.
+    The page computes the context vector, weights @ states. The kind ``"none"`` has no weights; its
+    decoder gets only the encoder's last state.
 
     Without arguments the numbers are made up; :meth:`from_models` shows trained models.
 
     Args:
         words: the source, 2 to 10 words.
         target: the right translation.
-        kinds: which models there are, out of ``"none"``, ``"additive"``, ``"dot"``, ``"general"``.
-        outputs: for each kind the words it wrote, 1 to 16, ``"<eos>"`` included.
-        weights: for each kind ``(T, S)``, one row for each word written; empty for ``"none"``.
+        kinds: the models, out of ``"none"``, ``"additive"``, ``"dot"``, ``"general"``.
+        outputs: for each kind, the words it wrote, 1 to 16, including ``"<eos>"``.
+        weights: for each kind ``(T, S)``, one row per written word; empty for ``"none"``.
         states: for each kind ``(S, K)``, the encoder's states in a few components, from -1 to 1.
-        attention: the kind that is shown.
-        step: so many words are written; if a model wrote fewer, all of its.
-        unit: what one of the words is called: ``"letter"``, if they are letters.
+        attention: the kind to show.
+        step: how many words are written, at most.
+        unit: what to call a word, such as ``"letter"``.
 
     Raises:
-        ValueError: lists that do not fit together, weights that do not sum to 1.
+        ValueError: lists that don't fit together, or weights that don't sum to 1.
 
     >>> AlignmentStepper(attention="dot", step=2)
     AlignmentStepper(attention='dot', step=2)
@@ -120,15 +130,12 @@ class AlignmentStepper(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         data = ("words", "target", "kinds", "outputs", "weights", "states")
-        given = [name for name in data if name in numbers]
-        if not given:
+        if not all_or_none(numbers, data):
             made_up = stand_in()
             numbers |= _columns(made_up)
             numbers["words"] = ["twenty", "eight", "thousand", "seven", "hundred", "forty", "two"]
             numbers["target"] = made_up["dot"].output[:-1]
-            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
-        elif len(given) < len(data):
-            raise ValueError(f"{', '.join(data)} go together; got only {', '.join(given)}")
+            numbers.setdefault("note", MADE_UP)
         super().__init__(**numbers)
         same_length(self, ("kinds", "outputs", "weights", "states"))
         for each in (self.attention, *self.kinds):
@@ -142,18 +149,18 @@ class AlignmentStepper(LiveFigure):
         rows = 0 if kind == "none" else len(self.outputs[i])
         if len(self.weights[i]) != rows:
             raise ValueError(
-                f"weights[{i}], of {kind}, must have {rows} rows; got {len(self.weights[i])}"
+                f"weights[{i}], for {kind}, must have {rows} rows; got {len(self.weights[i])}"
             )
         for t, row in enumerate(self.weights[i]):
             if len(row) != len(self.words) or abs(sum(row) - 1) > 0.02:
                 raise ValueError(
-                    f"weights[{i}][{t}] must be {len(self.words)} numbers, one for each word, that "
-                    f"sum to 1; got {len(row)} that sum to {sum(row):.3g}"
+                    f"weights[{i}][{t}] must be {len(self.words)} numbers, one per word, that sum "
+                    f"to 1; got {len(row)} that sum to {sum(row):.3g}"
                 )
         size, widths = len(self.words), [len(state) for state in self.states[i]]
         if len(widths) != size or widths != [max(1, len(self.states[0][0]))] * size:
             raise ValueError(
-                f"states[{i}] must be {size} states, one for each word, all of the same number of "
+                f"states[{i}] must be {size} states, one per word, all with the same number of "
                 f"components; got {widths}"
             )
 
@@ -169,19 +176,19 @@ class AlignmentStepper(LiveFigure):
         max_len: int = 16,
         **numbers: Any,
     ) -> AlignmentStepper:
-        """Let trained models translate a sentence, each greedily, and show what they did.
+        """Translate a sentence with trained models, by greedy search, and show what they did.
 
         Args:
             models: by kind of attention: ``"none"``, ``"additive"``, ``"dot"``, ``"general"``.
             source: the words to translate.
-            target: the right translation, to compare with.
+            target: the right translation.
             vocabulary: the word of each id.
-            components: how many principal components of the states are shown.
-            max_len: most words to write.
-            numbers: what else the figure takes: ``attention``, ``step``, ``anchor``, ``note``.
+            components: how many principal components of the states to show.
+            max_len: the most words to write.
+            numbers: other arguments of the figure: ``attention``, ``step``, ``anchor``, ``note``.
 
         Raises:
-            ValueError: a model under another kind's name, or a word that has no id.
+            ValueError: a model under the wrong name, or a word that isn't in the vocabulary.
         """
         ids = {word: i for i, word in enumerate(vocabulary)}
         if unknown := [word for word in source if word not in ids]:
@@ -190,7 +197,7 @@ class AlignmentStepper(LiveFigure):
         for kind in sorted(models, key=lambda kind: KINDS.index(kind) if kind in KINDS else 9):
             found = models[kind].config.attention or "none"
             if kind != found:
-                raise ValueError(f"models[{kind!r}] is a model with attention {found!r}")
+                raise ValueError(f"models[{kind!r}] must have attention {kind!r}; got {found!r}")
             reading, share = read_along(
                 models[kind], [ids[word] for word in source], vocabulary, components, max_len
             )
@@ -203,9 +210,9 @@ class AlignmentStepper(LiveFigure):
         return cls(words=list(source), target=list(target), **_columns(readings), **numbers)
 
     def contexts(self) -> np.ndarray:
-        """Return the context vectors ``(T, K)`` of the kind shown: the arithmetic of the figure.
+        """Return the context vectors ``(T, K)`` of the kind shown.
 
-        weights @ states; without attention the last state, at every step.
+        They are weights @ states; without attention, the last state at every step.
         """
         i = self.kinds.index(self.attention)
         states = np.array(self.states[i])
@@ -262,14 +269,14 @@ class AlignmentStepper(LiveFigure):
         return figure
 
     def right(self, step: int) -> str:
-        """Return the word that belongs at a step, counted from 0; after the target, the end."""
+        """Return the right word at a step, counted from 0; ``"<eos>"`` after the target."""
         return self.target[step] if step < len(self.target) else END
 
 
 def read_along(
     model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str], components: int, max_len: int
 ) -> tuple[Reading, float]:
-    """Let a model translate ids; the share is that of the variance in the components."""
+    """Translate ids with a model; return its reading and the components' share of the variance."""
     import torch
 
     from ...decoding import evaluating, greedy
@@ -284,7 +291,7 @@ def read_along(
             states = model.encoder(model.source_embedding(source))[0]
         else:
             states = model.start(source).memory
-            with record_attention(model) as maps:  # once more, all steps in one call
+            with record_attention(model) as maps:  # again, with all steps in one call
                 model(source, torch.tensor([[bos, *output[:-1]]], device=source.device))
             weights = maps["alignment"][0, 0].cpu().numpy().round(3).tolist()
     reduced, share = principal(states[0].double().cpu().numpy(), components)

@@ -1,4 +1,4 @@
-// ArchitectureExplorer: where do 65 million numbers live? The Transformer with its shapes, its counts and its chapters.
+// ArchitectureExplorer: where do 65 million numbers live? The Transformer with its shapes, counts and chapters.
 import {
   canvas,
   choice,
@@ -16,11 +16,11 @@ import {
 } from "./kit.js";
 // ---- arithmetic: the library's parameter_counts, box by box
 const GROUPS = ["embeddings", "attention", "feed-forward", "norms", "head"];
-/** Kinds of box: their group, their formula in words and as a function of the sizes. */
+/** Each kind of box: its group, and its formula in words and as a function of the sizes. */
 const KINDS = {
   embedding: [0, "vocabulary · d_model", ({ d_model: d, vocab_size: v }) => v * d],
-  shared: [0, "the embedding matrix, used again", () => 0],
-  positions: [0, "sines and cosines, computed and not learned", () => 0],
+  shared: [0, "the embedding matrix again", () => 0],
+  positions: [0, "sines and cosines, computed, not learned", () => 0],
   attention: [1, "4 d_model² + 4 d_model", ({ d_model: d }) => 4 * d * d + 4 * d],
   forward: [2, "2 d_model · d_ff + d_ff + d_model", ({ d_model: d, d_ff: f }) => 2 * d * f + f + d],
   norm: [3, "2 d_model", ({ d_model: d }) => 2 * d],
@@ -33,8 +33,8 @@ const sublayersOf = (stack, kind) =>
     ? ["attention", "cross", "forward"]
     : ["attention", "forward"];
 
-/** The boxes of a model: {part, kind, group, formula, each, times, inside}. What is used again, or computed, has 0; a layer only adds up.
- *  card: of a published model, for each kind of box its own [formula, number, what goes on in it], or null where it has no such box. */
+/** The boxes of a model: {part, kind, group, formula, each, times, inside}. A layer's box adds up the others.
+ *  card: a published model's own [formula, number, description] for kinds of boxes, or null for a box it doesn't have. */
 export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, card = {}, ...sizes }) {
   const box = (
     part,
@@ -59,13 +59,14 @@ export function partsOf({ kind: stacks, n_layers: n, pre_norm: pre, card = {}, .
   });
 }
 
-/** How many numbers embeddings, attention, feed-forward networks, norms and a head have. */
+/** The number of parameters of each group. */
 export const groupsOf = (sizes) =>
   GROUPS.map((_, i) =>
     sum(partsOf(sizes).map(({ group, each, times }) => (group === i ? each * times : 0))),
   );
 
-/** Of a list of [kind, name, d_model, d_ff, layers, millions] the one of these sizes, or the nearest; and with how many tokens ours has as many numbers. */
+/** The published model, [kind, name, d_model, d_ff, layers, millions], of these sizes, or the nearest; and the vocabulary
+ *  size with which this one has as many parameters. */
 export function publishedLike(sizes, published) {
   const [total, list] = [sum(groupsOf(sizes)), published.filter(([kind]) => kind === sizes.kind)];
   const far = (model) => Math.abs(Math.log(total / model[5] / 1e6));
@@ -86,11 +87,11 @@ const nearest = (list, x) =>
   )[0];
 export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % heads === 0);
 
-// ---- drawing, downwards: encoder left, decoder its mirror image, the residual stream along the outer edge. Norms after the sublayers stand on it.
+// ---- drawing, from top to bottom: the encoder left, the decoder its mirror image, the residual stream on the outer edge
 
-/** Where all is, in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
+/** Positions in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
 export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = {} }, width) {
-  const [gap, s, big] = width >= 560 ? [56, 18, 34] : [20, 10, 66]; // s: where the stream is; big: a sublayer's height
+  const [gap, s, big] = width >= 560 ? [56, 18, 34] : [20, 10, 66]; // s: the stream; big: a sublayer's height
   const [column, branch, cell, top] = [
     kind === "both" ? (width - gap) / 2 : width,
     s + 16,
@@ -135,7 +136,7 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     const bottom = top + 44 + sublayersOf(stack, kind).length * cell;
     found.frames.push([right ? width - column : 0, top, column, bottom - top]);
     sublayersOf(stack, kind).forEach((name, i) => {
-      const [y, exit] = [top + 8 + i * cell, branch + 14]; // exit: where the sublayer's answer leaves
+      const [y, exit] = [top + 8 + i * cell, branch + 14]; // exit: where the sublayer's output leaves
       const [at, enter] = pre ? [y + 50, y + 16] : [y, y + big / 2];
       arrow([s, enter], [branch, enter]);
       if (pre) {
@@ -170,7 +171,7 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     }
   });
   if (kind === "both") {
-    // from the encoder's end to the decoder's cross-attention
+    // from the encoder's output to the decoder's cross-attention
     const [start, turn, end, y] = [
       top + 94 + 2 * cell,
       column + gap / 2 - 1,
@@ -196,7 +197,7 @@ const PATHS = {
     points,
     [[a, b], [x, y], u = Math.sign(x - a), v = Math.sign(y - b)] = points.slice(-2),
   ) =>
-    // of arrows
+    // arrowheads
     `M${x},${y}l${-7 * u - 4 * v},${-7 * v - 4 * u}l${8 * v},${8 * u}z`,
   rings: ([x, y]) => `M${x - 7},${y}a7,7 0 1 0 14,0a7,7 0 1 0-14,0M${x - 4},${y}h8M${x},${y - 4}v8`,
 };
@@ -225,7 +226,7 @@ const [round, share] = [
   (x) => (x > 0 && x < 0.005 ? "under 1\u00a0%" : percent(x)),
 ];
 
-/** Of a box: its chapter, its name, what goes on in it. */
+/** A box's chapter, name and description. */
 const about = (
   part,
   { d_model: d, n_heads: h, d_ff: f, n_layers: n },
@@ -244,7 +245,7 @@ const about = (
     layer: [part[0] === "d" ? 9 : 8, `× ${n} layer${n > 1 ? "s" : ""}`],
   })[part.split("-")[1]];
 
-/** A link to a chapter, as the page's own table of contents has it; plain words where there is no such page. */
+/** A link to a chapter, from the page's table of contents; plain text on a page without one. */
 function chapter(n) {
   const found = [...document.querySelectorAll("nav.bd-links a[href]")].find(
     (a) => Number(/(\d+)_[^/]*$/.exec(a.pathname)?.[1]) === n,
@@ -313,7 +314,7 @@ function build({ all, get, change }) {
     { class: "ae-controls", "aria-label": "sizes" },
     ...Object.values(controls).map(({ element }) => element),
   );
-  let over = null; // the box under the mouse
+  let over = null; // the box under the pointer
   const hover =
     (part) =>
     ({ pointerType }) => {
@@ -357,9 +358,9 @@ function build({ all, get, change }) {
 
   const aside = (kind, { exact, tokens }) =>
     ({
-      both: exact ? `That asks for ${round(tokens)} tokens; the paper says about 37,000.` : "",
-      encoder: "It only reads: hidden words are guessed from both sides.",
-      decoder: "It only writes: the next token is guessed from those before.",
+      both: exact ? `That takes ${round(tokens)} tokens; the paper says about 37,000.` : "",
+      encoder: "It only reads: it predicts masked words from both sides.",
+      decoder: "It only writes: it predicts the next token from the ones before.",
     })[kind];
   const papers = longest([
     ...cards.map(({ says }) => says),
@@ -381,7 +382,7 @@ function build({ all, get, change }) {
     Object.entries(controls).forEach(([name, control]) => control.update(sizes[name]));
     const [parts, place, groups] = [partsOf(sizes), layout(sizes, page.width), groupsOf(sizes)];
     const find = (part) => parts.find((box) => box.part === part);
-    // a box that this model lacks gives way to one that it has
+    // if this model doesn't have the box, show one that it has
     const chosen =
       find(sizes.part) ??
       find(parts[0].part.slice(0, 7) + sizes.part.slice(7)) ??
@@ -428,7 +429,7 @@ function build({ all, get, change }) {
     });
     const [like] = [
       publishedLike(sizes, get("published")),
-      set(total, { text: `${millions(numbers)} numbers` }),
+      set(total, { text: `${millions(numbers)} parameters` }),
     ];
     set(paper, {
       text:
@@ -442,8 +443,8 @@ function build({ all, get, change }) {
     if (!each) return `${whose}${formula}. It adds nothing to the ${millions(numbers)}.`;
     const product =
       kind === "layer"
-        ? `${times} × ${round(each)} = ${round(each * times)} numbers`
-        : `${formula} = ${round(each)} numbers${times > 1 ? ` a layer, ${round(each * times)} in all` : ""}`;
+        ? `${times} × ${round(each)} = ${round(each * times)} parameters`
+        : `${formula} = ${round(each)} parameters${times > 1 ? ` per layer, ${round(each * times)} in all` : ""}`;
     return `${whose}${product}, ${share((each * times) / numbers)} of ${millions(numbers)}.`;
   }
 
@@ -453,7 +454,7 @@ function build({ all, get, change }) {
       html(
         "div",
         { class: "lf-wide" },
-        room(total, [`${millions(99999.9e6)} numbers`]),
+        room(total, [`${millions(99999.9e6)} parameters`]),
         room(paper, papers),
         bar,
         legend,
@@ -467,7 +468,7 @@ function build({ all, get, change }) {
       ...cards.map(({ boxes }) => boxes.attention?.[0] ?? ""),
     ].map(
       (formula) =>
-        `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 numbers a layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`,
+        `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 parameters per layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`,
     ),
   };
 }

@@ -1,4 +1,4 @@
-"""ArchitectureExplorer: where a Transformer's numbers live (chapters 11 and 21)."""
+"""ArchitectureExplorer: where a Transformer's parameters are (chapters 11 and 21)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ PARTS = [
 ]
 GROUPS = ("embeddings", "attention", "feed-forward", "norms", "head")
 NOTE = (
-    "No single vocabulary gives both of the paper’s numbers: base asks for 40,700 tokens, big for "
-    "35,800. Either needs one matrix for both embeddings and the output."
+    "No single vocabulary gives both of the paper’s numbers: base needs 40,700 tokens, big 35,800. "
+    "And both need a single matrix for both embeddings and the output."
 )
 CARDS_NOTE = (
-    "As published, to the last number. Llama and Mistral turn queries and keys by their places, "
-    "which costs no numbers, gate the feed-forward network with a third matrix, and have no biases."
+    "As published, to the last parameter. Llama and Mistral rotate queries and keys by their "
+    "positions, which takes no parameters, gate the feed-forward network with a third matrix, and "
+    "have no biases."
 )
 MODELS = {
     "gpt2": "GPT-2",
@@ -63,11 +64,10 @@ MODELS = {
 
 
 def card(name: str) -> dict[str, Any]:
-    """Return what a published model has in its boxes, counted by the library.
+    """Return a published model's sizes and boxes, counted by the library.
 
-    ``sizes`` are those of the sliders. ``boxes`` has for each kind of box its formula, its number
-    and what goes on in it, where that is not as in the paper's layer; None where it has no such
-    box.
+    ``boxes`` has the kinds of boxes that differ from the paper's: formula, number of parameters
+    and, for some, a description; or None if the model doesn't have that box.
 
     >>> card("llama-3-8b")["boxes"]["attention"]
     ['2 d_model² + 2 d_model · 8 · 128', 41943040, '32 heads, 8 of keys and values']
@@ -86,26 +86,26 @@ def card(name: str) -> dict[str, Any]:
             attention[0] = f"2 d_model² + 2 d_model · {kv} · {config.d_head}"
             attention.append(f"{config.n_heads} heads, {kv} of keys and values")
         boxes = {
-            "positions": None,  # turns inside the attention, which have no numbers
+            "positions": None,  # rotations inside the attention, without parameters
             "attention": attention,
             "forward": ["3 d_model · d_ff", counts["decoder.feed_forward"] // n, f"gated {width}"],
-            "norm": ["d_model of a scale, and no shift", config.d_model],
+            "norm": ["d_model: a scale, no shift", config.d_model],
             "shared": ["vocabulary · d_model", counts["output"]],
         }
     elif kind == "encoder":
-        learned = "(512 places + 2 segments + 2 in a norm) · d_model"
+        learned = "(512 positions + 2 segments + 2 in a norm) · d_model"
         boxes["positions"] = [learned, counts["embeddings"] - words]
-        boxes["head"] = ["d_model² + d_model of a pooler", counts["pooler"]]
+        boxes["head"] = ["d_model² + d_model, a pooler", counts["pooler"]]
     else:
-        boxes["positions"] = ["1024 places · d_model", counts["embeddings"] - words]
+        boxes["positions"] = ["1024 positions · d_model", counts["embeddings"] - words]
     total = sum(counts.values())
     says = "as published"
     if kind == "encoder":
         total -= counts["head"] + counts["output"]
-        says += " without the head for hidden words"
+        says += " without the head for masked words"
     return {
         "name": MODELS[name],
-        "says": f"{MODELS[name]}: {total:,} numbers, {says}.",
+        "says": f"{MODELS[name]}: {total:,} parameters, {says}.",
         "sizes": sizes,
         "boxes": boxes,
     }
@@ -120,9 +120,9 @@ def parts(
     pre_norm: bool,
     boxes: dict[str, Any] | None = None,
 ) -> dict[str, tuple[int, int, int]]:
-    """Return the boxes of a model: ``{part: (group, numbers in one, how often)}``.
+    """Return the boxes of a model: ``{part: (group, parameters, how many times)}``.
 
-    A layer's box only adds up the others, and has group 5. ``boxes`` are those of a card.
+    A layer's box adds up the others, and has group 5. ``boxes`` are those of :func:`card`.
 
     >>> parts("both", 512, 2048, 6, 37_000, True)["encoder-attention"]
     (1, 1050624, 6)
@@ -162,27 +162,25 @@ def parts(
 class ArchitectureExplorer(LiveFigure):
     r"""The Transformer with the shape of every arrow and the number of parameters of every box.
 
-    An attention has :math:`4 d^2 + 4 d` of them, a feed-forward network
-    :math:`2 d\,d_{ff} + d_{ff} + d`, a norm :math:`2 d`, the embeddings :math:`V d` once. They are
-    those of :class:`~transformer_lib.models.Transformer`, of ``EncoderOnly`` with its head, or of
-    ``DecoderOnly``. A published model has its own sizes and its own layer, and is counted to the
-    last number.
+    Attention has :math:`4 d^2 + 4 d` parameters, a feed-forward network
+    :math:`2 d\,d_{ff} + d_{ff} + d`, a norm :math:`2 d`, the embeddings :math:`V d` once, as in
+    :class:`~transformer_lib.models.Transformer`, ``EncoderOnly`` with its head, or
+    ``DecoderOnly``. A published model has its own sizes and its own layer.
 
     Args:
-        model: ``"own"``, of the sizes below, or a published one: ``"gpt2"``, ``"bert-base"``,
+        model: ``"own"`` for the sizes below, or a published model: ``"gpt2"``, ``"bert-base"``,
             ``"llama-2-7b"``, ``"llama-3-8b"`` or ``"mistral-7b"``.
         kind: ``"both"``, ``"encoder"`` or ``"decoder"``.
-        d_model: 64 to 2048, even; width of the vectors.
+        d_model: width of the vectors; even, 64 to 2048.
         n_heads: 1 to 32, a divisor of ``d_model``.
-        d_ff: 128 to 8192; inner width of the feed-forward networks.
-        n_layers: 1 to 24, of each stack.
+        d_ff: inner width of the feed-forward networks, 128 to 8192.
+        n_layers: layers of each stack, 1 to 24.
         vocab_size: 1000 to 100,000 tokens.
         pre_norm: norms before the sublayers, or after them as in the paper.
-        part: the box that is looked at, such as ``"encoder-attention"`` or ``"decoder-layer"``.
+        part: the selected box, such as ``"encoder-attention"`` or ``"decoder-layer"``.
 
     Raises:
-        ValueError: a number outside its limits, heads that do not divide ``d_model``, a part that
-            there is not.
+        ValueError: a number out of range, heads that don't divide ``d_model``, or an unknown part.
 
     Source:
         Vaswani et al. (2017), section 3 and Table 3; Devlin et al. (2019), section 3; Radford et
@@ -227,11 +225,11 @@ class ArchitectureExplorer(LiveFigure):
     @traitlets.validate("d_model")
     def _even(self, proposal: Any) -> int:
         if proposal["value"] % 2:
-            raise ValueError(f"d_model must be even for its waves; got {proposal['value']}")
+            raise ValueError(f"d_model must be even; got {proposal['value']}")
         return proposal["value"]
 
     def groups(self) -> dict[str, int]:
-        """Return how many numbers each kind of box has in all, where there are any."""
+        """Return the number of parameters of each kind of box."""
         boxes = self._parts().values()
         return {
             name: count
@@ -263,10 +261,10 @@ class ArchitectureExplorer(LiveFigure):
             colour = COLOURS[GROUPS.index(name)]
             top.barh(0, share, left=left, color=colour, ec=style.CARD)
             said = f" {name} {share:.0%}"
-            if share > 0.011 * len(said):  # it has the room
+            if share > 0.011 * len(said):  # the label fits
                 top.text(left, -0.5, said, va="top", fontsize=9)
             left += share
-        top.set_title(f"{total / 1e6:,.1f} million numbers")
+        top.set_title(f"{total / 1e6:,.1f} million parameters")
         top.set(xlim=(0, 1), ylim=(-0.9, 0.4))
         top.axis("off")
         sizes = self._sizes()
@@ -277,7 +275,7 @@ class ArchitectureExplorer(LiveFigure):
         return figure
 
     def _words(self) -> dict[str, tuple[int, str, str, str]]:
-        """Of every box its group, its name, what goes on in it, and its number."""
+        """Return each box's group, name, description and number of parameters."""
         sizes, boxes = self._sizes(), self._boxes()
         d, h, n = sizes["d_model"], sizes["n_heads"], sizes["n_layers"]
         heads = f"{h} head{'s' * (h > 1)} of {d // h}"

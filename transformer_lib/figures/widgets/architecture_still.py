@@ -1,4 +1,4 @@
-"""The still picture of the ArchitectureExplorer: the drawing of the page, in its wide form."""
+"""The still picture of the ArchitectureExplorer: the page's drawing, in its wide layout."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 GAP, STREAM, BIG = 56, 18, 34
 BRANCH, CELL, TOP = STREAM + 16, BIG + 78, 128
-COLOURS = (*style.PALETTE[1:], style.QUIET)  # of embeddings, attention, feed-forward, norms, head
+COLOURS = (*style.PALETTE[1:], style.QUIET)  # embeddings, attention, feed-forward, norms, head
 
 
 def layout(
     kind: str, d_model: int, vocab_size: int, pre_norm: bool, added: bool = True, width: int = 700
 ) -> dict:
-    """Return where all is, in pixels, as the page's module does; the key is what is drawn.
+    """Return the positions in pixels of everything drawn, as the page's module does.
 
-    Encoder left, decoder right as its mirror image, read downwards. The residual stream runs along
-    the outer edge; sublayers read from it and add to it. ``added``: whether positions are added to
-    the embeddings.
+    Encoder left, decoder right as its mirror image, from top to bottom. The residual stream runs
+    along the outer edge; sublayers read from it and add to it. ``added``: whether positions are
+    added to the embeddings.
 
     >>> layout("both", 512, 37_000, True)["boxes"]["encoder-embedding"]
     [0, 30, 322.0, 36]
@@ -102,7 +102,7 @@ def layout(
 
 
 def draw_boxes(ax: Axes, place: dict, words: dict[str, tuple[int, str, str, str]]) -> None:
-    """Draw a layout. words: for each part its group, its name, what goes on in it, its number."""
+    """Draw a layout. words: each part's group, name, description and number of parameters."""
     from matplotlib.patches import BoxStyle, FancyBboxPatch, Rectangle
 
     for x, y, w, h in place["frames"]:

@@ -6,7 +6,7 @@ import base64
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent
+MADE_UP = "Stand-in numbers, made up to show how the figure works."
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./kit\.js";\n', re.MULTILINE)
 
 
@@ -44,7 +45,7 @@ def compose(module: str, *, engine: bool | str = False) -> str:
             instead.
 
     Raises:
-        ValueError: The module's only import isn't one from ``./kit.js``.
+        ValueError: a module whose only import isn't the one from ``./kit.js``.
     """
     figure, found = _IMPORT.subn("", read(module))
     if found != 1 or re.search(r"^import\b", figure, re.MULTILINE):
@@ -221,3 +222,12 @@ def same_length(figure: traitlets.HasTraits, names: Sequence[str]) -> None:
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name}: {n}" for name, n in lengths.items())
         raise ValueError(f"{' and '.join(names)} must have the same length; got {said}")
+
+
+def all_or_none(arguments: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return whether these arguments are given; raise a ValueError if only some of them are."""
+    missing = [name for name in names if name not in arguments]
+    given = [name for name in names if name in arguments]
+    if missing and given:
+        raise ValueError(f"{', '.join(names)} go together; got only {', '.join(given)}")
+    return not missing

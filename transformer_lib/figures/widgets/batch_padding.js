@@ -1,10 +1,10 @@
-// BatchPadding: how much of a batch is padding? Pairs of texts in batches, and how they are put together.
+// BatchPadding: how much of a batch is padding? Pairs of texts, grouped into batches in several ways.
 import { choice, fixed, html, live, percent, room, set, slider, steps, sum, svg } from "./kit.js";
 
 // ---- arithmetic
 
 const longer = ([source, target]) => Math.max(source, target);
-/** By the longer side; among equals by how much longer the source is: up for one length, down for the next. */
+/** Orders pairs with the same longer side by how much longer the source is, alternating between lengths. */
 const border = ([source, target]) =>
   longer([source, target]) % 2 ? source - target : target - source;
 const KEYS = {
@@ -13,9 +13,9 @@ const KEYS = {
   longer: [longer, ([source]) => source],
   tokens: [longer, border],
 };
-const PLACES = 32; // by tokens, a batch has room for this many places on either side instead of a pair
+const PLACES = 32; // batches by tokens: positions on either side for each pair of the size
 
-/** Lists of indices into `lengths`: `size` pairs each, or as many as fit into 32 · size places on either side. */
+/** Batches as lists of indices into `lengths`: `size` pairs each, or as many as fit in 32 · size positions a side. */
 export function batchesOf({ lengths, way, size }) {
   const first = (i, j) =>
     KEYS[way].map((key) => key(lengths[i]) - key(lengths[j])).find(Boolean) ?? 0;
@@ -29,17 +29,17 @@ export function batchesOf({ lengths, way, size }) {
   return batches;
 }
 
-/** How wide both sides of a batch are: as wide as their longest rows. */
+/** The widths of both sides of a batch, those of their longest texts. */
 export const widthsOf = (lengths, batch) =>
   [0, 1].map((side) => Math.max(...batch.map((i) => lengths[i][side])));
 
-/** 1 - tokens / places: the part of what is computed that is padding. */
+/** The share of padding in all that is computed. */
 export function padding(lengths, batches) {
   const tokens = sum(batches.map((batch) => sum(batch.map((i) => sum(lengths[i])))));
   return 1 - tokens / sum(batches.map((batch) => batch.length * sum(widthsOf(lengths, batch))));
 }
 
-/** Up to three batches out of the order, none of them at an end. */
+/** Indices of up to three batches to show, none from the very ends. */
 export const some = (count) => [
   ...new Set([1, 3, 5].map((sixth) => Math.floor((sixth * count) / 6))),
 ];
@@ -58,7 +58,7 @@ const SAID = {
   longer: "sorted by the longer side",
   tokens: "by tokens",
 };
-const [HEIGHT, ROW] = [96, 12]; // of a batch, of a row at most
+const [HEIGHT, ROW] = [96, 12]; // of a batch, and at most of a row
 const bar = (x, y, width, height) => `M${x} ${fixed(y)}h${width}v${fixed(height)}h${-width}z`;
 
 function build({ get, change }) {
@@ -66,14 +66,16 @@ function build({ get, change }) {
   const most = widthsOf(lengths, steps(lengths.length));
   const places = sum(most) + 2; // two between the sides
   const sizeOf = (way, size) =>
-    way === "tokens" ? `${(PLACES * size).toLocaleString("en-US")} places a side` : `${size} pairs`;
+    way === "tokens"
+      ? `${(PLACES * size).toLocaleString("en-US")} positions a side`
+      : `${size} pairs`;
   const ways = choice({
-    label: "how pairs are put together",
+    label: "group pairs",
     options: WAYS,
     onInput: (way) => change({ way }),
   });
   const size = slider({
-    label: "a batch",
+    label: "batch size",
     last: 5,
     read: (p) => 4 * 2 ** p,
     find: (n) => Math.log2(n / 4),

@@ -1,4 +1,4 @@
-"""BatchPadding: what share of the places of a batch is padding (chapter 12)."""
+"""BatchPadding: how much of a batch is padding (chapter 12)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLACES = 32  # by tokens, a batch has room for this many places on either side instead of a pair
+PLACES = 32  # batches by tokens: positions on either side for each pair of the size
 WAYS = {
     "given": "as they come",
     "source": "sorted by source",
     "longer": "sorted by the longer side",
     "tokens": "by tokens",
 }
-# source-target, in pieces, of captions of Multi30k: the first of those that chapter 12 draws
+# source-target lengths of captions of Multi30k, the first ones that chapter 12 draws
 LENGTHS = (
     "35-34 17-18 10-12 16-21 20-21 18-26 18-26 24-20 11-10 11-11 16-14 13-18 33-42 18-20 "
     "16-16 16-16 13-22 20-26 16-19 19-23 16-14 16-14 17-20 16-18 13-11 15-20 10-11 12-12 "
@@ -34,22 +34,23 @@ LENGTHS = (
 
 
 class BatchPadding(LiveFigure):
-    r"""Pairs of texts in batches: what share of all computed places is padding.
+    r"""Pairs of texts in batches, and the share of padding in all that is computed.
 
     .. math::
 
         \text{waste} = 1 - \frac{\sum_i (s_i + t_i)}{\sum_b B_b \,(\max s + \max t)}
 
-    with the lengths :math:`s_i, t_i` of pair :math:`i`, and batch :math:`b` of :math:`B_b` pairs.
+    for pairs of lengths :math:`s_i, t_i` and batches of :math:`B_b` pairs.
 
     Args:
-        lengths: ``(source, target)`` of each pair, 8 to 2048 pairs, whole numbers from 1 to 128.
-        way: ``"given"``: as they come; ``"source"``: sorted by source; ``"longer"``: by the longer
-            side, then by source; ``"tokens"``: as `TokenBatchSampler` does.
-        size: 4 to 128 pairs in a batch; by tokens, ``32 * size`` places on either side.
+        lengths: ``(source, target)`` of each of 8 to 2048 pairs, integers from 1 to 128.
+        way: ``"given"``: in the given order; ``"source"``: sorted by source; ``"longer"``: by the
+            longer side, then by source; ``"tokens"``: as `TokenBatchSampler` does.
+        size: 4 to 128 pairs per batch; by tokens, ``32 * size`` positions on either side.
 
     Raises:
-        ValueError: a length or a size outside its limits, a pair that is none, too few or too many.
+        ValueError: a length or size out of range, something that isn't a pair, or too few or too
+            many pairs.
 
     >>> figure = BatchPadding()
     >>> figure, f"{figure.waste():.0%}"
@@ -72,14 +73,14 @@ class BatchPadding(LiveFigure):
     def _pairs(self, proposal: Any) -> list[list[int]]:
         found = proposal["value"]
         if not 8 <= len(found) <= 2048:
-            raise ValueError(f"lengths must be of 8 to 2048 pairs; got {len(found)}")
+            raise ValueError(f"lengths must have 8 to 2048 pairs; got {len(found)}")
         for i, pair in enumerate(found):
             if len(pair) != 2 or any(n != int(n) for n in pair):
                 raise ValueError(f"lengths[{i}] must be two whole numbers; got {pair}")
         return [[int(n) for n in pair] for pair in found]
 
     def batches(self) -> list[list[int]]:
-        """Return the batches, as lists of indices into `lengths`."""
+        """Return the batches as lists of indices into `lengths`."""
         from ...data import TokenBatchSampler
 
         if self.way == "tokens":
@@ -93,7 +94,7 @@ class BatchPadding(LiveFigure):
         return [order[i : i + self.size] for i in range(0, len(order), self.size)]
 
     def waste(self, batches: list[list[int]] | None = None) -> float:
-        """Return the share of padding in some batches, in all of them if None."""
+        """Return the share of padding in these batches, or in all of them."""
         pairs = [[self.lengths[i] for i in batch] for batch in batches or self.batches()]
         tokens = sum(sum(map(sum, batch)) for batch in pairs)
         places = sum(len(batch) * sum(map(max, zip(*batch, strict=True))) for batch in pairs)

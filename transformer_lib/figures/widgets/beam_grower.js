@@ -19,10 +19,10 @@ import {
 export const END = "<eos>";
 export const PENALTIES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
-/** Wu et al. (2016), equation 14: what a log-probability is divided by. */
+/** The length penalty of Wu et al. (2016), equation 14. */
 export const penalty = (length, exponent) => ((5 + length) / 6) ** exponent;
 
-/** A tree from the columns of its nodes; node 0 is the empty beginning. */
+/** Builds a tree from its nodes' parents, tokens and gains; node 0 is the empty prefix. */
 export function plant({ parents, tokens, gains }) {
   const tree = {
     parents: [-1, ...parents],
@@ -43,8 +43,8 @@ export function plant({ parents, tokens, gains }) {
   return tree;
 }
 
-/** The library's beam_search with notes: of each step the candidates, best first, as {node, total, fate}, fate being
- *  "kept", "ended" or "lost", and the best ends so far as {node, total, rank}. */
+/** The library's beam_search, step by step: candidates {node, total, fate}, best first, with fate "kept", "ended" or
+ *  "lost", and the best finished texts so far, {node, total, rank}. */
 export function search(tree, { size, exponent, maxLen }) {
   const notes = [];
   let [beam, ends, going] = [[{ node: 0, total: 0 }], [], true];
@@ -71,14 +71,14 @@ export function search(tree, { size, exponent, maxLen }) {
     });
     ends = [...ends].sort((a, b) => b.rank - a.rank).slice(0, size);
     notes.push({ candidates: grown, ends });
-    // whoever is the worst on the list can be beaten only by what is better even at full length
+    // stop when nothing left can beat the worst finished text, even at full length
     const worst = ends.length === size ? ends.at(-1).rank : -Infinity;
     going = beam.length > 0 && beam[0].total / penalty(maxLen, exponent) > worst;
   }
   return notes;
 }
 
-/** Where one comes by always taking the most probable token. */
+/** The node where greedy search ends. */
 export function greedyEnd(tree) {
   let node = 0;
   while (tree.children[node].length)
@@ -86,7 +86,7 @@ export function greedyEnd(tree) {
   return node;
 }
 
-/** So many of a step's candidates as there is room for, best first: of those that are lost the best. */
+/** The candidates that fit, best first; if there are too many, the worst lost ones are left out. */
 export function inView(candidates, room) {
   const rest = room - candidates.filter(({ fate }) => fate !== "lost").length;
   let lost = 0;
@@ -97,12 +97,12 @@ export function inView(candidates, room) {
 
 const share = (total) => (Math.exp(total) < 0.01 ? "under 1\u00a0%" : percent(Math.exp(total)));
 
-const [LEFT, TOP, MOST] = [20, 34, 7]; // a gutter for the steps' numbers, one line for the source, columns at most
+const [LEFT, TOP, MOST] = [20, 34, 7]; // room for the steps' numbers and for the source; columns at most
 const SIZES = [1, 2, 3, 4];
 
 function build({ get, change }) {
   const tree = plant({ parents: get("parents"), tokens: get("tokens"), gains: get("gains") });
-  const found = new Map(); // searches done
+  const found = new Map(); // finished searches
   const run = (size, exponent) => {
     if (!found.has(`${size} ${exponent}`))
       found.set(`${size} ${exponent}`, search(tree, { size, exponent, maxLen: get("max_len") }));
@@ -113,7 +113,7 @@ function build({ get, change }) {
   );
   const greedy = greedyEnd(tree);
   const onGreedy = new Set(tree.path(greedy));
-  const long = rowsOf > 12; // such as a text spelled in letters: there is no room for numbers
+  const long = rowsOf > 12; // a text spelled in letters, for example: no room for numbers
   const [rowHeight, tall] = long ? [30, 20] : [48, 34];
 
   const beamSize = slider({
@@ -175,7 +175,7 @@ function build({ get, change }) {
     {
       class: "lf-svg bg-tree",
       role: "img",
-      "aria-label": "the beginnings looked at, a row for each step, the best on the left",
+      "aria-label": "the candidates, a row per step, the best on the left",
     },
     svg("text", { x: LEFT, y: 14, class: "bg-source", text: get("source") }),
     ...rows.map(({ number }) => number),
@@ -200,7 +200,7 @@ function build({ get, change }) {
   );
   const legend = html("p", {
     class: "bg-legend lf-wide",
-    text: `Left is best${long ? "" : "; numbers: log-probability so far"}. Blue: kept. Dashed: lost at once. Plain grey: kept, then given up. Filled: the winner.`,
+    text: `Left is best${long ? "" : "; numbers: log-probability so far"}. Blue: kept. Dashed: lost at once. Plain gray: kept, then dropped. Filled: the winner.`,
   });
   set(own.text, { text: tree.text(greedy) });
   const sum = (total, length, x) =>
@@ -270,14 +270,14 @@ function build({ get, change }) {
   const quoted = (node) => `“${tree.text(node)}”`;
   function sentence({ size: n, exponent: x, step }, candidates, ends, over) {
     if (step === 0)
-      return `Nothing is written yet. Of all continuations the beam will keep the best ${n > 1 ? n : "one"} at each step.`;
+      return `Nothing is written yet. At each step the beam will keep the best ${n > 1 ? `${n} continuations` : "continuation"}.`;
     if (over) {
       const own = nodeTotal(greedy) / penalty(onGreedy.size, x);
       const after =
         ends[0].node === greedy
-          ? "just what greedy writes"
-          : `greedy writes ${quoted(greedy)}, ${fixed(own)}`;
-      return `Over after step ${step}: nothing left can do better. ${quoted(ends[0].node)} wins with ${fixed(ends[0].rank)}; ${after}.`;
+          ? "greedy search writes the same"
+          : `greedy search writes ${quoted(greedy)}, ${fixed(own)}`;
+      return `Done after step ${step}: nothing left can do better. ${quoted(ends[0].node)} wins with ${fixed(ends[0].rank)}; ${after}.`;
     }
     const [kept, lost, ended] = ["kept", "lost", "ended"].map((fate) =>
       candidates.filter((candidate) => candidate.fate === fate),

@@ -1,4 +1,4 @@
-"""BeamGrower: what a beam search keeps and what it loses (chapter 14)."""
+"""BeamGrower: what beam search keeps and what it loses (chapter 14)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+from .base import MADE_UP, LiveFigure, Number, Numbers, all_or_none, compose, dress, same_length
 from .beam_tree import PENALTIES, SIZES, Step, Tree, greedy_end, record, search, stand_in
 
 if TYPE_CHECKING:
@@ -20,26 +20,26 @@ COLUMNS = 5  # of the still picture
 
 
 class BeamGrower(LiveFigure):
-    """A beam search, step by step, over a tree of stored next-token probabilities.
+    """Beam search, step by step, over a tree of stored next-token probabilities.
 
     The page searches the tree as :func:`~transformer_lib.beam_search` searches a model: the same
-    candidates, length penalty, list of ends and rule for stopping.
+    candidates, length penalty, finished texts and stopping rule.
 
-    Without arguments the tree is made up; :meth:`from_model` records one of a trained model.
+    Without arguments the tree is made up; :meth:`from_model` records a trained model.
 
     Args:
-        source: the text that is translated.
-        parents: the node that each node continues, from node 1 on; node 0 is the empty beginning.
-        tokens: the token of each; ``"<eos>"`` ends a text, ``▁`` is a space.
-        gains: its log-probability, given what came before.
-        max_len: most tokens of a text, 1 to 40.
-        beam_size: 1 to 4 beginnings are carried along.
+        source: the text to translate.
+        parents: the parent of each node from node 1 on; node 0 is the empty prefix.
+        tokens: each node's token; ``"<eos>"`` ends a text, ``▁`` is a space.
+        gains: its log-probability, given the tokens before it.
+        max_len: the most tokens of a text, 1 to 40.
+        beam_size: 1 to 4.
         length_penalty: 0 to 1 in steps of 0.2; a text's score is its log-probability over
             ((5 + length) / 6) to this power.
-        step: so many steps are taken; if the search is over sooner, all of its.
+        step: how many steps of the search to show, at most.
 
     Raises:
-        ValueError: numbers outside their limits, or lists that make no tree.
+        ValueError: a number out of range, or lists that don't make a tree.
 
     >>> BeamGrower(beam_size=1)
     BeamGrower(beam_size=1, length_penalty=0.6, step=4)
@@ -60,16 +60,13 @@ class BeamGrower(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         data = ("source", "parents", "tokens", "gains", "max_len")
-        given = [name for name in data if name in numbers]
-        if not given:
+        if not all_or_none(numbers, data):
             numbers |= stand_in() | {"source": "ein Hund bellt laut"}
-            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
-        elif len(given) < len(data):
-            raise ValueError(f"{', '.join(data)} go together; got only {', '.join(given)}")
+            numbers.setdefault("note", MADE_UP)
         super().__init__(**numbers)
         same_length(self, ("parents", "tokens", "gains"))
         if not self.parents:
-            raise ValueError("parents must not be empty: there is nothing to search")
+            raise ValueError("parents must not be empty")
         for i, parent in enumerate(self.parents):
             if parent > i or parent % 1:
                 raise ValueError(f"parents[{i}] must be a node before node {i + 1}; got {parent}")
@@ -93,14 +90,14 @@ class BeamGrower(LiveFigure):
         max_len: int = 30,
         **numbers: Any,
     ) -> BeamGrower:
-        """Record what a trained model says of every beginning that an offered search can reach.
+        """Record a trained model's predictions for every prefix that the figure can reach.
 
         Args:
-            model: any model that can take a step, such as a ``Transformer``.
-            tokenizer: of the model.
+            model: any model with ``start`` and ``step``, such as a ``Transformer``.
+            tokenizer: the model's tokenizer.
             source: the text to translate.
-            max_len: most tokens to write.
-            numbers: what else the figure takes: ``beam_size``, ``step``, ``anchor``, ``note``, …
+            max_len: the most tokens to write.
+            numbers: other arguments of the figure: ``beam_size``, ``step``, ``anchor``, ``note``, …
         """
         import torch
 
@@ -114,7 +111,7 @@ class BeamGrower(LiveFigure):
         return Tree(self.parents, self.tokens, self.gains)
 
     def search(self) -> list[Step]:
-        """Return all steps of the search that the state asks for: the arithmetic of the figure."""
+        """Return all steps of the current search."""
         return search(self.tree(), self.beam_size, self.length_penalty, self.max_len)
 
     def draw(self) -> Figure:

@@ -1,4 +1,4 @@
-"""The trees of BeamGrower: searched as the library searches a model, made up, or recorded."""
+"""The trees of BeamGrower: how to search, make up and record them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 END = "<eos>"
 SIZES = (1, 2, 3, 4)
 PENALTIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-SEEN = 8  # so many of the best continuations of a step are stored, and as many can be shown
+SEEN = 8  # continuations stored per step, the best ones
 
-# A made-up translator of "ein Hund bellt laut": each line is a sentence, and after each word stands
-# its probability given the words before it. What is not listed is rarer.
+# A made-up translator of "ein Hund bellt laut": each line is a sentence, and each word is followed
+# by its probability given the words before it. Anything else is rarer.
 STAND_IN = """
 the .50 dog .40 is .45 loud .70 <eos> .90
 the .50 dog .40 is .45 barking .25 loudly .50 <eos> .95
@@ -52,14 +52,14 @@ class End(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step of the search looked at, the best first, and the best ends so far."""
+    """The candidates of one step, the best first, and the best finished texts so far."""
 
     candidates: list[Candidate]
     ends: list[End]
 
 
 class Tree:
-    """Next tokens and their log-probabilities, by beginning: node 0 is the empty one.
+    """Next tokens and their log-probabilities for each prefix; node 0 is the empty prefix.
 
     >>> tree = Tree([0, 0, 1], ["yes", "no", "<eos>"], [-0.4, -1.2, -0.1])
     >>> tree.children[0], tree.text(3)
@@ -79,7 +79,7 @@ class Tree:
         return [*self.path(self.parents[node]), node] if node else []
 
     def text(self, node: int) -> str:
-        """Return the text up to a node; ▁ is a space, as tokenizers write it."""
+        """Return the text up to a node, with spaces for ▁."""
         tokens = (self.tokens[n] for n in self.path(node))
         return "".join(token for token in tokens if token != END).replace("▁", " ").strip()
 
@@ -90,7 +90,7 @@ def penalty(length: int, exponent: float) -> float:
 
 
 def search(tree: Tree, size: int, exponent: float, max_len: int) -> list[Step]:
-    """Search a tree as :func:`~transformer_lib.beam_search` searches a model, and keep notes."""
+    """Search a tree as :func:`~transformer_lib.beam_search` searches a model; return all steps."""
     steps: list[Step] = []
     beam, ends, going = [Candidate(0, 0.0, "kept")], [], True
     while going:
@@ -110,14 +110,14 @@ def search(tree: Tree, size: int, exponent: float, max_len: int) -> list[Step]:
                 beam.append(grown[i])
         ends = sorted(ends, key=lambda end: -end.rank)[:size]
         steps.append(Step(grown, ends))
-        # whoever is the worst on the list can be beaten only by what is better even at full length
+        # stop when nothing left can beat the worst finished text, even at full length
         worst = ends[-1].rank if len(ends) == size else -math.inf
         going = bool(beam) and beam[0].total / penalty(max_len, exponent) > worst
     return steps
 
 
 def greedy_end(tree: Tree) -> int:
-    """Return the node that is reached by always taking the most probable token."""
+    """Return the node where greedy search ends."""
     node = 0
     while tree.children[node]:
         node = max(tree.children[node], key=lambda child: tree.gains[child])
@@ -139,11 +139,11 @@ def stand_in() -> dict[str, list]:
 
 
 class Recorder:
-    """A model to decode from that writes down what it was asked, and its best answers."""
+    """Wraps a model for decoding, and records each prefix with its most probable next tokens."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.config = model, model.config
-        self.said: dict[tuple[int, ...], list[tuple[int, float]]] = {}  # by the ids so far
+        self.said: dict[tuple[int, ...], list[tuple[int, float]]] = {}  # by prefix
 
     def start(self, source: Tensor) -> Asked:
         return Asked(self.model.start(source), [None] * len(source))
@@ -152,7 +152,7 @@ class Recorder:
         logits, state.inner = self.model.step(tokens, state.inner)
         gains, ids = logits.float().log_softmax(-1).topk(min(SEEN, logits.size(-1)))
         state.asked = [
-            () if before is None else (*before, token)  # the first token only says: begin
+            () if before is None else (*before, token)  # the first token is <bos>
             for before, token in zip(state.asked, tokens.tolist(), strict=True)
         ]
         for asked, row, values in zip(state.asked, ids.tolist(), gains.tolist(), strict=True):
@@ -161,7 +161,7 @@ class Recorder:
 
 
 class Asked:
-    """A model's state, and what has been read in each of its rows."""
+    """A model's state, and the prefix that each of its rows has read."""
 
     def __init__(self, inner: Any, asked: list) -> None:
         self.inner, self.asked = inner, asked
@@ -172,13 +172,13 @@ class Asked:
 
 
 def record(model: Any, source: Tensor, words: Sequence[str], max_len: int) -> dict:
-    """Search a model with every offered beam size and penalty; return the tree of what was seen.
+    """Search a model with every beam size and penalty on offer; return the tree of all prefixes.
 
     Args:
-        model: any model that can take a step, with a ``config``.
+        model: any model with ``start``, ``step`` and ``config``.
         source: ids ``(1, S)``.
         words: the text of each id.
-        max_len: most tokens to write.
+        max_len: the most tokens to write.
     """
     from ...decoding import beam_search, evaluating
 
@@ -191,7 +191,7 @@ def record(model: Any, source: Tensor, words: Sequence[str], max_len: int) -> di
 
     nodes: list[tuple[int, str, float]] = []
     whole: list[tuple[int, ...]] = [()]
-    for parent, path in enumerate(whole):  # grows while it is gone through
+    for parent, path in enumerate(whole):  # the loop adds to the list
         for token, gain in recorder.said.get(path, []):
             if math.isfinite(gain):
                 text = END if token == model.config.eos_id else words[token]
@@ -201,7 +201,7 @@ def record(model: Any, source: Tensor, words: Sequence[str], max_len: int) -> di
 
 
 def prune(nodes: list[tuple[int, str, float]], max_len: int) -> dict[str, list]:
-    """Leave what no search looks at, or shows, out of a tree."""
+    """Remove nodes that no search visits or shows."""
     tree = Tree(*map(list, zip(*nodes, strict=True)))
     seen = {
         candidate.node

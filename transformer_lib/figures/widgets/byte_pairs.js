@@ -1,4 +1,4 @@
-// BytePairs: what becomes of a word it has never seen? The merges of a byte-pair encoding, laid on a word one by one.
+// BytePairs: what happens to a word it has never seen? The merges of a byte-pair encoding, applied one by one.
 import { button, canvas, fluid, html, live, longest, set, slider, steps, svg } from "./kit.js";
 
 // ---- arithmetic
@@ -7,11 +7,11 @@ export const MARK = "▁";
 export const LONGEST = 16; // letters of a word
 const UNKNOWN = 3;
 
-/** What was typed, as a word: small letters, nothing that an address or a list of state needs for itself. */
+/** Turns what is typed into a word: lowercase, without characters that have a meaning in the address. */
 export const tidy = (text) =>
   [...text.toLowerCase().replace(/[\s,;:&=#%▁]/g, "")].slice(0, LONGEST).join("");
 
-/** A word from the page's address, where what is not a-z may be written with percent signs. */
+/** A word from the page's address, which may be percent-encoded. */
 export function plain(text) {
   try {
     return tidy(decodeURIComponent(text));
@@ -20,7 +20,7 @@ export function plain(text) {
   }
 }
 
-/** Replaces a pair wherever it stands, from left to right. */
+/** Merges every occurrence of a pair, from left to right. */
 export function merge(pieces, [left, right]) {
   const merged = [];
   for (let i = 0; i < pieces.length; i += 1) {
@@ -30,7 +30,7 @@ export function merge(pieces, [left, right]) {
   return merged;
 }
 
-/** The cut after each of the first `laid` merges that changes the word: {number, pieces}, the letters first. */
+/** The letters, then the pieces after each of the first `laid` merges that changes the word: {number, pieces}. */
 export function cuts(word, merges, laid) {
   const lines = [{ number: 0, pieces: [MARK, ...word] }];
   merges.slice(0, laid).forEach((pair, i) => {
@@ -41,7 +41,7 @@ export function cuts(word, merges, laid) {
   return lines;
 }
 
-/** The row of each piece: four special ones, the letters, the merged pieces in their order. */
+/** A function from piece to id: four special ids, then the letters, then the merged pieces. */
 export function rows(letters, merges) {
   const found = new Map();
   [...letters, ...merges.map((pair) => pair.join(""))].forEach((piece) => {
@@ -52,7 +52,7 @@ export function rows(letters, merges) {
 
 // ---- picture
 
-const [LEFT, ROW, TALL] = [30, 20, 18]; // a gutter for the merges' numbers; lines of the board
+const [LEFT, ROW, TALL] = [30, 20, 18]; // room for the merges' numbers; heights of a line and a box
 const COLUMNS = LONGEST + 1;
 
 function build({ get, change }) {
@@ -72,7 +72,7 @@ function build({ get, change }) {
   });
   const field = html("label", { class: "bp-field" }, html("span", { text: "word" }), input);
   const line = slider({
-    label: "merges laid on",
+    label: "merges applied",
     last: merges.length,
     read: (p) => p,
     find: (n) => n,
@@ -120,7 +120,7 @@ function build({ get, change }) {
     {
       class: "lf-svg bp-board lf-wide",
       role: "img",
-      "aria-label": "the word after each merge that changes it, the letters on top",
+      "aria-label": "the word after each merge that changes it, the letters at the top",
     },
     ...board.map(({ number }) => number),
     ...board.flatMap(({ cells }, y) => cells.map(({ group }) => set(group, { "data-y": y }))),
@@ -129,7 +129,7 @@ function build({ get, change }) {
   const size = fluid(picture, height, () => draw());
   const legend = html("p", {
     class: "bp-legend lf-wide",
-    text: "Left: the number of the merge. Filled: the piece that it made. Dashed: a letter without a row.",
+    text: "Left: the number of the merge. Filled: the piece it made. Dashed: a letter without an id.",
   });
 
   function draw() {
@@ -178,20 +178,20 @@ function build({ get, change }) {
     if (!word) return `Type a word of up to ${LONGEST} letters.`;
     const strange = [...new Set(pieces.filter((piece) => idOf(piece) === UNKNOWN))];
     const holes = strange.length
-      ? ` ${strange.join(", ")} ${strange.length > 1 ? "have" : "has"} no row of ${strange.length > 1 ? "their" : "its"} own: id 3, <unk>.`
+      ? ` ${strange.join(", ")} ${strange.length > 1 ? "don’t have ids of their" : "doesn’t have an id of its"} own: id 3, <unk>.`
       : "";
     const count = `${pieces.length} piece${pieces.length > 1 ? "s" : ""}`;
     if (!laid) return `No merge yet: “${word}” and the mark before it are ${count}.${holes}`;
     const last = number
       ? `the last to change it was merge ${number}, ${merges[number - 1].join(" + ")}`
-      : "none of them fits";
+      : "none of them applies";
     return `After ${laid} merge${laid > 1 ? "s" : ""}, “${word}” is ${count}; ${last}.${holes}`;
   }
 
   const odd = [..."jqzxwkvybpmcdfghlaeiotrnus"]
     .filter((letter) => idOf(letter) === UNKNOWN)
-    .slice(0, LONGEST); // what may lack a row
-  const widest = merges.indexOf(longest(merges.map((pair) => pair.join(" + ")))[0]) + 1; // not known to be there, of merges as pairs
+    .slice(0, LONGEST); // letters that may be unknown
+  const widest = merges.indexOf(longest(merges.map((pair) => pair.join(" + ")))[0]) + 1; // the longest merge
   const fullest = [
     sentence("m".repeat(LONGEST), merges.length, ["m", ...odd], 0),
     sentence("m".repeat(LONGEST), merges.length, [...odd.slice(0, LONGEST / 2)], widest),

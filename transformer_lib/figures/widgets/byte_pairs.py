@@ -1,4 +1,4 @@
-"""BytePairs: how learned merges cut a word that nobody has met (chapter 12)."""
+"""BytePairs: how learned merges split a new word (chapter 12)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARK = "▁"
-LONGEST = 16  # letters of a word: what fits on a phone
-SPECIAL = 4  # rows before the first letter; the last of them is <unk>
-TEN = (  # learned from ten words, as chapter 12 does by hand
+LONGEST = 16  # letters of a word that fit on a phone
+SPECIAL = 4  # ids before the first letter's; the last of them is <unk>
+TEN = (  # learned from ten words, as in chapter 12
     "e n,▁ s,t y,e v,e en,i x,t een,▁s ev,▁s ix,▁sev en,i n,n in,▁ f,▁ nin,▁nin e"
 )
 
 
 class BytePairs(LiveFigure):
-    """A word, cut by the merges of a byte-pair encoding that are laid on one by one.
+    """A word, split by the merges of a byte-pair encoding, one merge at a time.
 
     Without arguments the merges are those of ten number words.
 
     Args:
-        letters: the smallest pieces; any other letter is ``<unk>``. They have the ids from 4 on,
-            and the merged pieces those behind them, in the order of the merges.
-        merges: the pairs, in the order in which they were learned.
+        letters: the smallest pieces; any other letter is ``<unk>``. Their ids start at 4; the
+            merged pieces' ids follow, in the order of the merges.
+        merges: pairs of pieces, in the order in which they were learned.
         word: at most 16 letters; ``▁`` is put before it.
-        laid: how many merges are laid on.
+        laid: how many merges to apply.
 
     Raises:
-        ValueError: a letter or a merge that is none, a word that is too long, or more merges laid
-            on than there are.
+        ValueError: a letter or a merge of the wrong form, a word that is too long, or more merges
+            to apply than there are.
 
     >>> BytePairs(word="nineteen", laid=7)
     BytePairs(word='nineteen', laid=7)
@@ -58,7 +58,7 @@ class BytePairs(LiveFigure):
         **numbers: Any,
     ) -> None:
         if (letters is None) != (merges is None):
-            raise ValueError("letters and merges go together; got only one of them")
+            raise ValueError("letters and merges must be given together")
         if letters is None or merges is None:
             merges = [pair.split() for pair in TEN.split(",")]
             letters = sorted(set("efinorstuvxy" + MARK))
@@ -66,9 +66,9 @@ class BytePairs(LiveFigure):
         super().__init__(letters=list(letters), merges=[list(pair) for pair in merges], **numbers)
         for letter in self.letters:
             if len(letter) != 1:
-                raise ValueError(f"letters must be single ones; got {letter!r}")
+                raise ValueError(f"letters must be single letters; got {letter!r}")
         if not self.merges or not all(left and right for left, right in self.merges):
-            raise ValueError("merges must be at least one pair of pieces, none of them empty")
+            raise ValueError("merges must have at least one pair, and no empty pieces")
         if self.laid > len(self.merges):
             raise ValueError(f"laid must be at most {len(self.merges)}; got {self.laid}")
 
@@ -82,12 +82,12 @@ class BytePairs(LiveFigure):
         return word
 
     def ids(self) -> dict[str, int]:
-        """Return the row of each piece; what is not there has that of ``<unk>``, 3."""
+        """Return the id of each piece."""
         pieces = dict.fromkeys([*self.letters, *map("".join, self.merges)])
         return {piece: SPECIAL + i for i, piece in enumerate(pieces)}
 
     def history(self) -> list[tuple[int, list[str]]]:
-        """Return the cut after each merge that changes the word: (number of the merge, pieces)."""
+        """Return (number of the merge, pieces) after each merge that changes the word."""
         pieces = list(MARK + self.word)
         lines = [(0, pieces)]
         for number, (left, right) in enumerate(self.merges[: self.laid], start=1):

@@ -1,4 +1,4 @@
-// CacheSize: how much memory does a text keep while it is written? The cache of keys and values beside the parameters.
+// CacheSize: how much memory does generating a text take? The key-value cache, next to the parameters.
 import {
   canvas,
   choice,
@@ -12,16 +12,17 @@ import {
   set,
   slider,
   svg,
+  ticksTo,
 } from "./kit.js";
 
 // ---- arithmetic
 
 export const BYTES = { float32: 4, float16: 2, int8: 1 };
 
-/** Of each text, how many tokens stay: no layer looks back further than its window. */
+/** How many tokens of each text stay in the cache. */
 export const keptOf = ({ length, window }) => (window ? Math.min(length, window) : length);
 
-/** Bytes of the cache: a key and a value for each layer, head of keys and values, token and text. */
+/** Bytes of the cache: a key and a value for each layer, key-value head, token and text. */
 export const cacheBytes = (state) =>
   2 *
   state.n_layers *
@@ -31,7 +32,7 @@ export const cacheBytes = (state) =>
   state.texts *
   BYTES[state.precision];
 
-/** Parameters of a decoder with Llama's layer, an inner width of 3.5 d_model, and 32,000 tokens in two tables. */
+/** Parameters of a decoder with Llama's layer, an inner width of 3.5 d_model, and two tables of 32,000 tokens. */
 export function parametersOf({ n_layers: n, n_heads: heads, n_kv_heads: shared, d_head: width }) {
   const d = heads * width;
   return (
@@ -41,22 +42,13 @@ export function parametersOf({ n_layers: n, n_heads: heads, n_kv_heads: shared, 
   );
 }
 
-/** Bytes in the unit that suits them, three digits. */
+/** Bytes in a suitable unit, with three digits. */
 export function size(bytes) {
   const power = bytes < 1024 ? 0 : Math.min(5, Math.floor(Math.log2(bytes) / 10));
   const x = bytes / 1024 ** power;
   const text =
     power === 0 || x >= 99.95 ? Math.round(x).toLocaleString("en-US") : fixed(x, x < 9.995 ? 2 : 1);
   return `${text}\u00a0${["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"][power]}`;
-}
-
-/** Round numbers up to an end, at most six. */
-export function ticksTo(end) {
-  const ten = 10 ** Math.floor(Math.log10(end / 3));
-  const step = ten * ([1, 2, 5].findLast((n) => n * ten <= end / 3) ?? 1);
-  return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) =>
-    Number((i * step).toPrecision(6)),
-  );
 }
 
 // ---- picture
@@ -101,7 +93,7 @@ function build({ get, all, change }) {
       ["own", "your own"],
     ],
     onInput: (model) => change({ model, ...(model === "own" ? sizesOf(all()) : {}) }),
-  }); // which begins as the one that was shown
+  }); // "own" starts with the sizes of the model shown before
   const among = (label, list, onInput, show = round) =>
     slider({
       label,
@@ -121,14 +113,14 @@ function build({ get, all, change }) {
       (n_heads) => change({ n_heads, n_kv_heads: fitting(n_heads, get("n_kv_heads")) }),
     ),
     n_kv_heads: among(
-      "heads of keys and values",
+      "key-value heads",
       () => dividing(sizesOf(all()).n_heads),
       set1("n_kv_heads"),
     ),
     d_head: among("width of a head", () => WIDTHS, set1("d_head")),
   };
   const use = {
-    length: among("tokens of a text", () => LENGTHS, set1("length")),
+    length: among("tokens per text", () => LENGTHS, set1("length")),
     texts: among("texts at once", () => TEXTS, set1("texts")),
     window: among(
       "window, in tokens",
@@ -137,7 +129,7 @@ function build({ get, all, change }) {
       (n) => (n ? round(n) : "whole text"),
     ),
     precision: choice({
-      label: "bytes for a number",
+      label: "bytes per number",
       options: [
         ["float32", "4"],
         ["float16", "2"],
@@ -165,7 +157,7 @@ function build({ get, all, change }) {
   );
   const product = html("p", { class: "cs-product" });
   const formula = (s, bytes) =>
-    `2 · ${many(s.n_layers, "layer")} · ${many(s.n_kv_heads, "head")} of keys and values · ${many(s.d_head, "number")} · ` +
+    `2 · ${many(s.n_layers, "layer")} · ${many(s.n_kv_heads, "key-value head")} · ${many(s.d_head, "number")} · ` +
     `${many(keptOf(s), "token")} · ${many(s.texts, "text")} · ${many(BYTES[s.precision], "byte")} = ${bytes}`;
 
   function sentence(name, s, parameters, cache) {
@@ -180,14 +172,14 @@ function build({ get, all, change }) {
     const group = s.n_heads / s.n_kv_heads;
     const groups =
       group === 1
-        ? "Each head has keys and values of its own."
+        ? "Each head has its own keys and values."
         : `Groups of ${group} heads divide the cache by ${group}.`;
     const saved = !s.window
       ? ""
       : keptOf(s) === s.length
         ? " The window holds the whole text."
         : ` The window divides it by ${round(Number((s.length / s.window).toPrecision(3)))}.`;
-    return `${name} keeps ${each} for each token. That makes ${size(cache)}, ${share}${ratio < 1 ? " of" : ""} the parameters’ ${size(parameters)}. ${groups}${saved}`;
+    return `${name} keeps ${each} per token. That makes ${size(cache)}, ${share}${ratio < 1 ? " of" : ""} the parameters’ ${size(parameters)}. ${groups}${saved}`;
   }
 
   function draw() {
@@ -204,7 +196,7 @@ function build({ get, all, change }) {
       (published ? cards[state.model].parameters : parametersOf(s)) * BYTES[s.precision];
     const [cache, plain] = [cacheBytes(s), cacheBytes({ ...s, n_kv_heads: s.n_heads, window: 0 })];
     const most = Math.max(parameters, cache);
-    const end = 1.06 * Math.max(most, Math.min(plain, 4 * most)); // what saves much more than that runs out of the picture
+    const end = 1.06 * Math.max(most, Math.min(plain, 4 * most)); // a longer bar is cut off at the edge
     const [power, right] = [Math.floor(Math.log2(end) / 10), width.width - LEFT];
     const [x, low] = [scale([0, end], [LEFT, right]), (i) => [FIRST, SECOND, SECOND][i]];
     [parameters, cache, plain].forEach((bytes, i) => {
@@ -219,7 +211,7 @@ function build({ get, all, change }) {
         text: `${["parameters", "cache", "no groups, no window"][i]} ${size(bytes)}`,
       });
     });
-    const numbers = ticksTo(end / 1024 ** power);
+    const numbers = ticksTo(end / 1024 ** power, 3);
     ticks.forEach((tick, i) =>
       set(tick, {
         x: x((numbers[i] ?? 0) * 1024 ** power),
@@ -265,7 +257,7 @@ function build({ get, all, change }) {
 
 export default live({
   name: "CacheSize",
-  title: () => "How much memory does a text keep while it is written?",
+  title: () => "How much memory does it take to write a text?",
   build,
   state: {
     model: ["llama-3-8b", "llama-2-7b", "mistral-7b", "gpt2", "own"],

@@ -1,4 +1,4 @@
-"""CacheSize: what a text keeps in memory while it is written, beside the model (chapter 21)."""
+"""CacheSize: how much memory generating a text takes besides the model (chapter 21)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BYTES = {"float16": 2, "float32": 4, "int8": 1}
 DECODERS = ("llama-3-8b", "llama-2-7b", "mistral-7b", "gpt2")
 SIZES = ("n_layers", "n_heads", "n_kv_heads", "d_head")
 NOTE = (
-    "Parameters and cache have numbers of the same size. Only memory is counted: a text may be "
+    "The parameters and the cache have the same precision. Only memory is counted: a text may be "
     "longer than the model can read. Your own model has Llama’s layer, an inner width of "
     "3.5 d_model, and a vocabulary of 32,000 tokens."
 )
 
 
 def own_config(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> ModelConfig:
-    """Return the settings of the reader's own model, in the form of Llama's.
+    """Return the config of the reader's own model, with Llama's layer.
 
     >>> own_config(32, 32, 8, 128) == ModelConfig.published("mistral-7b")
     True
@@ -39,7 +39,7 @@ def own_config(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> Mod
 
 
 def card(name: str) -> dict[str, Any]:
-    """Return what the cache of a published model depends on, and how many parameters it has.
+    """Return a published model's name, the sizes its cache depends on, and its parameters.
 
     >>> card("llama-3-8b")["sizes"]
     {'n_layers': 32, 'n_heads': 32, 'n_kv_heads': 8, 'd_head': 128}
@@ -52,30 +52,31 @@ def card(name: str) -> dict[str, Any]:
 
 
 class CacheSize(LiveFigure):
-    r"""The bytes of the cache of keys and values beside the bytes of the parameters.
+    r"""The bytes of the key-value cache, next to the bytes of the parameters.
 
-    In each layer each token keeps a key and a value for each head that has its own:
+    In each layer, each token has a key and a value for each key-value head:
 
     .. math::  2 \cdot \text{layers} \cdot G \cdot d_{head} \cdot T \cdot \text{texts}
                \cdot \text{bytes per number}
 
-    for :math:`G` heads of keys and values. :math:`T` is the length of a text, or the window if
-    that is shorter.
+    for :math:`G` key-value heads. :math:`T` is the length of a text, or the window if that's
+    shorter.
 
     Args:
-        model: ``"llama-3-8b"``, ``"llama-2-7b"``, ``"mistral-7b"`` or ``"gpt2"``, or ``"own"``, of
+        model: ``"llama-3-8b"``, ``"llama-2-7b"``, ``"mistral-7b"`` or ``"gpt2"``, or ``"own"`` for
             the four sizes below.
         n_layers: 1 to 128.
         n_heads: 1 to 128.
-        n_kv_heads: heads of keys and values, a divisor of ``n_heads``.
-        d_head: 2 to 256, even; width of a head.
-        length: 1 to 131,072 tokens of a text.
-        texts: 1 to 256 texts that are written at the same time.
-        precision: ``"float16"``, ``"float32"`` or ``"int8"``, of all numbers.
-        window: how many tokens a layer looks back at, itself included; 0 for the whole text.
+        n_kv_heads: key-value heads, a divisor of ``n_heads``.
+        d_head: width of a head; even, 2 to 256.
+        length: tokens per text, 1 to 131,072.
+        texts: texts written at the same time, 1 to 256.
+        precision: ``"float16"``, ``"float32"`` or ``"int8"``, for all numbers.
+        window: how many tokens a layer attends to, including the current one; 0 for all.
 
     Raises:
-        ValueError: a number outside its limits, an odd width, heads that cannot be shared out.
+        ValueError: a number out of range, an odd ``d_head``, or ``n_kv_heads`` that don't divide
+            ``n_heads``.
 
     Source:
         Ainslie et al. (2023), section 2; Jiang et al. (2023), section 2.
@@ -110,17 +111,17 @@ class CacheSize(LiveFigure):
     @traitlets.validate("d_head")
     def _even(self, proposal: Any) -> int:
         if proposal["value"] % 2:
-            raise ValueError(f"d_head must be even for its turns; got {proposal['value']}")
+            raise ValueError(f"d_head must be even; got {proposal['value']}")
         return proposal["value"]
 
     def sizes(self) -> dict[str, int]:
-        """Return layers, heads, heads of keys and values, and width of a head."""
+        """Return the numbers of layers, heads and key-value heads, and the width of a head."""
         if self.model != "own":
             return self.cards[self.model]["sizes"]
         return {name: getattr(self, name) for name in SIZES}
 
     def parameter_bytes(self) -> int:
-        """Return what the parameters take."""
+        """Return the bytes of the parameters."""
         if self.model != "own":
             count = self.cards[self.model]["parameters"]
         else:
@@ -128,11 +129,11 @@ class CacheSize(LiveFigure):
         return count * BYTES[self.precision]
 
     def cache_bytes(self, *, shared: bool = True, windowed: bool = True) -> int:
-        """Return what the caches of all texts take.
+        """Return the bytes of all texts' caches.
 
         Args:
-            shared: whether a group of heads shares its keys and values, as in the model.
-            windowed: whether the window is used.
+            shared: whether heads share keys and values, as in the model.
+            windowed: whether to use the window.
         """
         layers, heads, kv_heads, d_head = self.sizes().values()
         kept = min(self.length, self.window) if windowed and self.window else self.length

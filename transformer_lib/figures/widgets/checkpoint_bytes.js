@@ -1,12 +1,12 @@
-// CheckpointBytes: a safetensors file byte by byte. Which bytes are one number, and what do its bits say?
+// CheckpointBytes: a safetensors file, byte by byte. Which bytes are one number, and what do its bits mean?
 import { html, live, longest, set, stepper, steps, toggle } from "./kit.js";
 
 // ---- arithmetic
 
-/** Of each type: its bytes, the bits of its exponent, the bits of its fraction. */
+/** Bytes, bits of the exponent and bits of the fraction of each type. */
 const TYPES = { F32: [4, 8, 23], F16: [2, 5, 10], BF16: [2, 8, 7] };
 
-/** The parts of a float and its value, from its bytes, the highest one first. */
+/** The parts of a float and its value, from its bytes, the highest byte first. */
 export function floatOf(bytes, dtype) {
   const [, many, rest] = TYPES[dtype];
   const bits = bytes.map((byte) => byte.toString(2).padStart(8, "0")).join("");
@@ -22,7 +22,7 @@ export function floatOf(bytes, dtype) {
   return { sign, exponent, fraction, power, factor, full, value: sign === "1" ? -size : size };
 }
 
-/** Where the header ends, and all numbers in the file's order, each with its name, type and offset. */
+/** Where the header ends, and each number's name, type and offset, in the file's order. */
 export function parse(file) {
   const end = 8 + file.slice(0, 8).reduceRight((sum, byte) => 256 * sum + byte, 0);
   const header = JSON.parse(String.fromCharCode(...file.slice(8, end)));
@@ -53,7 +53,7 @@ export function parse(file) {
   return { end, numbers };
 }
 
-/** The bytes of a number as they are read, and what they say. */
+/** The bytes read for a number, and what they stand for. */
 export function read({ file, end, number: { dtype, at }, fromBack, afterHeader }) {
   const begin = at + (afterHeader ? end : 0);
   const raw = file.slice(begin, begin + TYPES[dtype][0]);
@@ -62,7 +62,7 @@ export function read({ file, end, number: { dtype, at }, fromBack, afterHeader }
 
 const hex = (byte) => byte.toString(16).padStart(2, "0");
 const minus = (text) => String(text).replace("-", "−");
-/** A number in five digits. */
+/** A number with five digits. */
 export function show(x) {
   if (!Number.isFinite(x))
     return Number.isNaN(x) ? "not a number" : x < 0 ? "minus infinity" : "infinity";
@@ -85,11 +85,11 @@ function build({ get, change }) {
     onInput: (number) => change({ number }),
   });
   const back = toggle({
-    label: "the first byte counts least",
+    label: "lowest byte first",
     onInput: (on) => change({ from_back: on }),
   });
   const offsets = toggle({
-    label: "offsets begin after the header",
+    label: "offsets start after the header",
     onInput: (on) => change({ after_header: on }),
   });
 
@@ -149,7 +149,7 @@ function build({ get, change }) {
     ];
     const where = `${name}, ${dtype}: bytes ${begin} to ${begin + raw.length - 1} of the file, ${raw.map(hex).join(" ")}`;
     if (Object.is(value, stored)) return `${where}, are ${show(value)}.`;
-    return `${where}, are read as ${show(value)}. Stored was ${show(stored)}.`;
+    return `${where}, are read as ${show(value)}. The stored number is ${show(stored)}.`;
   }
 
   function draw() {
@@ -165,7 +165,7 @@ function build({ get, change }) {
     cells.forEach((cell, i) => set(cell, { "data-taken": i >= begin && i < begin + raw.length }));
     [sign, exponent, fraction].forEach((bits, i) => set(rows[i].bits, { text: bits }));
     set(rows[0].says, { text: sign === "1" ? "−1" : "1" });
-    set(rows[1].says, { text: full ? "all ones: no finite number" : `× 2^${minus(power)}` });
+    set(rows[1].says, { text: full ? "all ones: not finite" : `× 2^${minus(power)}` });
     set(rows[2].says, { text: full ? "–" : `× ${Number(factor.toPrecision(6))}` });
     set(grid, {
       "aria-label": `${file.length} bytes: 8 for the length of the header, ${end - 8} of header, ${file.length - end} of numbers`,

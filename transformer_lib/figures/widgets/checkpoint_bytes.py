@@ -1,4 +1,4 @@
-"""CheckpointBytes: a safetensors file byte by byte, and which are one number (chapter 22)."""
+"""CheckpointBytes: a safetensors file, byte by byte (chapter 22)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TYPES = {"F32": (4, 8, 23), "F16": (2, 5, 10), "BF16": (2, 8, 7)}
-"""Of each type of number: its bytes, the bits of its exponent, the bits of its fraction."""
+"""Bytes, bits of the exponent and bits of the fraction of each type."""
 COLUMNS = 16
 
 
@@ -32,15 +32,15 @@ def the_same_three() -> dict[str, Tensor]:
 
 
 def decode(raw: bytes, dtype: str) -> float:
-    r"""Return the number of a float's bytes, the highest one first.
+    r"""Return the number that a float's bytes stand for, the highest byte first.
 
-    With sign :math:`s`, exponent :math:`e` and fraction :math:`f`, of which :math:`e` has
-    :math:`E` bits and :math:`f` has :math:`F`:
+    With sign :math:`s`, exponent :math:`e` of :math:`E` bits and fraction :math:`f` of :math:`F`
+    bits:
 
     .. math::  (-1)^s \cdot 2^{e - b} \cdot (1 + f / 2^F), \quad b = 2^{E - 1} - 1
 
-    If all bits of the exponent are 0, it is :math:`2^{1 - b} \cdot f / 2^F`. If all are 1, it is
-    infinite for :math:`f = 0`, else not a number.
+    If the exponent's bits are all 0, the number is :math:`2^{1 - b} \cdot f / 2^F`. If they're all
+    1, it's infinity for :math:`f = 0`, or else not a number.
 
     >>> decode(bytes([0x40, 0x49, 0x0F, 0xDB]), "F32")
     3.1415927410125732
@@ -59,22 +59,22 @@ def decode(raw: bytes, dtype: str) -> float:
 
 
 class CheckpointBytes(LiveFigure):
-    """A small safetensors file, byte by byte: its length of header, its header, its numbers.
+    """A small safetensors file, byte by byte: length of the header, header, numbers.
 
-    The reader chooses a number and sees which bytes it is, and what its bits say. Two mistakes can
-    be made: to read the bytes of a number from the front, and to count the header's offsets from
-    the start of the file.
+    The reader picks a number and sees which bytes it has, and what their bits mean. The figure can
+    make two mistakes: read a number's bytes in the wrong order, and count the header's offsets
+    from the start of the file.
 
     Args:
-        tensors: name and tensor, with 1 to 16 numbers in all, of the types float32, float16 and
-            bfloat16. The file may have 320 bytes at most.
-        number: which one is read, from 0, in the order of the file.
-        from_back: whether the first byte of a number counts least, as in the format.
-        after_header: whether offsets are counted from the end of the header, as in the format.
+        tensors: float32, float16 or bfloat16 tensors by name, with 1 to 16 numbers in all. The
+            file must not have more than 320 bytes.
+        number: the number to read, from 0, in the order of the file.
+        from_back: whether a number's first byte is the lowest, as in the format.
+        after_header: whether offsets count from the end of the header, as in the format.
 
     Raises:
-        TypeError: a tensor is none, or has another type.
-        ValueError: no number or too many, a file too long, or `number` outside of it.
+        TypeError: something that isn't a tensor, or has another dtype.
+        ValueError: too few or too many numbers, too long a file, or `number` out of range.
 
     Source:
         Hugging Face, *safetensors*, the section "Format" of its README.
@@ -103,7 +103,7 @@ class CheckpointBytes(LiveFigure):
         from safetensors.torch import save
 
         if "file" in state:
-            raise TypeError("file is made of tensors, and cannot be given")
+            raise TypeError("file can't be given: it is made from tensors")
         tensors = the_same_three() if tensors is None else tensors
         allowed = (torch.float32, torch.float16, torch.bfloat16)
         for name, tensor in tensors.items():
@@ -127,7 +127,7 @@ class CheckpointBytes(LiveFigure):
         return 8 + int.from_bytes(bytes(map(int, self.file[:8])), "little")
 
     def numbers(self) -> list[tuple[str, str, int]]:
-        """Return name and place, type, and offset of each number, as the header has them."""
+        """Return each number's name with index, type, and offset, from the header."""
         header = json.loads(bytes(map(int, self.file[8 : self.header_end()])))
         found = []
         for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
@@ -143,13 +143,13 @@ class CheckpointBytes(LiveFigure):
         return found
 
     def taken(self) -> range:
-        """Return the places in the file of the bytes that are read."""
+        """Return the positions in the file of the bytes to read."""
         _, dtype, begin = self.numbers()[self.number]
         begin += self.header_end() if self.after_header else 0
         return range(begin, begin + TYPES[dtype][0])
 
     def read(self) -> float:
-        """Return what is read there, in the chosen way."""
+        """Return the number read from these bytes, in the chosen order."""
         raw = bytes(int(self.file[i]) for i in self.taken())
         return decode(raw[::-1] if self.from_back else raw, self.numbers()[self.number][1])
 

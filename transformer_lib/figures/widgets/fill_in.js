@@ -1,4 +1,4 @@
-// FillIn: what stands in the blank? Hide words of a sentence; the stored guesses of a model say what may stand there.
+// FillIn: what goes in the blank? Hide words of a sentence to see a model's stored guesses.
 import { button, choice, html, live, longest, percent, room, set, steps, sum } from "./kit.js";
 
 // ---- arithmetic
@@ -6,15 +6,15 @@ import { button, choice, html, live, longest, percent, room, set, steps, sum } f
 export const isHidden = (hidden, place) => Math.floor(hidden / 2 ** place) % 2 === 1;
 export const places = (hidden, length) => steps(length).filter((i) => isHidden(hidden, i));
 
-/** The hidden place that is looked at: `place`, or the first hidden one if it is not hidden; null where none is. */
+/** The word whose guesses to show: `place`, or else the first hidden word; null if none is hidden. */
 export const lookedAt = ({ hidden, place }, length) =>
   isHidden(hidden, place) && place < length ? place : (places(hidden, length)[0] ?? null);
 
-/** The pairs [number of the word, probability] for a hidden place. choices: a sentence's stored guesses, by the number of the choice. */
+/** The pairs [index of the word, probability] for a hidden word. choices: a sentence's guesses, by set of hidden words. */
 export const guessesAt = (choices, hidden, place, length) =>
   choices[hidden % 2 ** length][places(hidden, length).indexOf(place)];
 
-/** What a click on a word does: hide it, look at it, or show it again. */
+/** What a click on a word does: hides it, shows its guesses, or shows it again. */
 export function click({ hidden, place }, at, length) {
   if (!isHidden(hidden, at)) return { hidden: hidden + 2 ** at, place: at };
   if (lookedAt({ hidden, place }, length) !== at) return { hidden, place: at };
@@ -115,9 +115,9 @@ function build({ get, change }) {
     const all = percent(sum(found.map(([, p]) => p)));
     const where =
       rank < 0
-        ? `“${sentence[at]}” is not among them`
+        ? `“${sentence[at]}” isn’t among them`
         : `“${sentence[at]}” has ${percent(found[rank][1])}`;
-    return `For word ${at + 1} the five best guesses share ${all}; ${where}.`;
+    return `The five best guesses for word ${at + 1} add up to ${all}; ${where}.`;
   }
 
   const long = sentences.flatMap((sentence) =>
@@ -128,7 +128,7 @@ function build({ get, change }) {
 
 export default live({
   name: "FillIn",
-  title: () => "What stands in the blank?",
+  title: () => "What goes in the blank?",
   state: { sentence: [0, 3], hidden: [0, 127], place: [0, 6] },
   build,
 });

@@ -1,4 +1,4 @@
-"""FillIn: hide words of a sentence and see what a model guesses for them (chapter 19)."""
+"""FillIn: hide words of a sentence and see a model's guesses (chapter 19)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .base import LiveFigure, Number, compose, dress
+from .base import MADE_UP, LiveFigure, Number, compose, dress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BEST = 5
 
-# Five pairs of a word's number and a probability for each of the three words of the defaults.
+# Five pairs (index in words, probability) for each of the three words of the default sentences.
 _MADE_UP = [
     [[0, 0.51], [1, 0.3], [3, 0.1], [2, 0.05], [4, 0.02]],
     [[6, 0.4], [5, 0.3], [7, 0.1], [8, 0.09], [0, 0.01]],
@@ -22,22 +22,22 @@ _MADE_UP = [
 
 
 class FillIn(LiveFigure):
-    """Hide any words of a sentence; the five best guesses for each, from stored answers.
+    """Hide any words of a sentence to see a model's five best guesses for each, from a table.
 
-    The defaults are made up, for three words of a sentence.
+    The default guesses are made up.
 
     Args:
-        sentences: one to four of them, each a list of 2 to 7 words, all of one length.
-        words: the words that are guessed.
-        guesses: for each sentence, for each choice of hidden words (bit i of the choice's number is
-            word i), for each hidden word from left to right: five pairs of a number in `words` and
-            a probability, the largest first.
-        sentence: which one is shown.
-        hidden: which words are hidden, as such a number.
-        place: the hidden word whose guesses are shown.
+        sentences: one to four lists of 2 to 7 words, all equally long.
+        words: the words that appear as guesses.
+        guesses: for each sentence, for each set of hidden words (bit i of the set's number is word
+            i), for each hidden word from left to right: five pairs of an index in `words` and a
+            probability, the largest first.
+        sentence: the sentence to show.
+        hidden: the set of hidden words, as such a number.
+        place: the hidden word whose guesses to show.
 
     Raises:
-        ValueError: guesses that do not fit the sentences, or a state that there is not.
+        ValueError: guesses that don't fit the sentences, or a sentence that doesn't exist.
 
     >>> FillIn(hidden=1)
     FillIn(sentence=0, hidden=1, place=1)
@@ -69,23 +69,21 @@ class FillIn(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         if "guesses" not in numbers:
-            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
+            numbers.setdefault("note", MADE_UP)
         super().__init__(**numbers)
         if len(self.guesses) != len(self.sentences):
             raise ValueError(
-                f"guesses must be as many as sentences, {len(self.sentences)}; "
+                f"guesses must have one entry per sentence, {len(self.sentences)}; "
                 f"got {len(self.guesses)}"
             )
         if self.sentence >= len(self.sentences):
-            raise ValueError(
-                f"sentence must be below {len(self.sentences)}, their number; got {self.sentence}"
-            )
+            raise ValueError(f"sentence must be below {len(self.sentences)}; got {self.sentence}")
         if len({len(sentence) for sentence in self.sentences}) > 1:
-            raise ValueError(f"sentences must be of one length; got {self.sentences}")
+            raise ValueError(f"sentences must all be equally long; got {self.sentences}")
         for i, (sentence, choices) in enumerate(zip(self.sentences, self.guesses, strict=True)):
             if len(choices) != 2 ** len(sentence):
                 raise ValueError(
-                    f"guesses[{i}] must be {2 ** len(sentence)}, one for each choice of hidden "
+                    f"guesses[{i}] must have {2 ** len(sentence)} entries, one per set of hidden "
                     f"words; got {len(choices)}"
                 )
             for number, places in enumerate(choices):
@@ -93,18 +91,21 @@ class FillIn(LiveFigure):
 
     def _check(self, where: str, places: Any, hidden: int) -> None:
         if len(places) != hidden or any(len(best) != BEST for best in places):
-            raise ValueError(f"{where} must be {BEST} pairs for each of {hidden} hidden words")
+            raise ValueError(f"{where} must have {BEST} pairs for each of {hidden} hidden words")
         for word, share in (pair for best in places for pair in best):
             if not (isinstance(word, int) and 0 <= word < len(self.words) and 0 <= share <= 1):
-                raise ValueError(f"{where} must name words and probabilities; got {word}, {share}")
+                raise ValueError(
+                    f"{where} must be pairs of an index in words and a probability; "
+                    f"got {word}, {share}"
+                )
 
     def looked_at(self) -> int | None:
-        """The place whose guesses are shown: `place`, or the first hidden one if it is not."""
+        """Return the word whose guesses to show: `place`, or else the first hidden word."""
         hidden = [i for i in range(len(self.sentences[0])) if self.hidden >> i & 1]
         return self.place if self.place in hidden else next(iter(hidden), None)
 
     def best(self) -> list[tuple[str, float]]:
-        """The guesses that are shown, the best first; none where nothing is hidden."""
+        """Return the guesses to show, the best first; none if nothing is hidden."""
         place = self.looked_at()
         if place is None:
             return []

@@ -1,4 +1,4 @@
-// HeadPrices: what heads cost alone, together, and after the others. Every set of heads was removed and measured.
+// HeadPrices: what removing heads costs, alone, together, and after others. Every set of heads has been measured.
 import {
   choice,
   fixed,
@@ -15,8 +15,8 @@ import {
 
 // ---- arithmetic
 
-/** What one measure says of a set of heads that are gone. `table`: the measure for every set; bit i of a set's number is head i.
- *  alone: each head as the only one gone. last: each head on top of the others that are gone. added, together, lasts: of those that are gone. */
+/** The prices of a set of removed heads. `table`: the measure without each set; bit i of a set's index is head i.
+ *  alone: each head on its own. last: each head, removed after the others. added, together, lasts: the removed heads' sums. */
 export function prices(table, gone) {
   const heads = steps(Math.log2(table.length));
   const alone = heads.map((i) => table[1 << i] - table[0]);
@@ -32,7 +32,7 @@ export function prices(table, gone) {
   };
 }
 
-/** The lowest and the highest of the three sums, over all sets. */
+/** The lowest and the highest of the three sums, over all sets of heads. */
 export function range(table) {
   const all = steps(table.length).flatMap((gone) =>
     (({ added, together, lasts }) => [added, together, lasts])(prices(table, gone)),
@@ -128,8 +128,7 @@ function build({ get, change }) {
     const [table, d, name] = [tables[model][measure], digits[measure], measures[measure]];
     const { here, added, together, lasts } = prices(table, gone);
     const now = `${name} ${number(table[gone], d)}`;
-    if (!here.length)
-      return `All ${n} heads are there: ${now}. Remove some, and see what they cost.`;
+    if (!here.length) return `All ${n} heads are there: ${now}. Remove some to see what they cost.`;
     const rise = `${now} instead of ${number(table[0], d)}`;
     if (here.length === 1) {
       return `Without head ${(here[0] % heads) + 1} of ${layers[Math.floor(here[0] / heads)]}: ${rise}. Alone it costs ${number(together, d)}. Remove a second one.`;

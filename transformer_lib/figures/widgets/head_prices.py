@@ -1,4 +1,4 @@
-"""HeadPrices: what heads cost alone, together, and after the others (chapter 16)."""
+"""HeadPrices: what removing heads costs, alone, together, and after others (chapter 16)."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
 
 MOST = 8
 NOTE = (
-    "The translator of numbers that comes with this book, on 200 numbers kept back from its "
-    "training, without each set of the heads that look at the English: the mean loss of a letter, "
-    "and how many of 6,520 letters are wrong."
+    "The translator of numbers that comes with this book, on 200 held-out numbers, without each "
+    "set of its cross-attention heads: the mean loss per letter, and how many of 6,520 letters are "
+    "wrong."
 )
 
 
 class Prices(NamedTuple):
-    """What heads cost, by one measure."""
+    """What removing heads costs, by one measure."""
 
-    alone: list[float]  # of each head, removed from the whole model
-    last: list[float]  # of each head, removed on top of the others that are gone
-    added: float  # the prices alone of those that are gone, added up
-    together: float  # what the model loses without all of them
-    lasts: float  # their prices as the last, added up
+    alone: list[float]  # each head, removed from the whole model
+    last: list[float]  # each head, removed after the others that are gone
+    added: float  # the heads that are gone: the sum of their prices alone
+    together: float  # all of them at once
+    lasts: float  # the sum of their prices as the last
 
 
 def price_table(
     model: Transformer, source: Tensor, target: Tensor, *, sets: Iterable[int] | None = None
 ) -> list[list[float]]:
-    """Measure a model without sets of its heads of cross-attention.
+    """Measure a model without sets of its cross-attention heads.
 
     Args:
-        model: an encoder and a decoder, with 8 heads of cross-attention at most.
+        model: an encoder-decoder with at most 8 cross-attention heads.
         source: token ids ``(B, S)``.
         target: ``(B, T + 1)``, from ``<bos>`` to ``<eos>``.
-        sets: which sets of heads; all of them, in the order of their numbers, if None. Bit i of a
-            set's number is head i, and the heads of the first layer come first.
+        sets: the sets of heads, or None for all, in order. Bit i of a set's number is head i; the
+            heads of the first layer come first.
 
     Returns:
-        The mean loss of a token without each set, and the number of wrong tokens.
+        The mean loss per token without each set, and the number of wrong tokens.
 
     Raises:
-        ValueError: more heads, or a set with a head that there is not.
+        ValueError: too many heads, or a set with a head that doesn't exist.
 
     >>> import torch
     >>> from transformer_lib import ModelConfig, Transformer
@@ -70,7 +70,7 @@ def price_table(
     layers: list[Any] = [layer.cross_attention for layer in model.decoder.layers]
     heads = [(layer, head) for layer in layers for head in range(layer.n_heads)]
     if len(heads) > MOST:
-        raise ValueError(f"model must have at most {MOST} such heads; got {len(heads)}")
+        raise ValueError(f"model must have at most {MOST} cross-attention heads; got {len(heads)}")
     wanted = list(range(2 ** len(heads)) if sets is None else sets)
     if not all(0 <= gone < 2 ** len(heads) for gone in wanted):
         raise ValueError(f"sets must be numbers below {2 ** len(heads)}; got {wanted}")
@@ -90,30 +90,29 @@ def price_table(
 
 
 class HeadPrices(LiveFigure):
-    r"""Remove any heads: their prices alone, together, and each as the last one that goes.
+    r"""Remove heads and see their prices: alone, together, and each as the last one removed.
 
-    With :math:`m(G)` for what is measured without a set :math:`G` of heads, head :math:`h` costs
+    If :math:`m(G)` is the measure without a set :math:`G` of heads, head :math:`h` costs
     :math:`m(\{h\}) - m(\emptyset)` alone, and :math:`m(G \cup \{h\}) - m(G \setminus \{h\})` as the
-    last one. A set costs :math:`m(G) - m(\emptyset)`. Heads that stand in for each other cost
-    little alone and much as the last.
+    last one. A set costs :math:`m(G) - m(\emptyset)`. Heads that can replace each other cost little
+    alone and a lot as the last.
 
-    Without numbers the figure shows the record ``head-prices``: the translator that comes with
-    this book.
+    Without a table the figure shows the record ``head-prices`` of the bundled translator.
 
     Args:
         models: names of one to four models.
-        measures: one to three names of what is measured; less is better.
+        measures: names of one to three measures; less is better.
         layers: names of the layers.
-        digits: for each measure, how many decimals are shown, 0 to 4.
-        table: for each model and measure, 2 to the power of n numbers, one for each set of the n
-            heads, n from 2 to 8: bit i of a set's place in the list is head i. The heads of the
-            first layer come first, and all layers have equally many. See ``price_table`` beside it.
-        model: which model is shown.
-        measure: by what it is measured.
-        gone: the set of heads that are gone, as such a number.
+        digits: for each measure, how many decimals to show, 0 to 4.
+        table: for each model and measure, 2 to the power of n numbers, one per set of the n heads,
+            n from 2 to 8: bit i of a set's index is head i. The heads of the first layer come
+            first; all layers have equally many. See ``price_table``.
+        model: the model to show.
+        measure: the measure to show.
+        gone: the set of removed heads, as an index in the table.
 
     Raises:
-        ValueError: a table that does not fit the names, or a state that there is not.
+        ValueError: a table that doesn't fit the names, or a model, measure or set out of range.
 
     >>> figure = HeadPrices(gone=0b11110000)  # the second layer
     >>> price = figure.prices()
@@ -147,14 +146,14 @@ class HeadPrices(LiveFigure):
         n = sets.bit_length() - 1
         if not 2 <= n <= MOST or sets != 2**n or n % len(self.layers):
             raise ValueError(
-                f"table[0][0] must have a number for each set of 2 to {MOST} heads, as many in "
+                f"table[0][0] must have one number per set of 2 to {MOST} heads, equally many in "
                 f"each of the {len(self.layers)} layers; got {sets}"
             )
         for i, own in enumerate(self.table):
             if len(own) != len(self.measures) or any(len(each) != sets for each in own):
                 raise ValueError(
-                    f"table[{i}] must be {len(self.measures)} lists, one for each measure, of "
-                    f"{sets} numbers; got {[len(each) for each in own]}"
+                    f"table[{i}] must be {len(self.measures)} lists, one per measure, of {sets} "
+                    f"numbers; got {[len(each) for each in own]}"
                 )
         sizes = {"model": len(self.models), "measure": len(self.measures), "gone": sets}
         for name, size in sizes.items():
@@ -162,7 +161,7 @@ class HeadPrices(LiveFigure):
                 raise ValueError(f"{name} must be below {size}; got {getattr(self, name)}")
 
     def prices(self) -> Prices:
-        """Return what the heads that are gone cost, and each head, by the chosen measure."""
+        """Return the prices of each head and of the removed heads, by the chosen measure."""
         table, gone = self.table[self.model][self.measure], self.gone
         n = len(table).bit_length() - 1
         alone = [table[1 << i] - table[0] for i in range(n)]

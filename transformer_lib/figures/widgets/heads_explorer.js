@@ -1,4 +1,4 @@
-// HeadsExplorer: what does this head look at, and what becomes of the text without it? Maps and results are stored.
+// HeadsExplorer: what does this head attend to, and what happens to the text without it? All results are stored.
 import {
   canvas,
   choice,
@@ -19,11 +19,11 @@ import {
 
 // ---- arithmetic
 
-/** The key that gets most of a row of weights. */
+/** The key with the largest weight in a row. */
 export const strongest = (row) => row.indexOf(Math.max(...row));
-/** The probability of a text: the product of its tokens' probabilities. */
+/** The probability of a text. */
 export const together = (probabilities) => probabilities.reduce((product, p) => product * p, 1);
-/** The token whose probability falls most. */
+/** The token whose probability falls the most. */
 export const worst = (before, after) => strongest(before.map((p, i) => p - after[i]));
 
 // ---- picture
@@ -87,13 +87,13 @@ function build({ get, change }) {
       onInput: look,
       label:
         kind === "encoder"
-          ? "a word read: where does it look?"
-          : "a token being written: where does it look?",
+          ? "a word it reads: what does it attend to?"
+          : "a token it writes: what does it attend to?",
     }),
   );
-  const stack = html("div", { class: "he-stack" }, ...strips.map((strip) => strip.element)); // one in the other's place
+  const stack = html("div", { class: "he-stack" }, ...strips.map((strip) => strip.element)); // all in the same place
 
-  // The heat map, queries on rows; one group for each kind of attention.
+  // The heat maps, queries on rows, one for each kind of attention.
   const rows = Math.max(...kinds.flatMap((kind) => words[kind].map((list) => list.length)));
   const TOP =
     14 + 7 * Math.max(...kinds.flatMap((kind) => words[kind][1].map((word) => word.length))); // room for upright words
@@ -130,14 +130,14 @@ function build({ get, change }) {
   });
   heat.append(...maps.map((map) => map.group));
 
-  // The same as lines: bold from the chosen token, thin to every other token's strongest key.
+  // The same as lines: thick ones from the chosen token, thin ones from each other token to its strongest key.
   const lines = canvas(340, height, { role: "img", class: "lf-svg he-svg" });
   const ties = steps(rows).map(() => svg("line", { class: "he-tie" }));
   const faint = steps(rows).map(() => svg("line", { class: "he-faint" }));
   const left = steps(rows).map(() => svg("text", { x: 74, "text-anchor": "end" }));
   const right = steps(rows).map(() => svg("text", {}));
   const heading = [
-    svg("text", { x: 74, y: TOP - 14, class: "lf-axis", "text-anchor": "end", text: "looks at" }),
+    svg("text", { x: 74, y: TOP - 14, class: "lf-axis", "text-anchor": "end", text: "attends to" }),
     svg("text", { y: TOP - 14, class: "lf-axis" }),
   ];
   const places = steps(rows).map((i) =>
@@ -151,7 +151,7 @@ function build({ get, change }) {
   );
   lines.append(...heading, ...faint, ...ties, ...left, ...right, ...places);
 
-  // The probabilities of what was written: an outline with all heads, filled with this one off.
+  // The probabilities of the written tokens: outlined with all heads, filled with this one off.
   const bars = canvas(640, 104, { role: "img", class: "lf-svg he-svg he-bars" });
   const frames = writes.map(() => svg("rect", { class: "he-whole" }));
   const fills = writes.map(() => svg("rect", { class: "he-fill" }));
@@ -194,7 +194,7 @@ function build({ get, change }) {
 
   function drawLines({ kind, queries, keys, map, token }) {
     const [from, to] = [Math.min(340, sizes[1].width) - 96, 80];
-    const pitch = (list) => Math.min(3 * ROW, (ROW * rows) / list.length); // few words spread out
+    const pitch = (list) => Math.min(3 * ROW, (ROW * rows) / list.length); // spreads out a few words
     const at = (list) => (i) =>
       TOP + (ROW * rows - pitch(list) * list.length) / 2 + pitch(list) * (i + 0.5);
     const [y, z] = [at(queries), at(keys)];
@@ -229,11 +229,11 @@ function build({ get, change }) {
         y2: z(strongest(map[i] ?? [0])),
       });
     });
-    set(lines, { "aria-label": `lines from ${queries[token]} to what it looks at` });
+    set(lines, { "aria-label": `lines from ${queries[token]} to what it attends to` });
   }
 
   function drawBars({ before, after }) {
-    const longest = 7 * Math.max(...writes.map((word) => word.length)) + 6; // what the widest label takes
+    const longest = 7 * Math.max(...writes.map((word) => word.length)) + 6; // width of the widest label
     const width = Math.min(Math.max(44, longest), sizes[2].width / Math.max(1, writes.length));
     writes.forEach((_, i) => {
       const bar = (p) => ({
@@ -244,7 +244,7 @@ function build({ get, change }) {
       });
       set(frames[i], bar(before[i]));
       set(fills[i], { ...bar(after[i]), "data-fallen": before[i] - after[i] > 0.1 });
-      set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows where they are crowded
+      set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows if they're crowded
     });
     set(bars, {
       "aria-label": `probability of each ${answer}: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}`,
@@ -270,7 +270,7 @@ function build({ get, change }) {
   function sentence({ kind, queries, keys, layer: l, head: h, token, map, before, after }) {
     const best = strongest(map[token]);
     const what = kind === "encoder" ? `reading “${queries[token]}”` : `writing “${queries[token]}”`;
-    const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it looks at “${keys[best]}” with ${percent(map[token][best])}.`;
+    const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it attends to “${keys[best]}” with ${percent(map[token][best])}.`;
     if (!writes.length) return seen;
     if (!get("off"))
       return `${seen} With all heads ${all} has probability ${fixed(together(before))}.`;
@@ -284,7 +284,7 @@ function build({ get, change }) {
 
   const [word] = longest(kinds.flatMap((name) => words[name].flat()));
   const [fallen] = longest(writes.length ? writes : [""]);
-  const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it looks at “${word}” with 100\u00a0%.${
+  const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it attends to “${word}” with 100\u00a0%.${
     writes.length
       ? ` Without this one head the probability of ${all} goes from 0.00 to 0.00, most for “${fallen}”: 0.00 to 0.00.`
       : ""

@@ -1,4 +1,4 @@
-"""HeadsExplorer: what every head of a trained model looks at, and what it is worth (chapter 16)."""
+"""HeadsExplorer: what each head of a trained model attends to, and its worth (chapter 16)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
+from .base import (
+    MADE_UP,
+    LiveFigure,
+    Number,
+    Numbers,
+    OneOf,
+    all_or_none,
+    compose,
+    dress,
+    same_length,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,19 +31,18 @@ if TYPE_CHECKING:
 
 KINDS = ("cross", "encoder", "decoder")
 LONGEST = 24
-STAND_IN = "Stand-in numbers, made up to show how the figure works."
 
 
 @contextmanager
 def without_head(layer: MultiHeadAttention, head: int) -> Iterator[None]:
-    """Switch one head of an attention layer off: the output projection gets zeros in its place.
+    """Switch off one head of an attention layer: the output projection gets zeros instead.
 
     Args:
-        layer: the attention.
-        head: which head, counted from 0.
+        layer: the attention layer.
+        head: the head, from 0.
 
     Raises:
-        ValueError: the layer has no such head.
+        ValueError: a head that the layer doesn't have.
 
     >>> import torch
     >>> from transformer_lib import MultiHeadAttention
@@ -61,9 +70,9 @@ def without_head(layer: MultiHeadAttention, head: int) -> Iterator[None]:
 def stand_in() -> dict[str, Any]:
     """Make up what two layers of four heads might do while they write *zweiundvierzig*.
 
-    Each head has a place it likes, for each query; its weights are a softmax of minus the distance
-    to that place. Without the head of layer 2 that finds the word to write, the first letters of
-    the parts are lost.
+    For each query a head prefers one position; its weights are a softmax of minus the distance to
+    it. Without the head of layer 2 that finds the word to write, the first letters of the German
+    words get lost.
     """
     source, writes = ["forty", "-", "two"], [*"zweiundvierzig", "<eos>"]
     reads = ["<bos>", *writes[:-1]]
@@ -97,27 +106,29 @@ def stand_in() -> dict[str, Any]:
 
 
 class HeadsExplorer(LiveFigure):
-    """What each head of each layer looks at, token by token, and what is lost without it.
+    """What each head attends to, token by token, and what the model loses without it.
 
     A text's probability is the product of its tokens' probabilities, each given those before it.
     Without arguments the numbers are made up; :meth:`from_model` shows a trained model.
 
     Args:
-        source: the tokens that are read, S.
-        reads: what the decoder has read at each step, T: the text shifted right.
-        writes: what it wrote, T; empty if the model writes nothing.
-        kinds: which attentions there are, out of ``"cross"``, ``"encoder"`` and ``"decoder"``.
+        source: the source tokens, S.
+        reads: the decoder's input, T: the text shifted right.
+        writes: the text it wrote, T; empty if the model doesn't write.
+        kinds: the kinds of attention, out of ``"cross"``, ``"encoder"`` and ``"decoder"``.
         weights: ``(kind, layer, head, query, key)``.
-        probabilities: ``(T,)`` of the tokens written, with all heads.
+        probabilities: ``(T,)``, of the written tokens, with all heads.
         without: ``(kind, layer, head, T)``, the same with that head switched off.
-        attention: the kind that is shown.
-        layer, head, token: what is looked at, counted from 0.
-        off: whether the head that is looked at is switched off; one at a time.
-        answer: what one of ``writes`` is called, in the singular: ``"tag"``.
-        together: what all of them are called, as one: ``"the row of tags"``.
+        attention: the kind to show.
+        layer: the layer to show, from 0.
+        head: the head to show, from 0.
+        token: the query to show, from 0.
+        off: whether that head is switched off.
+        answer: what to call one of ``writes``, such as ``"tag"``.
+        together: what to call all of them together, such as ``"the row of tags"``.
 
     Raises:
-        ValueError: lists that do not fit together.
+        ValueError: lists that don't fit together.
 
     >>> HeadsExplorer(attention="decoder", head=2)
     HeadsExplorer(attention='decoder', layer=1, head=2, token=0, off=False)
@@ -144,11 +155,8 @@ class HeadsExplorer(LiveFigure):
 
     def __init__(self, **numbers: Any) -> None:
         data = ("source", "reads", "writes", "kinds", "weights", "probabilities", "without")
-        given = [name for name in data if name in numbers]
-        if not given:
-            numbers = {"note": STAND_IN} | stand_in() | numbers
-        elif len(given) < len(data):
-            raise ValueError(f"{', '.join(data)} go together; got only {', '.join(given)}")
+        if not all_or_none(numbers, data):
+            numbers = {"note": MADE_UP} | stand_in() | numbers
         super().__init__(**numbers)
         same_length(self, ("writes", "probabilities"))
         same_length(self, ("kinds", "weights", "without") if self.writes else ("kinds", "weights"))
@@ -158,7 +166,7 @@ class HeadsExplorer(LiveFigure):
         for i, kind in enumerate(self.kinds):
             queries, keys = self.tokens(kind)
             shape = (layers, heads, len(queries), len(keys))
-            _check(f"weights[{i}], of {kind},", self.weights[i], shape)
+            _check(f"weights[{i}], for {kind},", self.weights[i], shape)
             if self.writes:
                 _check(f"without[{i}]", self.without[i], (layers, heads, len(self.writes)))
         sizes = {"layer": layers, "head": heads, "token": len(self.tokens(self.attention)[0])}
@@ -175,21 +183,21 @@ class HeadsExplorer(LiveFigure):
     def from_model(
         cls, model: Transformer, tokenizer: Tokenizer, source: str, **numbers: Any
     ) -> HeadsExplorer:
-        """Let a trained model translate greedily, then once more without each of its heads.
+        """Translate with a trained model, by greedy search, and measure it without each head.
 
-        The text written with all heads is read again each time (teacher forcing), and the
-        probability of its tokens measured. The first head shown is the one that costs most,
-        where it costs most.
+        Without a head, the text is the same (teacher forcing), but its tokens have other
+        probabilities. The figure first shows the head that costs most, at the token where it costs
+        most.
 
         Args:
-            model: an encoder and a decoder, of equally many layers.
-            tokenizer: of source and target.
+            model: an encoder-decoder, both with equally many layers.
+            tokenizer: the tokenizer of source and target.
             source: the text to translate.
-            numbers: what else the figure takes: ``attention``, ``layer``, ``anchor``, ``note``, …
+            numbers: other arguments of the figure: ``attention``, ``layer``, ``note``, …
 
         Raises:
-            TypeError: another model.
-            ValueError: a text of no tokens, or texts of more than 24.
+            TypeError: another kind of model.
+            ValueError: an empty source, or a text of more than 24 tokens.
         """
         import torch
 
@@ -206,7 +214,7 @@ class HeadsExplorer(LiveFigure):
         read = torch.tensor([ids], device=next(model.parameters()).device)
         text = greedy(model, read, max_len=LONGEST + 1).ids
         if text.size(1) > LONGEST:
-            raise ValueError(f"the translation has more than {LONGEST} tokens")
+            raise ValueError(f"source must have a translation of at most {LONGEST} tokens")
         target = torch.cat([torch.full_like(text[:, :1], config.bos_id), text[:, :-1]], dim=1)
 
         def likely() -> Any:
@@ -275,7 +283,7 @@ class HeadsExplorer(LiveFigure):
 
 
 def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless nested lists have this shape."""
+    """Raise a ValueError unless the nested lists have this shape."""
     found: list[int] = []
     level: list = [value]
     while level and isinstance(level[0], list):

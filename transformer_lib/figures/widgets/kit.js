@@ -7,6 +7,17 @@ export const sum = (list) => list.reduce((total, x) => total + x, 0);
 export const dot = (a, b) => sum(a.map((x, i) => x * b[i]));
 export const steps = (n, from = 0) => Array.from({ length: n }, (_, i) => from + i);
 
+/** A generator of numbers between 0 and 1, the same for the same seed in every browser and in Python (mulberry32). */
+export function uniform(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
 /** softmax(scores / temperature). At temperature 0, the limit: the best score takes everything, ties share it. */
 export function softmax(scores, temperature = 1) {
   const best = Math.max(...scores); // subtracted so that exp can't overflow
@@ -29,6 +40,13 @@ export function scale([low, high], [start, end], log = false) {
   const map = (x) => start + (into(x) - into(low)) * slope;
   map.invert = (y) => back(into(low) + (y - start) / slope);
   return map;
+}
+
+/** Round numbers from 0 to `end` that divide it into at least `parts` parts. */
+export function ticksTo(end, parts) {
+  const ten = 10 ** Math.floor(Math.log10(end / parts));
+  const step = ten * ([1, 2, 5].findLast((n) => n * ten <= end / parts) ?? 1);
+  return steps(Math.floor(end / step) + 1).map((i) => Number((i * step).toPrecision(6)));
 }
 
 // ---------------------------------------------------------------- elements

@@ -1,4 +1,4 @@
-// LayerDepth: how alike do tokens become, layer by layer? Cosines of tokens in stacks that the library has run.
+// LayerDepth: how similar do tokens become, layer by layer? Cosines of tokens in stacks that the library has run.
 import {
   axes,
   canvas,
@@ -24,11 +24,11 @@ const NORMS = [
   ["none", "none"],
 ];
 
-/** Which of the six stacks: first those with a residual connection. */
+/** The index of one of six stacks; the first three have residual connections. */
 export const stackOf = (residual, norm) =>
   (residual ? 0 : NORMS.length) + NORMS.findIndex(([name]) => name === norm);
 
-/** The cosines of pairs (0, 1), (0, 2), … (1, 2), … as a table with ones on its diagonal. */
+/** The cosines of pairs (0, 1), (0, 2), … (1, 2), … as a table with ones on the diagonal. */
 export function tableOf(pairs, n) {
   const table = steps(n).map((i) => steps(n).map((j) => Number(i === j)));
   let at = 0;
@@ -37,12 +37,12 @@ export function tableOf(pairs, n) {
   return table;
 }
 
-/** What a mean cosine says of the tokens. */
+/** What a mean cosine says about the tokens. */
 export const verdict = (mean) =>
   mean >= 0.995
-    ? "In two digits, all tokens point the same way."
+    ? "To two digits, all tokens point the same way."
     : mean >= 0.7
-      ? "The tokens are much alike, and can still be told apart."
+      ? "The tokens are very similar, but you can still tell them apart."
       : "Each token still points its own way.";
 
 // ---- picture
@@ -54,7 +54,7 @@ function build({ get, change }) {
   const last = means[0][0].length - 1;
   const depth = stepper({ label: "after layer", last, onInput: (layer) => change({ layer }) });
   const residual = toggle({
-    label: "residual: what a part finds is added",
+    label: "residual: add the input",
     onInput: (on) => change({ residual: on }),
   });
   const norm = choice({
@@ -92,7 +92,7 @@ function build({ get, change }) {
     ...lines.reverse(),
     here,
   );
-  lines.reverse(); // the first draw lies on top
+  lines.reverse(); // the first draw is on top
 
   const sentence = (on, kind, layer, mean) =>
     `${on ? "With" : "Without"} residual, ${kind === "none" ? "no norm" : `${kind}-norm`}, after ` +
@@ -128,7 +128,7 @@ function build({ get, change }) {
 
 export default live({
   name: "LayerDepth",
-  title: () => "How alike do tokens become, layer by layer?",
+  title: () => "How similar do tokens become, layer by layer?",
   build,
   state: { residual: [], norm: NORMS.map(([name]) => name), layer: [0, 24] },
 });

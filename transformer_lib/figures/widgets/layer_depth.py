@@ -1,4 +1,4 @@
-"""LayerDepth: how alike tokens become in a deep stack of fresh layers (chapter 7)."""
+"""LayerDepth: how similar tokens become in a deep stack of untrained layers (chapter 7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STACKS = [(residual, norm) for residual in (True, False) for norm in NORMS]
 
 
 def fresh_layer() -> EncoderLayer:
-    """Return a layer of width 64 with 4 heads: Xavier's matrices, biases of 0, float64."""
+    """Return an untrained layer of width 64 with 4 heads: Xavier weights, zero biases, float64."""
     from torch import nn
 
     from ...config import ModelConfig
@@ -38,7 +38,7 @@ def fresh_layer() -> EncoderLayer:
 
 
 def through(layer: EncoderLayer, x: Tensor, residual: bool, norm: str) -> Tensor:
-    """Send ``x``, ``(1, T, 64)``, through both parts of a layer, with or without what is around."""
+    """Send ``x``, ``(1, T, 64)``, through both sublayers, with or without residual and norm."""
     for part, around in (
         (layer.self_attention, layer.attention_residual),
         (layer.feed_forward, layer.feed_forward_residual),
@@ -50,14 +50,14 @@ def through(layer: EncoderLayer, x: Tensor, residual: bool, norm: str) -> Tensor
 
 
 def cosines(x: Tensor) -> Tensor:
-    """Return the cosine of each two of the ``T`` vectors, ``(T, T)``."""
-    unit = x[0] / x[0].norm(dim=-1, keepdim=True)  # exact for the shortest vectors, too
+    """Return the cosines of all pairs of the ``T`` vectors, ``(T, T)``."""
+    unit = x[0] / x[0].norm(dim=-1, keepdim=True)  # no epsilon: exact for tiny vectors too
     return unit @ unit.T
 
 
 @lru_cache
 def measure(count: int) -> tuple[list, list]:
-    """Return `cosines` and `means` of LayerDepth for so many tokens."""
+    """Return `cosines` and `means` of LayerDepth for ``count`` tokens."""
     import torch
 
     first, second = torch.triu_indices(count, count, 1)
@@ -82,25 +82,25 @@ def measure(count: int) -> tuple[list, list]:
 
 
 class LayerDepth(LiveFigure):
-    r"""The cosines of tokens after each of 24 fresh layers, with and without what is around them.
+    r"""The cosines of tokens after each of 24 untrained layers, with or without residual and norm.
 
-    The tokens begin as vectors of 64 random numbers. The layers are `EncoderLayer` with random
-    matrices. With a residual connection, a part gives :math:`x + F(x)`, and without, :math:`F(x)`;
-    the norm stands in front of the part (pre), behind the sum (post), or nowhere.
+    Tokens start as vectors of 64 random numbers. The layers are `EncoderLayer` with random
+    weights. With a residual connection, a sublayer returns :math:`x + F(x)`, without it,
+    :math:`F(x)`. The norm comes before the sublayer (pre), after the sum (post), or not at all.
 
     Args:
-        words: 3 to 8 words, as labels of the tokens.
-        residual: whether what a part finds is added to what it reads.
+        words: 3 to 8 words, labels of the tokens.
+        residual: whether to add a sublayer's input to its output.
         norm: ``"post"``, ``"pre"`` or ``"none"``.
-        layer: 0 to 24; the layer after which the cosines are shown.
+        layer: the layer after which to show the cosines, 0 to 24.
 
-    What is measured, for stacks in the order of ``residual`` (yes, no) and ``norm``:
+    It measures two tables for the six stacks, first those with residual:
 
-    - `cosines`, ``(6, 25, T (T - 1) / 2)``: of each two tokens after each layer, with seed 0;
+    - `cosines`, ``(6, 25, T (T - 1) / 2)``: of each pair of tokens after each layer, with seed 0;
     - `means`, ``(6, 3, 25)``: their mean, with seeds 0, 1 and 2.
 
     Raises:
-        ValueError: too few or too many words, or a layer outside its limits.
+        ValueError: too few or too many words, or a layer out of range.
 
     Source:
         Dong et al. (2021), *Attention is not all you need*.
@@ -128,7 +128,7 @@ class LayerDepth(LiveFigure):
     def __init__(self, **numbers: Any) -> None:
         for name in ("cosines", "means"):
             if name in numbers:
-                raise TypeError(f"{name} is measured, and cannot be given")
+                raise TypeError(f"{name} can't be given: the figure measures it")
         super().__init__(**numbers)
         if not 3 <= len(self.words) <= 8:
             raise ValueError(f"words must be 3 to 8 words; got {len(self.words)}")
@@ -136,7 +136,7 @@ class LayerDepth(LiveFigure):
 
     @property
     def stack(self) -> int:
-        """The place of the chosen stack in `cosines` and `means`."""
+        """The index of the chosen stack in `cosines` and `means`."""
         return STACKS.index((self.residual, self.norm))
 
     def table(self) -> Tensor:

@@ -417,7 +417,7 @@ function build({ get, all, change, refresh }) {
     guess.update(state.guess);
     kind.update(state.attention);
     if (engine.tidy(state.task, input.value) !== typed()) input.value = typed();
-    set(start, { text: session?.running ? "Pause" : session?.step ? "Continue" : "Start" });
+    set(start, { text: session?.running ? "Pause" : session?.step ? "Go on" : "Start" });
     if (session?.step && !session.working) session.look(example());
     update();
     const done = session?.phase === "paused" && session.step && session.step % LAST === 0;

@@ -74,7 +74,7 @@ class LiveTraining(LiveFigure):
         attention: whose maps to show: ``"cross"``, ``"encoder"`` or ``"decoder"``.
 
     Raises:
-        ValueError: A number is out of range, or the example doesn't fit the task.
+        ValueError: a number out of range, or an example that doesn't fit the task.
 
     >>> LiveTraining(question="mask")
     LiveTraining(question='mask', task='reverse', base='small', seed=0)

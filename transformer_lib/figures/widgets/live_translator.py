@@ -38,7 +38,7 @@ class LiveTranslator(LiveFigure):
         place: the selected German piece, from 0.
 
     Raises:
-        ValueError: The text has other characters or is too long, or a number is out of range.
+        ValueError: a text that's too long or has other characters, or a number out of range.
 
     >>> LiveTranslator(text="forty-two")
     LiveTranslator(text='forty-two', search='greedy', head=6, place=11)

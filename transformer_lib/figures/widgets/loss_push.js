@@ -1,4 +1,4 @@
-// LossPush: which way does the loss push each logit? A few tokens, their softmax, the target, and steps downhill.
+// LossPush: which way does the loss push each logit? A few tokens, their softmax, the target, and gradient descent.
 import {
   axes,
   button,
@@ -22,23 +22,23 @@ import {
 
 // ---- arithmetic
 
-/** What the loss asks for: 1 − ε on the right token, and ε spread evenly over all n. */
+/** The target distribution: 1 − ε for the right token, and ε spread evenly over all n. */
 export const targetOf = (n, right, smoothing) =>
   steps(n).map((i) => smoothing / n + (i === right ? 1 - smoothing : 0));
 
-const surprise = (share, log) => (share > 0 ? -share * log : 0); // a token that is not asked for costs nothing
+const surprise = (share, log) => (share > 0 ? -share * log : 0); // 0 · log 0 counts as 0
 
-/** Cross-entropy of the target and the softmax of the logits, in nats. */
+/** Cross-entropy between the target and the softmax of the logits, in nats. */
 export function lossOf(logits, target) {
   const best = Math.max(...logits);
   const whole = best + Math.log(sum(logits.map((z) => Math.exp(z - best))));
   return sum(target.map((share, i) => surprise(share, logits[i] - whole)));
 }
 
-/** The lowest loss that there is: the softmax is the target. */
+/** The lowest possible loss, where the softmax is the target. */
 export const floorOf = (target) => sum(target.map((share) => surprise(share, Math.log(share))));
 
-/** Minus the gradient of the loss: target − softmax. Positive: the logit is pushed up. */
+/** Minus the gradient of the loss: target − softmax. Positive pushes the logit up. */
 export function pushOf(logits, target) {
   const p = softmax(logits);
   return target.map((share, i) => share - p[i]);
@@ -48,7 +48,7 @@ export function pushOf(logits, target) {
 export const descend = (logits, target, rate, n) =>
   steps(n).reduce((now) => pushOf(now, target).map((push, i) => now[i] + rate * push), logits);
 
-/** The logits with the same sum at which no push is left; null without smoothing, since no finite logits are enough. */
+/** The logits with the same sum at which nothing is pushed; null without smoothing, where no finite logits are enough. */
 export function restOf(logits, target) {
   if (target.some((share) => share === 0)) return null;
   const logs = target.map(Math.log);
@@ -67,7 +67,7 @@ export const evenly = (p, target, right) =>
 // ---- picture
 
 const [HEIGHT, LEFT, TOP, BOTTOM] = [222, 58, 22, 212];
-const [LOW, HIGH] = [-4, 8]; // the logits that are seen, and that a hand can reach
+const [LOW, HIGH] = [-4, 8]; // the range of logits to draw and to drag in
 const CURVE = { height: 214, left: 28, top: 22, bottom: 172, most: 4 };
 const signed = (x) => (x >= 0.005 ? `+${fixed(x)}` : fixed(x));
 const small = (x) =>
@@ -76,7 +76,7 @@ const small = (x) =>
 function build({ get, all, change, refresh }) {
   const tokens = get("tokens");
   const n = tokens.length;
-  const state = () => ({ ...all(), right: Math.min(get("right"), n - 1) }); // an address may ask for a token that is not there
+  const state = () => ({ ...all(), right: Math.min(get("right"), n - 1) }); // an address may ask for a token that doesn't exist
   const target = ({ right, smoothing }) => targetOf(n, right, smoothing);
 
   const which = choice({
@@ -202,7 +202,7 @@ function build({ get, all, change, refresh }) {
     "div",
     { class: "lp-legend" },
     key("lp-up", "the next step"),
-    key("lp-dash", "no push is left here"),
+    key("lp-dash", "no push here"),
   );
 
   const graph = canvas(640, CURVE.height, { role: "img" });
@@ -291,19 +291,19 @@ function build({ get, all, change, refresh }) {
     set(floor, { x1: left, x2: x(1), y1: up(floorOf(asked)), y2: up(floorOf(asked)) });
     set(spot, { cx: x(p), cy: up(Math.min(loss, most)) });
     set(graph, {
-      "aria-label": `${tokens[right]} has probability ${fixed(p)}; the loss is ${fixed(loss)}, and ${fixed(floorOf(asked))} at the lowest`,
+      "aria-label": `${tokens[right]} has probability ${fixed(p)}; the loss is ${fixed(loss)}; the lowest possible is ${fixed(floorOf(asked))}`,
     });
   }
 
   function sentence({ right, smoothing }, push, loss, lowest) {
     const now = `The loss is ${small(loss)} nats`;
     if (Math.max(...push.map(Math.abs)) < 0.0005 && smoothing > 0) {
-      return `${now}, and with smoothing ${Number(smoothing.toFixed(2))} it cannot be lower. The softmax is the target, so no push is left: more steps change nothing.`;
+      return `${now}, and with smoothing ${Number(smoothing.toFixed(2))} it can’t get lower. The softmax is the target, so nothing is pushed: more steps change nothing.`;
     }
     const [up, down] = [push.indexOf(Math.max(...push)), push.indexOf(Math.min(...push))];
-    const pushes = `${tokens[up]} is pushed up most, by ${small(push[up])}, and ${tokens[down]} down most, by ${small(-push[down])}.`;
+    const pushes = `It pushes ${tokens[up]} up the most, by ${small(push[up])}, and ${tokens[down]} down the most, by ${small(-push[down])}.`;
     if (smoothing > 0) return `${now}, ${small(loss - lowest)} above its lowest. ${pushes}`;
-    return `${now}. ${pushes} The target of ${tokens[right]} is 1, and no softmax is 1: without smoothing, steps never end.`;
+    return `${now}. ${pushes} The target of ${tokens[right]} is 1, which no softmax reaches: without smoothing, the pushing never ends.`;
   }
 
   const [one, two] = steps(n).sort((a, b) => tokens[b].length - tokens[a].length);

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-LOW, HIGH = -4, 8  # the logits that are seen
+LOW, HIGH = -4, 8  # the range of logits to draw
 
 
 class LossPush(LiveFigure):
-    r"""The logits of a few tokens, and how the loss pushes each of them.
+    r"""The logits of a few tokens, and which way the loss pushes each of them.
 
     With the target :math:`t_k = (1 - \epsilon)\,[k = y] + \epsilon / V`, a step of gradient descent
     moves each logit :math:`z_k` by the learning rate times
@@ -26,14 +26,14 @@ class LossPush(LiveFigure):
 
     Args:
         tokens: 2 to 6 tokens of 1 to 6 letters.
-        logits: one for each token, from -40 to 40; from -4 to 8 they are seen.
-        right: which token is the right one, from 0.
+        logits: one per token, from -40 to 40; the picture shows -4 to 8.
+        right: the right token, from 0.
         smoothing: :math:`\epsilon`, the share of the target that is spread evenly, 0 to 0.5.
         rate: the learning rate of the steps, 0.5 to 8.
 
     Raises:
-        ValueError: a number outside its limits, a token of no length or too long, or logits that
-            do not fit the tokens.
+        ValueError: a number out of range, an empty or too long token, or logits that don't fit the
+            tokens.
 
     Source:
         Szegedy et al. (2016), *Rethinking the Inception Architecture*, section 7.
@@ -60,14 +60,14 @@ class LossPush(LiveFigure):
         same_length(self, ("tokens", "logits"))
         for token in self.tokens:
             if not 1 <= len(token) <= 6:
-                raise ValueError(f"a token of tokens must have 1 to 6 letters; got {token!r}")
+                raise ValueError(f"tokens must have 1 to 6 letters each; got {token!r}")
         if self.right >= len(self.tokens):
             raise ValueError(
                 f"right must be below {len(self.tokens)}, the number of tokens; got {self.right}"
             )
 
     def target(self) -> Tensor:
-        """Return what the loss asks for of each token, ``(V,)``."""
+        """Return the target distribution, ``(V,)``."""
         import torch
 
         even = self.smoothing / len(self.tokens)
@@ -84,11 +84,11 @@ class LossPush(LiveFigure):
         return self._loss_and_push()[1]
 
     def floor(self) -> float:
-        """Return the lowest loss that there is, that of logits whose softmax is the target."""
+        """Return the lowest possible loss, where the softmax is the target."""
         return abs(float(self.target().xlogy(self.target()).sum()))
 
     def rest(self) -> list[float] | None:
-        """Return the logits with the same sum that are not pushed; None without smoothing."""
+        """Return the logits with the same sum and no push; None without smoothing."""
         if self.smoothing == 0:
             return None
         logs = self.target().log()
@@ -146,8 +146,8 @@ class LossPush(LiveFigure):
         right.plot(share, min(self.loss(), 4), "o", color=style.INK)
         right.set(ylim=(0, 4), xlabel=f"probability of {self.tokens[self.right]}", ylabel="loss")
         figure.suptitle(
-            f"Loss {self.loss():.2f} nats, {self.floor():.2f} at the lowest. Below each token, "
-            "how it is pushed",
+            f"Loss {self.loss():.2f} nats, {self.floor():.2f} at the lowest. Below each token: "
+            "how the loss pushes it",
             fontsize=10,
         )
         return figure

@@ -1,4 +1,4 @@
-// LowRank: how much can a change of low rank say? A matrix of changes beside its best approximation of rank r.
+// LowRank: how much can a change of low rank hold? A matrix of changes next to its best approximation of rank r.
 import {
   axes,
   canvas,
@@ -16,22 +16,12 @@ import {
   steps,
   sum,
   svg,
+  uniform,
 } from "./kit.js";
 
 // ---- arithmetic
 
-/** Uniform numbers in [0, 1) from a seed: the mulberry32 generator, the same in every browser and in Python. */
-function uniform(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** The same numbers in other places: from the last one down, each changes places with one that stands before it or with itself. */
+/** Shuffles the numbers (Fisher-Yates), in the same order as Python does. */
 export function shuffle(matrix) {
   const [list, next, columns] = [matrix.flat(), uniform(1), matrix[0].length];
   for (let i = list.length - 1; i > 0; i -= 1) {
@@ -41,8 +31,8 @@ export function shuffle(matrix) {
   return matrix.map((_, row) => list.slice(row * columns, (row + 1) * columns));
 }
 
-/** Singular values, the largest first, and the two vectors of each term: matrix = Σ left · right; the longer one holds the value.
- *  By Jacobi's method: turn two columns in their plane until they are orthogonal, pair after pair, until all are. */
+/** Singular values, the largest first, and the vectors of each term: matrix = Σ left · right, one of which is scaled by the
+ *  value. Jacobi's method: rotate pairs of columns until all are orthogonal. */
 export function decompose(matrix) {
   const wide = matrix.length < matrix[0].length;
   const columns = (wide ? matrix : matrix[0].map((_, j) => matrix.map((row) => row[j]))).map(
@@ -85,7 +75,7 @@ export function decompose(matrix) {
   };
 }
 
-/** The sum of the first r terms: of all matrices of rank r, the nearest one. */
+/** The sum of the first r terms, the nearest matrix of rank r. */
 export const approximate = ({ left, right }, r) =>
   Array.from(left[0], (_, i) =>
     Array.from(right[0], (__, j) => {
@@ -95,7 +85,7 @@ export const approximate = ({ left, right }, r) =>
     }),
   );
 
-/** Which share of the sum of squares the first r terms hold, for r = 0, 1, … */
+/** The share of the sum of squares in the first r terms, for r = 0, 1, … */
 export function sharesOf(values) {
   const whole = sum(values.map((value) => value ** 2));
   const shares = [0];
@@ -103,7 +93,7 @@ export function sharesOf(values) {
   return shares;
 }
 
-/** How many numbers learn: rank · (rows + columns), where all of the matrix has rows · columns. */
+/** How many numbers the two thin matrices have. */
 export const trained = (matrix, rank) => rank * (matrix.length + matrix[0].length);
 
 // ---- picture
@@ -119,7 +109,7 @@ function build({ get, change, refresh }) {
     const terms = decompose(matrix);
     return { matrix, terms, shares: sharesOf(terms.values) };
   });
-  const size = 3 * Math.sqrt(sum(changed.flat().map((x) => x ** 2)) / (rows * columns)); // the strongest colour
+  const size = 3 * Math.sqrt(sum(changed.flat().map((x) => x ** 2)) / (rows * columns)); // the number with the strongest color
   const share = ({ shares }, r) =>
     `${fixed(r < full ? Math.min(99.9, 100 * shares[r]) : 100, 1)}\u00a0%`;
 
@@ -134,7 +124,7 @@ function build({ get, change, refresh }) {
   const which = choice({
     label: "shown",
     options: [
-      [false, "what changed"],
+      [false, "the change"],
       [true, "the same, shuffled"],
     ],
     onInput: (shuffled) => change({ shuffled }),
@@ -152,7 +142,7 @@ function build({ get, change, refresh }) {
       show: (matrix) => paint(field, (column, row) => diverging(matrix[row][column] / size)),
     };
   };
-  const [whole, part] = [map("the change"), map("its best copy")];
+  const [whole, part] = [map("the change"), map("its best approximation")];
   const maps = html("div", { class: "lr-maps" }, whole.element, part.element);
 
   const graph = canvas(640, HEIGHT, { role: "img" });
@@ -171,9 +161,9 @@ function build({ get, change, refresh }) {
   const legend = html(
     "div",
     { class: "lr-legend" },
-    key("lr-of-change", "of the change"),
-    key("lr-of-shuffled", "of the shuffled"),
-    key("lr-no-gain", "not fewer numbers"),
+    key("lr-of-change", "the change"),
+    key("lr-of-shuffled", "shuffled"),
+    key("lr-no-gain", "no fewer numbers"),
   );
 
   const most = trained(changed, full);
@@ -209,10 +199,10 @@ function build({ get, change, refresh }) {
         xTicks: ticks.map((t) => [t, t]),
         yTicks: [0, 0.25, 0.5, 0.75, 1].map((t) => [t, percent(t)]),
         xLabel: "rank",
-        yLabel: "share that is caught",
+        yLabel: "share captured",
       }),
     );
-    const limit = (rows * columns) / (rows + columns); // from here on there is nothing to win
+    const limit = (rows * columns) / (rows + columns); // beyond this rank, nothing is saved
     set(beyond, { x: x(limit), width: Math.max(0, x(full) - x(limit)) });
     set(stand, { x1: x(r), x2: x(r) });
     kinds.forEach(({ shares }, i) => {
@@ -234,17 +224,17 @@ function build({ get, change, refresh }) {
     const cost =
       learn < all
         ? `with ${many(learn)} numbers instead of ${many(all)}`
-        : `but ${many(learn)} numbers are no fewer than the ${many(all)} of the matrix`;
-    if (r === 0) return "Rank 0 changes nothing: all that fine-tuning changed is lost.";
+        : `but its ${many(learn)} numbers are no fewer than the matrix’s ${many(all)}`;
+    if (r === 0) return "Rank 0 changes nothing: everything fine-tuning changed is lost.";
     if (shuffled)
-      return `The same numbers in other places have no pattern: rank ${r} catches ${share(kinds[1], r)} of them, ${cost}.`;
-    return `Rank ${r} catches ${share(kinds[0], r)} of what changed, ${cost}. Of the same numbers, shuffled, it catches ${share(kinds[1], r)}.`;
+      return `Shuffled, the same numbers have no pattern: rank ${r} captures ${share(kinds[1], r)} of them, ${cost}.`;
+    return `Rank ${r} captures ${share(kinds[0], r)} of the change, ${cost}. Of the same numbers, shuffled, it captures ${share(kinds[1], r)}.`;
   }
 
   const figures = html(
     "div",
     { class: "lr-bars lf-wide" },
-    html("p", { text: "how many numbers learn" }),
+    html("p", { text: "trained numbers" }),
     ...bars.map(({ element }) => element),
   );
   return {

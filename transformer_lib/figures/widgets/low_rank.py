@@ -1,4 +1,4 @@
-"""LowRank: how much a change of low rank can say (chapter 20)."""
+"""LowRank: how much a change of low rank can hold (chapter 20)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, compose, dress
+from .base import MADE_UP, LiveFigure, Number, compose, dress
 from .scale_meter import uniform
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST = 96
-FINEST = 999  # the largest change, in the units that are stored
+FINEST = 999  # the largest number of the stored change
 
 
 def made_up() -> np.ndarray:
-    """Return a matrix ``(24, 32)`` of three patterns and some noise."""
+    """Return a matrix ``(24, 32)`` made of three patterns and some noise."""
     i, j = np.arange(24)[:, None], np.arange(32)
     patterns = (
         3 * np.sin(0.31 * i + 0.4) * np.cos(0.55 * j)
@@ -31,7 +31,7 @@ def made_up() -> np.ndarray:
 
 
 def shuffled(matrix: np.ndarray) -> np.ndarray:
-    """Return the same numbers in other places, the same as in the page."""
+    """Return the numbers shuffled, in the same order as in the page."""
     numbers = matrix.flatten()
     for i, chance in zip(range(len(numbers) - 1, 0, -1), uniform(1, len(numbers) - 1), strict=True):
         j = int(chance * (i + 1))
@@ -40,27 +40,27 @@ def shuffled(matrix: np.ndarray) -> np.ndarray:
 
 
 class LowRank(LiveFigure):
-    r"""A matrix of changes beside its best approximation of rank :math:`r`.
+    r"""A matrix of changes next to its best approximation of rank :math:`r`.
 
     With the singular values :math:`\sigma_1 \ge \sigma_2 \ge \dots` and their vectors, the nearest
-    matrix of rank :math:`r`, and the share of the sum of squares that it catches, are
+    matrix of rank :math:`r` and its share of the sum of squares are
 
     .. math:: \sum_{k=1}^{r} \sigma_k u_k v_k^T, \quad
               \sum_{k=1}^{r} \sigma_k^2 \Big/ \sum_k \sigma_k^2
 
-    A product of two thin matrices that says it has :math:`r (m + n)` numbers instead of
-    :math:`m n`. As a control, the same numbers are shuffled: then nothing but their sizes is left.
+    As a product of two thin matrices it takes :math:`r (m + n)` numbers instead of :math:`m n`.
+    The control is a matrix of the same numbers, shuffled.
 
     Args:
-        change: ``(m, n)``, 2 to 96 each: a weight matrix after fine-tuning minus the same before.
-            Its numbers are kept to a 999th of the largest. A matrix made up by hand if None.
+        change: ``(m, n)``, 2 to 96 each: a weight matrix after fine-tuning minus before. Its
+            numbers are rounded to a 999th of the largest. A made-up matrix if None.
         rank: from 0 to the smaller of m and n.
-        shuffled: whether the shuffled numbers are shown.
+        shuffled: whether to show the shuffled numbers.
 
     Raises:
-        TypeError: a change that is no matrix of numbers.
-        ValueError: a change too small or too large, without any change, or with a number that is
-            not finite; a rank outside its limits.
+        TypeError: a change that isn't a matrix of numbers.
+        ValueError: a change with too few or too many rows or columns, all zeros, or a number that
+            isn't finite; a rank out of range.
 
     Source:
         Eckart and Young (1936), *The Approximation of One Matrix by Another of Lower Rank*;
@@ -77,17 +77,17 @@ class LowRank(LiveFigure):
     _css = dress("low_rank.css")
     shown = ("rank", "shuffled")
 
-    rows = traitlets.List(traitlets.Unicode()).tag(sync=True)  # as text, a line each in a notebook
+    rows = traitlets.List(traitlets.Unicode()).tag(sync=True)  # as text: one line per row in JSON
     rank = Number(4, low=0, high=MOST, whole=True)
     shuffled = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, change: Any = None, **state: Any) -> None:
         if "rows" in state:
-            raise TypeError("rows are made of change, and cannot be given")
+            raise TypeError("rows can't be given: they are made from change")
         matrix = made_up() if change is None else _matrix(change)
         stored = np.rint(matrix * (FINEST / np.abs(matrix).max())).astype(int)
         if change is None:
-            state.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
+            state.setdefault("note", MADE_UP)
         if "rank" not in state:
             state["rank"] = min(4, *matrix.shape)
         super().__init__(rows=[" ".join(map(str, row)) for row in stored], **state)
@@ -97,18 +97,18 @@ class LowRank(LiveFigure):
             )
 
     def numbers(self) -> np.ndarray:
-        """Return the change, ``(m, n)``; its largest number is 999."""
+        """Return the stored change, ``(m, n)``."""
         return np.array([row.split() for row in self.rows], dtype=float)
 
     def matrix(self) -> Tensor:
-        """Return what is shown, ``(m, n)``, shuffled or not."""
+        """Return the matrix shown, ``(m, n)``, shuffled or not."""
         import torch
 
         numbers = self.numbers()
         return torch.from_numpy(shuffled(numbers) if self.shuffled else numbers)
 
     def approximation(self) -> Tensor:
-        """Return the matrix of the chosen rank that is nearest to what is shown, ``(m, n)``."""
+        """Return the nearest matrix of the chosen rank, ``(m, n)``."""
         import torch
 
         left, values, right = torch.linalg.svd(self.matrix(), full_matrices=False)
@@ -116,22 +116,22 @@ class LowRank(LiveFigure):
         return left[:, :r] * values[:r] @ right[:r]
 
     def shares(self) -> list[float]:
-        """Return which share of the sum of squares each rank from 0 on catches."""
+        """Return each rank's share of the sum of squares, from rank 0 on."""
         return _shares(self.matrix())
 
     def share(self) -> float:
-        """Return which share of the sum of squares the chosen rank catches."""
+        """Return the chosen rank's share of the sum of squares."""
         return self.shares()[self.rank]
 
     def trained(self) -> int:
-        """Return how many numbers a product of that rank has."""
+        """Return how many numbers the two thin matrices have."""
         return self.rank * sum(self.numbers().shape)
 
     def draw(self) -> Figure:
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.figure import Figure
 
-        ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]  # those of the page
+        ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]  # the page's colors
         colours = LinearSegmentedColormap.from_list("change", ends)
         figure = Figure(figsize=(6.4, 2.9), dpi=110)
         *maps, graph = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
@@ -163,7 +163,6 @@ class LowRank(LiveFigure):
 
 
 def _shares(matrix: Tensor | np.ndarray) -> list[float]:
-    """Which share of the sum of squares each rank from 0 on catches."""
     import torch
 
     squares = torch.linalg.svdvals(torch.as_tensor(matrix)) ** 2
@@ -171,7 +170,7 @@ def _shares(matrix: Tensor | np.ndarray) -> list[float]:
 
 
 def _matrix(change: Any) -> np.ndarray:
-    """The change as a matrix of floats, if it is one that can be shown."""
+    """Check the change and return it as a matrix of floats."""
     if hasattr(change, "detach"):
         change = change.detach().cpu().float()
     try:
@@ -181,7 +180,7 @@ def _matrix(change: Any) -> np.ndarray:
     if matrix.ndim != 2 or not all(2 <= side <= MOST for side in matrix.shape):
         raise ValueError(f"change must have two axes of 2 to {MOST}; got {matrix.shape}")
     if not np.isfinite(matrix).all():
-        raise ValueError("change must be finite; got a number that is not")
+        raise ValueError("change must be finite; got NaN or infinity")
     if not matrix.any():
-        raise ValueError("change must have a number that is not 0")
+        raise ValueError("change must not be all zeros")
     return matrix

@@ -1,4 +1,4 @@
-// MaskPainter: what does a mask really do? The reader paints cells; scores, weights and a second layer follow.
+// MaskPainter: what does a mask really do? The reader paints it; scores, weights and a second layer follow.
 import {
   choice,
   dot,
@@ -21,7 +21,7 @@ import {
 export const SMALLEST = -3.4028234663852886e38; // torch.finfo(torch.float32).min
 export const PAD = "<pad>";
 
-/** A mask as text, "100-110-111": a row of bits for each query, 1 = may attend. What is missing is hidden. */
+/** A mask as text, "100-110-111": a row per query, 1 = may attend. Missing bits count as 0. */
 export const write = (mask) => mask.map((row) => row.map(Number).join("")).join("-");
 export const parse = (text, n) =>
   steps(n).map((i) => steps(n).map((j) => text.split("-")[i]?.[j] === "1"));
@@ -35,14 +35,14 @@ export const rulesFor = (words) => ({
 export const keeps = (mask, rule) =>
   mask.every((row, i) => row.every((may, j) => !may || rule(i, j)));
 export const impose = (mask, rule) => mask.map((row, i) => row.map((may, j) => may && rule(i, j)));
-/** Takes a rule away: what it hid may be seen again, unless one of the others hides it too. */
+/** Takes a rule away: shows what it hid, unless another rule hides it too. */
 export const lift = (mask, rule, others) =>
   mask.map((row, i) =>
     row.map((may, j) => may || (!rule(i, j) && others.every((other) => other(i, j)))),
   );
 
-/** One layer of self-attention, x its queries, keys and values. place: "before", "after" the softmax, or
- *  "renormalized" after it; fill, if before: "-inf", "smallest", or "zeros", which empties rows without a key. */
+/** A layer of self-attention with x as queries, keys and values. place: "before" or "after" the softmax, or
+ *  "renormalized" after it. fill, if before: "-inf", "smallest", or "zeros", which empties rows without any keys. */
 export function layer({ x, mask, place, fill }) {
   const hide = (table, filler) =>
     table.map((row, i) => row.map((number, j) => (mask[i][j] ? number : filler)));
@@ -136,7 +136,7 @@ function build({ get, all, change }) {
     [weights2, output2],
   ].map((pair) => html("div", { class: "mp-tables lf-wide" }, ...pair.map((map) => map.element)));
 
-  const told = new Map(); // a cell that stays as it was is not touched: there are 300 of them
+  const told = new Map(); // what each of the 300 cells shows, to update only those that change
   const tell = (cell, text, weight, marks = {}) => {
     const now = `${text} ${weight} ${Object.values(marks)}`;
     if (told.get(cell) !== now) tint(set(cell, { text, ...marks }), weight);
@@ -201,13 +201,13 @@ function build({ get, all, change }) {
       return "Nothing is hidden: every word attends to every word, padding too. Each row adds up to 1.";
     if (where === "after") {
       return (
-        `Too late: hidden keys have taken their share, and it is thrown away. In ${rows(first.sums.filter((s) => s < 0.995).length)} ` +
+        `Too late: hidden keys have taken their share, which is lost. In ${rows(first.sums.filter((s) => s < 0.995).length)} ` +
         `the weights add up to less than 1, at worst to ${fixed(Math.min(...first.sums))}.`
       );
     }
     if (empty === 0) {
-      const same = where === "before" ? " No row is empty, so all fillings give the same." : "";
-      return `${hidden} hidden cell${hidden > 1 ? "s" : ""}, each of weight 0; each row adds up to 1.${same}`;
+      const same = where === "before" ? " No row is empty, so all three fills give the same." : "";
+      return `${hidden} hidden cell${hidden > 1 ? "s" : ""}, each with weight 0; each row adds up to 1.${same}`;
     }
     if (gone) {
       const why =
@@ -217,7 +217,7 @@ function build({ get, all, change }) {
       return `Nothing to attend to in ${rows(empty)}: ${why}, NaN. Layer 2 loses ${rows(gone)}, since even a masked NaN comes back: 0 × NaN is NaN.`;
     }
     return filler === "smallest"
-      ? `Nothing to attend to in ${rows(empty)}, so all scores are alike there: each word gets 1/${n}, padding and future too. No NaN, and no mask.`
+      ? `Nothing to attend to in ${rows(empty)}, so all scores are equal there: each word gets 1/${n}, padding and future too. No NaN, but no mask either.`
       : `Nothing to attend to in ${rows(empty)}: weights and output are 0, which harms no other row in layer 2. This is the library’s rule.`;
   }
 
@@ -265,7 +265,7 @@ function build({ get, all, change }) {
   };
 }
 
-/** Makes a heat map a grid of cells to paint: by mouse, finger and keys, with one stop for Tab. */
+/** Lets the reader paint a heat map's cells by mouse, finger and keys, with a single tab stop. */
 function paintable({ element, cells }, { mask, paint }) {
   let [at, brush] = [[0, 0], null];
   const body = element.tBodies[0];
@@ -284,7 +284,7 @@ function paintable({ element, cells }, { mask, paint }) {
     set(cells[i][j], { tabindex: 0 }).focus({ preventScroll: true });
   };
   const placeOf = ({ target, clientX, clientY }) => {
-    // a captured pointer's target is the body
+    // a captured pointer's target is always the body
     const index = flat.indexOf(
       (target.getRootNode().elementFromPoint(clientX, clientY) ?? target).closest("td"),
     );
@@ -293,14 +293,14 @@ function paintable({ element, cells }, { mask, paint }) {
   set(element, {
     role: "grid",
     "aria-multiselectable": true,
-    "aria-label": "mask: rows are queries, columns keys; selected cells may be seen",
+    "aria-label": "mask: rows are queries, columns are keys; selected cells are visible",
   });
   flat.forEach((cell, i) => set(cell, { role: "gridcell", tabindex: i ? -1 : 0 }));
   set(body, {
     onpointerdown(event) {
       const cell = event.button === 0 && placeOf(event);
       if (!cell) return;
-      event.preventDefault(); // no selection of text
+      event.preventDefault(); // don't select text
       body.setPointerCapture(event.pointerId);
       brush = !mask()[cell[0]][cell[1]];
       go(...cell);
@@ -338,7 +338,7 @@ export default live({
   name: "MaskPainter",
   title: () => "What does a mask really do?",
   state: {
-    mask: { includes: (text) => /^[01]+(-[01]+)*$/.test(text) }, // whatever is made of bits
+    mask: { includes: (text) => /^[01]+(-[01]+)*$/.test(text) },
     place: ["before", "after", "renormalized"],
     fill: ["-inf", "smallest", "zeros"],
   },

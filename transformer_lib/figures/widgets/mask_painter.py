@@ -1,4 +1,4 @@
-"""MaskPainter: what hidden scores become, and what becomes of a row without a key (chapter 5)."""
+"""MaskPainter: what happens to hidden scores, and to a row without any keys (chapter 5)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FILLS = ("-inf", "smallest", "zeros")
 
 
 class Layer(NamedTuple):
-    """What a layer of self-attention computes on its way."""
+    """What a layer of self-attention computes."""
 
     scores: Tensor  # (T, T)
-    masked: Tensor  # (T, T), what the softmax is taken of
+    masked: Tensor  # (T, T), the softmax's input
     weights: Tensor  # (T, T)
     output: Tensor  # (T, d)
 
 
 def layer(x: Tensor, mask: Tensor, *, place: str, fill: str) -> Layer:
-    """One layer of self-attention with the mask in one of several places.
+    """Compute a layer of self-attention with the mask in one of several places.
 
     ``place="before", fill="zeros"`` is :func:`transformer_lib.attention`, with ``x`` as queries,
     keys and values.
@@ -39,10 +39,10 @@ def layer(x: Tensor, mask: Tensor, *, place: str, fill: str) -> Layer:
     Args:
         x: ``(T, d)``.
         mask: bool ``(T, T)``, True = may attend.
-        place: ``"before"`` the softmax, ``"after"`` it, or ``"renormalized"``: after it, the rest
-            of each row divided by its sum.
+        place: ``"before"`` the softmax, ``"after"`` it, or ``"renormalized"``: after it, and then
+            each row is divided by its sum.
         fill: what hidden scores become before the softmax: ``"-inf"``, the ``"smallest"`` number,
-            or ``"zeros"``: the smallest number, and zeros for a row without a key.
+            or ``"zeros"``: the smallest number, and then zero weights for a row without any keys.
     """
     import torch
 
@@ -60,9 +60,9 @@ def layer(x: Tensor, mask: Tensor, *, place: str, fill: str) -> Layer:
 
 
 class Mask(traitlets.TraitType):
-    """A square of bits as text, ``"100-110-111"``: a row for each query, 1 = may attend.
+    """A square mask as text, ``"100-110-111"``: a row per query, 1 = may attend.
 
-    A bool tensor, an array or nested lists become that text.
+    Bool tensors, arrays and nested lists become such text.
     """
 
     def __init__(self, default: str) -> None:
@@ -80,34 +80,32 @@ class Mask(traitlets.TraitType):
                         raise TypeError(f"mask[{i}][{j}] must be True or False; got {may!r}")
             value = "-".join("".join(str(int(may)) for may in row) for row in rows)
         if not isinstance(value, str):
-            raise TypeError(f"mask must be rows of True and False, or a text; got {value!r}")
+            raise TypeError(f"mask must be rows of True and False, or a string; got {value!r}")
         rows = value.split("-")
         if not all(re.fullmatch("[01]+", row) and len(row) == len(rows) for row in rows):
-            raise ValueError(f"mask must be square, of 0 and 1, such as '10-11'; got {value!r}")
+            raise ValueError(f"mask must be a square of 0 and 1, such as '10-11'; got {value!r}")
         return value
 
 
 class MaskPainter(LiveFigure):
-    """A mask to paint; scores, weights and a second layer show what comes of it.
+    """A mask to paint; scores, weights and a second layer show its effect.
 
     Queries, keys and values are the words' vectors themselves, in both layers. The default is a
-    batch's short row, padded on the left as a decoder-only model wants it, with a causal and a
-    padding mask: its first words may attend to nothing.
+    short sequence, padded on the left as for a decoder-only model, with a causal and a padding
+    mask: its first positions can't attend to anything.
 
     Args:
         words: the sentence, 2 to 8 words; ``"<pad>"`` is padding.
         vectors: ``(T, d)``, from -10 to 10, the words' vectors.
         mask: bool ``(T, T)``, True = may attend, or the same as text, ``"100-110-111"``; causal
-            and padding, if it is not given.
-        place: where the mask goes in: ``"before"`` the softmax, ``"after"`` it, or
-            ``"renormalized"``: after it, the rest of each row divided by its sum.
-        fill: what hidden scores become before the softmax: ``"-inf"``, the ``"smallest"`` number,
-            or ``"zeros"``: the smallest number, and zeros for a row without a key, the library's
-            rule.
+            and padding mask by default.
+        place: where to apply the mask, as in :func:`layer`.
+        fill: what hidden scores become before the softmax, as in :func:`layer`; ``"zeros"`` is the
+            library's rule.
 
     Raises:
-        TypeError, ValueError: what is no mask, numbers outside their limits, lists of different
-            lengths.
+        TypeError, ValueError: something that isn't a mask, a number out of range, or lists of
+            different lengths.
 
     >>> from transformer_lib import local_mask
     >>> MaskPainter(mask=local_mask(6, window=1), fill="zeros")
@@ -141,17 +139,17 @@ class MaskPainter(LiveFigure):
         for i, vector in enumerate(self.vectors):
             if not 0 < len(vector) == len(self.vectors[0]):
                 raise ValueError(
-                    f"vectors[{i}] must have as many numbers as the first, at least 1; "
+                    f"vectors[{i}] must have as many numbers as vectors[0], at least 1; "
                     f"got {len(vector)}"
                 )
         rows = len(self.mask.split("-"))
         if rows != len(self.words):
             raise ValueError(
-                f"mask must have a row for each of {len(self.words)} words; got {rows}"
+                f"mask must have one row for each of {len(self.words)} words; got {rows}"
             )
 
     def layers(self) -> tuple[Layer, Layer]:
-        """Return both layers of the current state."""
+        """Return both layers."""
         import torch
 
         mask = torch.tensor([[bit == "1" for bit in row] for row in self.mask.split("-")])
@@ -193,7 +191,7 @@ def _table(
     sums: bool = False,
     words: list[str] | None = None,
 ) -> None:
-    """Draw numbers as tinted cells; NaN is red, and hidden cells are hatched."""
+    """Draw numbers as tinted cells: NaN in red, hidden cells hatched."""
     import numpy as np
     from matplotlib.patches import Rectangle
 

@@ -1,4 +1,4 @@
-// MixingMatrix: who takes from whom? A matrix of weights times the words' vectors is a mix for each word.
+// MixingMatrix: who takes from whom? A weight matrix times the words' vectors gives a mix for each word.
 import {
   choice,
   dot,
@@ -19,10 +19,10 @@ import {
 // ---- arithmetic
 
 /** Row i: how much word i takes from each word. mode: "uniform", "causal", "content" or "content-causal".
- *  Content scores are sharpness · queries · vectors / √d; a word that may not be seen has weight null. */
+ *  Content scores are sharpness · queries · vectors / √d; hidden words have the weight null. */
 export function weightsOf({ queries, vectors, mode, sharpness }) {
   const causal = mode.includes("causal");
-  const scale = mode.includes("content") ? sharpness / Math.sqrt(vectors[0].length) : 0; // no score, no preference
+  const scale = mode.includes("content") ? sharpness / Math.sqrt(vectors[0].length) : 0; // all scores equal
   return queries.map((query, i) => {
     const seen = causal ? vectors.slice(0, i + 1) : vectors;
     const weights = softmax(seen.map((vector) => scale * dot(query, vector)));
@@ -30,7 +30,7 @@ export function weightsOf({ queries, vectors, mode, sharpness }) {
   });
 }
 
-/** weights @ vectors: each word's mix of all the vectors it sees. */
+/** weights @ vectors: each word's mix. */
 export const mix = (weights, vectors) =>
   weights.map((row) =>
     vectors[0].map((_, feature) =>
@@ -40,7 +40,7 @@ export const mix = (weights, vectors) =>
 
 // ---- picture
 
-const short = (x) => (Math.abs(x) < 0.995 ? fixed(x, 2).replace(/^(−?)0/, "$1") : fixed(x, 1)); // .57, 1.0: a cell is narrow
+const short = (x) => (Math.abs(x) < 0.995 ? fixed(x, 2).replace(/^(−?)0/, "$1") : fixed(x, 1)); // .57, 1.0: cells are narrow
 
 function build({ get, change }) {
   const [words, features, vectors] = [get("words"), get("features"), get("vectors")];
@@ -79,9 +79,9 @@ function build({ get, change }) {
     columns: features,
     onRow: select,
   });
-  const size = Math.max(1, ...vectors.flat().map(Math.abs)); // the darkest colour
+  const size = Math.max(1, ...vectors.flat().map(Math.abs)); // the number with the darkest color
   vectorMap.update(vectors, { show: short, size });
-  mixedMap.element.classList.add("mm-bare"); // its rows are those of the table beside it
+  mixedMap.element.classList.add("mm-bare"); // without the words, which the table next to it has
   const sign = (text) => html("span", { "aria-hidden": "true", text });
   const picture = html(
     "div",
@@ -109,7 +109,7 @@ function build({ get, change }) {
     strip.shade(weights[row]);
     weightMap.update(weights, { row, show: short });
     mixedMap.update(mix(weights, vectors), { row, show: short, size });
-    vectorMap.heads.forEach((head, j) => tint(head, weights[row][j] ?? 0)); // the row, laid along the vectors it weighs
+    vectorMap.heads.forEach((head, j) => tint(head, weights[row][j] ?? 0)); // the row, next to the vectors it weighs
     return sentence(state, row, weights[row]);
   }
 

@@ -19,22 +19,22 @@ MODES = ("content", "uniform", "causal", "content-causal")
 
 
 class MixingMatrix(LiveFigure):
-    """A weight matrix times the words' vectors: who takes from whom, and what comes of it.
+    """A weight matrix times the words' vectors: who takes from whom, and the result.
 
-    The default sentence has vectors made by hand. What a word *is*, and what it *asks for*, are
-    two different vectors: a verb asks for things, and is none.
+    What a word *is* and what it *asks for* are two different vectors: a verb asks for things, but
+    isn't one.
 
     Args:
         words: the sentence, 2 to 10 words.
-        vectors: ``(T, d)``, from -10 to 10, what each word is; keys and values at once.
+        vectors: ``(T, d)``, from -10 to 10, what each word is: its key and its value.
         queries: ``(T, d)``, from -10 to 10, what each word asks for.
-        features: ``d`` names.
+        features: names of the ``d`` features.
         mode: ``"uniform"``, ``"causal"``, ``"content"`` or ``"content-causal"``.
         sharpness: 0 to 10; content scores are sharpness · query · vector / √d.
-        row: the word that is looked at, counted from 0.
+        row: the selected word, from 0.
 
     Raises:
-        ValueError: numbers outside their limits, or lists of different lengths.
+        ValueError: a number out of range, or lists of different lengths.
 
     >>> MixingMatrix(mode="causal")
     MixingMatrix(mode='causal', sharpness=4.0, row=3)
@@ -73,8 +73,8 @@ class MixingMatrix(LiveFigure):
             for i, vector in enumerate(getattr(self, name)):
                 if len(vector) != len(self.features):
                     raise ValueError(
-                        f"{name}[{i}] must have one number for each of the {len(self.features)} "
-                        f"features; got {len(vector)}"
+                        f"{name}[{i}] must have one number per feature, {len(self.features)}; "
+                        f"got {len(vector)}"
                     )
         if self.row >= len(self.words):
             raise ValueError(
@@ -82,7 +82,7 @@ class MixingMatrix(LiveFigure):
             )
 
     def mixed(self) -> Attention:
-        """Return the mixed vectors ``(T, d)`` and the weights ``(T, T)`` of the current state."""
+        """Return the mixed vectors ``(T, d)`` and the weights ``(T, T)``."""
         import torch
 
         from ...attention import attention

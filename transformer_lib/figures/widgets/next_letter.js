@@ -1,11 +1,11 @@
-// NextLetter: how much does the text before help? The next letter by an even guess, by counts, and by a GPT that reads so much.
+// NextLetter: how much does earlier text help? The next letter by a uniform guess, by counts, and by a GPT.
 import { html, live, longest, percent, set, slider, stepper, steps, sum, tint } from "./kit.js";
 
 // ---- arithmetic
 
-const [ADDED, LEAST] = [0.1, 0.01]; // to each count; less probable letters are one part of a bar
+const [ADDED, LEAST] = [0.1, 0.01]; // to each count; less probable letters share one part of a bar
 
-/** How often the training text has a past, and the probability of a letter behind it by counting. */
+/** How often the training text has a past, and by counting, the probability of the letter that follows. */
 export function counting({ rows, pieces }, past) {
   const row = Object.hasOwn(rows, past) ? rows[past] : {};
   const times = sum(Object.values(row));
@@ -15,24 +15,24 @@ export function counting({ rows, pieces }, past) {
   };
 }
 
-/** The place in `reads` of the number that counts: the last one that is not above `read`. */
+/** The index in `reads` of the last number that isn't above `read`. */
 export const placeOf = (reads, read) =>
   Math.max(
     0,
     reads.findLastIndex((n) => n <= read),
   );
 
-/** The letters that are read before a place of the line. */
+/** The n letters before a place of the line. */
 export const pastOf = ({ text, start }, place, n) => text.slice(start + place - n, start + place);
 
-/** The costs of all letters of the line, by counting after n letters. */
+/** The costs of all letters of the line, by counting what follows n letters. */
 export function countedCosts(data, n) {
   return [...data.text.slice(data.start)].map(
     (letter, k) => -Math.log(counting(data, pastOf(data, k, n)).chance(letter)),
   );
 }
 
-/** Each rung at a place of the line: its probabilities as [letter, p], the highest first, and the costs of all letters of the line. */
+/** Each predictor's probabilities at a place, [letter, p], the highest first, and its costs of all letters of the line. */
 export function rungs(data, place, i) {
   const { pieces, costs, shares } = data;
   const letter = data.text[data.start + place];
@@ -59,7 +59,7 @@ export function rungs(data, place, i) {
 
 // ---- picture
 
-const WIDE = 0.035; // a part of a bar that has room for its letter
+const WIDE = 0.035; // a part of a bar with room for its letter
 const visible = (text) => text.replaceAll(" ", "␣").replaceAll("\n", "↵");
 const letters = (n) => `${n} letter${n === 1 ? "" : "s"}`;
 const share = (p) => (p < 0.005 ? "under 1\u00a0%" : percent(p));
@@ -81,7 +81,7 @@ function build({ get, change }) {
     onInput: (place) => change({ place }),
   });
   const many = slider({
-    label: "letters before it that are read",
+    label: "letters read before it",
     last: reads.length - 1,
     read: (p) => reads[p],
     find: (n) => placeOf(reads, n),
@@ -105,7 +105,7 @@ function build({ get, change }) {
   );
   const told = html("p", {
     class: "nl-told",
-    text: "Underlined: what is read. The stronger the color of a letter, the more it costs GPT.",
+    text: "Underlined: the letters read. The stronger a letter’s color, the more it costs GPT.",
   });
 
   const names = (n) => [
@@ -133,7 +133,7 @@ function build({ get, change }) {
     "table",
     { class: "nl-ladder" },
     html("caption", {
-      text: "The letter that comes: its probability p and its cost, −ln p. Last, the mean cost of the line.",
+      text: "The right letter: its probability p and its cost, −ln p. Last, the mean cost over the line.",
     }),
     html(
       "thead",
@@ -155,11 +155,11 @@ function build({ get, change }) {
     const [gpt, counts] = [mean(data.costs[i]), mean(countedCosts(data, n))];
     const start_ = n
       ? `After “${past.length > 12 ? "…" : ""}${past.slice(-12)}” comes “${visible(letter)}”.`
-      : `Nothing is read, and “${visible(letter)}” comes.`;
+      : `With nothing read, “${visible(letter)}” comes.`;
     const seen = times
       ? `Counting gives it ${share(chance(letter))}, from ${times.toLocaleString("en-US")} case${times === 1 ? "" : "s"}.`
       : "The training text never has this, so counting guesses evenly.";
-    return `${start_} GPT gives it ${share(Math.exp(-data.costs[i][place]))}. ${seen} Mean cost of the line: ${gpt.toFixed(2)} nats with GPT, ${counts.toFixed(2)} by counting.`;
+    return `${start_} GPT gives it ${share(Math.exp(-data.costs[i][place]))}. ${seen} Mean cost over the line: ${gpt.toFixed(2)} nats with GPT, ${counts.toFixed(2)} by counting.`;
   }
 
   function draw() {
@@ -225,7 +225,7 @@ function build({ get, change }) {
 
 export default live({
   name: "NextLetter",
-  title: () => "How much does the text before help?",
+  title: () => "How much does earlier text help?",
   build,
   state: { place: [0, 999], read: [0, 9999] },
 });

@@ -1,4 +1,4 @@
-"""NextLetter: what the text before is worth to a guess of the next letter (chapter 18)."""
+"""NextLetter: how much earlier text helps to predict the next letter (chapter 18)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, compose, dress
+from .base import LiveFigure, Number, Numbers, all_or_none, compose, dress
 from .sampler import seen as visible
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 READS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64, 127)
 LINE = (6526, 6569)  # of the held-out text: "They call me Katharina that do talk of me."
 ADDED = 0.1  # to each count, as in chapter 18
-LEAST = 0.01  # less probable letters are one part of the bar
+LEAST = 0.01  # less probable letters share one part of the bar
 DATA = ("text", "start", "pieces", "reads", "rows", "costs", "shares")
 NOTE = (
-    "The line is from a text that nothing learned from. GPT is the recorded run; what it reads "
-    "begins with <bos>. Each count has 0.1 added."
+    "The line is from the held-out text. GPT is the recorded run; its input begins with <bos>. "
+    "Each count has 0.1 added."
 )
 
 
 def followers(text: str, past: str) -> dict[str, int]:
-    """Return how often each letter stands behind a past in the text.
+    """Return how often each letter follows a past in the text.
 
     >>> followers("abacab", "a")
     {'b': 2, 'c': 1}
@@ -48,30 +48,29 @@ def followers(text: str, past: str) -> dict[str, int]:
 
 
 class NextLetter(LiveFigure):
-    r"""The next letter of a line by an even guess, by counts and by a GPT that reads so much.
+    r"""The next letter of a line: a uniform guess, counts, and a GPT with more or less context.
 
-    Of a past that the training text has :math:`N` times, :math:`n` of them before this letter,
-    counting makes the probability :math:`(n + 0.1) / (N + 0.1\,V)`, with :math:`V` letters in
-    all. A cost is :math:`-\ln p` of the letter that comes.
+    If the training text has the past :math:`N` times, and this letter follows :math:`n` times,
+    counting gives the probability :math:`(n + 0.1) / (N + 0.1\,V)`, with a vocabulary of :math:`V`
+    letters. The cost is :math:`-\ln p` of the right letter.
 
-    Without arguments, the line is of tiny Shakespeare's held-out part and the model is the GPT
-    that comes with the library; :meth:`from_model` takes another.
+    By default, the line is from tiny Shakespeare's held-out part and the model is the bundled GPT;
+    :meth:`from_model` takes another model.
 
     Args:
-        place: which letter of the line comes, from 0.
-        read: how many letters before it are read. Between two numbers of ``reads``, the lower one
-            counts.
-        text: what stands before the line, and the line.
-        start: where in it the line begins.
-        pieces: all letters that there are.
-        reads: numbers of letters that are read, 0 first, rising.
-        rows: for each past that occurs, how often each letter stands behind it.
-        costs: of the model: for each of ``reads``, the cost of each letter of the line.
-        shares: of the model: for each of ``reads`` and each letter of the line, the letters with at
-            least 1 % and their probabilities in thousandths.
+        place: the letter to predict, from 0.
+        read: how many letters before it to read, rounded down to one of ``reads``.
+        text: the text before the line, and the line.
+        start: where the line begins in it.
+        pieces: all letters.
+        reads: the numbers of letters to choose from, rising from 0.
+        rows: for each past that occurs, how often each letter follows it.
+        costs: for each of ``reads``, the model's cost of each letter of the line.
+        shares: for each of ``reads`` and each letter of the line, the letters that the model gives
+            at least 1 % and their probabilities in thousandths.
 
     Raises:
-        ValueError: numbers outside their limits, or that do not belong together.
+        ValueError: a number out of range, or data that don't fit together.
 
     >>> figure = NextLetter(read=4)
     >>> figure
@@ -93,11 +92,8 @@ class NextLetter(LiveFigure):
     read = Number(4, low=0, high=9999, whole=True)
 
     def __init__(self, **numbers: Any) -> None:
-        given = [name for name in DATA if name in numbers]
-        if not given:
+        if not all_or_none(numbers, DATA):
             numbers = {"note": NOTE, "place": 18} | shipped_line() | numbers
-        elif len(given) < len(DATA):
-            raise ValueError(f"{', '.join(DATA)} go together; got only {', '.join(given)}")
         super().__init__(**numbers)
         if self.reads[:1] != [0] or sorted(set(self.reads)) != self.reads:
             raise ValueError(f"reads must rise from 0; got {self.reads}")
@@ -106,8 +102,8 @@ class NextLetter(LiveFigure):
             table = getattr(self, name)
             if len(table) != len(self.reads) or any(len(row) != length for row in table):
                 raise ValueError(
-                    f"{name} must have {len(self.reads)} rows of {length}, one for each of reads "
-                    f"and each letter of the line; got rows of {[len(row) for row in table]}"
+                    f"{name} must have {len(self.reads)} rows of {length}, one row per number in "
+                    f"reads and one entry per letter; got rows of {[len(row) for row in table]}"
                 )
         if self.place >= length:
             raise ValueError(f"place must be from 0 to {length - 1}; got {self.place}")
@@ -124,26 +120,26 @@ class NextLetter(LiveFigure):
         reads: Sequence[int] = READS,
         **numbers: Any,
     ) -> NextLetter:
-        """Ask a model that begins with ``<bos>`` and reads letters; count in another text.
+        """Measure a model that begins with ``<bos>`` and reads letters; count in a text.
 
         Args:
             model: a ``DecoderOnly``.
-            tokenizer: its letters.
-            counted: the text that is counted, such as the model's training text.
-            text: what stands before the line, and the line.
-            start: where in it the line begins; at least the last of ``reads``.
-            reads: numbers of letters that are read.
-            numbers: what else the figure takes: ``place``, ``read``, ``note``, …
+            tokenizer: its tokenizer, of letters.
+            counted: the text to count in, such as the model's training text.
+            text: the text before the line, and the line.
+            start: where the line begins in it; at least the last of ``reads``.
+            reads: numbers of letters to read.
+            numbers: other arguments of the figure: ``place``, ``read``, ``note``, …
         """
         found = measured(model, tokenizer, counted, text, start, reads)
         return cls(**found, **numbers)
 
     def line(self) -> str:
-        """Return the line whose letters are foretold."""
+        """Return the line to predict."""
         return self.text[self.start :]
 
     def past(self, read: int, place: int | None = None) -> str:
-        """Return the letters that are read before a place."""
+        """Return the last ``read`` letters before a place."""
         end = self.start + (self.place if place is None else place)
         return self.text[end - read : end]
 
@@ -154,13 +150,13 @@ class NextLetter(LiveFigure):
         return {piece: (row.get(piece, 0) + ADDED) / total for piece in self.pieces}
 
     def nearest(self) -> int:
-        """Return the place in ``reads`` of the number that counts."""
+        """Return the index in ``reads`` of the number of letters to read."""
         return max(i for i, n in enumerate(self.reads) if n <= self.read)
 
     def rungs(self) -> list[tuple[str, dict[str, float], float, float]]:
-        """Return for each rung its name, its probabilities, the cost, the mean cost of the line.
+        """Return the name, probabilities, cost, and mean cost over the line of each predictor.
 
-        The model has only the letters with at least 1 %, and the one that comes.
+        The model's probabilities are those of at least 1 %, and that of the right letter.
         """
         i, letter = self.nearest(), self.line()[self.place]
         n = int(self.reads[i])
@@ -211,12 +207,10 @@ class NextLetter(LiveFigure):
 
 
 def letters(n: int) -> str:
-    """Return a number of letters in words."""
     return f"{n} letter{'' if n == 1 else 's'}"
 
 
 def counts(n: int) -> str:
-    """Return the name of a rung that counts."""
     return f"counts, {letters(n)}"
 
 
@@ -228,11 +222,11 @@ def measured(
     start: int,
     reads: Sequence[int],
 ) -> dict[str, Any]:
-    """Return all that a figure stores of a model and of a text that is counted."""
+    """Return all data of a figure: counts in a text, and what a model predicts."""
     import torch
 
     if start < max(reads):
-        raise ValueError(f"start must be at least {max(reads)}, the most that is read; got {start}")
+        raise ValueError(f"start must be at least {max(reads)}, the most in reads; got {start}")
     ids = torch.tensor(tokenizer.encode(text))
     places = range(start, len(text))
     pieces = sorted(set(counted) | set(text))
@@ -242,7 +236,7 @@ def measured(
     for n, fewer in zip(reads, (0, *reads), strict=False):
         for end in places:
             past = text[end - n : end]
-            if past not in rows:  # where its last letters are not, it is not either
+            if past not in rows:  # a past can only occur if its last letters do
                 known = n == 0 or rows[text[end - fewer : end]]
                 rows[past] = followers(counted, past) if known else {}
         windows = torch.stack([ids[end - n : end] for end in places])
@@ -265,7 +259,7 @@ def measured(
 
 @cache
 def shipped_line() -> dict[str, Any]:
-    """Return the numbers of the GPT that comes with the library, on a line it never learned."""
+    """Return the data of the bundled GPT, on a line from the held-out text."""
     from ...data import shakespeare
     from ...pretrained import load_bundled
 

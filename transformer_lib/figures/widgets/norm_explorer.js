@@ -1,4 +1,4 @@
-// NormExplorer: which numbers does a norm look at? A padded batch, cell by cell, under layer norm and batch norm.
+// NormExplorer: which numbers does a norm use? A padded batch, cell by cell, under layer norm and batch norm.
 import {
   canvas,
   choice,
@@ -21,10 +21,10 @@ import {
 
 // ---- arithmetic
 
-/** Where each word stands: [sentence, place]; words are counted through all sentences. */
+/** The [sentence, position] of each word, through all sentences. */
 export const places = (sentences) => sentences.flatMap((words, s) => words.map((_, t) => [s, t]));
 
-/** The padded batch, (B, T, d): a place without a word holds zeros. */
+/** The batch, (B, T, d), padded with zeros. */
 export function padded({ sentences, vectors, length }) {
   let next = 0;
   return sentences.map((words) =>
@@ -32,13 +32,13 @@ export function padded({ sentences, vectors, length }) {
   );
 }
 
-/** Whether the number at [sentence, place, feature] is measured against that at [s, t, f]. */
+/** Whether the norm of the number at [sentence, place, feature] uses the number at [s, t, f]. */
 export function sees(norm, sentences, [sentence, place, feature], [s, t, f]) {
   if (norm === "layer") return s === sentence && t === place;
   return f === feature && (norm === "batch" || t < sentences[s].length);
 }
 
-/** The numbers that the one at `at` is measured against, and how many of them are padding. */
+/** The numbers that the norm of the one at `at` uses, and how many of them are padding. */
 export function poolOf({ norm, sentences, vectors, length }, at) {
   const pool = { numbers: [], pads: 0 };
   padded({ sentences, vectors, length }).forEach((row, s) =>
@@ -53,7 +53,7 @@ export function poolOf({ norm, sentences, vectors, length }, at) {
   return pool;
 }
 
-/** Mean and deviation: divided by their number and not by one less, and 0.00001 under the root. */
+/** Mean and biased standard deviation, with an epsilon of 0.00001 under the root. */
 export function statistics(numbers) {
   const mean = sum(numbers) / numbers.length;
   return {
@@ -62,7 +62,7 @@ export function statistics(numbers) {
   };
 }
 
-/** What comes out of the norm, at every place of the batch; padding that is left out stays 0. */
+/** The norm's output for the whole batch; ignored padding stays 0. */
 export function normalized(state) {
   const cached = new Map();
   return padded(state).map((row, s) =>
@@ -79,7 +79,7 @@ export function normalized(state) {
 
 // ---- picture
 
-const MOST = 8; // columns of a table; they stay where they are when the padding is shorter
+const MOST = 8; // columns of a table, even with less padding
 const HEIGHT = 142;
 const short = (x) => fixed(x, 1);
 
@@ -99,7 +99,7 @@ function build({ get, all, change }) {
     onInput: (value) => change({ norm: value }),
   });
   const length = slider({
-    label: "all filled up to",
+    label: "all padded to",
     last: MOST - least,
     read: (p) => least + p,
     find: (n) => n - least,
@@ -107,7 +107,7 @@ function build({ get, all, change }) {
     onInput: (value) => change({ length: value }),
   });
   const strip = tokenStrip({
-    label: "the word that is normalized",
+    label: "the word to normalize",
     words: sentences.flat(),
     onInput: (word) => change({ word }),
   });
@@ -116,7 +116,7 @@ function build({ get, all, change }) {
     options: features.map((f) => [f, String(f + 1)]),
     onInput: (feature) => change({ feature }),
   });
-  const after = toggle({ label: "show what comes out", onInput: (on) => change({ after: on }) });
+  const after = toggle({ label: "show the output", onInput: (on) => change({ after: on }) });
 
   const tables = sentences.map((words, s) => {
     const columns = steps(MOST).map((t) => words[t] ?? "");
@@ -161,7 +161,7 @@ function build({ get, all, change }) {
   const grid = html("div", { class: "ne-grid lf-wide" }, ...tables.map((map) => map.element), line);
 
   function draw() {
-    const state = { ...all(), sentences, vectors }; // an address may ask for a word or a feature that is not there
+    const state = { ...all(), sentences, vectors }; // an address may ask for a word or feature that doesn't exist
     [state.word, state.feature] = [
       Math.min(state.word, spots.length - 1),
       Math.min(state.feature, features.length - 1),
@@ -214,7 +214,7 @@ function build({ get, all, change }) {
         text: fixed(((i - 3) / 3) * size, size % 3 ? 1 : 0),
       }),
     );
-    const level = new Map(); // equal numbers stand on one another
+    const level = new Map(); // how many dots each number has, to stack equal ones
     dots.forEach((dot, i) => {
       const y = pool.numbers[i];
       const up = level.get(y) ?? 0;
@@ -245,17 +245,17 @@ function build({ get, all, change }) {
   function sentence(state, at, x, pool, result) {
     const name = `Feature ${state.feature + 1} of ${sentences.flat()[state.word]}, ${fixed(x)},`;
     if (state.norm === "layer") {
-      return `${name} is measured against the ${pool.numbers.length} features of its own word, and becomes ${fixed(result)}, with any padding and in any company.`;
+      return `${name} is compared with the ${pool.numbers.length} features of its own word, and becomes ${fixed(result)}, no matter what else is in the batch.`;
     }
     const real = statistics(poolOf({ ...state, norm: "real" }, at).numbers);
     const company = `${pool.numbers.length} numbers: feature ${state.feature + 1} of `;
     if (state.norm === "real") {
-      return `${name} is measured against ${company}the real words of all sentences, and becomes ${fixed(result)}. Padding does not count; the other sentences do.`;
+      return `${name} is compared with ${company}the real words of all sentences, and becomes ${fixed(result)}. Padding doesn’t count, but the other sentences do.`;
     }
     if (pool.pads === 0)
-      return `${name} is measured against ${company}all words of all sentences, and becomes ${fixed(result)}. Here nothing is padding.`;
+      return `${name} is compared with ${company}all words of all sentences, and becomes ${fixed(result)}. There is no padding here.`;
     const without = fixed((x - real.mean) / real.deviation);
-    return `${name} is measured against ${company}all places, ${pool.pads} of them padding. It becomes ${fixed(result)}; without the padding, ${without}.`;
+    return `${name} is compared with ${company}all positions, ${pool.pads} of them padding. It becomes ${fixed(result)}; without the padding, ${without}.`;
   }
 
   const state = {

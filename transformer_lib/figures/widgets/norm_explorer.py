@@ -1,4 +1,4 @@
-"""NormExplorer: which numbers a norm looks at, in a padded batch (chapter 7)."""
+"""NormExplorer: which numbers a norm uses, in a padded batch (chapter 7)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ EPS = 1e-5
 
 
 class NormExplorer(LiveFigure):
-    """A small batch, padded, under layer norm and batch norm, with one number followed.
+    """A small padded batch under layer norm and batch norm, with one of its numbers selected.
 
     Args:
-        sentences: 1 to 4 lists of 1 to 6 words; a word has 1 to 5 letters.
-        vectors: ``(words, d)``, from -10 to 10, the words of all sentences one after another;
-            padding is all zeros.
-        norm: ``"layer"``, ``"batch"``, or ``"real"``, which is batch norm without the padding.
-        length: to how many words all sentences are filled up, 8 at most.
-        word: the word whose number is followed, counted from 0 through all sentences.
-        feature: which of its numbers, counted from 0.
-        after: whether to show what comes out of the norm.
+        sentences: 1 to 4 lists of 1 to 6 words of 1 to 5 letters.
+        vectors: ``(words, d)``, from -10 to 10, for the words of all sentences in order; padding
+            is all zeros.
+        norm: ``"layer"``, ``"batch"``, or ``"real"``, batch norm without the padding.
+        length: the length to which all sentences are padded, at most 8.
+        word: the selected word, counted from 0 through all sentences.
+        feature: the selected feature, from 0.
+        after: whether to show the norm's output.
 
     Raises:
-        ValueError: numbers outside their limits, or vectors that do not fit the words.
+        ValueError: a number out of range, or vectors that don't fit the words.
 
     >>> NormExplorer(norm="layer")
     NormExplorer(norm='layer', length=6, word=1, feature=0)
@@ -70,10 +70,10 @@ class NormExplorer(LiveFigure):
         words = [word for sentence in self.sentences for word in sentence]
         for word in words:
             if not 1 <= len(word) <= 5:
-                raise ValueError(f"a word of sentences must have 1 to 5 letters; got {word!r}")
+                raise ValueError(f"sentences must have words of 1 to 5 letters; got {word!r}")
         if len(words) != len(self.vectors) or len(words) > 12:
             raise ValueError(
-                "vectors must have one for each of the words of sentences, 12 at most; "
+                "vectors must have one vector per word of sentences, at most 12; "
                 f"got {len(self.vectors)} for {len(words)} words"
             )
         width = len(self.vectors[0])
@@ -99,7 +99,7 @@ class NormExplorer(LiveFigure):
         return batch, real
 
     def normalized(self) -> Tensor:
-        """Return what comes out, ``(B, T, d)``; padding that is left out stays 0."""
+        """Return the norm's output, ``(B, T, d)``; ignored padding stays 0."""
         batch, real = self.padded()
         if self.norm == "layer":
             mean, variance = batch.mean(-1, keepdim=True), batch.var(-1, False, keepdim=True)

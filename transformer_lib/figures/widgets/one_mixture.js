@@ -1,9 +1,9 @@
-// OneMixture: which sentences give the same mixture, and what a matrix can read from one head and from two.
+// OneMixture: which sentences give the same mixture, and what can a matrix read from one head, and from two?
 import { fixed, heatMap, html, live, longest, room, set, slider, steps, toggle } from "./kit.js";
 
 // ---- arithmetic
 
-/** Every sentence of two different words out of n: [left, right]. One and the same two words stand together. */
+/** Every sentence of two different words out of n, [left, right]; both orders of a pair are next to each other. */
 export const sentencesOf = (n) =>
   steps(n).flatMap((a) =>
     steps(n - a - 1, a + 1).flatMap((b) => [
@@ -12,7 +12,7 @@ export const sentencesOf = (n) =>
     ]),
   );
 
-/** What arrives of each sentence: for each head the weight on the left, at its word, and the rest at the word on the right. */
+/** What arrives from each sentence: for each head, the left word's weight and the right word's, at their indices. */
 export const mixtures = (sentences, heads, n) =>
   sentences.map(([left, right]) =>
     heads.flatMap((weight) =>
@@ -20,12 +20,12 @@ export const mixtures = (sentences, heads, n) =>
     ),
   );
 
-/** For each sentence the first one that arrives as the same numbers. */
+/** For each sentence, the first one that arrives as the same numbers. */
 export const firstAlike = (rows) =>
   rows.map((row) => rows.findIndex((other) => other.every((x, i) => Math.abs(x - row[i]) < 1e-9)));
 
-/** What can name the left word (side 0) or the right one (side 1) of every sentence: "nothing", if two sentences with different answers arrive
- *  alike; "a matrix", if the heads differ or the only one prefers that side; else "no matrix": another rule could. */
+/** What can name the left word (side 0) or the right word (side 1) of every sentence: "nothing" if sentences with
+ *  different answers arrive as the same numbers; "a matrix" if the heads differ or prefer that side; or "no matrix". */
 export function whatCan(sentences, heads, side, n) {
   const alike = firstAlike(mixtures(sentences, heads, n));
   if (alike.some((first, i) => sentences[first][side] !== sentences[i][side])) return "nothing";
@@ -33,14 +33,14 @@ export function whatCan(sentences, heads, side, n) {
   return differ || (side === 0 ? heads[0] > 0.5 : heads[0] < 0.5) ? "a matrix" : "no matrix";
 }
 
-/** The numbers by which two heads that differ are multiplied and added, so that the word on that side alone is left. */
+/** The factors of two different heads whose sum leaves only the word on that side. */
 export const untangle = ([p, q], side) =>
   side === 0 ? [(q - 1) / (q - p), (1 - p) / (q - p)] : [q / (q - p), -p / (q - p)];
 
 // ---- picture
 
-const short = (x) => (x > 0.95 ? "1" : x < 0.05 ? "0" : fixed(x, 1).slice(1)); // .5, 1: a cell is narrow
-const tenth = (x) => Math.round(10 * x) / 10; // an address may say 0.55
+const short = (x) => (x > 0.95 ? "1" : x < 0.05 ? "0" : fixed(x, 1).slice(1)); // .5, 1: cells are narrow
+const tenth = (x) => Math.round(10 * x) / 10; // an address may have 0.55
 const ANSWERS = {
   "a matrix": "a matrix",
   "no matrix": "a rule, but no matrix",
@@ -83,7 +83,7 @@ function build({ get, change }) {
   map.cells.forEach((line, i) => line[0].parentNode.append(joined[i]));
   map.element.classList.add("om-map");
 
-  /** How it is read, or why it can’t be. */
+  /** How to read the answer, or why that’s impossible. */
   function how(now, side) {
     const can = whatCan(sentences, now, side, n);
     if (can === "nothing") return "different answers, same numbers";

@@ -18,25 +18,26 @@ ALIKE = 1e-9
 
 
 class OneMixture(LiveFigure):
-    r"""Show what arrives at a verb from every sentence of two different words.
+    r"""What a verb receives from every sentence of two different words.
 
     A head has fixed weights: :math:`p` for the word on the left and :math:`1 - p` for the word on
-    the right. Each word is a vector with a single 1, so a sentence arrives as its two weights, each
-    at the number of its word. The results of two heads are put side by side. A reader names the
-    word on the left, or the one on the right, of every sentence. If it is a matrix, it gives each
-    word a weighted sum of the numbers, and the word with the largest sum wins.
+    the right. Each word is a one-hot vector, so a sentence arrives as its two weights, each at its
+    word's index. The results of two heads are concatenated. The task is to name the word on the
+    left, or the one on the right, of every sentence. A matrix gives each word a weighted sum of the
+    numbers, and the word with the largest sum wins.
 
     - One head with :math:`p > 0.5` lets a matrix find the left word, and one with
       :math:`p < 0.5` the right word. Chapter 6 proves that no matrix finds the other one.
     - Two heads with :math:`p_1 \neq p_2` let a matrix find both: it can subtract a multiple of one
-      head from the other, so that a single word is left.
-    - If two sentences with different answers arrive as the same numbers, nothing can tell.
+      head from the other, which leaves a single word.
+    - If two sentences with different answers arrive as the same numbers, nothing can tell them
+      apart.
 
     Args:
         words: three different words.
-        verb: comes between two of them.
-        first: the weight on the left of head 1: 0, 0.1, …, 1.
-        second: the weight on the left of head 2.
+        verb: the word between two of them.
+        first: head 1's weight on the left: 0, 0.1, …, 1.
+        second: head 2's weight on the left.
         twice: whether there is a second head.
 
     Raises:
@@ -74,12 +75,12 @@ class OneMixture(LiveFigure):
         return proposal["value"]
 
     def sentences(self) -> list[tuple[int, int]]:
-        """Return the left and right word of each sentence; both orders of a pair are neighbors."""
+        """Return each sentence's left and right word; both orders of a pair are neighbors."""
         pairs = combinations(range(len(self.words)), 2)
         return [each for a, b in pairs for each in ((a, b), (b, a))]
 
     def heads(self) -> list[float]:
-        """Return the weight on the left of each head."""
+        """Return each head's weight on the left."""
         return [self.first, self.second] if self.twice else [self.first]
 
     def mixtures(self) -> Tensor:
@@ -99,7 +100,7 @@ class OneMixture(LiveFigure):
         return [group for i, group in enumerate(groups) if len(group) > 1 and group[0] == i]
 
     def what_can(self, side: str) -> str:
-        """Return what can name the word on a side: ``"a matrix"``, ``"no matrix"``, ``"nothing"``.
+        """Return what can name a side's word: ``"a matrix"``, ``"no matrix"`` or ``"nothing"``.
 
         Args:
             side: ``"left"``, who eats, or ``"right"``, who is eaten.

@@ -1,4 +1,4 @@
-// PairedBootstrap: would other questions say the same? The difference of two models over all draws of the questions.
+// PairedBootstrap: would other questions say the same? The difference between two models over all draws.
 import {
   axes,
   canvas,
@@ -20,7 +20,7 @@ import {
 
 // ---- arithmetic
 
-/** What one drawn question adds to the difference: the shares of -1, 0 and +1. */
+/** What one question adds to the difference: the shares of -1, 0 and +1. */
 export function stepOf([both, first, second, neither], paired) {
   const total = both + first + second + neither;
   const [one, other] = [(both + first) / total, (both + second) / total];
@@ -30,7 +30,7 @@ export function stepOf([both, first, second, neither], paired) {
   return { low: -1, shares: [down, 1 - up - down, up] };
 }
 
-/** The sum of two independent numbers: its shares are the convolution of theirs. What is rare at the ends is left out. */
+/** The sum of two independent numbers, whose shares are the convolution of theirs, without rare sums at the ends. */
 export function add(a, b) {
   const shares = new Array(a.shares.length + b.shares.length - 1).fill(0);
   a.shares.forEach((p, i) =>
@@ -53,7 +53,7 @@ export function times(step, n) {
   return total;
 }
 
-/** Where the middle 95 % begin and end. */
+/** Where the middle 95 % begins and ends. */
 export function interval({ low, shares }) {
   const at = (limit) => {
     let [i, below] = [0, shares[0]];
@@ -66,7 +66,7 @@ export function interval({ low, shares }) {
 // ---- picture
 
 const [HEIGHT, LEFT, TOP, BOTTOM] = [236, 12, 30, 180];
-const ROUND = (p) => Number((10 ** (2 + p / 20)).toPrecision(2)); // twenty places for each factor of ten
+const ROUND = (p) => Number((10 ** (2 + p / 20)).toPrecision(2)); // twenty positions per factor of ten
 const signed = (x) => (x > 0 ? `+${fixed(x, 1)}` : fixed(x, 1));
 
 function build({ get, change, refresh }) {
@@ -92,7 +92,7 @@ function build({ get, change, refresh }) {
   const points =
     (n) =>
     ({ low, shares }) => [(100 * low) / n, (100 * (low + shares.length - 1)) / n];
-  // as wide as the widest state, so that fewer questions look wider
+  // the same axis for all states, so that fewer questions look wider
   const reach = Math.ceil(
     Math.max(
       ...counts
@@ -116,15 +116,15 @@ function build({ get, change, refresh }) {
         : `${ahead > 0 ? one : other} is ahead by ${fixed(Math.abs(ahead), 1)} points`;
     const said =
       low > 0 || high < 0
-        ? "Zero lies outside."
-        : "Zero lies inside: other questions may say otherwise.";
+        ? "Zero is outside."
+        : "Zero is inside: other questions might say otherwise.";
     const sign =
       ahead === 0
         ? ""
-        : `, and ${against < 0.005 ? "less than 1\u00a0%" : percent(against)} do not have it ahead`;
+        : `, and ${against < 0.005 ? "less than 1\u00a0%" : percent(against)} don’t have it ahead`;
     return (
       `${better}. Of all draws of ${n.toLocaleString("en-US")} questions, ${paired ? "the same for both" : "one for each"}, ` +
-      `95\u00a0% lie from ${signed(low)} to ${signed(high)}${sign}. ${said}`
+      `95\u00a0% are between ${signed(low)} and ${signed(high)}${sign}. ${said}`
     );
   }
 

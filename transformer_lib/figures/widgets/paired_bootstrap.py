@@ -20,27 +20,27 @@ MOST = 10_000
 
 
 class PairedBootstrap(LiveFigure):
-    r"""How the difference of two models varies when the questions are drawn again.
+    r"""How the difference between two models varies when the questions are drawn again.
 
-    Model 1 alone is right in a share :math:`p` of the questions, model 2 alone in a share
-    :math:`q`. A question that is drawn adds +1, -1 or 0 to the difference of :math:`n` questions:
+    Only model 1 gets a share :math:`p` of the questions right, only model 2 a share :math:`q`. Each
+    of the :math:`n` drawn questions adds +1, -1 or 0 to the difference:
 
     .. math:: D = \frac{1}{n} \sum_{i=1}^{n} d_i, \quad P(d_i = 1) = p, \quad P(d_i = -1) = q
 
-    The figure has the exact distribution of :math:`D`, which is that of all possible draws. With a
-    draw of its own for each model, :math:`p = a (1 - b)` and :math:`q = b (1 - a)` for the shares
-    :math:`a, b` that the models get right.
+    The figure shows the exact distribution of :math:`D` over all possible draws. If each model gets
+    its own draw, :math:`p = a (1 - b)` and :math:`q = b (1 - a)` for the shares :math:`a, b` that
+    the models get right.
 
     Args:
-        pairs: two names each, 1 to 6 pairs.
-        counts: for each pair, how many questions both get right, the first alone, the second alone
-            and neither; together 1 to 10,000.
-        pair: which pair, from 0.
-        questions: how many are drawn, 100 to 10,000.
+        pairs: 1 to 6 pairs of names.
+        counts: for each pair, how many questions both get right, only the first, only the second,
+            and neither; 1 to 10,000 in all.
+        pair: the pair to show, from 0.
+        questions: how many questions to draw, 100 to 10,000.
         paired: whether both models get the same draw.
 
     Raises:
-        ValueError: a number outside its limits, lists that do not belong together, no question.
+        ValueError: a number out of range, lists that don't fit together, or no questions.
 
     Source:
         Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*.
@@ -55,7 +55,7 @@ class PairedBootstrap(LiveFigure):
     _css = dress("paired_bootstrap.css")
     shown = ("pair", "questions", "paired")
 
-    # of the record number-words-seeds, the three models of chapter 15
+    # from the record number-words-seeds, the three models of chapter 15
     pairs = traitlets.List([["A", "B"], ["A", "C"], ["B", "C"]]).tag(sync=True)
     counts = Numbers(
         [[939, 28, 18, 15], [951, 16, 22, 11], [941, 16, 32, 11]], depth=2, low=0, high=MOST
@@ -72,22 +72,22 @@ class PairedBootstrap(LiveFigure):
 
     @classmethod
     def from_answers(cls, answers: Mapping[str, Sequence[int]], **numbers: Any) -> PairedBootstrap:
-        """Make the figure from the answers of two to four models, one of each to each question.
+        """Make the figure from two to four models' answers to the same questions.
 
         Args:
-            answers: name of a model to its answers, 1 for right and 0 for wrong, all in one order.
-            numbers: any argument of the figure but ``pairs`` and ``counts``.
+            answers: each model's answers by its name, 1 for right and 0 for wrong, in one order.
+            numbers: other arguments of the figure.
 
         Raises:
-            ValueError: less than two or more than four models, answers of unlike lengths, or an
-                answer that is neither 0 nor 1.
+            ValueError: fewer than two or more than four models, different numbers of answers, or
+                an answer other than 0 and 1.
         """
         if not 2 <= len(answers) <= 4:
-            raise ValueError(f"answers must be of 2 to 4 models; got {len(answers)}")
+            raise ValueError(f"answers must have 2 to 4 models; got {len(answers)}")
         rows = {name: np.asarray(row) for name, row in answers.items()}
         lengths = {name: len(row) for name, row in rows.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"answers must be to the same questions; got lengths {lengths}")
+            raise ValueError(f"answers must all be equally long; got lengths {lengths}")
         for name, row in rows.items():
             if not np.isin(row, (0, 1)).all():
                 raise ValueError(f"answers[{name!r}] must be 0 or 1; got {row.tolist()}")
@@ -120,12 +120,12 @@ class PairedBootstrap(LiveFigure):
         return [[int(n) for n in table] for table in proposal["value"]]
 
     def ahead(self) -> float:
-        """Return by how many points of a hundred the first model is ahead on the questions."""
+        """Return by how many percentage points the first model is ahead."""
         table = self.counts[self.pair]
         return 100 * (table[1] - table[2]) / sum(table)
 
     def draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the differences that can be drawn, in points, and the share of each."""
+        """Return the possible differences, in points, and the share of each."""
         both, first, second, neither = self.counts[self.pair]
         p, q = first / (total := both + first + second + neither), second / total
         if not self.paired:
@@ -135,7 +135,7 @@ class PairedBootstrap(LiveFigure):
         return 100 * (low + np.arange(len(shares))) / self.questions, shares
 
     def interval(self) -> tuple[float, float]:
-        """Return where the middle 95 % of all draws begin and end, in points."""
+        """Return where the middle 95 % of all draws begins and ends, in points."""
         differences, shares = self.draws()
         low, high = np.searchsorted(shares.cumsum(), (0.025, 0.975))
         return float(differences[low]), float(differences[high])
@@ -164,7 +164,7 @@ class PairedBootstrap(LiveFigure):
 
 
 def _power(step: np.ndarray, n: int) -> tuple[int, np.ndarray]:
-    """The sum of n independent steps of -1, 0 or 1: its lowest value, the share of each value.
+    """Return the lowest sum of n independent steps of -1, 0 or 1, and the share of each sum.
 
     The shares of a sum are the convolution of the shares of its parts.
     """

@@ -23,7 +23,7 @@ import {
 
 // ---- arithmetic
 
-/** By how much each pair of a vector of width d turns from one position to the next: 10000^(-2i/d), in radians. */
+/** How far each pair of a vector of width d turns from one position to the next: 10000^(-2i/d), in radians. */
 export const turnsOf = (d) => steps(d / 2).map((i) => 10000 ** ((-2 * i) / d));
 
 /** PE(pos, 2i) = sin(pos · turn), PE(pos, 2i + 1) = cos(pos · turn): one row of the table. */
@@ -49,7 +49,7 @@ export function rotate(vector, pos, turns) {
   ];
 }
 
-/** A made-up query and key: in each pair an arrow of length 1. */
+/** A made-up query and key, with an arrow of length 1 in each pair. */
 export function content(d) {
   const pairs = steps(d / 2);
   return [pairs, pairs.map((i) => i + 1.2 * Math.cos(1.7 * i))].map((angles) => [
@@ -65,10 +65,10 @@ export function dots(view, d, length) {
     return steps(2 * length - 1, 1 - length).map((n) => dot(query, rotate(key, n, turns)));
   const first = address(0, turns);
   const ahead = steps(length).map((n) => dot(first, address(n, turns)));
-  return [...ahead.slice(1).reverse(), ...ahead]; // the same behind as ahead
+  return [...ahead.slice(1).reverse(), ...ahead]; // symmetric
 }
 
-/** Positions a and b with b - a = distance: a stays, if there is room. */
+/** Positions a and b with b - a = distance; a stays if possible. */
 export const apart = (a, distance, last) =>
   [0, distance].map(
     (more) => clamp(a, Math.max(0, -distance), last - Math.max(0, distance)) + more,
@@ -78,7 +78,7 @@ export const apart = (a, distance, last) =>
 
 const WIDTHS = [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const LENGTHS = [8, 12, 16, 24, 32, 48, 64, 96, 128];
-const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, CHART] = [336, 58, 30, 24, 224, 300]; // heights are fixed, widths follow the column
+const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, CHART] = [336, 58, 30, 24, 224, 300]; // heights are fixed; widths follow the column
 const [STRIPS, STRIP, DIALS] = [[252, 272, 296], 16, 6];
 const nearest = (list, x) =>
   list.reduce((best, n, i) => (Math.abs(n - x) < Math.abs(list[best] - x) ? i : best), 0);
@@ -111,7 +111,7 @@ const place = (element, x, y, attributes) =>
 
 function build({ get, change }) {
   const now = () => {
-    // an address may ask for what does not fit
+    // an address may ask for positions that don't fit
     const [d, length] = [2 * Math.round(get("d_model") / 2), Math.round(get("length"))];
     const [a, b] = ["first", "second"].map((name) => Math.min(Math.round(get(name)), length - 1));
     return { view: get("view"), d, length, last: length - 1, a, b };
@@ -123,7 +123,7 @@ function build({ get, change }) {
   const [goA, goB] = [(a) => go(a, now().b), (b) => go(now().a, b)];
 
   const view = choice({
-    label: "positions told by",
+    label: "encode positions by",
     onInput: (value) => change({ view: value }),
     options: [
       ["waves", "adding waves"],
@@ -156,12 +156,12 @@ function build({ get, change }) {
     go(low + Math.max(0, a - b), low + Math.max(0, b - a));
   });
 
-  // The table of waves, a row for each position; below it the two rows that are picked, and what they have in common.
+  // The table of waves, one row per position; below it the two selected rows and their products.
   const [table, strips] = [strip(TOP, BOTTOM - TOP), STRIPS.map((top) => strip(top, STRIP))];
   const picture = canvas(640, HEIGHT, {
     class: "lf-svg pe-table",
     role: "group",
-    "aria-label": "table of waves, a row for each position",
+    "aria-label": "table of waves, one row per position",
   });
   let [y, frame, foot] = [null, svg("g"), svg("text", { x: LEFT, y: 330, class: "lf-tick" })];
   const rows = [
@@ -172,7 +172,7 @@ function build({ get, change }) {
       step: 1,
       leap: 10,
       at: () => [0, -now()[name]],
-      to: (px, py) => to(px - py), // arrows go where they point: down is the next position, as is right
+      to: (px, py) => to(px - py), // right and down go to the next position
       point: (event) => [0, -y.invert(pointIn(picture, event)[1])],
     }),
   );
@@ -185,7 +185,7 @@ function build({ get, change }) {
     foot,
   );
   const waves = html("div", { class: "pe-view" }, table, ...strips, picture);
-  // Rotary: a dial for some of the pairs, with the query's arrow and the key's.
+  // Rotary: a dial for some of the pairs, with arrows of the query and the key.
   const arrow = (name) =>
     svg(
       "g",
@@ -246,7 +246,7 @@ function build({ get, change }) {
   const [size, room] = [fluid(picture, HEIGHT, () => draw()), fluid(chart, CHART, () => draw())];
 
   const stripes = (field, numbers, d) => {
-    // where numbers are more than pixels, each pixel is the mean of its neighbors, as many for each
+    // with more numbers than pixels, each pixel is the mean of several numbers
     const each = 2 ** Math.max(0, Math.ceil(Math.log2(d / (size.width - LEFT - RIGHT))));
     set(field, { width: Math.ceil(numbers[0].length / each), height: numbers.length });
     paint(field, (column, row) =>
@@ -364,12 +364,12 @@ function build({ get, change }) {
       });
       const degrees = (turns[i] * 180) / Math.PI;
       set(dial.turn, {
-        text: `${degrees < 9.5 ? Number(degrees.toPrecision(1)) : Math.round(degrees)}° a step`,
+        text: `${degrees < 9.5 ? Number(degrees.toPrecision(1)) : Math.round(degrees)}° per step`,
       });
       set(dial.adds, { text: fixed(query[i] * key[i] + query[i + half] * key[i + half]) });
     });
     set(turning.lastChild, {
-      text: `under each: what it adds to the dot product${half > DIALS ? ` (${DIALS} of ${half} pairs shown)` : ""}`,
+      text: `below each dial: what it adds to the dot product${half > DIALS ? ` (${DIALS} of ${half} pairs shown)` : ""}`,
     });
   }
 
@@ -402,15 +402,15 @@ function build({ get, change }) {
       "aria-valuemin": -last,
       "aria-valuemax": last,
     });
-    (kind === "waves" ? [drawRows, drawDials] : [drawDials]).forEach((part) => part(now())); // dials are cheap: kept up to date
+    (kind === "waves" ? [drawRows, drawDials] : [drawDials]).forEach((part) => part(now())); // dials are cheap, so they're always up to date
     const [far, product] = [Math.abs(a - b), fixed(list[last + b - a])];
     if (kind === "rotary")
-      return `The query at ${a} and the key at ${b} have the dot product ${product}, wherever they stand, as long as the key is ${
+      return `The query at ${a} and the key at ${b} have the dot product ${product}, as at any position with the key ${
         far ? `${far} ${b > a ? "after" : "before"} the query` : "where the query is"
       }.`;
     return far
-      ? `Rows ${a} and ${b} have the dot product ${product}, and so have any two rows ${far} apart. A row with itself has ${d / 2}.`
-      : `Row ${a} with itself has the dot product ${product}, half the width, and so has every row.`;
+      ? `Rows ${a} and ${b} have the dot product ${product}, like any two rows ${far} apart. A row with itself has ${d / 2}.`
+      : `Row ${a} with itself has the dot product ${product}, half the width, like every row.`;
   }
 
   return {
@@ -425,7 +425,7 @@ function build({ get, change }) {
     picture: [html("div", { class: "pe-views" }, waves, turning), chart],
     draw,
     longest: [
-      "The query at 127 and the key at 127 have the dot product −128.00, wherever they stand, as long as the key is 127 before the query.",
+      "The query at 127 and the key at 127 have the dot product −128.00, as at any position with the key 127 before the query.",
     ],
   };
 }

@@ -18,10 +18,10 @@ DIALS = 6
 
 
 def content(d_head: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a made-up query and key ``(d_head,)``: in each pair of features an arrow of length 1.
+    """Return a made-up query and key ``(d_head,)``, with an arrow of length 1 in each pair.
 
-    Pairs are those of :class:`~transformer_lib.positions.RotaryPositions`: ``i`` and
-    ``i + d_head / 2``.
+    Pairs are features ``i`` and ``i + d_head / 2``, as in
+    :class:`~transformer_lib.positions.RotaryPositions`.
 
     >>> query, key = content(4)
     >>> query.round(2).tolist(), key.round(2).tolist()
@@ -34,17 +34,17 @@ def content(d_head: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class PositionsExplorer(LiveFigure):
-    """The table of waves, and rotary's turning pairs: a dot product that knows a distance.
+    """The table of waves, and rotary's turning pairs: dot products that depend on the distance.
 
     Args:
-        view: ``"waves"`` (sinusoids that are added) or ``"rotary"``.
+        view: ``"waves"`` (sinusoidal positions) or ``"rotary"``.
         d_model: width of an address, or of the rotary query and key; even, 2 to 256.
         length: 8 to 128 positions.
-        first: position *a*, in rotary the query's; counted from 0.
-        second: position *b*, in rotary the key's.
+        first: position *a*, the query's in the rotary view; from 0.
+        second: position *b*, the key's in the rotary view; from 0.
 
     Raises:
-        ValueError: numbers outside their limits, an odd ``d_model``, or a position at or past
+        ValueError: a number out of range, an odd ``d_model``, or a position that isn't below
             ``length``.
 
     Source:
@@ -86,7 +86,7 @@ class PositionsExplorer(LiveFigure):
         return waves.table.numpy()
 
     def turned(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the query and the key turned to every position, each ``(length, d_model)``."""
+        """Return the query and the key rotated to every position, each ``(length, d_model)``."""
         import torch
 
         from ...positions import RotaryPositions

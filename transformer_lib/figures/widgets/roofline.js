@@ -1,4 +1,4 @@
-// Roofline: what is the machine waiting for? A product of n tokens with a matrix: its arithmetic, its bytes, and the time of each.
+// Roofline: what is the machine waiting for? A product of n tokens with a matrix: arithmetic, bytes, and their times.
 import {
   axes,
   canvas,
@@ -17,7 +17,7 @@ import {
 
 // ---- arithmetic
 
-/** FLOPs and bytes of a product of n tokens with a matrix of width by width: all numbers are read or written once. */
+/** FLOPs and bytes of a product of n tokens with a width by width matrix, if each number is read or written once. */
 export const workOf = ({ tokens: n, width: d, size }) => ({
   operations: 2 * n * d * d,
   bytes: size * (d * d + 2 * n * d),
@@ -35,13 +35,13 @@ export const intensityOf = (state) => workOf(state).operations / workOf(state).b
 export const roofAt = (intensity, { rate, bandwidth }) =>
   1e9 * Math.min(rate, bandwidth * intensity);
 
-/** From how many tokens on arithmetic takes longer than memory; null if it never does, because the matrix is too small. */
+/** The fewest tokens for which arithmetic takes longer than memory; null if it never does (the matrix is too small). */
 export function crossing({ width: d, size, rate, bandwidth }) {
   const spare = d * bandwidth - size * rate;
   return spare > 0 ? Math.ceil((size * d * rate) / (2 * spare)) : null;
 }
 
-/** A number with three digits and the letter of its size. */
+/** A number with three digits and a metric prefix. */
 export function unit(x, name) {
   const [letter, size] = [
     ["", 1],
@@ -70,7 +70,7 @@ const [HEIGHT, LEFT, TOP, BOTTOM] = [248, 44, 24, 206];
 const [X, Y] = [
   [0.25, 4096],
   [1e9, 2e15],
-]; // the same for all machines, so that a faster one is higher
+]; // the same for all machines, so that faster ones are higher
 const count = (n) => n.toLocaleString("en-US");
 const tokensOf = (n) => `${count(n)} token${n === 1 ? "" : "s"}`;
 const two = (x) => Number(x.toPrecision(2));
@@ -110,7 +110,7 @@ function build({ get, all, change, refresh }) {
     tokens: powers("tokens at once", "tokens", 0, 12),
     width: powers("width of the matrix", "width", 6, 8),
     size: choice({
-      label: "bytes for a number",
+      label: "bytes per number",
       options: [
         [4, "4"],
         [2, "2"],
@@ -164,7 +164,7 @@ function build({ get, all, change, refresh }) {
       ),
     };
   });
-  const facts = ["for each byte", "for each token"].map((name) => {
+  const facts = ["per byte", "per token"].map((name) => {
     const value = html("b");
     return {
       value,
@@ -209,8 +209,8 @@ function build({ get, all, change, refresh }) {
           ["10 T", 1e13],
           ["1 P", 1e15],
         ].map(([text, at]) => [at, text]),
-        xLabel: "FLOPs for each byte",
-        yLabel: "FLOPs in a second, at most",
+        xLabel: "FLOPs per byte",
+        yLabel: "FLOPs per second, at most",
       }),
     );
     const corner = ({ rate, bandwidth }) => clamp(rate / bandwidth, ...X);
@@ -221,7 +221,7 @@ function build({ get, all, change, refresh }) {
       const here = high(1e9 * machine.rate);
       const crowded = machines.some(
         ([, rate]) => rate > machine.rate && here - high(1e9 * rate) < 20,
-      ); // then its name stands below
+      ); // then its name goes below
       set(names[i], { x: x(X[1]), y: here + (crowded ? 14 : -5) });
       set(line, {
         d:
@@ -255,7 +255,7 @@ function build({ get, all, change, refresh }) {
     set(facts[1].value, { text: duration(longest / state.tokens) });
     const said = sentence(state, time);
     set(picture, {
-      "aria-label": `${unit(intensity, "FLOP")} for each byte, at most ${unit(roofAt(intensity, state), "FLOP/s")}`,
+      "aria-label": `${unit(intensity, "FLOP")} per byte, at most ${unit(roofAt(intensity, state), "FLOP/s")}`,
     });
     return said;
   }
@@ -265,12 +265,12 @@ function build({ get, all, change, refresh }) {
     const used = Math.min(memory, arithmetic) / Math.max(memory, arithmetic);
     const idle = `${used < 0.01 ? "less than 1" : Math.floor(100 * used)}\u00a0%`;
     const start = `With ${tokensOf(state.tokens)} at once the machine waits for ${limit}: ${limit === "memory" ? "arithmetic" : "memory"} is busy for ${idle} of the time.`;
-    if (first === null) return `${start} More tokens do not change that: the matrix is too small.`;
+    if (first === null) return `${start} More tokens don’t change that: the matrix is too small.`;
     if (limit === "memory")
-      return `${start} From ${tokensOf(first)} on it would wait for arithmetic.`;
+      return `${start} With ${tokensOf(first)} or more, it would wait for arithmetic.`;
     return first > 1
       ? `${start} With fewer than ${tokensOf(first)} it would wait for memory.`
-      : `${start} That is so for a single token too.`;
+      : `${start} That’s true even for a single token.`;
   }
 
   const [slow, fast] = [

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTE = (
-    "The CPU core and its rings were measured: {}. The limits of the GPUs, in 16 bits, are from "
-    "the papers on FlashAttention-2 and FlashAttention-3."
+    "The CPU core and its rings are measured: {}. The GPUs’ limits, in 16 bits, are from the "
+    "papers on FlashAttention-2 and FlashAttention-3."
 )
 MEMORY, ARITHMETIC = style.PALETTE[0], style.PALETTE[2]
 
 
 class Roofline(LiveFigure):
-    r"""The time that arithmetic alone and memory alone take for a product.
+    r"""The times that arithmetic alone and memory alone take for a matrix product.
 
     A product of :math:`n` tokens with a matrix of :math:`d` by :math:`d` numbers of :math:`s` bytes
     takes
@@ -30,22 +30,22 @@ class Roofline(LiveFigure):
     .. math:: 2 n d^2 \text{ FLOPs}, \quad s\,(d^2 + 2 n d) \text{ bytes}
 
     if each number is read or written once. On a machine with at most :math:`R` FLOPs and :math:`B`
-    bytes in a second it takes no less than the longer of the two times. So with :math:`I` FLOPs for
-    each byte, no more than :math:`\min(R, B I)` FLOPs are done in a second: the roofline.
+    bytes per second it takes at least the longer of the two times. So with :math:`I` FLOPs per
+    byte, it does at most :math:`\min(R, B I)` FLOPs per second: the roofline.
 
     Args:
-        machines: 1 to 4 rows: a name of 1 to 12 letters, GFLOP/s, GB/s, and the bytes of a number.
-            By default a core as ``experiments/roofline.py`` measured it, and ``GPUS``.
-        rate: GFLOP/s that the machine can do, 0.1 to 2,000,000; by default that of the first.
-        bandwidth: GB/s between the machine and its memory, 0.1 to 10,000; that of the first.
-        tokens: how many tokens meet the matrix at once: a power of two, 1 to 4096.
-        width: numbers of a token, and rows and columns of the matrix: a power of two, 64 to 16,384.
-        size: bytes of a number, 2 or 4; that of the first machine.
-        marks: what was measured: rows of a machine, from 0, tokens, width, and seconds. Without
-            machines of your own, what was measured on that core.
+        machines: 1 to 4 rows: a name of 1 to 12 letters, GFLOP/s, GB/s, and bytes per number. By
+            default a core measured by ``experiments/roofline.py``, and ``GPUS``.
+        rate: the machine's GFLOP/s, 0.1 to 2,000,000; the first machine's by default.
+        bandwidth: its memory's GB/s, 0.1 to 10,000; the first machine's by default.
+        tokens: tokens multiplied at once: a power of two, 1 to 4096.
+        width: width of the tokens and of the matrix: a power of two, 64 to 16,384.
+        size: bytes per number, 2 or 4; the first machine's by default.
+        marks: measurements: machine (from 0), tokens, width, and seconds. By default those of the
+            measured core.
 
     Raises:
-        ValueError: a number outside its limits, a machine or a mark that is none.
+        ValueError: a number out of range, or a machine or mark of the wrong form.
 
     Source:
         Williams, Waterman and Patterson (2009), *Roofline*. A100: Dao (2024), *FlashAttention-2*,
@@ -63,7 +63,7 @@ class Roofline(LiveFigure):
     """
 
     GPUS = (("A100", 312_000.0, 1_500.0, 2), ("H100", 989_000.0, 3_350.0, 2))
-    """Two machines: name, GFLOP/s, GB/s, and the bytes of a number."""
+    """Two machines: name, GFLOP/s, GB/s, and bytes per number."""
 
     _esm = compose("roofline.js")
     _css = dress("roofline.css")
@@ -134,15 +134,15 @@ class Roofline(LiveFigure):
         return 2 * self.tokens * self.width**2
 
     def bytes(self) -> int:
-        """Return the bytes that are read or written: matrix, tokens, results."""
+        """Return the bytes read or written: matrix, tokens, results."""
         return self.size * (self.width**2 + 2 * self.tokens * self.width)
 
     def seconds(self) -> tuple[float, float]:
-        """Return how long arithmetic alone takes, and how long memory alone."""
+        """Return the times that arithmetic alone and memory alone take."""
         return self.operations() / (1e9 * self.rate), self.bytes() / (1e9 * self.bandwidth)
 
     def crossing(self) -> int | None:
-        """Return from how many tokens on arithmetic takes longer; None if it never does."""
+        """Return the fewest tokens for which arithmetic takes longer; None if it never does."""
         spare = self.width * self.bandwidth - self.size * self.rate
         if spare <= 0:
             return None
@@ -158,7 +158,7 @@ class Roofline(LiveFigure):
         rates = sorted(machine[1] for machine in self.machines)
         for name, rate, bandwidth, _ in self.machines:
             roof.plot(x, 1e9 * np.minimum(rate, bandwidth * x), "--", color=style.QUIET, lw=0.8)
-            above = all(not rate < other < 6 * rate for other in rates)  # else no room for a name
+            above = all(not rate < other < 6 * rate for other in rates)  # is there room for a name?
             roof.annotate(
                 name, (x[-1], 1e9 * rate), (0, 3 if above else -4), textcoords="offset points",
                 ha="right", va="bottom" if above else "top", fontsize=8, color=style.QUIET,
@@ -176,7 +176,7 @@ class Roofline(LiveFigure):
         reached = self.operations() / max(arithmetic, memory)
         roof.plot(self.operations() / self.bytes(), reached, "o", color=style.INK, ms=9)
         roof.set(xscale="log", yscale="log", xlim=(0.25, 4096), ylim=(1e9, 2e15))
-        roof.set(xlabel="FLOPs for each byte", ylabel="FLOPs in a second")
+        roof.set(xlabel="FLOPs per byte", ylabel="FLOPs per second")
         bars.barh((1, 0), (1000 * memory, 1000 * arithmetic), color=(MEMORY, ARITHMETIC))
         bars.set_yticks((1, 0), ("memory", "arithmetic"))
         bars.set(xlabel="milliseconds", ylim=(-1, 2))

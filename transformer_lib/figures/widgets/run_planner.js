@@ -1,4 +1,4 @@
-// RunPlanner: will it fit, and how long will it take? Memory by its parts, and hours from a rate.
+// RunPlanner: will it fit, and how long will it take? The parts of the memory, and the hours.
 import {
   canvas,
   choice,
@@ -12,24 +12,25 @@ import {
   slider,
   sum,
   svg,
+  ticksTo,
 } from "./kit.js";
 
 // ---- arithmetic
 
-/** Numbers of a pre-norm Transformer with an inner width of 4 d_model and one matrix of embeddings. */
+/** Parameters of a pre-norm Transformer with an inner width of 4 d_model and one embedding matrix. */
 export const parametersOf = ({ d_model: d, n_layers: n, vocab_size: v }) =>
   n * (28 * d * d + 32 * d) + 4 * d + v * d;
 
-/** FLOPs of a training update for one source and one target token, in sentences of a length. */
+/** FLOPs of a training update per source and target token. */
 export const tokenFlops = ({ d_model: d, n_layers: n, vocab_size: v, length }) =>
   6 * (28 * n * d * d + v * d) + 36 * n * d * length;
 
-/** GiB of parameters, gradients, Adam, and of what is kept for the way back of one part of an update. */
+/** GiB of parameters, gradients, Adam, and the activations of one micro-batch. */
 export function gibibytes(state) {
   const [layer, ends] = state.kept[Number(state.precision === "mixed")];
   const each = layer * state.n_layers * state.d_model + ends * state.vocab_size;
   const count = parametersOf(state);
-  const first = state.precision === "mixed" ? 6 : 4; // bytes; with a copy in 16 bits
+  const first = state.precision === "mixed" ? 6 : 4; // bytes, including a 16-bit copy
   return [first * count, 4 * count, 8 * count, Math.ceil(state.tokens / state.pieces) * each].map(
     (bytes) => bytes / 2 ** 30,
   );
@@ -37,13 +38,13 @@ export function gibibytes(state) {
 
 export const hoursOf = (state) => (state.total * tokenFlops(state)) / (state.speed * 1e9) / 3600;
 
-/** The smallest number of parts that fits, or null where no cutting helps. */
+/** The smallest number of micro-batches that fits, or null if none does. */
 export function piecesThatFit(state) {
   const fits = (pieces) => sum(gibibytes({ ...state, pieces })) <= state.memory;
   return PIECES.find(fits) ?? null;
 }
 
-/** A time in the unit that suits it. */
+/** A time in a suitable unit. */
 export function duration(hours) {
   const units = [
     ["minutes", 1 / 60],
@@ -63,7 +64,7 @@ const WIDTHS = [64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096];
 const LAYERS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 const TOKENS = [256, 512, 1024, 2048, 4096, 8192, 16384, 25000, 32768, 65536, 131072, 262144];
 const MEMORY = [1, 2, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128, 141, 192, 256];
-const NAMES = ["parameters", "gradients", "Adam", "kept for the way back"];
+const NAMES = ["parameters", "gradients", "Adam", "saved activations"];
 const MARKS = [
   ["hour", 1],
   ["day", 24],
@@ -83,15 +84,6 @@ const rate = (g) =>
     ? `${Number((g / 1000).toPrecision(2)).toLocaleString("en-US")} TFLOP/s`
     : `${Number(g.toPrecision(2))} GFLOP/s`;
 
-/** Round numbers up to an end, four or so. */
-export function ticksTo(end) {
-  const ten = 10 ** Math.floor(Math.log10(end / 4));
-  const step = ten * ([1, 2, 5].findLast((n) => n * ten <= end / 4) ?? 1);
-  return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) =>
-    Number((i * step).toPrecision(6)),
-  );
-}
-
 function build({ get, all, change }) {
   const fixedOnes = Object.fromEntries(
     ["kept", "vocab_size", "total", "length"].map((name) => [name, get(name)]),
@@ -108,11 +100,11 @@ function build({ get, all, change }) {
     });
   const controls = {
     d_model: among("d_model", "d_model", WIDTHS),
-    n_layers: among("layers a side", "n_layers", LAYERS),
-    tokens: among("tokens a side in an update", "tokens", TOKENS),
-    pieces: among("parts of an update", "pieces", PIECES),
+    n_layers: among("layers per stack", "n_layers", LAYERS),
+    tokens: among("tokens per side and update", "tokens", TOKENS),
+    pieces: among("micro-batches per update", "pieces", PIECES),
     speed: slider({
-      label: "rate that is reached",
+      label: "rate reached",
       last: 120,
       read: (p) => Number((10 ** (p / 20)).toPrecision(2)),
       find: (x) => 20 * Math.log10(x),
@@ -189,9 +181,9 @@ function build({ get, all, change }) {
     set(limitText, {
       x: x(state.memory) + (side ? 4 : -4),
       "text-anchor": side ? "end" : "start",
-      text: `${Number(state.memory.toFixed(1))} GiB there`,
+      text: `${Number(state.memory.toFixed(1))} GiB available`,
     });
-    const numbers = ticksTo(end);
+    const numbers = ticksTo(end, 4);
     ticks.forEach((tick, i) =>
       set(tick, {
         x: x(numbers[i] ?? 0),
@@ -222,16 +214,16 @@ function build({ get, all, change }) {
     const millions = parametersOf(state) / 1e6;
     const many =
       millions >= 1000 ? `${fixed(millions / 1000, 1)} billion` : `${fixed(millions, 1)} million`;
-    const start = `${many} parameters: ${gib(steady)}\u00a0GiB whatever the batch, and ${gib(kept)} for ${round(Math.ceil(state.tokens / state.pieces))} tokens at once.`;
+    const start = `${many} parameters: ${gib(steady)}\u00a0GiB for any batch, and ${gib(kept)} for ${round(Math.ceil(state.tokens / state.pieces))} tokens at once.`;
     const enough = piecesThatFit(state);
     const verdict =
       total <= state.memory
         ? "That fits."
         : enough
-          ? `Too much; in ${enough} parts it would fit.`
+          ? `Too much; in ${enough} micro-batches it would fit.`
           : steady > state.memory
-            ? "Too much, and no cutting helps."
-            : "Too much, even in 256 parts.";
+            ? "Too much, for any batch."
+            : "Too much, even in 256 micro-batches.";
     return `${start} ${verdict} At ${rate(state.speed)}, ${Number((state.total / 1e9).toPrecision(3))} billion tokens take ${duration(hours)}.`;
   }
 
@@ -246,8 +238,8 @@ function build({ get, all, change }) {
     picture: [html("div", { class: "lf-wide" }, legend, picture)],
     draw,
     longest: [
-      "100.0 billion parameters: 10,000\u00a0GiB whatever the batch, and 10,000 for 262,144 tokens " +
-        "at once. Too much; in 256 parts it would fit. At 1,000 TFLOP/s, 1.23 billion tokens take under 0.1\u00a0minutes.",
+      "100.0 billion parameters: 10,000\u00a0GiB for any batch, and 10,000 for 262,144 tokens " +
+        "at once. Too much; in 256 micro-batches it would fit. At 1,000 TFLOP/s, 1.23 billion tokens take under 0.1\u00a0minutes.",
     ],
   };
 }

@@ -11,7 +11,7 @@ from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PARTS = ("parameters", "gradients", "Adam", "kept for the way back")
+PARTS = ("parameters", "gradients", "Adam", "saved activations")
 COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00")
 MARKS = [  # hours
     ("hour", 1),
@@ -26,7 +26,7 @@ NOTE = "Inner width 4 d_model, sentences of 32 tokens, one vocabulary of 37,000;
 
 
 def parameters(d_model: int, n_layers: int, vocab_size: int) -> int:
-    """Return how many numbers a pre-norm Transformer with ``d_ff = 4 d_model`` has.
+    """Return the number of parameters of a pre-norm Transformer with ``d_ff = 4 d_model``.
 
     >>> parameters(512, 6, 37_000)
     63084544
@@ -36,7 +36,7 @@ def parameters(d_model: int, n_layers: int, vocab_size: int) -> int:
 
 
 def token_flops(d_model: int, n_layers: int, vocab_size: int, length: int) -> float:
-    """Return the FLOPs of a training update for one source and one target token.
+    """Return the FLOPs of a training update per source and target token.
 
     >>> token_flops(512, 6, 37_000, 32) * 8 * 32
     97649688576
@@ -46,30 +46,30 @@ def token_flops(d_model: int, n_layers: int, vocab_size: int, length: int) -> fl
 
 
 class RunPlanner(LiveFigure):
-    r"""Memory by its four parts beside what a machine has; and how long a run takes at its rate.
+    r"""The memory of a training run, in four parts, and how long the run takes.
 
-    Parameters, gradients and Adam take :math:`4 + 4 + 8` bytes for each parameter, and in mixed
-    precision 2 more for the copy that is multiplied. What is kept for
-    the way back takes, for each of the tokens of a part of the update, ``kept[0]`` bytes times
-    ``d_model`` in each layer and ``kept[1]`` bytes times the vocabulary.
+    Parameters, gradients and Adam take :math:`4 + 4 + 8` bytes per parameter, and in mixed
+    precision 2 more for the 16-bit copy. Activations saved for the backward pass take, for each
+    token of a micro-batch, ``kept[0]`` bytes times ``d_model`` in each layer and ``kept[1]`` bytes
+    times the vocabulary.
 
     Args:
-        d_model: 64 to 4096; width of the vectors.
-        n_layers: 1 to 48, of each stack.
-        tokens: 256 to 262,144 tokens a side in an update.
-        pieces: 1 to 256; parts that an update is made in, one after the other.
+        d_model: width of the vectors, 64 to 4096.
+        n_layers: layers of each stack, 1 to 48.
+        tokens: tokens per side in an update, 256 to 262,144.
+        pieces: micro-batches of an update, 1 to 256.
         precision: ``"float32"`` or ``"mixed"``.
         speed: GFLOP/s that the run reaches, 1 to 1,000,000.
-        memory: GiB that the machine has, 1 to 256.
-        kept: two numbers in float32 and two in mixed precision: bytes for each token and number of
-            its width in a layer of both stacks, and bytes for each token and word. The defaults are
-            those of plain attention in heads of 64, for sentences of 32 tokens (chapter 17).
-        vocab_size: of the one embedding.
-        total: tokens a side in the whole run; the paper's has 100,000 updates of 25,000.
-        length: tokens of a sentence.
+        memory: the machine's GiB, 1 to 256.
+        kept: two numbers for float32 and two for mixed precision: bytes per token and unit of
+            width in a layer of both stacks, and bytes per token and vocabulary entry. The defaults
+            are for plain attention with heads of width 64 and sentences of 32 tokens (chapter 17).
+        vocab_size: size of the shared vocabulary.
+        total: tokens per side in the whole run; the paper's has 100,000 updates of 25,000.
+        length: tokens per sentence.
 
     Raises:
-        ValueError: a number outside its limits; ``kept`` that is not two pairs.
+        ValueError: a number out of range, or ``kept`` that isn't two pairs.
 
     Source:
         Vaswani et al. (2017), sections 5.1 and 5.2; Chowdhery et al. (2022), appendix B.
@@ -101,16 +101,16 @@ class RunPlanner(LiveFigure):
             raise ValueError(f"kept must be two pairs of numbers; got {self.kept}")
 
     def gibibytes(self) -> list[float]:
-        """Return what parameters, gradients, Adam and the kept tensors take."""
+        """Return the GiB of parameters, gradients, Adam and saved activations."""
         count = parameters(self.d_model, self.n_layers, self.vocab_size)
         layer, ends = self.kept[self.precision == "mixed"]
         each = layer * self.n_layers * self.d_model + ends * self.vocab_size
         at_once = math.ceil(self.tokens / self.pieces)
-        first = 6 if self.precision == "mixed" else 4  # bytes; with a copy in 16 bits
+        first = 6 if self.precision == "mixed" else 4  # bytes, including a 16-bit copy
         return [n / 2**30 for n in (first * count, 4 * count, 8 * count, at_once * each)]
 
     def hours(self) -> float:
-        """Return how long the whole run takes."""
+        """Return how many hours the whole run takes."""
         each = token_flops(self.d_model, self.n_layers, self.vocab_size, self.length)
         return self.total * each / (self.speed * 1e9) / 3600
 
@@ -124,7 +124,7 @@ class RunPlanner(LiveFigure):
             top.barh(0, width, left=left, color=colour, label=f"{name} {width:.1f}")
             left += width
         top.axvline(self.memory, color=style.INK, lw=2)
-        top.text(self.memory, 0.48, f" {self.memory:g} GiB there", va="bottom", fontsize=8)
+        top.text(self.memory, 0.48, f" {self.memory:g} GiB available", va="bottom", fontsize=8)
         top.set(xlim=(0, 1.15 * max(left, self.memory)), ylim=(-0.5, 0.5), yticks=[])
         top.set_xlabel("GiB")
         figure.legend(ncols=4, fontsize=8, loc="outside upper center")

@@ -1,4 +1,4 @@
-// Sampler: what is left to draw from? A model's next letter under temperature, top-k and top-p.
+// Sampler: what is left to sample from? A model's next letter under temperature, top-k and top-p.
 import {
   canvas,
   choice,
@@ -18,19 +18,19 @@ import {
 
 // ---- arithmetic
 
-/** Places of the logits, the highest first; of equal ones, the first. */
+/** Indices of the logits, the highest first; ties keep their order. */
 export const ranked = (logits) =>
   logits.map((_, i) => i).sort((a, b) => logits[b] - logits[a] || a - b);
 
-/** What is drawn from, in the order of the logits: first the temperature, then top-k, then top-p of what top-k left. */
+/** The sampling probabilities: first temperature, then top-k, then top-p of the rest. */
 export function reshaped({ logits, temperature, top_k, top_p }) {
   const order = ranked(logits);
   const probs = softmax(logits, temperature);
   const left = sum(order.slice(0, top_k).map((i) => probs[i]));
   const kept = logits.map(() => 0);
-  let before = 0; // of all that are more probable
+  let before = 0; // the sum of all more probable ones
   for (const i of order.slice(0, top_k)) {
-    if (before >= top_p) break; // so the one that carries the sum past top_p stays
+    if (before >= top_p) break; // the one that takes the sum past top_p stays
     kept[i] = probs[i] / left;
     before += kept[i];
   }
@@ -40,7 +40,7 @@ export function reshaped({ logits, temperature, top_k, top_p }) {
 /** The entropy in nats. */
 export const entropy = (probs) => -sum(probs.filter((p) => p > 0).map((p) => p * Math.log(p)));
 
-/** How many of the most probable ones have at least this share together. */
+/** How many of the most probable ones it takes to add up to this share. */
 export function sharing(probs, share) {
   let [n, total] = [0, 0];
   for (const p of [...probs].sort((a, b) => b - a)) {
@@ -126,7 +126,7 @@ function build({ get, all, change }) {
 
   function draw() {
     const state = all();
-    state.prompt = Math.min(state.prompt, prompts.length - 1); // an address may ask for one that is not there
+    state.prompt = Math.min(state.prompt, prompts.length - 1); // an address may ask for one that doesn't exist
     Object.entries(controls).forEach(([name, control]) => control.update(state[name]));
     const own = softmax(logits[state.prompt]);
     const kept = reshaped({ ...state, logits: logits[state.prompt] });
@@ -163,7 +163,7 @@ function build({ get, all, change }) {
     const [nats, ninety] = [entropy(kept), sharing(kept, 0.9)];
     return `After “${seen(prompt)}”, ${left} of ${n} ${left === 1 ? "is" : "are"} left. The most probable, ${NAMES[best] ?? best}, has ${percent(Math.max(...kept))}. ${
       ninety === 1 ? "It alone has" : `${ninety} together have`
-    } 90\u00a0%. Entropy: ${fixed(nats)} nats, as of an even choice among ${Math.exp(nats).toFixed(1)}.`;
+    } 90\u00a0%. Entropy: ${fixed(nats)} nats, like an even choice among ${Math.exp(nats).toFixed(1)}.`;
   }
 
   const widest = [...prompts].sort((a, b) => b.length - a.length)[0];

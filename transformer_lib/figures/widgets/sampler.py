@@ -1,4 +1,4 @@
-"""Sampler: what temperature, top-k and top-p leave of a model's next letter (chapter 18)."""
+"""Sampler: what temperature, top-k and top-p do to a model's next letter (chapter 18)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from .. import style
-from .base import LiveFigure, Number, Numbers, compose, dress, same_length
+from .base import MADE_UP, LiveFigure, Number, Numbers, all_or_none, compose, dress, same_length
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
 BARS = 20  # of the picture
-MADE_UP = {
+STAND_IN = {
     "prompts": ["th", "q"],
     "pieces": list("eaiou r\nns"),
     "logits": [
@@ -27,7 +27,7 @@ MADE_UP = {
 
 
 def seen(text: str) -> str:
-    """Return the text with its spaces and new lines visible.
+    """Return the text with visible spaces and newlines.
 
     >>> seen("a b")
     'a␣b'
@@ -36,7 +36,7 @@ def seen(text: str) -> str:
 
 
 def reshaped(logits: Sequence[float], temperature: float, top_k: int, top_p: float) -> list[float]:
-    """Return what is drawn from: first the temperature, then top-k, then top-p of what is left.
+    """Return the sampling probabilities: first temperature, then top-k, then top-p of the rest.
 
     >>> [round(p, 2) for p in reshaped([1.0, 3.0, 2.0], 1.0, 2, 1.0)]
     [0.0, 0.73, 0.27]
@@ -54,25 +54,24 @@ def reshaped(logits: Sequence[float], temperature: float, top_k: int, top_p: flo
 
 
 class Sampler(LiveFigure):
-    r"""The next letter's probabilities, and what three settings leave of them.
+    r"""The next letter's probabilities, and how three settings change them.
 
-    The logits are divided by the temperature. Of their softmax the ``top_k`` most probable stay.
-    Of these, the fewest stay that together have ``top_p``. It is the order of
-    :func:`~transformer_lib.sample`.
+    As in :func:`~transformer_lib.sample`, the logits are divided by the temperature; of their
+    softmax, the ``top_k`` most probable stay; of these, the fewest that add up to ``top_p``.
 
-    Without arguments the numbers are made up; :meth:`from_model` takes those of a model.
+    Without arguments the numbers are made up; :meth:`from_model` takes a model's.
 
     Args:
-        prompts: what the text so far ends with, one for each distribution.
-        pieces: what may come next, letters for example.
-        logits: for each prompt, one number for each piece.
-        prompt: which of the prompts is shown.
+        prompts: the end of the text so far, for each distribution.
+        pieces: the possible next pieces, such as letters.
+        logits: for each prompt, one number per piece.
+        prompt: the prompt to show, from 0.
         temperature: 0.1 to 3.2.
-        top_k: from 1; as many as there are pieces leave all of them.
+        top_k: from 1; the number of pieces, or more, keeps all of them.
         top_p: 0.01 to 1.
 
     Raises:
-        ValueError: numbers outside their limits, or lists that do not fit each other.
+        ValueError: a number out of range, or lists that don't fit together.
 
     >>> Sampler(top_k=3)
     Sampler(prompt=0, temperature=1.0, top_k=3, top_p=1.0)
@@ -91,19 +90,16 @@ class Sampler(LiveFigure):
     top_p = Number(1.0, low=0.01, high=1)
 
     def __init__(self, **numbers: Any) -> None:
-        given = [name for name in MADE_UP if name in numbers]
-        if not given:
-            numbers |= MADE_UP
-            numbers.setdefault("note", "Stand-in numbers, made up to show how the figure works.")
-        elif len(given) < len(MADE_UP):
-            raise ValueError(f"{', '.join(MADE_UP)} go together; got only {', '.join(given)}")
+        if not all_or_none(numbers, STAND_IN):
+            numbers |= STAND_IN
+            numbers.setdefault("note", MADE_UP)
         super().__init__(**numbers)
         same_length(self, ("prompts", "logits"))
         for i, row in enumerate(self.logits):
             if len(row) != len(self.pieces) or not row:
                 raise ValueError(
-                    f"logits[{i}] must have a number for each piece; got {len(row)} for "
-                    f"{len(self.pieces)} pieces"
+                    f"logits[{i}] must have one number per piece, {len(self.pieces)}; "
+                    f"got {len(row)}"
                 )
         if self.prompt >= len(self.prompts):
             raise ValueError(f"prompt must be from 0 to {len(self.prompts) - 1}; got {self.prompt}")
@@ -118,14 +114,14 @@ class Sampler(LiveFigure):
         show: int = 6,
         **numbers: Any,
     ) -> Sampler:
-        """Ask a model that continues text, such as chapter 18's ``GPT``, what comes next.
+        """Take the logits from a model that continues text, such as chapter 18's ``GPT``.
 
         Args:
-            model: ids ``(1, T)`` to logits ``(1, T, V)``.
+            model: maps ids ``(1, T)`` to logits ``(1, T, V)``.
             pieces: the ``V`` characters, in the order of their ids.
-            prompts: texts that the model reads, each as long as it may be.
-            show: how many characters of a prompt's end the figure shows.
-            numbers: what else the figure takes: ``temperature``, ``anchor``, ``note``, …
+            prompts: texts for the model to read.
+            show: how many of a prompt's last characters to show.
+            numbers: other arguments of the figure: ``temperature``, ``anchor``, ``note``, …
         """
         import torch
 
@@ -139,7 +135,7 @@ class Sampler(LiveFigure):
         return cls(prompts=ends, pieces=list(pieces), logits=logits, **numbers)
 
     def kept(self) -> list[float]:
-        """Return what is drawn from, in the order of the pieces."""
+        """Return the sampling probabilities, in the order of the pieces."""
         return reshaped(self.logits[self.prompt], self.temperature, self.top_k, self.top_p)
 
     def draw(self) -> Figure:

@@ -1,4 +1,4 @@
-// ScaleMeter: why divide by √d_k? Dot products of random vectors, and what the softmax makes of them.
+// ScaleMeter: why divide by √d_k? Dot products of random vectors, and their softmax.
 import {
   axes,
   button,
@@ -18,20 +18,10 @@ import {
   sum,
   svg,
   toggle,
+  uniform,
 } from "./kit.js";
 
 // ---- arithmetic
-
-/** Uniform numbers in [0, 1) from a seed: the mulberry32 generator, the same in every browser and in Python. */
-export function uniform(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** `n` numbers from N(0, 1) by the Box-Muller transform, two from each pair of uniform numbers. */
 export function normals(n, next) {
@@ -47,8 +37,8 @@ export function normals(n, next) {
 
 export const [KEYS, QUERIES] = [16, 64];
 
-/** 64 random lookups among 16 random keys, all components from N(0, 1): scores (QUERIES rows of KEYS), the value of
- *  each key, and the dot products of the keys with each other (KEYS rows of KEYS), by which a gradient comes to a query. */
+/** 64 random lookups in 16 random keys, all from N(0, 1): scores (QUERIES rows of KEYS), the keys' values, and the dot
+ *  products of the keys with each other (KEYS rows of KEYS), which the gradients need. */
 export function drawLookups(dK, seed) {
   const next = uniform(seed);
   const keys = normals(KEYS * dK, next);
@@ -69,10 +59,10 @@ export function drawLookups(dK, seed) {
 }
 
 const mean = (list) => sum(list) / list.length;
-const median = (list) => [...list].sort((a, b) => a - b)[(list.length - 1) >> 1]; // the lower of two, as in PyTorch
+const median = (list) => [...list].sort((a, b) => a - b)[(list.length - 1) >> 1]; // the lower one, as in PyTorch
 
-/** What the softmax makes of scale · scores. entropy in bits. Of an answer a = Σ w v, the gradient at its query is
- *  scale · Σ w (v − a) · key: typical is the median of its length over the queries, average the mean. Others are means. */
+/** Measures the softmax of scale · scores: means over the queries, entropy in bits. An answer a = Σ w v has the gradient
+ *  scale · Σ w (v − a) · key at its query: typical is the median of its length, average the mean. */
 export function measure({ scores, values, between }, factor = 1) {
   const weights = scores.map((row) => softmax(row.map((score) => factor * score)));
   const all = scores.flat();
@@ -103,7 +93,7 @@ export function measure({ scores, values, between }, factor = 1) {
   };
 }
 
-/** Counts in `n` equal bins from low to high; what lies outside goes into the first and the last. */
+/** Counts in `n` equal bins from low to high; numbers outside go into the first or last bin. */
 export function histogram(list, low, high, n) {
   const counts = new Array(n).fill(0);
   for (const value of list)
@@ -114,7 +104,7 @@ export function histogram(list, low, high, n) {
 // ---- picture
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 200, 34, 334, 24, 160];
-const [REACH, BINS] = [120, 120]; // the score axis shows -120…120 always, so that a wider bell looks wider
+const [REACH, BINS] = [120, 120]; // the score axis always shows -120…120, so that wider bells look wider
 
 function build({ get, change }) {
   const width = slider({
@@ -163,7 +153,7 @@ function build({ get, change }) {
       x: xKey,
       xTicks: [1, 4, 8, 12, 16].map((k) => [k, String(k)]),
       xLabel: "key, for the first query",
-      yLabel: "weight (dashed: all alike, 1/16)",
+      yLabel: "weight (dashed: all equal, 1/16)",
     }),
     ...bars,
     svg("line", { class: "sm-uniform", x1: LEFT, x2: RIGHT, y1: y(1 / KEYS), y2: y(1 / KEYS) }),
@@ -184,7 +174,7 @@ function build({ get, change }) {
   const table = html(
     "table",
     { class: "sm-table lf-wide" },
-    html("caption", { text: "over 64 queries; a gradient is given by its length" }),
+    html("caption", { text: "over 64 queries; the gradients are lengths" }),
     html("thead", {}, html("tr", {}, html("td"), ...heads)),
     html(
       "tbody",

@@ -1,4 +1,4 @@
-"""ScaleMeter: what long vectors do to the softmax (chapter 2)."""
+"""ScaleMeter: what wide vectors do to the softmax (chapter 2)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KEYS, QUERIES = 16, 64
 
 
 def uniform(seed: int, n: int) -> np.ndarray:
-    """Return ``n`` numbers in [0, 1): the generator of the page (mulberry32), the same bits.
+    """Return ``n`` numbers in [0, 1), bit for bit those of the page's generator (mulberry32).
 
     >>> uniform(1, 2).round(6).tolist()
     [0.627074, 0.002736]
     """
-    # uint64 holds the products; & keeps 32 bits, as Math.imul does
+    # uint64 holds the products; & keeps 32 bits, as JavaScript's Math.imul does
     low = np.uint64(0xFFFFFFFF)
     state = (np.uint64(seed) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x6D2B79F5)) & low
     z = (state ^ (state >> np.uint64(15))) * (state | np.uint64(1)) & low
@@ -31,23 +31,23 @@ def uniform(seed: int, n: int) -> np.ndarray:
 
 
 class Lookups(NamedTuple):
-    """Random lookups: 64 queries among 16 keys that they share."""
+    """Random lookups of 64 queries in 16 shared keys."""
 
     scores: np.ndarray
-    """``(64, 16)``: each query with each key."""
+    """``(64, 16)``, dot products of queries and keys."""
     values: np.ndarray
-    """``(16,)``: what each key is worth."""
+    """``(16,)``, the keys' values."""
     between: np.ndarray
-    """``(16, 16)``: each key with each key."""
+    """``(16, 16)``, dot products of the keys with each other."""
 
 
 def draw_lookups(d_k: int, seed: int) -> Lookups:
-    """Draw queries, keys and values, all components from N(0, 1).
+    """Draw queries, keys and values from N(0, 1).
 
     >>> [numbers.shape for numbers in draw_lookups(4, seed=1)]
     [(64, 16), (16,), (16, 16)]
     """
-    n = (KEYS + QUERIES) * d_k + KEYS  # even: Box and Muller make two numbers of two uniform ones
+    n = (KEYS + QUERIES) * d_k + KEYS  # even, since Box-Muller turns two uniform numbers into two
     u = uniform(seed, n)
     radius, angle = np.sqrt(-2 * np.log(1 - u[0::2])), 2 * np.pi * u[1::2]
     normal = np.stack((radius * np.cos(angle), radius * np.sin(angle)), -1).ravel()
@@ -57,7 +57,7 @@ def draw_lookups(d_k: int, seed: int) -> Lookups:
 
 
 class Measures(NamedTuple):
-    """What softmax makes of the scores; see `measure`."""
+    """What the softmax does to the scores; see `measure`."""
 
     spread: float
     largest: float
@@ -67,12 +67,12 @@ class Measures(NamedTuple):
 
 
 def measure(lookups: Lookups, scale: float = 1.0) -> Measures:
-    """Return what a softmax over the keys makes of scale · scores.
+    """Measure a softmax over the keys of scale · scores.
 
     ``spread`` is the standard deviation of all scores. ``largest`` weight and ``entropy``, in bits,
-    are means over the queries. Of an answer a = Σ w v the gradient at its query is
-    scale · Σ w (v - a) · key: ``typical`` is the median of its length over the queries, the lower
-    of the two in the middle, and ``average`` its mean.
+    are means over the queries. An answer a = Σ w v has the gradient scale · Σ w (v - a) · key at
+    its query: ``typical`` is the (lower) median of its length over the queries, ``average`` the
+    mean.
 
     >>> measure(Lookups(np.zeros((1, 16)), np.arange(16.0), np.zeros((16, 16))))[:3]
     (0.0, 0.0625, 4.0)
@@ -89,15 +89,15 @@ def measure(lookups: Lookups, scale: float = 1.0) -> Measures:
 
 
 class ScaleMeter(LiveFigure):
-    """Scores of random vectors, their softmax, and the gradient that arrives at the query.
+    """Scores of random vectors, their softmax, and the gradient at the query.
 
     Args:
-        d_k: length of queries and keys: a power of two from 2 to 1024.
-        scaled: whether scores are divided by √d_k.
-        seed: which draw, 1 to 9999.
+        d_k: width of queries and keys: a power of two from 2 to 1024.
+        scaled: whether to divide scores by √d_k.
+        seed: seed of the draw, 1 to 9999.
 
     Raises:
-        ValueError: ``d_k`` is not one of these powers, or ``seed`` is outside its limits.
+        ValueError: a ``d_k`` that isn't such a power, or a ``seed`` out of range.
 
     >>> ScaleMeter(d_k=1024)
     ScaleMeter(d_k=1024, scaled=False, seed=1)

@@ -1,4 +1,4 @@
-// ScheduleExplorer: why climb before descending? The paper's learning rate beside a constant one and a cosine.
+// ScheduleExplorer: why rise before falling? The paper's learning rate next to a constant one and a cosine.
 import {
   axes,
   canvas,
@@ -22,15 +22,15 @@ import {
 
 // ---- arithmetic
 
-/** The highest rate: set by hand, or the paper's, (d_model · warmup)^-0.5. */
+/** The highest rate: the reader's, or the paper's, (d_model · warmup)^-0.5. */
 export const peakOf = ({ height, d_model: d, warmup, peak }) =>
   height === "peak" ? peak : (d * warmup) ** -0.5;
 
-/** "Attention Is All You Need", equation 3: up in proportion to the step, down with its inverse square root. */
+/** "Attention Is All You Need", equation 3: rises in proportion to the step, then falls with its inverse square root. */
 export const inverseSqrt = (step, { warmup, top }) =>
   top * Math.min(step / warmup, Math.sqrt(warmup / step));
 
-/** The same climb, then half a cosine down to 0 at the last step. */
+/** The same rise, then half a cosine down to 0 at the last step. */
 export const cosine = (step, { warmup, top, last }) =>
   step < warmup
     ? (top * step) / warmup
@@ -41,7 +41,7 @@ export const cosine = (step, { warmup, top, last }) =>
           ))) /
       2;
 
-/** The loss of a run at a step, or its rate, on the line between the two records around it; null where it has none. */
+/** A run's loss or rate at a step, interpolated between two records; null outside the run. */
 export function runAt(run, step, what = "loss") {
   const column = what === "loss" ? 1 : 2;
   const i = run.findIndex(([at]) => at >= step);
@@ -51,7 +51,7 @@ export function runAt(run, step, what = "loss") {
   return before[column] + (after[column] - before[column]) * share;
 }
 
-/** Where a run first came down to whole, or else half, losses: [step, loss], six of them at most. */
+/** Where a run first reached round losses: [step, loss], at most six. */
 export function milestones(run) {
   if (!run.length) return [];
   const [first, best] = [run[0][1], Math.min(...run.map(([, loss]) => loss))];
@@ -63,7 +63,7 @@ export function milestones(run) {
   return levels.map((level) => [run.find(([, loss]) => loss <= level)[0], level]);
 }
 
-/** The end of an axis that holds x, and into how many parts of a round size it falls. */
+/** A round end for an axis that includes x, and the number of its parts. */
 export function roundUp(
   x,
   ends = [
@@ -85,7 +85,7 @@ export function roundUp(
 
 // ---- picture
 
-const [HEIGHT, LEFT, TOP, BOTTOM] = [300, 62, 26, 262]; // the width follows the column
+const [HEIGHT, LEFT, TOP, BOTTOM] = [300, 62, 26, 262]; // heights are fixed; the width follows the column
 const rate = (x) =>
   x < 1e-5
     ? x.toExponential(1).replace("-", "−")
@@ -166,7 +166,7 @@ function build({ get, change }) {
     svg("circle", { r: 4, class: "se-top" }),
     svg("text", { class: "lf-halo", y: -10 }),
   );
-  const rated = run.length > 0 && run[0].length > 2; // the run's own rates are known: its marks stand on them, else on the axis
+  const rated = run.length > 0 && run[0].length > 2; // with rates, the run's marks are on its curve, or else on the axis
   const runTop = rated ? Math.max(...run.map(([, , r]) => r)) : 0;
   const runLine = svg("polyline", { class: "se-line se-run" });
   const marks = milestones(run).map(([, loss]) =>
@@ -183,7 +183,7 @@ function build({ get, change }) {
     role: "group",
     "aria-label": "learning rate by step",
   });
-  // Arrows move the handle by screen width, so that they suit both axes.
+  // Arrow keys move the handle by pixels, which suits both kinds of axes.
   const handle = draggable(
     svg(
       "g",
@@ -272,7 +272,7 @@ function build({ get, change }) {
       "text-anchor": late ? "end" : "start",
       x: late ? -8 : 8,
     });
-    let [px, py] = [-99, -99]; // the last mark with words: words that would cover it, or the peak's, are left out
+    let [px, py] = [-99, -99]; // the last mark with words; later words that would cover it, or the peak's, are left out
     const peakWords = [
       x(shape.warmup) - (late ? 190 : 0),
       x(shape.warmup) + (late ? 0 : width > 420 ? 190 : 90),
@@ -280,7 +280,7 @@ function build({ get, change }) {
     milestones(run).forEach(([s], i) => {
       const [mx, my] = [x(clamp(s, 1, last)), rated ? up(runAt(run, s, "rate")) : BOTTOM];
       set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
-      // above the axis; left of a climbing curve, if the axis leaves room, below a falling one
+      // above the axis; left of a rising curve, if there's room; below a falling one
       const climbs =
         rated && runAt(run, s, "rate") < runTop && s < run.find(([, , r]) => r === runTop)[0];
       const [dx, dy, anchor] = !rated
@@ -290,7 +290,7 @@ function build({ get, change }) {
           : mx > LEFT + 64
             ? [-10, 0, "end"]
             : [10, 8, "start"];
-      const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where its words begin
+      const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where the words begin
       const free =
         Math.abs(my + dy - up(shape.top) + 10) > 16 ||
         beside > peakWords[1] ||
@@ -322,20 +322,16 @@ function build({ get, change }) {
       "aria-valuetext": `step ${round(step)}, rate ${rate(here)}`,
     });
     const where =
-      step < shape.warmup
-        ? "still climbing"
-        : step === shape.warmup
-          ? "at the top"
-          : "on the way down";
+      step < shape.warmup ? "still rising" : step === shape.warmup ? "at the top" : "falling";
     return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
       loss === null
         ? ""
-        : ` The recorded run, on its own schedule, was at a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`
+        : ` The recorded run, on its own schedule, had a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`
     }`;
   }
 
   const [slow] = longest([1.2e-9, 1.2e-5, 1.2e-4].map(rate));
-  const start = `At step ${round(last)} the rate is ${slow}, 100\u00a0% of its peak, on the way down.`;
+  const start = `At step ${round(last)} the rate is ${slow}, 100\u00a0% of its peak, still rising.`;
   return {
     controls: [
       height.element,
@@ -361,7 +357,7 @@ function build({ get, change }) {
     draw,
     longest: [
       run.length
-        ? `${start} The recorded run, on its own schedule, was at a loss of ${fixed(
+        ? `${start} The recorded run, on its own schedule, had a loss of ${fixed(
             Math.max(...run.map(([, loss]) => loss)),
           )} there${rated ? `, at a rate of ${slow}` : ""}.`
         : start,

@@ -1,4 +1,4 @@
-"""ScheduleExplorer: the learning rate's climb and descent (chapter 13)."""
+"""ScheduleExplorer: how the learning rate rises and falls (chapter 13)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
-    """Return where a run first came down to round losses: ``(step, loss)``, six at most.
+    """Return where a run first reached round losses: ``(step, loss)``, at most six.
 
     >>> milestones([[0, 3.2], [10, 2.4], [20, 1.4]])
     [(20, 1.5), (20, 2.0), (10, 2.5), (10, 3.0)]
@@ -31,24 +31,24 @@ def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
 
 
 class ScheduleExplorer(LiveFigure):
-    """The paper's schedule beside a constant rate, a cosine and, if given, a recorded run.
+    """The paper's schedule next to a constant rate, a cosine and, if given, a recorded run.
 
     Args:
-        height: where the curve's height comes from: ``"d_model"``, as in the paper, or ``"peak"``.
+        height: what sets the curve's height: ``"d_model"``, as in the paper, or ``"peak"``.
         d_model: a power of two from 64 to 2048.
-        warmup: 10 to 10,000 steps of climbing.
-        peak: the highest rate, 0.00001 to 0.01; counts if ``height="peak"``.
-        steps: the last step shown.
-        step: the step that is read.
-        run: a recorded run, ``[[step, loss, rate], …]`` in the order of its steps; empty for none.
-            Its marks stand on its own rates, whatever the reader turns; without them, on the axis.
+        warmup: warm-up steps, 10 to 10,000.
+        peak: the highest rate, 0.00001 to 0.01, if ``height="peak"``.
+        steps: the last step to show.
+        step: the selected step.
+        run: a recorded run, ``[[step, loss, rate], …]`` by step, or empty. Without rates, its marks
+            are on the axis.
         constant: whether to show a constant rate.
         cosine: whether to show a cosine.
         logarithmic: whether both axes are logarithmic.
 
     Raises:
-        ValueError: a number outside its limits, ``step`` or ``warmup`` beyond ``steps``, or a run
-            whose steps do not rise.
+        ValueError: a number out of range, ``step`` or ``warmup`` beyond ``steps``, or a run whose
+            steps don't rise.
 
     >>> ScheduleExplorer(warmup=2000, height="peak", peak=0.005)
     ScheduleExplorer(height='peak', d_model=512, warmup=2000, peak=0.005)
@@ -91,7 +91,7 @@ class ScheduleExplorer(LiveFigure):
                 raise ValueError(f"run[{i}] must be a step, a loss and a rate; got {record}")
             if len(record) != len(run[0]):
                 raise ValueError(
-                    f"run[{i}] must have a rate if and only if run[0] has; got {record}"
+                    f"run[{i}] must have a rate if and only if run[0] has one; got {record}"
                 )
             if i and record[0] <= run[i - 1][0]:
                 raise ValueError(
@@ -100,7 +100,7 @@ class ScheduleExplorer(LiveFigure):
         return run
 
     def rates(self, steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the rate of each schedule at each step."""
+        """Return each schedule's rate at each step."""
         by_model = (self.d_model * self.warmup) ** -0.5
         top = by_model if self.height == "d_model" else self.peak
         done = np.clip((steps - self.warmup) / max(1, self.steps - self.warmup), 0, 1)
@@ -136,7 +136,7 @@ class ScheduleExplorer(LiveFigure):
                 list(own), list(own.values()), ls=":", color=style.INK, lw=1.5, label="the run's"
             )
         highest = max(top, *own.values()) if own else top
-        free = None  # where the last label stands, in shares of the axes
+        free = None  # the last label's position, in shares of the axes
         for step, loss in milestones(self.run):
             height = own.get(step, 0.0)
             ax.plot(step, height, "o", color=style.CARD, mec=style.INK, clip_on=False)

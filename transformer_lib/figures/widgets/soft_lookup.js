@@ -32,7 +32,7 @@ export function scoresOf(query, keys, likeness) {
     if (likeness === "distance") return -sum(key.map((x, i) => (x - query[i]) ** 2));
     if (likeness === "dot") return dot(query, key);
     const lengths = Math.hypot(...query) * Math.hypot(...key);
-    return lengths > 0 ? dot(query, key) / lengths : 0; // a vector without length points nowhere
+    return lengths > 0 ? dot(query, key) / lengths : 0; // a zero vector has no direction
   });
 }
 
@@ -43,7 +43,7 @@ export function softLookup({ query, keys, values, temperature, likeness }) {
   return { scores, weights, answer: dot(weights, values) };
 }
 
-/** Temperatures of the slider's positions: 0, then 0.01 to 10 in twenty steps for each factor of ten. */
+/** The temperature at a position of the slider: 0, then 0.01 to 10 in twenty steps per factor of ten. */
 export const temperatureAt = (position) =>
   position === 0 ? 0 : Number((10 ** ((position - 1) / 20 - 2)).toPrecision(2));
 const positionOf = (temperature) =>
@@ -79,7 +79,7 @@ function build({ get, change }) {
     onInput: (value) => change({ temperature: value }),
   });
 
-  // The plane: behind everything, the colour that each place's answer would be mixed from.
+  // The plane. In the background, each point has the mixed color of a query there.
   const field = html("canvas", { width: 72, height: 48, class: "sl-field", "aria-hidden": "true" });
   const tick = (n) => [n, fixed(n, 0)];
   const plane = canvas(
@@ -172,7 +172,7 @@ function build({ get, change }) {
     ),
   );
 
-  // The living equation.
+  // The equation.
   const terms = words.map((word, i) =>
     html(
       "span",
@@ -201,10 +201,9 @@ function build({ get, change }) {
   );
 
   const shadeField = () => {
-    // the field does not depend on the query: it shows every query at once
     const { width, height } = field;
     const mix = colours.map(rgb);
-    const temperature = Math.max(get("temperature"), 0.1); // so that a border has no steps
+    const temperature = Math.max(get("temperature"), 0.1); // for smooth borders
     paint(field, (column, row) => {
       const place = [(6 * (column + 0.5)) / width - 3, 2 - (4 * (row + 0.5)) / height];
       const weights = softmax(scoresOf(place, get("key_vectors"), get("likeness")), temperature);
@@ -225,7 +224,7 @@ function build({ get, change }) {
 
     likeness.update(state.likeness);
     heat.update(state.temperature);
-    const from = state.likeness === "distance" ? state.query : [0, 0]; // a distance starts at the query, an arrow at the origin
+    const from = state.likeness === "distance" ? state.query : [0, 0]; // distances start at the query, arrows at the origin
     words.forEach((_, i) => {
       const [a, b] = state.keys[i];
       set(arrows[i], {
@@ -237,10 +236,10 @@ function build({ get, change }) {
         "stroke-opacity": fixed(0.35 + 0.6 * weights[i]),
       });
       place(keys[i], state.keys[i]);
-      const edge = Math.abs(a) > 2.2 ? Math.sign(a) : 0; // no room for half a word beside the plane
+      const edge = Math.abs(a) > 2.2 ? Math.sign(a) : 0; // no room to center the word
       set(keys[i].lastChild, {
         x: 8 * edge,
-        y: b < 0 ? 22 : -13, // away from the arrow, which comes from the middle
+        y: b < 0 ? 22 : -13, // away from the arrow
         "text-anchor": edge > 0 ? "end" : edge < 0 ? "start" : "middle",
       });
       set(score[i], { text: fixed(scores[i]) });

@@ -19,7 +19,7 @@ LIKENESS = ("dot", "cosine", "distance")
 def soft_lookup(
     query: Any, keys: Any, values: Any, *, temperature: float = 1.0, likeness: str = "dot"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Look one query, or many, up among keys: the arithmetic of the figure.
+    """Look up one or more queries among keys.
 
     weights = softmax(scores / temperature), answer = weights · values. At temperature 0, the limit,
     the best keys share all the weight.
@@ -28,7 +28,7 @@ def soft_lookup(
         query: ``(…, d)``.
         keys: ``(S, d)``.
         values: ``(S,)``.
-        temperature: what scores are divided by before the softmax.
+        temperature: the softmax's temperature.
         likeness: ``"dot"`` product, ``"cosine"``, or minus the squared ``"distance"``.
 
     Returns:
@@ -56,17 +56,17 @@ class SoftLookup(LiveFigure):
     """A query among keys on a plane: drag it, and the weights and the answer follow.
 
     Args:
-        words: what the keys are called.
-        key_vectors: ``(S, 2)``, from -3 to 3 (the plane shows -2 to 2 of the second number).
-        values: ``(S,)``, what each key is worth.
-        query: ``(2,)``.
-        temperature: 0 to 10; scores are divided by it. 0 is the limit, a strict lookup.
+        words: names of the keys.
+        key_vectors: ``(S, 2)``, first numbers from -3 to 3, second ones from -2 to 2.
+        values: ``(S,)``, the keys' values.
+        query: ``(2,)``, within the same limits.
+        temperature: 0 to 10, by which scores are divided. 0 is the limit, a strict lookup.
         likeness: ``"dot"``, ``"cosine"`` or ``"distance"`` (minus the squared distance).
-        query_word: what the query is called.
-        features: what the two axes mean.
+        query_word: name of the query.
+        features: names of the two axes.
 
     Raises:
-        ValueError: numbers outside their limits, or lists of different lengths.
+        ValueError: a number out of range, or lists of different lengths.
 
     >>> SoftLookup(temperature=0)
     SoftLookup(query=(2.0, 0.2), temperature=0.0, likeness='dot')
@@ -89,7 +89,7 @@ class SoftLookup(LiveFigure):
         super().__init__(**numbers)
         same_length(self, ("words", "key_vectors", "values"))
         if not 1 <= len(self.words) <= len(style.PALETTE):
-            raise ValueError(f"words must be 1 to {len(style.PALETTE)}; got {len(self.words)}")
+            raise ValueError(f"words must have 1 to {len(style.PALETTE)}; got {len(self.words)}")
 
     @traitlets.validate("query", "key_vectors")
     def _on_the_plane(self, proposal: Any) -> list:

@@ -1,11 +1,11 @@
-// WhoKnows: which inputs can a word know about after some layers? Products of masks, true and false alone.
+// WhoKnows: which input words can a word depend on after some layers? Products of masks.
 import { choice, clamp, html, live, longest, set, slider, steps, toggle } from "./kit.js";
 
 // ---- arithmetic
 
 const PAD = "<pad>";
 
-/** Whom each word looks at in one layer: n rows of n, true = may look. */
+/** What each word attends to in one layer: n rows of n, true = may attend. */
 export const mayLook = (mask, window, n) =>
   steps(n).map((row) =>
     steps(n).map(
@@ -15,12 +15,12 @@ export const mayLook = (mask, window, n) =>
     ),
   );
 
-/** The product of two tables of true and false: from row to column over any place between. */
+/** The boolean product of two tables. */
 export const join = (a, b) =>
   a.map((row) => b[0].map((_, j) => row.some((may, k) => may && b[k][j])));
 
-/** After 0, 1, … layers: which inputs (columns: the words, then the source) can have come to which word (rows).
- *  The encoder has read the source to its end, so a look across brings all of it but the padding. */
+/** After 0, 1, … layers: which inputs (columns: the words, then the source) each word (rows) can depend on.
+ *  The encoder has read the whole source, so attending across brings all of it except padding. */
 export function reach({ words, source, layers, mask, window, across }) {
   const n = words.length;
   const look = mayLook(mask, window, n);
@@ -31,7 +31,7 @@ export function reach({ words, source, layers, mask, window, across }) {
   return tables;
 }
 
-/** After how many layers nothing is added any more. */
+/** The number of layers after which nothing is added anymore. */
 export const needed = (mask, window, n) =>
   !mask.includes("window") ? 1 : window === 0 ? 0 : Math.ceil((n - 1) / window);
 
@@ -40,7 +40,7 @@ export const needed = (mask, window, n) =>
 function build({ all, get, change }) {
   const [words, source, layers] = [get("words"), get("source"), get("layers")];
   const n = words.length;
-  const whole = (x, low, high) => clamp(Math.round(x), low, high); // an address may say 1.5
+  const whole = (x, low, high) => clamp(Math.round(x), low, high); // an address may have 1.5
   const state = () => {
     const now = all();
     return {
@@ -54,7 +54,7 @@ function build({ all, get, change }) {
     };
   };
   const mask = choice({
-    label: "in each layer a word looks at",
+    label: "in each layer a word attends to",
     onInput: (value) => change({ mask: value }),
     options: [
       ["everyone", "everyone"],
@@ -72,7 +72,7 @@ function build({ all, get, change }) {
     onInput: (value) => change({ window: value }),
   });
   const across = toggle({
-    label: "and across, at the source",
+    label: "and across, to the source",
     onInput: (value) => change({ across: value }),
   });
 
@@ -86,7 +86,7 @@ function build({ all, get, change }) {
   });
   set(cells.element, {
     onkeydown(event) {
-      // up and down by a layer; left and right are the browser's
+      // up and down move by a layer; the browser handles left and right
       const to = where(state()) + ({ ArrowUp: -n, ArrowDown: n }[event.key] ?? NaN);
       if (Number.isNaN(to)) return;
       event.preventDefault();
@@ -135,7 +135,7 @@ function build({ all, get, change }) {
       kind === "everyone"
         ? "One layer is enough to reach everyone."
         : kind === "past"
-          ? "More layers do not help: what comes later stays hidden."
+          ? "More layers don’t help: what comes later stays hidden."
           : w === 0
             ? "A window of 0 is the word itself, and layers add nothing."
             : kind === "window"
@@ -148,7 +148,7 @@ function build({ all, get, change }) {
     [0, 1, 2, 3].flatMap((w) =>
       [false, true].flatMap((on) => {
         const one = { words, source, layers, mask: kind, window: w, across: on };
-        const last = reach(one).at(-1); // nobody knows less in a later layer
+        const last = reach(one).at(-1); // where each word knows the most
         return last.map((known, token) => sentence({ ...one, layer: layers, token }, known));
       }),
     ),

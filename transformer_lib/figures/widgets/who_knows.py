@@ -1,4 +1,4 @@
-"""WhoKnows: which inputs a word can know about after some layers (chapters 8 and 9)."""
+"""WhoKnows: which input words a word can depend on after some layers (chapters 8 and 9)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class WhoKnows(LiveFigure):
-    """Words in columns, layers in rows: what can a word in a layer know of the input?
+    """Words in columns, layers in rows: which input words can each one depend on?
 
     Args:
         words: the text, 2 to 8 words.
         source: a second text, 0 to 8 words, that an encoder has read; ``"<pad>"`` is hidden.
-        layers: how many layers there are, 1 to 6.
-        mask: whom a word looks at: ``"window"``: words near it, ``"everyone"``, ``"past"``: itself
-            and the words before it, or ``"past-window"``: those of them that are near.
-        window: how many words to each side are near, 0 to 3.
-        across: whether each layer also looks at the source.
-        layer: the layer of the word that is asked about, from 1.
-        token: its place, from 0.
+        layers: the number of layers, 1 to 6.
+        mask: what a word attends to: ``"window"``: words near it, ``"everyone"``, ``"past"``:
+            itself and the words before it, or ``"past-window"``: those of them that are near.
+        window: how many words on each side are near, 0 to 3.
+        across: whether each layer also attends to the source.
+        layer: the selected word's layer, from 1.
+        token: the selected word's position, from 0.
 
     Raises:
-        ValueError: numbers outside their limits, or a source of padding alone.
+        ValueError: a number out of range, or a source with nothing but padding.
 
     >>> WhoKnows(mask="past", layer=1)
     WhoKnows(mask='past', window=1, across=False, layer=1, token=3)
@@ -63,10 +63,10 @@ class WhoKnows(LiveFigure):
                 f"token must be below {len(self.words)}, the number of words; got {self.token}"
             )
         if self.source and set(self.source) == {PAD}:
-            raise ValueError(f"source must have a word that is not {PAD}; got {self.source}")
+            raise ValueError(f"source must have a word other than {PAD}; got {self.source}")
 
     def may_look(self) -> Tensor:
-        """Return the mask of one layer, bool ``(T, T)``, True = may look."""
+        """Return the mask of one layer, bool ``(T, T)``, True = may attend."""
         import torch
 
         from ...masks import causal_mask, local_mask
@@ -80,10 +80,10 @@ class WhoKnows(LiveFigure):
         return mask
 
     def reach(self) -> Tensor:
-        """Return which inputs can have come where: bool ``(1 + layers, T, T + S)``.
+        """Return which inputs each word can depend on: bool ``(1 + layers, T, T + S)``.
 
-        The first table is before all layers, where a word knows itself. Columns are the words, then
-        those of the source.
+        The first table is before all layers, where a word knows only itself. Columns are the words
+        of the text, then those of the source.
         """
         import torch
 

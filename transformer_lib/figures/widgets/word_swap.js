@@ -1,4 +1,4 @@
-// WordSwap: two words change places. What changes? Self-attention on a sentence whose words the reader moves.
+// WordSwap: two words trade places: what changes? Self-attention on a sentence whose words the reader moves.
 import {
   button,
   dot,
@@ -17,18 +17,18 @@ import {
 
 // ---- arithmetic
 
-/** The order that is asked for, or the sentence as it was, if that leaves a word out. */
+/** The order, or that of the original sentence if it leaves a word out. */
 export const orderOf = (order, n) =>
   order.length === n && steps(n).every((word) => order.includes(word)) ? order : steps(n);
 
-/** The order after two places have changed their words. */
+/** The order after the words at two positions trade places. */
 export const swap = (order, a, b) =>
   order.map((word, place) => (place === a ? order[b] : place === b ? order[a] : word));
 
 const times = (rows, matrix) =>
   rows.map((row) => matrix[0].map((_, j) => sum(row.map((x, i) => x * matrix[i][j]))));
 
-/** softmax(Q Kᵀ / √d_k) V of the words in an order, each with the vector of its place if `positions`. Rows: places. */
+/** softmax(Q Kᵀ / √d_k) V of the words in an order, with their positions' vectors if `positions`. */
 export function attend({ vectors, places, query, key, value, positions }, order) {
   const x = order.map((word, place) =>
     vectors[word].map((number, i) => number + (positions ? places[place][i] : 0)),
@@ -40,11 +40,11 @@ export function attend({ vectors, places, query, key, value, positions }, order)
   return { weights, received: times(weights, v) };
 }
 
-const show = (x) => (Math.abs(x) < 0.995 ? fixed(x, 2).replace(/^(−?)0/, "$1") : fixed(x, 1)); // .57, 1.0: a cell is narrow
-/** Whether two numbers differ, and not by rounding alone, in the digits that are shown. */
+const show = (x) => (Math.abs(x) < 0.995 ? fixed(x, 2).replace(/^(−?)0/, "$1") : fixed(x, 1)); // .57, 1.0: cells are narrow
+/** Whether two numbers differ in the digits shown, by more than rounding errors. */
 const differ = (a, b) => Math.abs(a - b) > 1e-9 && show(a) !== show(b);
 
-/** What differs from the sentence as it was, for the same words: marks for weights and for what is received. */
+/** Attention in the new order, and which weights and outputs differ from the same words' in the original sentence. */
 export function changes(numbers, order) {
   const [before, now] = [steps(order.length), order].map((some) => attend(numbers, some));
   return {
@@ -69,14 +69,14 @@ function build({ get, change }) {
     );
   const order = () => orderOf(get("order"), n);
   const picked = () => (steps(n).includes(get("picked")) ? get("picked") : -1);
-  const size = Math.max(1, ...get("vectors").flat().map(Math.abs)); // the darkest colour
+  const size = Math.max(1, ...get("vectors").flat().map(Math.abs)); // the number with the darkest color
 
   function click(place) {
     if (picked() < 0 || picked() === place) change({ picked: picked() < 0 ? place : -1 });
     else change({ order: swap(order(), picked(), place), picked: -1 });
   }
   const switched = toggle({
-    label: "positions: each place adds a vector of its own",
+    label: "positions: each adds its own vector",
     onInput: (positions) => change({ positions }),
   });
   const tokens = steps(n).map((place) => {
@@ -144,17 +144,17 @@ function build({ get, change }) {
   }
 
   function sentence(now, at, cells, rows) {
-    if (at >= 0) return `Now click the word that ${words[now[at]]} changes places with.`;
+    if (at >= 0) return `Now click the word that trades places with ${words[now[at]]}.`;
     const moved = now.filter((word, place) => word !== place);
     if (!moved.length)
-      return "The sentence as it was. Click two words, one after the other: they change places.";
+      return "The original sentence. Click one word, then another: they trade places.";
     const who =
       moved.length === 2
-        ? `${words[moved[0]]} and ${words[moved[1]]} have changed places.`
-        : `${moved.length} words have changed places.`;
+        ? `${words[moved[0]]} and ${words[moved[1]]} have traded places.`
+        : `${moved.length} words have traded places.`;
     if (cells + rows)
-      return `${who} ${cells} of ${n * n} weights differ from before, and ${rows} of ${n} words receive other numbers.`;
-    return `${who} Their rows and columns went with them. Each word receives what it received, number for number.`;
+      return `${who} ${cells} of ${n * n} weights have changed, and ${rows} of ${n} words receive different numbers.`;
+    return `${who} Their rows and columns moved with them. Each word receives the same numbers as before.`;
   }
 
   const [one, two] = steps(n).sort((a, b) => words[b].length - words[a].length); // the longest words

@@ -1,4 +1,4 @@
-"""WordSwap: which numbers of self-attention change when two words change places (chapter 4)."""
+"""WordSwap: what changes in self-attention when two words trade places (chapter 4)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 class WordSwap(LiveFigure):
     """Self-attention on a sentence whose words the reader moves, with and without positions.
 
-    The default vectors and matrices are those of chapter 2; the places' vectors lie on a ring.
+    The default vectors and matrices are those of chapter 2.
 
     Args:
         words: the sentence, 2 to 8 words.
-        vectors: ``(T, d)``, what each word is. All numbers are from -10 to 10.
-        query: the matrix ``(d, d_k)`` that makes queries.
-        key: ``(d, d_k)``, makes keys.
-        value: ``(d, d_v)``, makes values.
-        features: names of the ``d_v`` numbers that a word receives, 1 to 6.
-        places: ``(T, d)``, the vector of each place.
-        order: the words' numbers, place by place; the sentence as it is if only `words` are given.
-        positions: whether each word gets the vector of its place added.
-        picked: the place of a word that waits for another to change with; -1 for none.
+        vectors: ``(T, d)``, the words' vectors. All numbers are from -10 to 10.
+        query: the matrix ``(d, d_k)`` of the queries.
+        key: the matrix ``(d, d_k)`` of the keys.
+        value: the matrix ``(d, d_v)`` of the values.
+        features: names of the 1 to 6 numbers that a word receives.
+        places: ``(T, d)``, the vector of each position.
+        order: the index of the word at each position; 0, 1, … if you give `words`.
+        positions: whether to add the positions' vectors.
+        picked: the position of a word waiting to trade places; -1 for none.
 
     Raises:
-        ValueError: sizes that do not fit each other, or an order that leaves a word out.
+        ValueError: sizes that don't fit together, or an order without some word.
 
     >>> WordSwap(positions=True)
     WordSwap(order=(0, 1, 5, 3, 4, 2), positions=True, picked=-1)
@@ -105,7 +105,7 @@ class WordSwap(LiveFigure):
         return [int(word) for word in proposal["value"]]
 
     def attend(self, order: list[int] | None = None) -> Attention:
-        """Return weights and output of the words in an order, `order` if None, place by place."""
+        """Return weights and output of the words in an order, by default `self.order`."""
         import torch
 
         from ...attention import attention
