@@ -85,7 +85,7 @@ def show(browser, font, tmp_path):
     yield show
     for context in contexts:
         context.close()
-    assert errors == []
+    assert errors == [], errors
     assert [url for url in asked if not url.startswith(("file:", "blob:"))] == []
 
 

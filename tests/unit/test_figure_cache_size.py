@@ -132,7 +132,7 @@ def test_groups_and_windows_divide_the_cache(show):
     assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(16 / 14.957, rel=0.01)
 
     page.get_by_role("radio", name="Mistral 7B").check()
-    page.get_by_role("slider", name="tokens of a text").press("End")
+    page.get_by_role("slider", name="tokens per text").press("End")
     window = page.get_by_role("slider", name="window, in tokens")
     for _ in range(5):
         window.press("ArrowRight")
@@ -142,7 +142,7 @@ def test_groups_and_windows_divide_the_cache(show):
     share = share.cache_bytes() / share.parameter_bytes()
     assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(share, rel=0.01)
     window.press("End")
-    page.get_by_role("slider", name="tokens of a text").press("Home")
+    page.get_by_role("slider", name="tokens per text").press("Home")
     assert "The window holds the whole text." in status(page)
 
 

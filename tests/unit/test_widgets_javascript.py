@@ -74,8 +74,13 @@ def test_scales_map_there_and_back(js):
     assert js("kit.js", body) == pytest.approx([182, 0, 100, 100])
 
 
-INITIAL = {"query": [2, 0.2], "keys": [[2, 1], [2, -1]], "t": 1, "likeness": "dot", "on": False}
-ALLOWED = {"query": [-3, 3], "keys": [-3, 3], "t": [0, 10], "likeness": ["dot", "cosine"], "on": []}
+INITIAL = {
+    "query": [2, 0.2], "keys": [[2, 1], [2, -1]], "t": 1, "n": 3, "likeness": "dot", "on": False,
+}  # fmt: skip
+ALLOWED = {
+    "query": [-3, 3], "keys": [-3, 3], "t": [0, 10], "n": [0, 9, 1], "likeness": ["dot", "cosine"],
+    "on": [],
+}  # fmt: skip
 
 
 def test_state_goes_into_the_address_and_comes_back(js):
@@ -98,6 +103,7 @@ def test_an_address_that_makes_no_sense_changes_nothing(js):
         "t:warm": {},
         "t:1,2": {},
         "t:99": {"t": 10},
+        "t:1.5;n:1.5": {"t": 1.5, "n": 2},
         "t:-1e400": {"t": 0},
         "query:1": {},
         "query:1,2,3": {},

@@ -249,6 +249,6 @@ function build({ get, change }) {
 export default live({
   name: "AlignmentStepper",
   title: (get) => `Which source ${get("unit")} is being read now?`,
-  state: { attention: ["none", "additive", "dot", "general"], step: [0, 16] },
+  state: { attention: ["none", "additive", "dot", "general"], step: [0, 16, 1] },
   build,
 });

@@ -149,7 +149,7 @@ function build({ get, change }) {
   }
 
   function draw() {
-    const [way, n] = [get("way"), Math.round(get("size"))];
+    const [way, n] = [get("way"), get("size")];
     ways.update(way);
     size.update(n);
     const batches = batchesOf({ lengths, way, size: n });
@@ -181,5 +181,5 @@ export default live({
   name: "BatchPadding",
   title: () => "How much of a batch is padding?",
   build,
-  state: { way: WAYS.map(([way]) => way), size: [4, 128] },
+  state: { way: WAYS.map(([way]) => way), size: [4, 128, 1] },
 });

@@ -310,6 +310,6 @@ function build({ get, change }) {
 export default live({
   name: "BeamGrower",
   title: () => "What does a beam keep, and what does it lose?",
-  state: { beam_size: [1, 4], length_penalty: [0, 1], step: [0, 40] },
+  state: { beam_size: [1, 4, 1], length_penalty: [0, 1], step: [0, 40, 1] },
   build,
 });

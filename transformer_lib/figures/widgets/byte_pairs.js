@@ -202,6 +202,6 @@ function build({ get, change }) {
 export default live({
   name: "BytePairs",
   title: () => "What becomes of a word it has never seen?",
-  state: { word: { includes: (item) => plain(item) !== "" || item === "" }, laid: [0, 100000] },
+  state: { word: { includes: (item) => plain(item) !== "" || item === "" }, laid: [0, 100000, 1] },
   build,
 });

@@ -77,7 +77,7 @@ export function show(x) {
 function build({ get, change }) {
   const file = get("file");
   const { end, numbers } = parse(file);
-  const chosen = () => Math.min(Math.round(get("number")), numbers.length - 1);
+  const chosen = () => Math.min(get("number"), numbers.length - 1);
   const which = stepper({
     label: "number",
     last: numbers.length - 1,
@@ -189,5 +189,5 @@ export default live({
   name: "CheckpointBytes",
   title: () => "Which bytes of the file are one number?",
   build,
-  state: { number: [0, 15], from_back: [], after_header: [] },
+  state: { number: [0, 15, 1], from_back: [], after_header: [] },
 });

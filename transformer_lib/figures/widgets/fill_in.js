@@ -129,6 +129,6 @@ function build({ get, change }) {
 export default live({
   name: "FillIn",
   title: () => "What goes in the blank?",
-  state: { sentence: [0, 3], hidden: [0, 127], place: [0, 6] },
+  state: { sentence: [0, 3, 1], hidden: [0, 127, 1], place: [0, 6, 1] },
   build,
 });

@@ -57,12 +57,12 @@ function build({ get, change }) {
   ].map(get);
   const n = Math.log2(tables[0][0].length);
   const heads = n / layers.length;
-  const at = (name, list) => Math.min(Math.round(get(name)), list.length - 1);
+  const at = (name, list) => Math.min(get(name), list.length - 1);
   const ranges = tables.map((own) => own.map(range));
   const state = () => ({
     model: at("model", models),
     measure: at("measure", measures),
-    gone: Math.round(get("gone")) % 2 ** n,
+    gone: get("gone") % 2 ** n,
   });
 
   const which = choice({
@@ -188,5 +188,5 @@ export default live({
   name: "HeadPrices",
   title: () => "What is a head worth?",
   build,
-  state: { model: [0, 3], measure: [0, 2], gone: [0, 255] },
+  state: { model: [0, 3, 1], measure: [0, 2, 1], gone: [0, 255, 1] },
 });

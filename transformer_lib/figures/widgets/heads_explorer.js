@@ -314,9 +314,9 @@ export default live({
   title: () => "What does this head look at?",
   state: {
     attention: ["encoder", "decoder", "cross"],
-    layer: [0, 99],
-    head: [0, 99],
-    token: [0, 99],
+    layer: [0, 99, 1],
+    head: [0, 99, 1],
+    token: [0, 99, 1],
     off: [],
   },
   build,

@@ -399,8 +399,11 @@ export function decode(text, initial, allowed) {
       if (Array.isArray(shape)) return shape.map(like);
       const item = items.shift();
       if (typeof shape === "boolean") return item === "true";
-      if (typeof shape === "number")
-        return clamp(item === "" ? NaN : Number(item), ...allowed[name]);
+      if (typeof shape === "number") {
+        const [low, high, step] = allowed[name];
+        const number = clamp(item === "" ? NaN : Number(item), low, high);
+        return step ? Math.round(number) : number;
+      }
       return allowed[name].includes(item) ? item : NaN;
     };
     const value = like(initial[name]);
@@ -436,7 +439,8 @@ function keepKeys({ target, key, ctrlKey, metaKey }) {
 }
 
 /** The anywidget module of a figure.
- *  name: its class. title(get): the question. state: {trait: [low, high] | list of allowed strings | []}.
+ *  name: its class. title(get): the question. state: {trait: [low, high] | [low, high, 1] for whole numbers
+ *  | list of allowed strings | []}.
  *  build(ui): builds controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and
  *  returns {controls, picture, draw, longest}. draw() shows the state and returns the status line's sentence; longest
  *  lists the longest sentences. It may also return restart(), called on Reset, and leave(), called at the end. */

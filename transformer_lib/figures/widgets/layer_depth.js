@@ -99,7 +99,7 @@ function build({ get, change }) {
     `${layer} ${layer === 1 ? "layer" : "layers"}: two tokens have a cosine of ${fixed(mean)} on average. ${verdict(mean)}`;
 
   function draw() {
-    const [on, kind, layer] = [get("residual"), get("norm"), Math.round(get("layer"))];
+    const [on, kind, layer] = [get("residual"), get("norm"), get("layer")];
     const stack = stackOf(on, kind);
     residual.update(on);
     norm.update(kind);
@@ -130,5 +130,5 @@ export default live({
   name: "LayerDepth",
   title: () => "How similar do tokens become, layer by layer?",
   build,
-  state: { residual: [], norm: NORMS.map(([name]) => name), layer: [0, 24] },
+  state: { residual: [], norm: NORMS.map(([name]) => name), layer: [0, 24, 1] },
 });

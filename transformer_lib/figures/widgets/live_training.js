@@ -481,7 +481,7 @@ export default live({
     base: ["small", "wide", "deep"],
     example: { includes: (text) => /^[a-j0-9]{0,8}$/.test(text) },
     guess: ["", ...Object.keys(guessed)],
-    seed: [0, 99],
+    seed: [0, 99, 1],
     scale: [],
     causal: [],
     residual: [],

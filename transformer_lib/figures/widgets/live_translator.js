@@ -349,8 +349,8 @@ const figure = live({
       includes: (text) => PLAIN.tidy(engine.plain(text)) === engine.plain(text),
     },
     search: ["greedy", "beam"],
-    head: [0, MAPS - 1],
-    place: [0, MOST - 1],
+    head: [0, MAPS - 1, 1],
+    place: [0, MOST - 1, 1],
   },
   build,
 });

@@ -324,5 +324,5 @@ export default live({
   name: "LossPush",
   title: () => "Which way does the loss push each logit?",
   build,
-  state: { logits: [-40, 40], right: [0, 5], smoothing: [0, 0.5], rate: [0.5, 8] },
+  state: { logits: [-40, 40], right: [0, 5, 1], smoothing: [0, 0.5], rate: [0.5, 8] },
 });

@@ -179,7 +179,7 @@ function build({ get, change, refresh }) {
   set(bars[0].text, { text: `${rows} · ${columns} = ${many(rows * columns)}` });
 
   function draw() {
-    const [r, shuffled] = [Math.min(Math.round(get("rank")), full), get("shuffled")];
+    const [r, shuffled] = [Math.min(get("rank"), full), get("shuffled")];
     const shown = kinds[Number(shuffled)];
     rank.update(r);
     which.update(shuffled);
@@ -249,5 +249,5 @@ export default live({
   name: "LowRank",
   title: () => "How much can a change of low rank say?",
   build,
-  state: { rank: [0, 96], shuffled: [] },
+  state: { rank: [0, 96, 1], shuffled: [] },
 });

@@ -162,7 +162,7 @@ export default live({
   state: {
     mode: ["uniform", "causal", "content", "content-causal"],
     sharpness: [0, 10],
-    row: [0, 9],
+    row: [0, 9, 1],
   },
   build,
 });

@@ -163,10 +163,7 @@ function build({ get, change }) {
   }
 
   function draw() {
-    const [place, i] = [
-      Math.min(Math.round(get("place")), line.length - 1),
-      placeOf(reads, get("read")),
-    ];
+    const [place, i] = [Math.min(get("place"), line.length - 1), placeOf(reads, get("read"))];
     const n = reads[i];
     which.update(place);
     many.update(n);
@@ -227,5 +224,5 @@ export default live({
   name: "NextLetter",
   title: () => "How much does earlier text help?",
   build,
-  state: { place: [0, 999], read: [0, 9999] },
+  state: { place: [0, 999, 1], read: [0, 9999, 1] },
 });

@@ -289,9 +289,9 @@ export default live({
   title: () => "Which numbers does a norm look at?",
   state: {
     norm: ["layer", "batch", "real"],
-    length: [1, MOST],
-    word: [0, 11],
-    feature: [0, 5],
+    length: [1, MOST, 1],
+    word: [0, 11, 1],
+    feature: [0, 5, 1],
     after: [],
   },
   build,

@@ -131,7 +131,7 @@ function build({ get, change, refresh }) {
   function draw() {
     const [pair, n, paired] = [
       Math.min(get("pair"), pairs.length - 1),
-      Math.round(get("questions")),
+      get("questions"),
       get("paired"),
     ];
     const table = counts[pair];
@@ -194,5 +194,5 @@ export default live({
   name: "PairedBootstrap",
   title: () => "Would other questions say the same?",
   build,
-  state: { pair: [0, 5], questions: [100, 10000], paired: [] },
+  state: { pair: [0, 5, 1], questions: [100, 10000, 1], paired: [] },
 });

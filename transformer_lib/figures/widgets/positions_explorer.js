@@ -112,8 +112,8 @@ const place = (element, x, y, attributes) =>
 function build({ get, change }) {
   const now = () => {
     // an address may ask for positions that don't fit
-    const [d, length] = [2 * Math.round(get("d_model") / 2), Math.round(get("length"))];
-    const [a, b] = ["first", "second"].map((name) => Math.min(Math.round(get(name)), length - 1));
+    const [d, length] = [2 * Math.round(get("d_model") / 2), get("length")];
+    const [a, b] = ["first", "second"].map((name) => Math.min(get(name), length - 1));
     return { view: get("view"), d, length, last: length - 1, a, b };
   };
   const go = (a, b) => {
@@ -364,12 +364,12 @@ function build({ get, change }) {
       });
       const degrees = (turns[i] * 180) / Math.PI;
       set(dial.turn, {
-        text: `${degrees < 9.5 ? Number(degrees.toPrecision(1)) : Math.round(degrees)}° per step`,
+        text: `${degrees < 9.5 ? Number(degrees.toPrecision(1)) : Math.round(degrees)}° a step`,
       });
       set(dial.adds, { text: fixed(query[i] * key[i] + query[i + half] * key[i + half]) });
     });
     set(turning.lastChild, {
-      text: `below each dial: what it adds to the dot product${half > DIALS ? ` (${DIALS} of ${half} pairs shown)` : ""}`,
+      text: `under each: what it adds to the dot product${half > DIALS ? ` (${DIALS} of ${half} pairs shown)` : ""}`,
     });
   }
 
@@ -435,10 +435,10 @@ export default live({
   title: () => "How can a sum of waves be an address?",
   state: {
     view: ["waves", "rotary"],
-    d_model: [2, 256],
-    length: [8, 128],
-    first: [0, 127],
-    second: [0, 127],
+    d_model: [2, 256, 1],
+    length: [8, 128, 1],
+    first: [0, 127, 1],
+    second: [0, 127, 1],
   },
   build,
 });

@@ -181,8 +181,6 @@ function build({ get, all, change, refresh }) {
     const state = {
       ...all(),
       size: get("size") < 3 ? 2 : 4,
-      tokens: Math.round(get("tokens")),
-      width: Math.round(get("width")),
     };
     const chosen = machines.findIndex(
       ([, rate, bandwidth]) => rate === state.rate && bandwidth === state.bandwidth,
@@ -305,8 +303,8 @@ export default live({
   state: {
     rate: [0.1, 2e6],
     bandwidth: [0.1, 1e4],
-    tokens: [1, 4096],
-    width: [64, 16384],
-    size: [2, 4],
+    tokens: [1, 4096, 1],
+    width: [64, 16384, 1],
+    size: [2, 4, 1],
   },
 });

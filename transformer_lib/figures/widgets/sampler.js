@@ -192,5 +192,5 @@ export default live({
   name: "Sampler",
   title: () => "What is left to draw from?",
   build,
-  state: { prompt: [0, 99], temperature: [0.1, 3.2], top_k: [1, 100000], top_p: [0.01, 1] },
+  state: { prompt: [0, 99, 1], temperature: [0.1, 3.2], top_k: [1, 100000, 1], top_p: [0.01, 1] },
 });

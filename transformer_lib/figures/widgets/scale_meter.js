@@ -237,6 +237,6 @@ function build({ get, change }) {
 export default live({
   name: "ScaleMeter",
   title: () => "Why divide by √d_k?",
-  state: { d_k: [2, 1024], scaled: [], seed: [1, 9999] },
+  state: { d_k: [2, 1024, 1], scaled: [], seed: [1, 9999, 1] },
   build,
 });

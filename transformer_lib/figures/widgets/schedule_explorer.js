@@ -370,10 +370,10 @@ export default live({
   title: () => "Why climb before descending?",
   state: {
     height: ["d_model", "peak"],
-    d_model: [64, 2048],
-    warmup: [10, 10000],
+    d_model: [64, 2048, 1],
+    warmup: [10, 10000, 1],
     peak: [1e-5, 1e-2],
-    step: [1, 1e7],
+    step: [1, 1e7, 1],
     constant: [],
     cosine: [],
     logarithmic: [],

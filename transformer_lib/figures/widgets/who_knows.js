@@ -1,5 +1,5 @@
 // WhoKnows: which input words can a word depend on after some layers? Products of masks.
-import { choice, clamp, html, live, longest, set, slider, steps, toggle } from "./kit.js";
+import { choice, html, live, longest, set, slider, steps, toggle } from "./kit.js";
 
 // ---- arithmetic
 
@@ -40,7 +40,6 @@ export const needed = (mask, window, n) =>
 function build({ all, get, change }) {
   const [words, source, layers] = [get("words"), get("source"), get("layers")];
   const n = words.length;
-  const whole = (x, low, high) => clamp(Math.round(x), low, high); // an address may have 1.5
   const state = () => {
     const now = all();
     return {
@@ -48,9 +47,8 @@ function build({ all, get, change }) {
       words,
       source,
       layers,
-      window: Math.round(now.window),
-      layer: whole(now.layer, 1, layers),
-      token: whole(now.token, 0, n - 1),
+      layer: Math.min(now.layer, layers),
+      token: Math.min(now.token, n - 1),
     };
   };
   const mask = choice({
@@ -166,10 +164,10 @@ export default live({
   title: () => "Who can know what?",
   state: {
     mask: ["everyone", "past", "window", "past-window"],
-    window: [0, 3],
+    window: [0, 3, 1],
     across: [],
-    layer: [1, 6],
-    token: [0, 7],
+    layer: [1, 6, 1],
+    token: [0, 7, 1],
   },
   build,
 });
