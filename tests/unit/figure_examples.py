@@ -21,17 +21,14 @@ RUN = [
 
 @dataclass(frozen=True)
 class Example:
-    """text: its repr. states: very different ones, for what must not change with the state.
-    numbers: its arguments, if the defaults show too little."""
+    """Very different states of a figure, and its arguments if the defaults show too little."""
 
-    text: str
     states: list[dict[str, Any]]
     numbers: Callable[[], dict[str, Any]] = dict
 
 
 EXAMPLES = {
     "AlignmentStepper": Example(
-        "AlignmentStepper(attention='additive', step=5)",
         [
             {"attention": kind, "step": step}
             for kind in ("none", "additive", "dot", "general")
@@ -39,8 +36,6 @@ EXAMPLES = {
         ],
     ),
     "ArchitectureExplorer": Example(
-        "ArchitectureExplorer(model='own', kind='both', d_model=512, n_heads=8, d_ff=2048, "
-        "n_layers=6, vocab_size=37000, pre_norm=True)",
         [
             {"part": "decoder-forward"},
             {"kind": "encoder", "pre_norm": False},
@@ -54,7 +49,6 @@ EXAMPLES = {
         ],
     ),
     "BatchPadding": Example(
-        "BatchPadding(way='given', size=16)",
         [
             {"way": way, "size": size}
             for way in ("given", "source", "longer", "tokens")
@@ -62,7 +56,6 @@ EXAMPLES = {
         ],
     ),
     "FillIn": Example(
-        "FillIn(sentence=0, hidden=2, place=1)",
         [
             {"hidden": 0},
             {"hidden": 7, "place": 2},
@@ -72,14 +65,12 @@ EXAMPLES = {
         ],
     ),
     "HeadPrices": Example(
-        "HeadPrices(model=0, measure=0, gone=240)",
         [
             {"measure": measure, "gone": gone}
             for measure, gone in ((0, 0), (1, 0), (1, 16), (0, 3), (1, 240), (0, 255), (1, 255))
         ],
     ),
     "HeadsExplorer": Example(
-        "HeadsExplorer(attention='cross', layer=1, head=0, token=0, off=False)",
         [
             {"attention": kind, "layer": i, "head": h, "token": token, "off": off}
             for kind, i, h, token, off in (
@@ -91,7 +82,6 @@ EXAMPLES = {
         ],
     ),
     "LayerDepth": Example(
-        "LayerDepth(residual=True, norm='post', layer=12)",
         [
             {"residual": residual, "norm": norm, "layer": layer}
             for residual, norm, layer in (
@@ -104,7 +94,6 @@ EXAMPLES = {
         ],
     ),
     "LiveTraining": Example(
-        "LiveTraining(question='all', task='reverse', base='small', seed=0)",
         [
             {"base": "deep", "warmup": False, "causal": True, "guess": "blind"},
             {"causal": True, "task": "numbers", "example": "73"},
@@ -115,7 +104,6 @@ EXAMPLES = {
         ],
     ),
     "LiveTranslator": Example(
-        "LiveTranslator(text='four thousand two hundred six', search='greedy', head=6, place=11)",
         [
             {"head": 0, "place": 27},
             {"search": "beam"},
@@ -126,7 +114,6 @@ EXAMPLES = {
         ],
     ),
     "LossPush": Example(
-        "LossPush(logits=(0.5, 0, -0.5, 1, 2.5), right=0, smoothing=0.0, rate=2.0)",
         [
             {"logits": [8, -4, -4, -4, -4], "right": 3, "rate": 8},
             {"smoothing": 0.1, "right": 4},
@@ -136,7 +123,6 @@ EXAMPLES = {
         ],
     ),
     "LowRank": Example(
-        "LowRank(rank=4, shuffled=False)",
         [
             {"rank": rank, "shuffled": shuffled}
             for rank in (0, 1, 3, 14, 24)
@@ -144,8 +130,6 @@ EXAMPLES = {
         ],
     ),
     "MaskPainter": Example(
-        "MaskPainter(mask='000000-000000-001000-001100-001110-001111', place='before', "
-        "fill='-inf')",
         [
             {"mask": "-".join(["111111"] * 6)},
             {"mask": "-".join(["000000"] * 6), "fill": "smallest"},
@@ -155,7 +139,6 @@ EXAMPLES = {
         ],
     ),
     "BeamGrower": Example(
-        "BeamGrower(beam_size=2, length_penalty=0.6, step=4)",
         [
             {"beam_size": size, "length_penalty": exponent, "step": step}
             for size in (1, 2, 4)
@@ -163,7 +146,6 @@ EXAMPLES = {
         ],
     ),
     "BytePairs": Example(
-        "BytePairs(word='nineteen', laid=7)",
         [
             {"word": "sixtyseventeenty", "laid": 0},
             {"word": "sixtyseventeenty", "laid": 15},
@@ -173,7 +155,6 @@ EXAMPLES = {
         ],
     ),
     "CacheSize": Example(
-        "CacheSize(model='llama-3-8b', length=8192, texts=16, precision='float16', window=0)",
         [
             {"model": "mistral-7b", "length": 131_072, "texts": 1, "window": 4096},
             {"model": "gpt2", "length": 1, "precision": "int8"},
@@ -184,7 +165,6 @@ EXAMPLES = {
         ],
     ),
     "CheckpointBytes": Example(
-        "CheckpointBytes(number=0, from_back=True, after_header=True)",
         [
             {"number": number, "from_back": back, "after_header": after}
             for number in (0, 1, 2, 3, 5, 8)
@@ -192,7 +172,6 @@ EXAMPLES = {
         ],
     ),
     "SoftLookup": Example(
-        "SoftLookup(query=(2.0, 0.2), temperature=1.0, likeness='dot')",
         [
             {"temperature": 0},
             {"temperature": 10, "query": [-3, -2]},
@@ -201,7 +180,6 @@ EXAMPLES = {
         ],
     ),
     "MixingMatrix": Example(
-        "MixingMatrix(mode='content', sharpness=4.0, row=3)",
         [
             {"mode": mode, "row": row}
             for mode in ("uniform", "causal", "content", "content-causal")
@@ -209,11 +187,9 @@ EXAMPLES = {
         ],
     ),
     "NextLetter": Example(
-        "NextLetter(place=18, read=4)",
         [{"place": place, "read": read} for place in (0, 12, 23, 42) for read in (0, 1, 3, 8, 127)],
     ),
     "NormExplorer": Example(
-        "NormExplorer(norm='batch', length=6, word=1, feature=0)",
         [
             {"norm": norm, "length": length, "word": word, "feature": feature, "after": after}
             for norm, length, word, feature, after in (
@@ -226,7 +202,6 @@ EXAMPLES = {
         ],
     ),
     "OneMixture": Example(
-        "OneMixture(first=0.5, second=0.0, twice=False)",
         [
             {"first": first, "second": second, "twice": twice}
             for first, second, twice in (
@@ -240,7 +215,6 @@ EXAMPLES = {
         ],
     ),
     "PairedBootstrap": Example(
-        "PairedBootstrap(pair=0, questions=1000, paired=True)",
         [
             {"pair": pair, "questions": questions, "paired": paired}
             for pair, questions, paired in (
@@ -253,7 +227,6 @@ EXAMPLES = {
         ],
     ),
     "PositionsExplorer": Example(
-        "PositionsExplorer(view='waves', d_model=64, length=64, first=20, second=27)",
         [
             {"d_model": 256, "length": 128, "first": 120, "second": 3},
             {"d_model": 2, "length": 8, "first": 7, "second": 7},
@@ -262,7 +235,6 @@ EXAMPLES = {
         ],
     ),
     "Roofline": Example(
-        "Roofline(rate=87.3, bandwidth=24.8, tokens=1, width=2048, size=4)",
         [
             {"rate": rate, "bandwidth": bandwidth, "tokens": tokens, "width": width, "size": size}
             for rate, bandwidth, tokens, width, size in (
@@ -276,7 +248,6 @@ EXAMPLES = {
         lambda: {"marks": [[0, 1, 2048, 0.001], [0, 64, 2048, 0.008]]},
     ),
     "RunPlanner": Example(
-        "RunPlanner(d_model=512, n_layers=6, tokens=25000, pieces=1, precision='float32')",
         [
             {"pieces": 256, "precision": "mixed"},
             {"d_model": 4096, "n_layers": 48, "memory": 1, "speed": 1},
@@ -285,7 +256,6 @@ EXAMPLES = {
         ],
     ),
     "Sampler": Example(
-        "Sampler(prompt=0, temperature=1.0, top_k=100000, top_p=1.0)",
         [
             {"prompt": 1, "temperature": 0.1},
             {"temperature": 3.2, "top_k": 3},
@@ -294,11 +264,9 @@ EXAMPLES = {
         ],
     ),
     "ScaleMeter": Example(
-        "ScaleMeter(d_k=64, scaled=False, seed=1)",
         [{"d_k": d, "scaled": s} for d in (2, 64, 1024) for s in (True, False)],
     ),
     "ScheduleExplorer": Example(
-        "ScheduleExplorer(height='d_model', d_model=512, warmup=4000, peak=0.0007)",
         [
             {"d_model": 2048, "warmup": 10},
             {"logarithmic": True, "constant": True},
@@ -308,7 +276,6 @@ EXAMPLES = {
         lambda: {"run": RUN},
     ),
     "WhoKnows": Example(
-        "WhoKnows(mask='window', window=1, across=False, layer=2, token=3)",
         [
             {"mask": "everyone", "across": True, "layer": 1},
             {"mask": "past", "layer": 4, "token": 0, "window": 3},
@@ -318,7 +285,6 @@ EXAMPLES = {
         lambda: {"source": ["die", "hungrige", "Katze", "<pad>", "<pad>", "<pad>", "<pad>"]},
     ),
     "WordSwap": Example(
-        "WordSwap(order=(0, 1, 5, 3, 4, 2), positions=False, picked=-1)",
         [
             {"order": [0, 1, 2, 3, 4, 5]},
             {"order": [0, 4, 2, 3, 1, 5], "positions": True},

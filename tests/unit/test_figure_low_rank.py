@@ -112,10 +112,10 @@ def test_the_maps_show_the_matrix_and_its_approximation(show):
       [...map.getContext("2d").getImageData(0, 0, map.width, map.height).data])"""
     one, other = page.evaluate(pixels)
     assert one == other
-    colours = [one[4 * i : 4 * i + 4] for i in range(6)]
-    blue, faint_blue = colours[0], colours[3]
-    assert blue[2] > 150 and blue[3] > faint_blue[3] > colours[4][3] > 0
-    assert colours[1][0] > 200 > colours[1][2]  # orange: negative
-    assert colours[2][3] == colours[5][3] == 0
+    colors = [one[4 * i : 4 * i + 4] for i in range(6)]
+    blue, faint_blue = colors[0], colors[3]
+    assert blue[2] > 150 and blue[3] > faint_blue[3] > colors[4][3] > 0
+    assert colors[1][0] > 200 > colors[1][2]  # orange: negative
+    assert colors[2][3] == colors[5][3] == 0
     one, other = show(LowRank([[9, -3, 0], [3, -1, 0]], rank=0)).evaluate(pixels)
     assert any(one) and not any(other)

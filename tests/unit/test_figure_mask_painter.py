@@ -155,7 +155,7 @@ def mask(page):
     return page.evaluate("models[0].get('mask')").split("-")
 
 
-def centre(page, row, column):
+def center(page, row, column):
     cell = page.locator("[role=grid] tbody tr").nth(row).locator("td").nth(column)
     box = cell.bounding_box()
     assert min(box["width"], box["height"]) >= 32
@@ -182,15 +182,15 @@ def test_keys_paint(show):
 @pytest.mark.slow
 def test_a_mouse_paints_what_the_first_cell_becomes(show):
     page = show(MaskPainter())
-    page.mouse.move(*centre(page, 0, 0))
+    page.mouse.move(*center(page, 0, 0))
     page.mouse.down()
-    page.mouse.move(*centre(page, 0, 2), steps=8)
-    page.mouse.move(*centre(page, 2, 2), steps=8)  # already visible, and stays visible
+    page.mouse.move(*center(page, 0, 2), steps=8)
+    page.mouse.move(*center(page, 2, 2), steps=8)  # already visible, and stays visible
     page.mouse.up()
-    page.mouse.move(*centre(page, 2, 5), steps=8)
+    page.mouse.move(*center(page, 2, 5), steps=8)
     assert mask(page)[:3] == ["111000", "001000", "001000"]
     assert "Nothing to attend to" not in status(page)
-    page.mouse.click(*centre(page, 0, 1))
+    page.mouse.click(*center(page, 0, 1))
     assert mask(page)[0] == "101000"
 
 
@@ -200,7 +200,7 @@ def test_a_finger_paints_and_the_page_stays(show):
     page.locator("[role=grid]").scroll_into_view_if_needed()
     scroll = page.evaluate("scrollY")
     client = page.context.new_cdp_session(page)
-    points = [centre(page, row, 0) for row in (0, 1, 2)]
+    points = [center(page, row, 0) for row in (0, 1, 2)]
     for kind, point in zip(("touchStart", "touchMove", "touchMove"), points, strict=True):
         touch = {"x": point[0], "y": point[1]}
         client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [touch]})
@@ -229,5 +229,5 @@ def test_rules_are_checked_if_the_mask_follows_them(show):
     assert all(box.is_checked() for box in checked.values())
     checked["padding"].uncheck()
     assert mask(page) == bits(causal_mask(6)).split("-")
-    page.mouse.click(*centre(page, 0, 5))
+    page.mouse.click(*center(page, 0, 5))
     assert not checked["causal"].is_checked()

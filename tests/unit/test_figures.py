@@ -22,8 +22,8 @@ def closed_figures():
     plt.close("all")
 
 
-def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -88,20 +88,20 @@ def test_attention_map_draws_into_the_axes_it_is_given():
     assert not left.images
 
 
-def test_a_large_map_shows_colours_only():
+def test_a_large_map_shows_colors_only():
     words = [str(i) for i in range(plots.ROOM_FOR_NUMBERS + 1)]
     ax = plots.attention_map(torch.eye(len(words)), queries=words, keys=words)
     assert not ax.texts
 
 
-def test_each_number_of_a_map_can_be_read_on_its_colour():
+def test_each_number_of_a_map_can_be_read_on_its_color():
     from matplotlib.colors import to_hex
 
-    colours = matplotlib.colormaps["Blues"]
+    colors = matplotlib.colormaps["Blues"]
     for step in range(101):
-        colour = colours(step / 100)
-        ink = to_hex(plots.ink_on(colour))
-        assert contrast(to_hex(colour), ink) >= 4.5, step
+        color = colors(step / 100)
+        ink = to_hex(plots.ink_on(color))
+        assert contrast(to_hex(color), ink) >= 4.5, step
 
 
 @pytest.mark.parametrize(

@@ -237,10 +237,10 @@ def test_the_theme_is_the_pages_or_else_the_systems(show):
         page.locator(element).evaluate("(e, k) => e.removeAttribute(k)", attribute)
 
 
-def luminance(colour):
-    """Relative luminance of a computed colour: `rgb(0, 0, 0)` or `color(srgb 0 0 0)`."""
-    size = 1 if colour.startswith("color(srgb") else 255
-    channels = [float(x) / size for x in re.findall(r"\d[\d.e-]*", colour)[:3]]
+def luminance(color):
+    """Relative luminance of a computed color: `rgb(0, 0, 0)` or `color(srgb 0 0 0)`."""
+    size = 1 if color.startswith("color(srgb") else 255
+    channels = [float(x) / size for x in re.findall(r"\d[\d.e-]*", color)[:3]]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

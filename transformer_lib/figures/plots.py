@@ -14,7 +14,7 @@ ROOM_FOR_NUMBERS = 12
 """Maps with at most this many rows and columns show each weight as a number."""
 
 
-def ink_on(colour: Any) -> str:
+def ink_on(color: Any) -> str:
     """Return "black" or "white", whichever has more contrast on a color (red, green, blue; 0 to 1).
 
     Both have a contrast of 4.6 at the relative luminance 0.179 (WCAG 2.2, "contrast ratio").
@@ -22,7 +22,7 @@ def ink_on(colour: Any) -> str:
     >>> ink_on((1, 1, 0.9)), ink_on((0.03, 0.19, 0.42))
     ('black', 'white')
     """
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3]]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "black" if luminance > 0.179 else "white"
 

@@ -32,7 +32,7 @@ export function numberWords(n) {
 
 const word = (next, length = 8) =>
   Array.from({ length }, () => LETTERS[Math.floor(LETTERS.length * next())]).join("");
-/** Numbers whose two digits add up to a multiple of 5 are held out, to test the model on. */
+/** Numbers from 20 whose digits add up to a multiple of 5 are held out for testing. */
 const held = (n) => ((n % 10) + Math.floor(n / 10)) % 5 === 0 && n >= 20;
 const numbers = (wanted) =>
   Array.from({ length: 100 }, (_, n) => n).filter((n) => held(n) === wanted);

@@ -9,7 +9,7 @@ import traitlets
 from ...config import ModelConfig
 from ...models import parameter_counts
 from .. import style
-from .architecture_still import COLOURS, draw_boxes, layout
+from .architecture_still import COLORS, draw_boxes, layout
 from .base import LiveFigure, Number, OneOf, compose, dress
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ class ArchitectureExplorer(LiveFigure):
         total = sum(groups.values())
         for name, count in groups.items():
             share = count / total
-            colour = COLOURS[GROUPS.index(name)]
-            top.barh(0, share, left=left, color=colour, ec=style.CARD)
+            color = COLORS[GROUPS.index(name)]
+            top.barh(0, share, left=left, color=color, ec=style.CARD)
             said = f" {name} {share:.0%}"
             if share > 0.011 * len(said):  # the label fits
                 top.text(left, -0.5, said, va="top", fontsize=9)

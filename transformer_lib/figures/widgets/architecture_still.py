@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 GAP, STREAM, BIG = 56, 18, 34
 BRANCH, CELL, TOP = STREAM + 16, BIG + 78, 128
-COLOURS = (*style.PALETTE[1:], style.QUIET)  # embeddings, attention, feed-forward, norms, head
+COLORS = (*style.PALETTE[1:], style.QUIET)  # embeddings, attention, feed-forward, norms, head
 
 
 def layout(
@@ -123,7 +123,7 @@ def draw_boxes(ax: Axes, place: dict, words: dict[str, tuple[int, str, str, str]
         group, name, inside, count = words[part]
         shape = BoxStyle("round", pad=0, rounding_size=4)
         ax.add_patch(FancyBboxPatch((x, y), w, h, shape, zorder=2, fc=style.CARD, ec=style.LINE))
-        ax.add_patch(Rectangle((x, y + 2), 4, h - 4, fc=COLOURS[group], lw=0, zorder=3))
+        ax.add_patch(Rectangle((x, y + 2), 4, h - 4, fc=COLORS[group], lw=0, zorder=3))
         middle, size = y + h / 2, {"va": "center", "fontsize": 8, "zorder": 3}
         ax.text(x + 12, middle - (6 if inside else 0), name, weight="bold", **size)
         ax.text(x + 12, middle + 8, inside, **size | {"fontsize": 7, "color": style.QUIET})

@@ -112,8 +112,8 @@ class BatchPadding(LiveFigure):
             for side, left in ((0, 0), (1, gap)):
                 found, rows = [pair[side] for pair in pairs], range(len(pairs))
                 height = 0.9 if len(pairs) < 40 else 1
-                for widths, colour in (([max(found)] * len(pairs), 1), (found, 2)):
-                    ax.barh(rows, widths, height, left, color=style.PALETTE[colour])
+                for widths, color in (([max(found)] * len(pairs), 1), (found, 2)):
+                    ax.barh(rows, widths, height, left, color=style.PALETTE[color])
             share = self.waste([batches[at]])
             ax.set_title(f"batch {at + 1}: {len(pairs)} pairs, {share:.0%} padding", fontsize=9)
             ax.set(xticks=[], yticks=[])

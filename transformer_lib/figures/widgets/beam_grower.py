@@ -131,13 +131,13 @@ class BeamGrower(LiveFigure):
         for row, (candidates, _) in enumerate(steps):
             for column, (node, total, fate) in enumerate(candidates[:COLUMNS]):
                 x, y = places[node] = (column, row)
-                colour = style.ACCENT if node in alive else style.QUIET
+                color = style.ACCENT if node in alive else style.QUIET
                 if (start := places.get(tree.parents[node])) is not None:
                     ax.plot(
-                        (start[0], x), (start[1] + 0.3, y - 0.32), color=colour, lw=1, zorder=1,
+                        (start[0], x), (start[1] + 0.3, y - 0.32), color=color, lw=1, zorder=1,
                         ls="-" if fate != "lost" else ":",
                     )  # fmt: skip
-                edge = style.PALETTE[0] if node in greedy else colour
+                edge = style.PALETTE[0] if node in greedy else color
                 ax.annotate(
                     f"{tree.tokens[node].lstrip('▁') or '▁'}\n{total:.2f}", (x, y), ha="center",
                     va="center", fontsize=7, color=style.INK if node in alive else style.QUIET,

@@ -111,10 +111,10 @@ class BytePairs(LiveFigure):
             before = lines[y - 1][1] if y else pieces
             x = 0
             for piece in pieces:
-                colour = style.ACCENT if piece not in before else style.QUIET
+                color = style.ACCENT if piece not in before else style.QUIET
                 ax.text(
                     x + len(piece) / 2, y, piece, ha="center", va="center", fontsize=9,
-                    bbox={"boxstyle": "round,pad=0.2", "fc": style.CARD, "ec": colour},
+                    bbox={"boxstyle": "round,pad=0.2", "fc": style.CARD, "ec": color},
                 )  # fmt: skip
                 x += len(piece)
         x = 0

@@ -165,11 +165,9 @@ class CheckpointBytes(LiveFigure):
         end, taken = self.header_end(), self.taken()
         for i, byte in enumerate(map(int, self.file)):
             kind = 0 if i < 8 else 1 if i < end else 2
-            colour = ("#e69f00", "#b9bcbe", "#56b4e9")[kind]
+            color = ("#e69f00", "#b9bcbe", "#56b4e9")[kind]
             row, column = divmod(i, COLUMNS)
-            axes.add_patch(
-                Rectangle((column + 0.04, row + 0.06), 0.92, 0.88, fc=colour, alpha=0.35)
-            )
+            axes.add_patch(Rectangle((column + 0.04, row + 0.06), 0.92, 0.88, fc=color, alpha=0.35))
             if i in taken:
                 axes.add_patch(
                     Rectangle((column, row), 1, 1, fill=False, ec=style.PALETTE[0], lw=2, zorder=3)

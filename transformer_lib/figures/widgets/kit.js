@@ -124,11 +124,11 @@ export const longest = (texts) =>
 export const diverging = (x) =>
   x < 0 ? [213, 94, 0, 255 * Math.min(1, -x)] : [0, 114, 178, 255 * Math.min(1, x)];
 
-/** Fills an HTML canvas, one pixel per number of a table. colourOf(column, row): [red, green, blue, alpha]. */
-export function paint(field, colourOf) {
+/** Fills an HTML canvas, one pixel per number of a table. colorOf(column, row): [red, green, blue, alpha]. */
+export function paint(field, colorOf) {
   const image = new ImageData(field.width, field.height);
   for (let i = 0, at = 0; at < image.data.length; i += 1)
-    for (const part of colourOf(i % field.width, Math.floor(i / field.width)))
+    for (const part of colorOf(i % field.width, Math.floor(i / field.width)))
       image.data[at++] = part;
   field.getContext("2d").putImageData(image, 0, 0);
 }

@@ -76,12 +76,12 @@ def still(names: list[tuple[str, str]], title: str) -> Figure:
 
     figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
     left, right = figure.subplots(1, 2)
-    for (name, label), colour, line in zip(
+    for (name, label), color, line in zip(
         names, (style.PALETTE[2], style.PALETTE[0]), ("-", "--"), strict=False
     ):
         losses, exact = recorded(name)
-        left.plot([10 * i + 5 for i in range(len(losses))], losses, line, color=colour, label=label)
-        right.plot([50 * i + 50 for i in range(len(exact))], exact, line, color=colour, marker="o")
+        left.plot([10 * i + 5 for i in range(len(losses))], losses, line, color=color, label=label)
+        right.plot([50 * i + 50 for i in range(len(exact))], exact, line, color=color, marker="o")
     left.axhline(LEVEL, color=style.QUIET, lw=1, ls=":")
     left.set(xlabel="step", ylabel="loss", xlim=(0, 300), ylim=(0, 4))
     right.set(xlabel="step", ylabel="right out of 100 new words", xlim=(0, 300), ylim=(-4, 104))

@@ -132,7 +132,7 @@ class LowRank(LiveFigure):
         from matplotlib.figure import Figure
 
         ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]  # the page's colors
-        colours = LinearSegmentedColormap.from_list("change", ends)
+        colors = LinearSegmentedColormap.from_list("change", ends)
         figure = Figure(figsize=(6.4, 2.9), dpi=110)
         *maps, graph = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
         table, numbers = self.matrix(), self.numbers()
@@ -142,7 +142,7 @@ class LowRank(LiveFigure):
             (f"rank {self.rank}", self.approximation()),
         )
         for ax, (title, shown) in zip(maps, tables, strict=True):
-            ax.imshow(shown.numpy(), cmap=colours, vmin=-most, vmax=most)
+            ax.imshow(shown.numpy(), cmap=colors, vmin=-most, vmax=most)
             ax.set(title=title, xticks=[], yticks=[])
             ax.grid(False)
         for name, matrix, color, look in (

@@ -189,8 +189,8 @@ class NextLetter(LiveFigure):
                 if share < LEAST and piece != letter:
                     continue
                 mine = piece == letter
-                colour = style.ACCENT if mine else style.LINE
-                ax.barh(y, share, left=left, color=colour, ec=style.CARD, height=0.62)
+                color = style.ACCENT if mine else style.LINE
+                ax.barh(y, share, left=left, color=color, ec=style.CARD, height=0.62)
                 if share > 0.03:
                     ink = style.CARD if mine else style.INK
                     ax.text(left + share / 2, y, visible(piece), color=ink, fontsize=9,

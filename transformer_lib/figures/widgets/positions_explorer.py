@@ -123,14 +123,14 @@ class PositionsExplorer(LiveFigure):
         from matplotlib.colors import LinearSegmentedColormap
 
         ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]
-        colours = LinearSegmentedColormap.from_list("waves", ends)
-        ax.imshow(self.table(), cmap=colours, vmin=-1, vmax=1, aspect="auto")
+        colors = LinearSegmentedColormap.from_list("waves", ends)
+        ax.imshow(self.table(), cmap=colors, vmin=-1, vmax=1, aspect="auto")
         ax.grid(False)
         marks = (("a", self.first, style.INK, 1.02), ("b", self.second, style.PALETTE[3], 1.1))
-        for name, position, colour, side in marks:
-            ax.axhline(position, color=colour, lw=2)
+        for name, position, color, side in marks:
+            ax.axhline(position, color=color, lw=2)
             ax.text(
-                side, position, name, transform=ax.get_yaxis_transform(), color=colour,
+                side, position, name, transform=ax.get_yaxis_transform(), color=color,
                 weight="bold", va="center",
             )  # fmt: skip
         ax.set(xlabel="dimension", ylabel="position", title="waves, fast to slow")
@@ -143,12 +143,12 @@ class PositionsExplorer(LiveFigure):
             x, y = 2.6 * (n % 3), -3.0 * (n // 3)
             turn = np.linspace(0, 2 * np.pi, 60)
             ax.plot(x + np.cos(turn), y + np.sin(turn), color=style.LINE, lw=1)
-            for vector, colour in (
+            for vector, color in (
                 (query[self.first], style.INK),
                 (key[self.second], style.PALETTE[3]),
             ):
                 tip = (x + float(vector[i]), y + float(vector[i + pairs]))
-                ax.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": colour})
+                ax.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": color})
             ax.text(x, y - 1.1, f"pair {i + 1}", ha="center", va="top", fontsize=8)
         ax.set(xlim=(-1.3, 6.5), ylim=(-4.6, 1.2), aspect="equal", title="query at a, key at b")
         ax.axis("off")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PARTS = ("parameters", "gradients", "Adam", "saved activations")
-COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00")
+COLORS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00")
 MARKS = [  # hours
     ("hour", 1),
     ("day", 24),
@@ -120,8 +120,8 @@ class RunPlanner(LiveFigure):
         figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
         top, low = figure.subplots(2, 1)
         found, left = self.gibibytes(), 0.0
-        for name, width, colour in zip(PARTS, found, COLOURS, strict=True):
-            top.barh(0, width, left=left, color=colour, label=f"{name} {width:.1f}")
+        for name, width, color in zip(PARTS, found, COLORS, strict=True):
+            top.barh(0, width, left=left, color=color, label=f"{name} {width:.1f}")
             left += width
         top.axvline(self.memory, color=style.INK, lw=2)
         top.text(self.memory, 0.48, f" {self.memory:g} GiB available", va="bottom", fontsize=8)

@@ -55,11 +55,11 @@ const [WIDTH, HEIGHT, UNIT, LEFT, TOP] = [340, 272, 50, 32, 24]; // the plane sh
 const LIMIT = [3, 2];
 const x = scale([-3, 3], [LEFT, LEFT + 6 * UNIT]);
 const y = scale([-2, 2], [TOP + 4 * UNIT, TOP]);
-const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
 
 function build({ get, change }) {
   const words = get("words");
-  const colours = words.map((_, i) => palette[i % palette.length]);
+  const colors = words.map((_, i) => palette[i % palette.length]);
 
   const likeness = choice({
     label: "similarity",
@@ -106,9 +106,7 @@ function build({ get, change }) {
   const onGrid = (vector) =>
     vector.map((v, i) => Math.round(clamp(v, -LIMIT[i], LIMIT[i]) * 20) / 20);
 
-  const arrows = words.map((_, i) =>
-    svg("line", { stroke: colours[i], "stroke-linecap": "round" }),
-  );
+  const arrows = words.map((_, i) => svg("line", { stroke: colors[i], "stroke-linecap": "round" }));
   const aim = svg("line", { class: "sl-aim", x1: x(0), y1: y(0) });
   const handle = (label, at, to, ...parts) =>
     draggable(
@@ -121,7 +119,7 @@ function build({ get, change }) {
       () => get("key_vectors")[i],
       (vector) =>
         change({ key_vectors: get("key_vectors").map((key, j) => (j === i ? vector : key)) }),
-      svg("circle", { r: 8, fill: colours[i], class: "sl-dot" }),
+      svg("circle", { r: 8, fill: colors[i], class: "sl-dot" }),
       svg("text", { "text-anchor": "middle", class: "lf-halo", text: word }),
     ),
   );
@@ -144,7 +142,7 @@ function build({ get, change }) {
 
   // The table: scores become weights.
   const score = words.map(() => html("td", { class: "sl-number" }));
-  const bar = words.map((_, i) => html("div", { class: "sl-bar", "--colour": colours[i] }));
+  const bar = words.map((_, i) => html("div", { class: "sl-bar", "--color": colors[i] }));
   const weight = words.map(() => html("td", { class: "sl-number" }));
   const column = (text) => html("th", { scope: "col", text });
   const table = html(
@@ -161,7 +159,7 @@ function build({ get, change }) {
           html(
             "th",
             { scope: "row" },
-            html("span", { class: "sl-swatch", "--colour": colours[i] }),
+            html("span", { class: "sl-swatch", "--color": colors[i] }),
             html("span", { text: word }),
           ),
           score[i],
@@ -176,7 +174,7 @@ function build({ get, change }) {
   const terms = words.map((word, i) =>
     html(
       "span",
-      { class: "sl-term", "--colour": colours[i] },
+      { class: "sl-term", "--color": colors[i] },
       html("b"),
       html("small", { text: word }),
     ),
@@ -202,7 +200,7 @@ function build({ get, change }) {
 
   const shadeField = () => {
     const { width, height } = field;
-    const mix = colours.map(rgb);
+    const mix = colors.map(rgb);
     const temperature = Math.max(get("temperature"), 0.1); // for smooth borders
     paint(field, (column, row) => {
       const place = [(6 * (column + 0.5)) / width - 3, 2 - (4 * (row + 0.5)) / height];

@@ -112,7 +112,7 @@ class SoftLookup(LiveFigure):
             temperature=self.temperature,
             likeness=self.likeness,
         )
-        colours = [style.PALETTE[i] for i in range(len(self.words))]
+        colors = [style.PALETTE[i] for i in range(len(self.words))]
         figure = Figure(figsize=(6.4, 3.3), dpi=110)
         plane, bars = figure.subplots(1, 2, width_ratios=(1.5, 1))
 
@@ -124,16 +124,16 @@ class SoftLookup(LiveFigure):
             temperature=self.temperature,
             likeness=self.likeness,
         )[1]
-        mix = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
+        mix = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
         shade = field @ mix * 0.27 + 0.73 * 0.985
         plane.imshow(shade, extent=(-3, 3, -2, 2), origin="lower", interpolation="bilinear")
         start = self.query if self.likeness == "distance" else (0, 0)
-        for word, key, weight, colour in zip(
-            self.words, self.key_vectors, weights, colours, strict=True
+        for word, key, weight, color in zip(
+            self.words, self.key_vectors, weights, colors, strict=True
         ):
-            line = {"color": colour, "lw": 1.5 + 6 * weight, "alpha": 0.35 + 0.6 * weight}
+            line = {"color": color, "lw": 1.5 + 6 * weight, "alpha": 0.35 + 0.6 * weight}
             plane.plot((start[0], key[0]), (start[1], key[1]), **line)
-            plane.plot(*key, "o", color=colour, ms=9, mec=style.CARD, mew=1.5)
+            plane.plot(*key, "o", color=color, ms=9, mec=style.CARD, mew=1.5)
             below = {"xytext": (0, -9), "va": "top"} if key[1] < 0 else {"xytext": (0, 8)}
             side = "right" if key[0] > 2.2 else "left" if key[0] < -2.2 else "center"
             plane.annotate(word, key, textcoords="offset points", ha=side, fontsize=9, **below)
@@ -145,7 +145,7 @@ class SoftLookup(LiveFigure):
         )
         plane.set(xlim=(-3, 3), ylim=(-2, 2), xlabel=self.features[0], ylabel=self.features[1])
 
-        bars.barh(self.words, weights, color=colours)
+        bars.barh(self.words, weights, color=colors)
         bars.invert_yaxis()
         bars.set(xlim=(0, 1.25), xlabel="weight", xticks=(0, 0.5, 1))
         bars.grid(False)
