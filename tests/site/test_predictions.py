@@ -74,7 +74,7 @@ def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
         answer = box.locator("details li").nth(2)  # Playwright finds no text inside <noscript>
         assert answer.is_hidden()
         box.locator("summary").click()
-        assert "each column holds one number" in answer.inner_text()
+        assert "each column holds a single number" in answer.inner_text()
         assert answer.is_visible()
     finally:
         context.close()
@@ -88,13 +88,13 @@ def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
 def test_by_mouse_a_wrong_answer(visit, scheme):
     page, watch = visit(FIRST, scheme, figures=".nothing")
     box = question(page, "01-break-it-predict")
-    reason = box.get_by_text("each column holds one number")
+    reason = box.get_by_text("each column holds a single number")
     assert reason.is_hidden() and box.locator("details").count() == 0
     box.get_by_text(WRONG).first.click()
     assert reason.is_hidden()  # nothing is told before the reader commits
     box.get_by_role("button", name="This is my answer").click()
     assert reason.is_visible()
-    assert box.get_by_text("even weights that sum to 1").is_visible()
+    assert box.get_by_text("even weights that add up to 1").is_visible()
     assert box.get_by_text(f"The answer: {RIGHT}.").is_visible()
     assert box.get_by_text(f"Yes: {RIGHT}.").is_hidden()
     assert box.get_by_role("button").is_hidden()
@@ -195,9 +195,9 @@ def test_where_storage_is_refused_it_answers_and_forgets(visit):
     page.reload()
     page.evaluate(ANSWER_ALL)
     box = question(page, "01-break-it-predict")
-    assert box.get_by_text("each column holds one number").is_visible()
+    assert box.get_by_text("each column holds a single number").is_visible()
     page.reload()
-    assert box.get_by_text("each column holds one number").is_hidden()
+    assert box.get_by_text("each column holds a single number").is_hidden()
     page.goto(page.url.replace(FIRST, OURS))
     assert page.get_by_text("No prediction of yours is kept in this browser.").is_visible()
     assert watch.complaints == {}
@@ -217,7 +217,7 @@ def test_a_spoiled_memory_harms_nothing(visit, stored):
     box = question(page, "01-break-it-predict")
     assert box.get_by_role("button").is_visible()
     page.evaluate(ANSWER_ALL)
-    assert box.get_by_text("each column holds one number").is_visible()
+    assert box.get_by_text("each column holds a single number").is_visible()
     assert kept(page).keys() >= {"01-break-it-predict", "01-the-gap-predict"}
     page.goto(page.url.replace(FIRST, OURS))
     answered = len(parsed(FIRST).select(".predict"))
@@ -266,7 +266,7 @@ def test_on_paper_the_reasons_are_read(visit):
     page, _ = visit(FIRST, figures=".nothing")
     page.emulate_media(media="print")
     box = question(page, "01-break-it-predict")
-    assert box.get_by_text("each column holds one number").is_visible()
+    assert box.get_by_text("each column holds a single number").is_visible()
     assert box.get_by_role("button").is_hidden()
 
 
