@@ -199,7 +199,7 @@ function build({ get, change }) {
     html("ol", {}, ...places.map(({ element }) => element)),
   );
   const legend = html("p", {
-    class: "bg-legend lf-wide",
+    class: "lf-legend lf-wide",
     text: `Left is best${long ? "" : "; numbers: log-probability so far"}. Blue: kept. Dashed: lost at once. Plain gray: kept, then dropped. Filled: the winner.`,
   });
   set(own.text, { text: tree.text(greedy) });

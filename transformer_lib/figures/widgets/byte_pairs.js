@@ -1,5 +1,17 @@
 // BytePairs: what happens to a word it has never seen? The merges of a byte-pair encoding, applied one by one.
-import { button, canvas, fluid, html, live, longest, set, slider, steps, svg } from "./kit.js";
+import {
+  button,
+  canvas,
+  fluid,
+  html,
+  live,
+  longest,
+  set,
+  slider,
+  steps,
+  svg,
+  textInput,
+} from "./kit.js";
 
 // ---- arithmetic
 
@@ -60,13 +72,8 @@ function build({ get, change }) {
   const idOf = rows(letters, merges);
   const wordNow = () => plain(get("word"));
 
-  const input = html("input", {
-    type: "text",
-    class: "bp-word",
+  const input = textInput({
     maxlength: LONGEST,
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "none",
     "aria-label": "word",
     oninput: () => change({ word: tidy(input.value) }),
   });
@@ -128,7 +135,7 @@ function build({ get, change }) {
   picture.style.height = `${height}px`;
   const size = fluid(picture, height, () => draw());
   const legend = html("p", {
-    class: "bp-legend lf-wide",
+    class: "lf-legend lf-wide",
     text: "Left: the number of the merge. Filled: the piece it made. Dashed: a letter without an id.",
   });
 

@@ -297,7 +297,7 @@ function build({ get, change }) {
     .filter(([, n]) => n > 1)
     .map(([part]) => part.element);
   const caption = html("p", {
-    class: "he-caption",
+    class: "lf-legend",
     text: `probability of each ${answer} (outline: with all heads)`,
   });
   const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];

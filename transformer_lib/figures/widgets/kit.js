@@ -286,6 +286,16 @@ export function toggle({ label, onInput }) {
 export const button = (label, onclick) =>
   html("button", { type: "button", class: "lf-button", text: label, onclick });
 
+export const textInput = (attributes) =>
+  html("input", {
+    type: "text",
+    class: "lf-text",
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "none",
+    ...attributes,
+  });
+
 let rest = ""; // the pointer's last position: scrolling the page under it doesn't count as moving it
 export const moved =
   (act) =>

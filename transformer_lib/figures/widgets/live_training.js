@@ -19,6 +19,7 @@ import {
   slider,
   steps,
   svg,
+  textInput,
   toggle,
 } from "./kit.js";
 
@@ -336,12 +337,7 @@ function build({ get, all, change, refresh }) {
     [refused, input.value] = [fit !== text.toLowerCase(), fit];
     change({ example: fit });
   };
-  const input = html("input", {
-    type: "text",
-    class: "lt-example",
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "none",
+  const input = textInput({
     "aria-label": "your example",
     oninput: () => type(input.value),
   });
@@ -428,7 +424,7 @@ function build({ get, all, change, refresh }) {
   }
 
   const legend = html("p", {
-    class: "lt-legend lf-wide",
+    class: "lf-legend lf-wide",
     text:
       "Dotted: the loss of guessing. Each map is one head of the last layer as it learns: one row per letter of the " +
       "answer (encoder: of the example), one column per letter it attends to, darker for larger weights; ^ begins, $ ends.",

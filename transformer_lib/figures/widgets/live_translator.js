@@ -11,6 +11,7 @@ import {
   room,
   set,
   steps,
+  textInput,
   tint,
 } from "./kit.js";
 
@@ -108,12 +109,8 @@ function build({ get, change, refresh }) {
   });
 
   // ---- controls
-  const input = html("input", {
-    type: "text",
-    class: "tr-text",
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "none",
+  const input = textInput({
+    class: "lf-text tr-text",
     oninput: () => {
       input.value = slot.tidy(input.value);
       put({ text: input.value });

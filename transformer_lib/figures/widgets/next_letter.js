@@ -104,7 +104,7 @@ function build({ get, change }) {
     ...cells,
   );
   const told = html("p", {
-    class: "nl-told",
+    class: "lf-legend",
     text: "Underlined: the letters read. The stronger a letter’s color, the more it costs GPT.",
   });
 
