@@ -206,7 +206,7 @@ test_right, test_wrong = table(
         "MyFeedForward": [
             (network(lambda self, x: self.narrow(self.widen(x))), "the ReLU is missing"),
             (network(lambda self, x: F.relu(self.narrow(self.widen(x)))), "the ReLU comes at the"),
-            (network(lambda self, x: self.narrow(F.gelu(self.widen(x)))), "GELU stands where"),
+            (network(lambda self, x: self.narrow(F.gelu(self.widen(x)))), "there is a GELU"),
             (
                 network(lambda self, x: self.narrow(self.widen(x).relu()), lambda d, f: (d, d)),
                 "Your module has no parameters `widen.weight` of shape (7, 3)",
@@ -221,7 +221,7 @@ test_right, test_wrong = table(
             (residual(pre, pre), "this is always pre-norm"),
             (residual(post, pre), "the two orders are swapped"),
             (residual(added_in_place, post), "changes its input `x`"),
-            (residual(pre, answer_in_place), "here `sublayer` hands back `x` itself"),
+            (residual(pre, answer_in_place), "here `sublayer` returns `x` itself"),
         ],
     },
 )

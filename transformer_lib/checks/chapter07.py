@@ -161,16 +161,14 @@ FEED_FORWARD = Exercise(
         "the ReLU comes first: the input may be negative": network(
             forward=lambda self, x: self.narrow(self.widen(x.relu()))
         ),
-        "GELU stands where the formula has a ReLU": network(bend=lambda self, x: F.gelu(x)),
-        "a tanh stands where the formula has a ReLU": network(bend=lambda self, x: x.tanh()),
-        "a sigmoid stands where the formula has a ReLU": network(bend=lambda self, x: x.sigmoid()),
-        "a softmax stands where the formula has a ReLU": network(
-            bend=lambda self, x: x.softmax(-1)
-        ),
+        "there is a GELU instead of the ReLU": network(bend=lambda self, x: F.gelu(x)),
+        "there is a tanh instead of the ReLU": network(bend=lambda self, x: x.tanh()),
+        "there is a sigmoid instead of the ReLU": network(bend=lambda self, x: x.sigmoid()),
+        "there is a softmax instead of the ReLU": network(bend=lambda self, x: x.softmax(-1)),
         "the absolute value is taken: a ReLU turns negative numbers into 0": network(
             bend=lambda self, x: x.abs()
         ),
-        "`min` stands where `max` should": network(bend=lambda self, x: x.clamp(max=0)),
+        "`min` is used instead of `max`": network(bend=lambda self, x: x.clamp(max=0)),
         "the input is added, which the next exercise does": network(
             forward=lambda self, x: x + self.narrow(self.widen(x).relu())
         ),
@@ -219,10 +217,14 @@ def residual_cases() -> list[Case]:
 
     x = integers(2, 3, 4)
     return [
-        *both(torch.tensor([[[1.0, 2, 3, 6]]]), torch.square, "the order for one token"),
-        *both(x, mixing, "each token goes through with its text"),
+        *both(
+            torch.tensor([[[1.0, 2, 3, 6]]]),
+            torch.square,
+            "the order of norm and sum, for one token",
+        ),
+        *both(x, mixing, "the tokens of a text go through together"),
         *both(x, torch.zeros_like, "with a sublayer that returns 0, only the stream is left"),
-        *both(x, itself, "here `sublayer` hands back `x` itself"),
+        *both(x, itself, "here `sublayer` returns `x` itself"),
         *both(normal(2, 3, 4).double(), mixing, "any precision"),
     ]
 
@@ -233,7 +235,7 @@ RESIDUAL = Exercise(
     name="Residual",
     reference=Residual,
     cases=residual_cases,
-    section="Where does the norm stand?",
+    section="Where does the norm go?",
     keeps=KEEPS,
     forbids=(layers.Residual,),
     mistakes={
