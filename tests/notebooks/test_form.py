@@ -20,8 +20,11 @@ NAMES = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
 
 # Chapters that have all of the form, and those whose first reading is short enough. Both grow until
 # they are NAMES.
-FINISHED = {"01_soft_lookup", "02_scaled_dot_product", "05_masks", "06_many_heads", "07_the_block"}
-SHORT = FINISHED | {"08_encoder", "10_positions"}
+FINISHED = {
+    "01_soft_lookup", "02_scaled_dot_product", "05_masks", "06_many_heads", "07_the_block",
+    "08_encoder",
+}  # fmt: skip
+SHORT = FINISHED | {"10_positions"}
 
 MOST_MINUTES, MOST_WORDS_DEEPER, MOST_LINES_OF_MINE = 30, 600, 40
 MOST_ASSERTS, MOST_REFERENCES, MOST_LONG_SENTENCES, LONG = 4, 5, 3, 34

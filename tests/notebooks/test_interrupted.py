@@ -29,15 +29,6 @@ def test_the_honest_loss_comes_back():
     assert names["loss_of"] is len
 
 
-def test_the_weights_of_a_head_come_back():
-    output = SimpleNamespace(weight=torch.ones(32, 32))
-    layers = [SimpleNamespace(attention=SimpleNamespace(output=output))]
-    model = type("Model", (), {"encoder": SimpleNamespace(layers=layers), "__call__": stop})()
-    names = {"torch": torch, "notes": torch.zeros(10), "padding_mask": lambda ids, pad: None}
-    run_and_stop("08", "live-data", names | {"two_layers": [model]})
-    assert output.weight.equal(torch.ones(32, 32))
-
-
 def test_the_hooks_go():
     layer = torch.nn.Identity()
     model = SimpleNamespace(encoder=SimpleNamespace(layers=[layer]))

@@ -106,10 +106,10 @@ MULTI_HEAD_ATTENTION = Exercise(
     name="MultiHeadAttention",
     reference=MultiHeadAttention,
     cases=attention_cases,
-    section="Can one matrix make queries, keys and values?",
+    section="Can one matrix make queries, keys, and values?",
     keeps=KEEPS,
     mistakes={
-        "`memory` is not used: queries, keys and values are all made from x": attend(
+        "`memory` is not used: queries, keys, and values are all made from x": attend(
             sources=lambda self, x, memory: (x, x, x)
         ),
         "the bias of `in_proj` is left out": attend(
