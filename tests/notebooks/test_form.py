@@ -21,9 +21,14 @@ NAMES = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
 # Chapters that have all of the form, and those whose first reading is short enough. Both grow until
 # they are NAMES.
 FINISHED = {
-    "01_soft_lookup", "02_scaled_dot_product", "05_masks", "06_many_heads", "07_the_block",
+    "01_soft_lookup",
+    "02_scaled_dot_product",
+    "05_masks",
+    "06_many_heads",
+    "07_the_block",
     "08_encoder",
-}  # fmt: skip
+    "22_other_weights",
+}
 SHORT = FINISHED | {"10_positions"}
 
 MOST_MINUTES, MOST_WORDS_DEEPER, MOST_LINES_OF_MINE = 30, 600, 40
