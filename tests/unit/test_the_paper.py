@@ -27,7 +27,7 @@ PRINTED = [
         "a loss of 0.7. All ten pre-norm runs reach 0.0",
         ["0.01 " + 10 * " 0.7", "0.01 " + 10 * " 0.0"],
     ),
-    (7, "five of the ten are at 0.5 or 0.6", ["400  0.0 0.5 0.6 0.5 0.6 0.5 0.0 0.0 0.0 0.1"]),
+    (7, "five of the ten are at 0.5 or 0.6", ["400 0.0 0.5 0.6 0.5 0.6 0.5 0.0 0.0 0.0 0.1"]),
     (7, "all ten runs reach a loss of 0.0", ["no feed-forward\n  " + 10 * " 0.0"]),
     (9, "28 or 29 whole answers", ["29      28      28"]),
     (9, "5,899 to 6,432", ["5,899   6,432   6,318"]),
