@@ -27,6 +27,7 @@ FINISHED = {
     "06_many_heads",
     "07_the_block",
     "08_encoder",
+    "09_decoder",
     "22_other_weights",
 }
 SHORT = FINISHED | {"10_positions"}
