@@ -152,11 +152,11 @@ PLANTED = {
         "scores * key.size(-1) ** 0.5",
     ),
     "The scores are divided by the width itself": ("key.size(-1) ** 0.5", "key.size(-1)"),
-    "The residual starts behind the norm": (
+    "The residual starts after the norm": (
         "normed, mask))\n        normed = self.norms[1](x)\n        return",
         "normed, mask))\n        x = normed = self.norms[1](x)\n        return",
     ),
-    "The norm stands behind the residual": (
+    "The norm comes after the residual": (
         "return x + self.dropout(self.feed_forward(normed))\n\n\nclass Encoder(",
         "return self.norms[1](x + self.dropout(self.feed_forward(x)))\n\n\nclass Encoder(",
     ),
