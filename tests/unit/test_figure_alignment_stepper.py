@@ -171,7 +171,8 @@ def letters():
 @pytest.mark.slow
 def test_words_can_be_letters(show):
     page = show(letters())
-    assert "Which source letter is being read now?" in page.locator(".lf-title").inner_text()
+    title = page.locator(".lf-title").inner_text()
+    assert "Which source letter does the decoder attend to?" in title
     assert status(page).endswith("3 letters; the decoder hasn’t written anything yet.")
     page.get_by_role("slider", name="letters written").press("End")
     assert status(page).replace("\u00a0", " ") == (

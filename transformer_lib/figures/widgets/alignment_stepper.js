@@ -1,4 +1,4 @@
-// AlignmentStepper: which source word is the decoder reading? Its weights mix the encoder's states.
+// AlignmentStepper: which source word does the decoder attend to? Its weights mix the encoder's states.
 import {
   canvas,
   choice,
@@ -248,7 +248,7 @@ function build({ get, change }) {
 
 export default live({
   name: "AlignmentStepper",
-  title: (get) => `Which source ${get("unit")} is being read now?`,
+  title: (get) => `Which source ${get("unit")} does the decoder attend to?`,
   state: { attention: ["none", "additive", "dot", "general"], step: [0, 16, 1] },
   build,
 });
