@@ -23,6 +23,7 @@ NAMES = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
 FINISHED = {
     "01_soft_lookup",
     "02_scaled_dot_product",
+    "03_bottleneck",
     "05_masks",
     "06_many_heads",
     "07_the_block",

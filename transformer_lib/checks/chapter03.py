@@ -103,7 +103,7 @@ LOOK_BACK = Exercise(
     name="look_back",
     reference=look_back,
     cases=look_cases,
-    section="What if the line stays open?",
+    section="What if the line stays uncovered?",
     mistakes={
         "the padding is not hidden: it takes part of the weight": look(mask=as_they_are),
         "the padding is zeroed after the softmax: the weight it had is lost": look(
