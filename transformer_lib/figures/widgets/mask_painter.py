@@ -99,9 +99,9 @@ class MaskPainter(LiveFigure):
         vectors: ``(T, d)``, from -10 to 10, the words' vectors.
         mask: bool ``(T, T)``, True = may attend, or the same as text, ``"100-110-111"``; causal
             and padding mask by default.
-        place: where to apply the mask, as in :func:`layer`.
-        fill: what hidden scores become before the softmax, as in :func:`layer`; ``"zeros"`` is the
-            library's rule.
+        place: where to apply the mask, as in the module's ``layer``.
+        fill: what hidden scores become before the softmax, as there; ``"zeros"`` is the library's
+            rule.
 
     Raises:
         TypeError, ValueError: something that isn't a mask, a number out of range, or lists of
