@@ -20,7 +20,7 @@ __all__ = ["check"]
 
 # ------------------------------------------------------------------------------------------- ask
 
-Roles = tuple[Tensor, Tensor, Tensor]  # what becomes queries, keys and values
+Roles = tuple[Tensor, Tensor, Tensor]  # what becomes queries, keys, and values
 
 
 def ask(
@@ -52,19 +52,19 @@ def ask_cases() -> list[Case]:
 
     one, words = torch.tensor([[1.0]]), torch.tensor([[0.0], [1]])
     return [
-        Case((one, 2 * one, 3 * one, 5 * one), "a word that is alone gets its own value, x @ W_v"),
+        Case((one, 2 * one, 3 * one, 5 * one), "a word on its own gets its own value, x @ W_v"),
         Case((torch.tensor([[1.0], [1]]), one, one, one), "equal words share the weight equally"),
         Case((words, torch.ones(1, 4), torch.ones(1, 4), 10 * one), "the scores are divided by "
              "√d_k, here 2, before the softmax"),
-        case("each of the three matrices has its own use", x=(2, 2), d_k=2, d_v=2),
-        case("in self-attention, too, all widths may differ", x=(3, 4), d_k=3, d_v=2),
+        case("each of the three matrices has its own job", x=(2, 2), d_k=2, d_v=2),
+        case("all widths may differ in self-attention, too", x=(3, 4), d_k=3, d_v=2),
         Case((one, one, one, 10 * one, words), "with `memory`, x asks and `memory` answers"),
         case("queries come from x, keys and values from `memory`", x=(2, 2), memory=(2, 2), d_k=2,
              d_v=2),
         case("x and `memory` may differ in length and in width", x=(2, 3), memory=(4, 5), d_k=2,
              d_v=3),
-        case("with axes in front, axes are counted from the end", 2, x=(2, 2), d_k=2, d_v=2),
-        case("there may be several axes in front", 2, 3, x=(4, 5), memory=(3, 6), d_k=3, d_v=2),
+        case("with an axis before the last two, count the axes from the end", 2, x=(2, 2), d_k=2, d_v=2),
+        case("there may be several axes before the last two", 2, 3, x=(4, 5), memory=(3, 6), d_k=3, d_v=2),
     ]  # fmt: skip
 
 
@@ -83,11 +83,11 @@ ASK = Exercise(
         MultiHeadAttention,
     ),
     mistakes={
-        "`memory` is not used: x asks x": but(roles=lambda x, memory: (x, x, x)),
-        "the values come from x: those who are asked have to answer": but(
+        "`memory` isn't used: x asks x": but(roles=lambda x, memory: (x, x, x)),
+        "the values come from x: the words of `memory` are asked, so they must answer": but(
             roles=lambda x, memory: (x, memory, x)
         ),
-        "the keys come from x: x is searched, and `memory` answers": but(
+        "the keys come from x: x is searched, but `memory` answers": but(
             roles=lambda x, memory: (x, x, memory)
         ),
         "the queries come from `memory` as well: x never asks": but(
@@ -97,18 +97,18 @@ ASK = Exercise(
             roles=lambda x, memory: (memory, x, x)
         ),
         "W_q and W_k are swapped": lambda x, W_q, W_k, W_v, *memory: ask(x, W_k, W_q, W_v, *memory),
-        "the matrices are transposed, as nn.Linear keeps them: here it is x @ W": but(
+        "the matrices are transposed, the way nn.Linear stores them: here it's x @ W": but(
             project=F.linear
         ),
-        "the scores are not divided by √d_k": but(scale=lambda x, key: 1.0),
-        "the scores are divided by d_k, not by its root": but(
+        "the scores aren't divided by √d_k": but(scale=lambda x, key: 1.0),
+        "the scores are divided by d_k, not by its square root": but(
             scale=lambda x, key: 1 / key.shape[-1]
         ),
-        "the root is taken of the width of x: d_k is the width of queries and keys": but(
+        "the scores are divided by the square root of the width of x: d_k is the width of the keys": but(
             scale=lambda x, key: x.shape[-1] ** -0.5
         ),
-        "the softmax runs over those who ask, not over those who are asked": but(dim=-2),
-        "a causal mask is left over from chapter 2: here each word may ask every other": but(
+        "the softmax runs over the words that ask, not over the words that answer": but(dim=-2),
+        "a causal mask is left over from chapter 2: here each word attends to all words": but(
             mask=lambda s: s.masked_fill(torch.ones_like(s).triu(1).bool(), -torch.inf)
         ),
     },
@@ -192,28 +192,28 @@ def equivariant_cases() -> list[Case]:
 
     one_row = "is one that a single shuffle may miss: it treats one row differently"
     return [
-        case(lambda x: 2 * x, "doubles every row, and is equivariant"),
-        case(doubling(0), "doubles the first row alone: a shuffle that leaves this row where it is "
+        case(lambda x: 2 * x, "doubles every row: it is equivariant"),
+        case(doubling(0), "doubles only the first row: a shuffle that leaves this row where it is "
              "doesn't show it"),
-        case(self_attention, "is self-attention, and equivariant"),
+        case(self_attention, "is self-attention: it is equivariant"),
         case(reordering([4, 3, 2, 1, 0]), "puts the rows in reverse order: it is not equivariant"),
-        case(lambda x: x.flip(1), "reverses columns, and is equivariant: rows are what counts"),
-        case(lambda x: x * torch.arange(1.0, 4), "multiplies each column by a number of its own, "
-             "and is equivariant"),
-        case(lambda x: x.sort(0).values, "gives the same result in whatever order the rows come: "
-             "it is not equivariant, but invariant"),
+        case(lambda x: x.flip(1), "reverses the columns: it is equivariant, because only rows count"),
+        case(lambda x: x * torch.arange(1.0, 4), "multiplies each column by its own number: "
+             "it is equivariant"),
+        case(lambda x: x.sort(0).values, "gives the same result for every order of the rows: "
+             "it is not equivariant but invariant"),
         case(places, "adds its position to each row: it is not equivariant"),
-        case(partial(places, size=0.01), "adds a little of its position to each row"),
-        case(causal_attention, "is causal attention, where the order of the rows matters"),
-        case(cross_attention, "is cross-attention with a fixed memory, and equivariant"),
+        case(partial(places, size=0.01), "adds a little of its position to each row: it is not equivariant"),
+        case(causal_attention, "is causal attention: the order of the rows matters"),
+        case(cross_attention, "is cross-attention with a fixed memory: it is equivariant"),
         case(reordering([4, 0, 1, 2, 3]), "moves all rows on by one: it is not equivariant"),
-        case(lambda x: x.mean(0).expand_as(x), "puts the mean into every row, and is equivariant "
+        case(lambda x: x.mean(0).expand_as(x), "puts the mean into every row: it is equivariant "
              "up to rounding", normal(6, 64)),
-        case(self_attention, "is self-attention, where rounding depends on the order",
+        case(self_attention, "is self-attention: its rounding depends on the order",
              normal(6, 64, seed=1)),
         *(case(doubling(row), one_row) for row in (1, 2, 3, 4)),
         *(case(reordering(order), "is one that a single shuffle may miss: it puts the rows in "
-               "another order, always the same") for order in fixed_orders()),
+               "a fixed order") for order in fixed_orders()),
     ]  # fmt: skip
 
 
@@ -225,32 +225,32 @@ IS_EQUIVARIANT = Exercise(
     cases=equivariant_cases,
     section="Could a better network do it?",
     mistakes={
-        "only one shuffle is tried: what it doesn't show, the next may": tester(
+        "only one shuffle is tried: the next one may show what it doesn't": tester(
             orders=partial(shuffles, times=1)
         ),
         "f(x[order]) is compared with f(x) as it is, which tests whether nothing changes": tester(
             same=lambda f, x, p: close(f(x[p]), f(x))
         ),
-        "every last bit must agree: sums in another order round differently": tester(
+        "every last bit must agree: a sum in another order is rounded differently": tester(
             same=lambda f, x, p: torch.equal(f(x[p]), f(x)[p])
         ),
         "one shuffle that agrees is enough for True: all of them have to agree": tester(
             verdict=any
         ),
-        "the answer is the wrong way round: True is for an equivariant function": (
+        "True and False are swapped: True is for an equivariant function": (
             lambda f, x: not is_equivariant(f, x)
         ),
         "the columns are shuffled: words are rows": columns,
         "f(x[order]) is compared with x[order]: f is missing on one side": tester(
             same=lambda f, x, p: close(f(x[p]), x[p])
         ),
-        "the result is shuffled once more where the shuffle should be undone": tester(
+        "the result is shuffled again instead of back": tester(
             same=lambda f, x, p: close(f(x[p])[p], f(x))
         ),
-        "the only order that is tried is the reverse": tester(
+        "only the reverse order is tried": tester(
             orders=lambda n: [torch.arange(n).flip(0)]
         ),
-        "the only order that is tried moves all rows by one": tester(
+        "the only order tried moves all rows by one": tester(
             orders=lambda n: [torch.arange(n).roll(1)]
         ),
         "only the first two rows are swapped": tester(orders=lambda n: [swapped(n, 0, 1)]),
