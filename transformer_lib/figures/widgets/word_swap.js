@@ -176,7 +176,7 @@ function build({ get, change }) {
 
 export default live({
   name: "WordSwap",
-  title: () => "Two words change places: what changes?",
+  title: () => "Two words trade places: what changes?",
   state: { order: [0, 7], positions: [], picked: [-1, 7, 1] },
   build,
 });

@@ -126,7 +126,7 @@ class WordSwap(LiveFigure):
 
         before = list(range(len(self.words)))
         figure = Figure(figsize=(6.4, 3.5), dpi=110)
-        panels = (("as it was", before), ("now", self.order))
+        panels = (("before", before), ("after", self.order))
         for ax, (title, order) in zip(figure.subplots(1, 2), panels, strict=True):
             words = [self.words[word] for word in order]
             weights = self.attend(order).weights
@@ -135,7 +135,7 @@ class WordSwap(LiveFigure):
         same = (old[self.order] - new).abs().amax(-1) < 1e-9
         places = "with positions" if self.positions else "no positions"
         figure.supxlabel(
-            f"{places}: {int(same.sum())} of {len(self.words)} words receive what they received",
+            f"{places}: {int(same.sum())} of {len(self.words)} words receive the same as before",
             fontsize=10,
         )
         return figure
