@@ -24,6 +24,7 @@ FINISHED = {
     "01_soft_lookup",
     "02_scaled_dot_product",
     "03_bottleneck",
+    "04_self_attention",
     "05_masks",
     "06_many_heads",
     "07_the_block",
