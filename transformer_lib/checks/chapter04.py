@@ -63,8 +63,8 @@ def ask_cases() -> list[Case]:
              d_v=2),
         case("x and `memory` may differ in length and in width", x=(2, 3), memory=(4, 5), d_k=2,
              d_v=3),
-        case("with an axis before the last two, count the axes from the end", 2, x=(2, 2), d_k=2, d_v=2),
-        case("there may be several axes before the last two", 2, 3, x=(4, 5), memory=(3, 6), d_k=3, d_v=2),
+        case("with more axes, count from the end", 2, x=(2, 2), d_k=2, d_v=2),
+        case("several axes may come first", 2, 3, x=(4, 5), memory=(3, 6), d_k=3, d_v=2),
     ]  # fmt: skip
 
 
@@ -104,7 +104,7 @@ ASK = Exercise(
         "the scores are divided by d_k, not by its square root": but(
             scale=lambda x, key: 1 / key.shape[-1]
         ),
-        "the scores are divided by the square root of the width of x: d_k is the width of the keys": but(
+        "the root is that of the width of x: d_k is the width of the keys": but(
             scale=lambda x, key: x.shape[-1] ** -0.5
         ),
         "the softmax runs over the words that ask, not over the words that answer": but(dim=-2),
@@ -197,13 +197,13 @@ def equivariant_cases() -> list[Case]:
              "doesn't show it"),
         case(self_attention, "is self-attention: it is equivariant"),
         case(reordering([4, 3, 2, 1, 0]), "puts the rows in reverse order: it is not equivariant"),
-        case(lambda x: x.flip(1), "reverses the columns: it is equivariant, because only rows count"),
+        case(lambda x: x.flip(1), "reverses the columns: it is equivariant, as only rows count"),
         case(lambda x: x * torch.arange(1.0, 4), "multiplies each column by its own number: "
              "it is equivariant"),
         case(lambda x: x.sort(0).values, "gives the same result for every order of the rows: "
              "it is not equivariant but invariant"),
         case(places, "adds its position to each row: it is not equivariant"),
-        case(partial(places, size=0.01), "adds a little of its position to each row: it is not equivariant"),
+        case(partial(places, size=0.01), "adds a little of its position to each row"),
         case(causal_attention, "is causal attention: the order of the rows matters"),
         case(cross_attention, "is cross-attention with a fixed memory: it is equivariant"),
         case(reordering([4, 0, 1, 2, 3]), "moves all rows on by one: it is not equivariant"),
@@ -247,9 +247,7 @@ IS_EQUIVARIANT = Exercise(
         "the result is shuffled again instead of back": tester(
             same=lambda f, x, p: close(f(x[p])[p], f(x))
         ),
-        "only the reverse order is tried": tester(
-            orders=lambda n: [torch.arange(n).flip(0)]
-        ),
+        "only the reverse order is tried": tester(orders=lambda n: [torch.arange(n).flip(0)]),
         "the only order tried moves all rows by one": tester(
             orders=lambda n: [torch.arange(n).roll(1)]
         ),
