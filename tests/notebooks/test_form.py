@@ -30,6 +30,7 @@ FINISHED = {
     "07_the_block",
     "08_encoder",
     "09_decoder",
+    "11_transformer",
     "22_other_weights",
 }
 SHORT = FINISHED | {"10_positions"}

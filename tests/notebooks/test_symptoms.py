@@ -44,7 +44,7 @@ PLANTED = {
         "memory, padding_mask(source))",
         "memory, padding_mask(target))",
     ),
-    "The embedding is as PyTorch draws it": ("std=d_model**-0.5", "std=1.0"),
+    "The embedding is as PyTorch initializes it": ("std=d_model**-0.5", "std=1.0"),
     "The logits are multiplied by the root of d": (
         "return x @ self.embedding.weight.T ",
         "return x @ self.embedding.weight.T * x.size(-1) ** 0.5 ",

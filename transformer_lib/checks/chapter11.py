@@ -64,7 +64,7 @@ COUNT_PARAMETERS = Exercise(
     name="count_parameters",
     reference=count_parameters,
     cases=lambda: [
-        Case((5, 4, 3, 0, 0, 1, 1, 1, False), "without layers, one table of words is left"),
+        Case((5, 4, 3, 0, 0, 1, 1, 1, False), "without layers, one word table is left"),
         Case((5, 4, 3, 0, 0, 1, 1, 1, True), "only the last norms are left besides the table: one "
              "for each stack, each with a gain and a shift"),
         Case((5, 4, 3, 1, 0, 1, 1, 1, False), "there is one encoder layer and no decoder layer: "
@@ -75,13 +75,13 @@ COUNT_PARAMETERS = Exercise(
              "more rows in the output matrix"),
         Case((5, 4, 3, 1, 0, 2, 1, 7, False), "values are `d_v` wide, and that is what the output "
              "matrix gets from each head"),
-        Case((5, 4, 3, 1, 0, 2, 7, 1, False), "queries and keys are `d_k` wide, whatever `d_model` "
-             "is"),
+        Case((5, 4, 3, 1, 0, 2, 7, 1, False), "queries and keys are `d_k` wide, for any "
+             "`d_model`"),
         Case((5, 4, 3, 2, 3, 2, 2, 7, True), "each stack has its own number of layers, and one "
              "last norm"),
         Case((37000, 512, 2048, 6, 6, 8, 64, 64, False), "this is the paper's base model"),
     ],
-    section="How many numbers are in each part?",
+    section="Where do 65 million numbers live?",
     mistakes={
         "attention is counted without its biases": counted(attention=unbiased),
         "the feed-forward network is counted without its biases": counted(
@@ -102,7 +102,7 @@ COUNT_PARAMETERS = Exercise(
         "a norm is counted as one vector: it has a gain and a shift": counted(norm=lambda d: d),
         "the last norms are not counted": counted(last=lambda pre_norm: 0),
         "the last norms are counted without `pre_norm`, too": counted(last=lambda pre_norm: 2),
-        "the table of words is counted three times": counted(tables=3),
+        "the word table is counted three times": counted(tables=3),
     },
 )  # fmt: skip
 
@@ -211,7 +211,7 @@ def model_cases() -> list[Case]:
 
 
 def logits_where_read(answer: nn.Module, /, source: Tensor, target: Tensor) -> Any:
-    """What is said at padding is for nobody, so it may be anything."""
+    """Nobody reads what is predicted at padding, so it may be anything."""
     look_at_the_table(answer)
     logits = answer(source, target)
     if not isinstance(logits, Tensor) or logits.shape[:2] != target.shape:
@@ -279,7 +279,7 @@ MY_TRANSFORMER = Exercise(
         "the padding mask is upside down: True means may attend": model(
             source_mask=lambda self, source: (source == self.pad_id)[:, None, None]
         ),
-        "padding is taken to be 0, whatever `pad_id` is": model(
+        "padding is taken to be 0, but `pad_id` says which id it is": model(
             source_mask=lambda self, source: (source != 0)[:, None, None]
         ),
         "the result is probabilities: logits come before the softmax": model(
