@@ -69,7 +69,7 @@ SINUSOIDS = Exercise(
         Case((2, 12), "a table may have more columns than rows"),
         Case((20, 8), "a table may have more rows than columns"),
     ],
-    section="What stands in the paper's table?",
+    section="What is in the paper's table?",
     atol=1e-4,
     mistakes={
         "all sines come before all cosines: in (10.1) they alternate": waves(arrange=joined),

@@ -1,4 +1,4 @@
-// PositionsExplorer: how can a sum of waves be an address? The table of sinusoids, rotary's turning pairs, dot products.
+// PositionsExplorer: how can waves tell positions apart? The table of sinusoids, rotary's turning pairs, dot products.
 import {
   axes,
   canvas,
@@ -76,7 +76,7 @@ export const apart = (a, distance, last) =>
 
 // ---- picture
 
-const WIDTHS = [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+const WIDTHS = [2, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const LENGTHS = [8, 12, 16, 24, 32, 48, 64, 96, 128];
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, CHART] = [336, 58, 30, 24, 224, 300]; // heights are fixed; widths follow the column
 const [STRIPS, STRIP, DIALS] = [[252, 272, 296], 16, 6];
@@ -432,7 +432,7 @@ function build({ get, change }) {
 
 export default live({
   name: "PositionsExplorer",
-  title: () => "How can a sum of waves be an address?",
+  title: () => "How can waves tell positions apart?",
   state: {
     view: ["waves", "rotary"],
     d_model: [2, 256, 1],

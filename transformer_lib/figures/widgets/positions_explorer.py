@@ -1,4 +1,4 @@
-"""PositionsExplorer: addresses made of waves, and addresses made of turns (chapter 10)."""
+"""PositionsExplorer: positions told by added waves, or by turning pairs (chapter 10)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PositionsExplorer(LiveFigure):
 
     Args:
         view: ``"waves"`` (sinusoidal positions) or ``"rotary"``.
-        d_model: width of an address, or of the rotary query and key; even, 2 to 256.
+        d_model: width of a position vector, or of the rotary query and key; even, 2 to 256.
         length: 8 to 128 positions.
         first: position *a*, the query's in the rotary view; from 0.
         second: position *b*, the key's in the rotary view; from 0.
@@ -79,7 +79,7 @@ class PositionsExplorer(LiveFigure):
         return proposal["value"]
 
     def table(self) -> np.ndarray:
-        """Return the addresses ``(length, d_model)``, from the library's sinusoidal positions."""
+        """Return the position vectors ``(length, d_model)``: the library's sinusoidal ones."""
         from ...positions import SinusoidalPositions
 
         waves = SinusoidalPositions(d_model=self.d_model, max_len=self.length)
