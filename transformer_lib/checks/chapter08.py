@@ -379,7 +379,7 @@ SAME_IN_COMPANY = Exercise(
     name="same_in_company",
     reference=same_in_company,
     cases=company_cases,
-    section="Is a sentence read in a batch as it is read alone?",
+    section="Is a sentence read the same way in a batch as alone?",
     mistakes={
         "too much equality is asked for, to the last bit or nearly: another shape may round "
         "differently": tester(small=lambda gap: gap == 0),
