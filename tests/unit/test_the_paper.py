@@ -40,7 +40,7 @@ PRINTED = [
     (10, "both get 100.0 % right", ["waves    100.0%", "learned  100.0%"]),
     (11, "about 41,000 of them", ["40,931 to 41,161"]),
     (11, "about 35,800", ["35,296 to 36,272"]),
-    (11, "length 1 before the factor and 22.6 after it", [" 1.0    16.0", "22.6    16.0"]),
+    (11, "length 1 before the factor and 22.6 after it", [" 1.0   16.0", "22.6   16.0"]),
     (11, "a loss of about 254", ["254.8  254.6  253.0"]),
     (15, "gains 1.1 to 1.3 points", ["+1.3 +1.3 +1.1"]),
     (15, "another 0.2 to 0.5", ["+0.4 +0.2 +0.5"]),
