@@ -140,7 +140,7 @@ READ_TENSOR = Exercise(
     name="read_tensor",
     reference=read_tensor,
     cases=read_cases,
-    section="Can you read the file without any library?",
+    section="Can you read the file by hand?",
     mistakes={
         "the bytes are counted from the start of the file: `data_offsets` count from the end of "
         "the header": read(start=lambda length: 0),
