@@ -16,6 +16,7 @@ PRINTED = [
     (2, "spread by 1.98, 7.98 and 31.80", ["by  1.98", "by  7.98", "by 31.80"]),
     (2, "0.00001 without the scale and 0.17420 with it", ["0.96  0.00001    0.24  0.17420"]),
     (2, "0.00033 instead of 0.26", ["1024   0.05     0.87   0.00033     0.26"]),
+    (2, "without the scale it's 1.26 at 1024", ["0.00033     0.26   1.26"]),
     (2, "0.47 instead of 0.27", ["64   0.22     0.87      0.47     0.27"]),
     (3, "66 to 71 % of the letters", ["one vector   70   66   71   68   68\n"]),
     (3, "attention at each step it gets more than 99 %", ["attention   100  100  100  100  100\n"]),
