@@ -40,7 +40,7 @@ def test_the_hooks_go():
 def test_the_looks_come_back():
     writer = SimpleNamespace(across=True, back=True)
     before = copy.copy(writer)
-    names = {"writers": {"(a) both": [writer]}, "new_lists": [], "loss_of": stop}
+    names = {"model": writer, "perplexity": stop}
     run_and_stop("09", "sol-switch-off-code", names)
     assert writer == before
 
