@@ -1,4 +1,4 @@
-"""Checkers for the project, *A decoder of today*: one for each stage."""
+"""Checkers for the project, *A modern decoder*: one for each stage."""
 
 from __future__ import annotations
 
