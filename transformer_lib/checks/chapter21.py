@@ -443,7 +443,7 @@ GROUPED_ATTENTION = Exercise(
             apart=lambda mixed, group: mixed.repeat_interleave(group, dim=1),
         ),
         "the mask is not used": grouped(hide=lambda scores, mask: scores),
-        "the mask is upside down: True = may look": grouped(
+        "the mask is upside down: True = may attend": grouped(
             hide=lambda scores, mask: hidden(scores, ~mask)
         ),
         "the scores are not divided by anything": grouped(scale=lambda query: 1.0),
