@@ -113,8 +113,9 @@ def network(forward):
 class Heads(nn.Module):
     """With PyTorch's own attention."""
 
-    def __init__(self, d_model, n_heads, n_kv_heads):
+    def __init__(self, d_model, n_heads, n_kv_heads, base=10_000):
         super().__init__()
+        self.base = base
         self.n, self.g, self.d = n_heads, n_kv_heads, d_model // n_heads
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.key = nn.Linear(d_model, self.g * self.d, bias=False)
@@ -125,7 +126,7 @@ class Heads(nn.Module):
         return y.view(*y.shape[:2], -1, self.d).transpose(1, 2)
 
     def turn(self, q, k, v, start):
-        return as_published(q, start), as_published(k, start), v
+        return as_published(q, start, self.base), as_published(k, start, self.base), v
 
     def join(self, cache, k, v):
         return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
@@ -197,19 +198,19 @@ RMSNorm = norm(as_hugging_face)
 
 
 class Layer(nn.Module):
-    def __init__(self, d_model, n_heads, n_kv_heads, d_ff):
+    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, base):
         super().__init__()
-        self.heads = Heads(d_model, n_heads, n_kv_heads)
+        self.heads = Heads(d_model, n_heads, n_kv_heads, base)
         self.feed_forward = SwiGLU(d_model, d_ff)
         self.norms = nn.ModuleList([RMSNorm(d_model), RMSNorm(d_model)])
 
 
 class Llama(nn.Module):
-    def __init__(self, vocab_size, d_model, n_heads, n_kv_heads, n_layers, d_ff):
+    def __init__(self, vocab_size, d_model, n_heads, n_kv_heads, n_layers, d_ff, base=10_000):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.layers = nn.ModuleList(
-            [Layer(d_model, n_heads, n_kv_heads, d_ff) for _ in range(n_layers)]
+            [Layer(d_model, n_heads, n_kv_heads, d_ff, base) for _ in range(n_layers)]
         )
         self.norm = RMSNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
@@ -227,6 +228,11 @@ class Llama(nn.Module):
             x, cache = self.one(layer, x, None if caches is None else self.cache_of(caches, i))
             new.append(cache)
         return self.output(self.norm(x)), new
+
+
+class DeafToBase(Llama):
+    def __init__(self, vocab_size, d_model, n_heads, n_kv_heads, n_layers, d_ff, base=0):
+        super().__init__(vocab_size, d_model, n_heads, n_kv_heads, n_layers, d_ff)
 
 
 class LastEps(Llama):
@@ -358,11 +364,14 @@ test_right, test_wrong = table(
             (heads(mask=lambda self, t, s: torch.ones(t, s).tril(s - t + 1).bool()),
              "the first token attends to itself alone"),
             (heads(turn=lambda self, *args: args[:3]), "each by the position"),
+            (heads(turn=lambda self, q, k, v, start: (
+                as_published(q, start), as_published(k, start), v)), "the base that the constr"),
             (Stacked, "must be a pair: keys and values"),
             (Remembering, "a new text begins"),
             (heads(forward=lambda self, x, cache=None: Heads.forward(self, x)[0]), "two things"),
         ],
         "Llama": [
+            (DeafToBase, "the base of the turns goes"),
             (but(Llama, one=post_norm), "each norm comes after a sum"),
             (but(Llama, one=second_norm_missing), "each read x through a norm, and add to it"),
             (but(Llama, cache_of=lambda self, caches, i: caches[0]), "the cache of the first"),

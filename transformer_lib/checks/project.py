@@ -316,8 +316,9 @@ Cache = tuple[Tensor, Tensor]
 
 
 class Heads(nn.Module):
-    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int) -> None:
+    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int, base: float = 10_000.0) -> None:
         super().__init__()
+        self.base = base
         self.d_head, self.n_heads = d_model // n_heads, n_heads
         d_kv = n_kv_heads * self.d_head
         self.query = nn.Linear(d_model, d_model, bias=False)
@@ -329,7 +330,7 @@ class Heads(nn.Module):
         return 0 if cache is None else cache[0].shape[-2]
 
     def turn(self, query: Tensor, key: Tensor, value: Tensor, start: int) -> tuple[Tensor, ...]:
-        return rotate(query, start), rotate(key, start), value
+        return rotate(query, start, self.base), rotate(key, start, self.base), value
 
     def grow(self, old: Tensor, new: Tensor) -> Tensor:
         return torch.cat([old, new], dim=-2)
@@ -404,10 +405,11 @@ def heads_cases() -> list[Case]:
         zeros: Sequence[int] = (),
         texts: int = 1,
         dtype: torch.dtype = torch.float32,
+        **base: float,
     ) -> Case:
         x = normal(texts, sum(pieces), 4 * n_heads).to(dtype)
         x[:, zeros] = 0
-        init = {"d_model": 4 * n_heads, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
+        init = {"d_model": 4 * n_heads, "n_heads": n_heads, "n_kv_heads": n_kv_heads, **base}
         return Case((x, pieces, *more), why, init=init)
 
     return [
@@ -419,6 +421,7 @@ def heads_cases() -> list[Case]:
         case("query and key of the second token turn by the same angle, and √d_head divides their "
              "product; the key before them is 0", [2], 1, 1, zeros=[0]),
         case("queries and keys turn, each by the position of its own token", [3], 1, 1),
+        case("the base that the constructor gets decides how fast each turns", [3], 1, 1, base=4.0),
         case("with as many keys as queries, each head has its own slice of each", [3], 2, 2),
         case("heads 0, 1 and 2 share the first keys and values, 3, 4 and 5 the second", [3]),
         case("all heads share one set of keys and values", [3], 6, 1),
@@ -505,9 +508,9 @@ Caches = Sequence[Any]
 
 
 class Layer(nn.Module):
-    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int, d_ff: int) -> None:
+    def __init__(self, d_model: int, n_heads: int, n_kv_heads: int, d_ff: int, base: float) -> None:
         super().__init__()
-        self.heads = Heads(d_model, n_heads, n_kv_heads)
+        self.heads = Heads(d_model, n_heads, n_kv_heads, base)
         self.feed_forward = SwiGLU(d_model, d_ff)
         self.norms = nn.ModuleList(RMSNorm(d_model) for _ in range(2))
 
@@ -521,9 +524,10 @@ class Llama(nn.Module):
         n_kv_heads: int,
         n_layers: int,
         d_ff: int,
+        base: float = 10_000.0,
     ) -> None:
         super().__init__()
-        sizes = (d_model, n_heads, n_kv_heads, d_ff)
+        sizes = (d_model, n_heads, n_kv_heads, d_ff, base)
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.layers = nn.ModuleList(Layer(*sizes) for _ in range(n_layers))
         self.norm = RMSNorm(d_model)
@@ -644,10 +648,16 @@ def look_at_caches(answer: nn.Module, caches: Any) -> None:
 
 def model_cases() -> list[Case]:
     def case(
-        why: str, ids: list[list[int]], pieces: Sequence[int], *more: Any, layers: int = 2
+        why: str,
+        ids: list[list[int]],
+        pieces: Sequence[int],
+        *more: Any,
+        layers: int = 2,
+        **changes: float,
     ) -> Case:
         init = {"vocab_size": 11, "d_model": 12, "n_heads": 6, "n_kv_heads": 2, "d_ff": 5}
-        return Case((torch.tensor(ids), pieces, *more), why, init={**init, "n_layers": layers})
+        init |= {"n_layers": layers} | changes
+        return Case((torch.tensor(ids), pieces, *more), why, init=init)
 
     text, two = [[3, 1, 4, 1, 5]], [[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]
     return [
@@ -656,6 +666,8 @@ def model_cases() -> list[Case]:
              layers=1),
         case("a token attends to those before it", text, [5], layers=1),
         case("each layer reads what the one before has made", text, [5]),
+        case("the base of the turns goes to the heads of all layers", text, [5],
+             base=4.0, n_heads=3, n_kv_heads=1),
         case("a token that comes alone needs the caches, and each layer has its own", text, [4, 1]),
         case("the list holds the newest caches", text, [3, 1, 1]),
         case("two texts come in two pieces", two, [3, 2]),
