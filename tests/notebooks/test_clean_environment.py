@@ -193,6 +193,7 @@ def different(path: Path, folder: Path, options: list[str], variables: dict[str,
     command = [sys.executable, strict.__file__, *options, "-n=0", "--color=no", path.name]
     # A worker of the test run that we are in must not be taken for one of the inner run.
     env = {key: value for key, value in variables.items() if not key.startswith("PYTEST_")}
+    env["XDG_CACHE_HOME"] = str(folder / "cache")  # published models need more than this has
     result = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder)
     return ANSI.sub("", result.stdout + result.stderr) if result.returncode else ""
 
