@@ -232,7 +232,7 @@ function build({ get, change }) {
   }
 
   return {
-    controls: [kind.element, time.element],
+    controls: [...(kinds.length > 1 ? [kind.element] : []), time.element],
     picture: [html("div", { class: "lf-wide" }, picture)],
     draw,
     longest: ["none", "dot"].map((name) =>
