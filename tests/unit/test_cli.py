@@ -682,6 +682,7 @@ def test_a_missing_run_is_told_from_a_file_and_a_folder(
         (["generate", "--run", "x", "--samples", "2"], "need --temperature"),
         (["generate", "one"], "give either --run or --pretrained"),
         (["generate", "--run", "x", "--chat"], "--chat needs --pretrained"),
+        (["generate", "--pretrained", "x", "--strict"], "--strict and --checkpoint need --run"),
         (["generate", "--run", "x", "--stop", ""], "must not be empty"),
         (["generate", "--run", "x", "--temperature", "0"], "above 0, got 0; leave it out to take"),
         (["generate", "--run", "x", "--beam", "4", "one"], "generate has no option --beam\n"),

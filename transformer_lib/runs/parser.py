@@ -145,6 +145,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             error("give either --run or --pretrained")
         if args.chat and args.run:
             error("--chat needs --pretrained")
+        if args.pretrained and (args.strict or args.checkpoint != "best"):
+            error("--strict and --checkpoint need --run")
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
             error("--samples and --seed need --temperature, --top-k or --top-p")
