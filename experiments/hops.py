@@ -87,7 +87,7 @@ class Finder(nn.Module):
 
 
 def hunts(many: int, draw: torch.Generator, fewest: int = 6) -> Tensor:
-    """Rows of notes that lead through all boxes of the row and back, filled up with 10."""
+    """Rows of notes that lead through all boxes of the row and back, padded with 10."""
     sizes = torch.randint(fewest, 11, (many, 1), generator=draw)
     real = torch.arange(10) < sizes
     order = torch.rand(many, 10, generator=draw).masked_fill(~real, 2.0).argsort(dim=-1)

@@ -40,14 +40,13 @@ OPTIONS = [
     "-p",
     "strict",  # the hook below
 ]
-# A minute or two of training: they start first, so that nothing waits for them.
-LONGEST = ("03_bottleneck", "07_the_block")
 
 
 def main(arguments: list[str]) -> int:
     paths = [argument for argument in arguments if argument.endswith(".ipynb")]
     options = [argument for argument in arguments if argument not in paths]
-    paths = paths or [str(path) for path in longest_first(notebooks())]
+    # The last ones take longest: they start first, so that nothing waits for them.
+    paths = paths or [str(path) for path in notebooks()[::-1]]
     if not any(option.startswith("--nbval-kernel-name") for option in options):
         # The kernels import the library from this checkout, even if another one is installed.
         options.append("--nbval-current-env")
@@ -76,11 +75,6 @@ def no_weights() -> str | None:
     if not any(folders["smollm2"].glob("*.gguf")):
         return "SmolLM2 comes from the hub: the stored outputs are those of its rounded numbers"
     return None
-
-
-def longest_first(paths: list[Path]) -> list[Path]:
-    """Most of the last chapters train as well."""
-    return sorted(paths[::-1], key=lambda path: path.stem not in LONGEST)
 
 
 if __name__ == "__main__":
