@@ -592,6 +592,7 @@ FILES = {
     "vocab",
     "merges",
     "distilled",
+    "source",
 }
 ANYTHING = {decoding.evaluating}  # takes whatever there is
 

@@ -130,6 +130,8 @@ def r_drop(
     check_type("others", others, Tensor)
     if others.dtype != logits.dtype:
         raise TypeError(f"others must be {logits.dtype} like logits, got {others.dtype}")
+    if others.device != logits.device:
+        raise ValueError(f"others must be on {logits.device} like logits, got {others.device}")
     if others.shape != logits.shape:
         raise ValueError(
             f"others must have the shape of logits, {tuple(logits.shape)}; "
