@@ -40,7 +40,7 @@ from transformer_lib.runs.machine import environment
 from transformer_lib.runs.tasks import TASKS, Pairs, Task, task_named, words_of
 from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
 from transformer_lib.training.distributed import Ranks, join
-from transformer_lib.training.update import amp_is_slow
+from transformer_lib.training.update import half_is_fast
 from transformer_lib.validation import (
     as_path,
     check_choice,
@@ -290,7 +290,7 @@ def train(
             f"{tokenizer.vocab_size:,} pieces, {len(train_pairs):,} texts in "
             f"{len(train_batches):,} batches, on {session['hardware']}."
         )
-        if amp_is_slow(config, place):
+        if config.amp is True and not half_is_fast(place):
             say("This processor has no bfloat16 arithmetic: amp=True slows training down.")
         if over:
             say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")

@@ -16,6 +16,7 @@ from transformer_lib.training.schedules import (
     inverse_sqrt_schedule,
     linear_cooldown,
 )
+from transformer_lib.training.update import half_is_fast
 
 __all__ = [
     "History",
@@ -26,6 +27,7 @@ __all__ = [
     "cross_entropy",
     "evaluate",
     "fit",
+    "half_is_fast",
     "inverse_sqrt_schedule",
     "linear_cooldown",
     "load_checkpoint",

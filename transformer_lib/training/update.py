@@ -18,8 +18,9 @@ from transformer_lib.training.schedules import (
     inverse_sqrt_schedule,
     linear_cooldown,
 )
+from transformer_lib.validation import as_device
 
-__all__ = ["Updater", "amp_is_slow"]
+__all__ = ["Updater", "half_is_fast"]
 
 BACKEND = "inductor"  # of torch.compile
 
@@ -158,10 +159,18 @@ def _half(amp: bool | str, device: torch.device) -> torch.dtype | None:
     return (torch.float16 if emulated else torch.bfloat16) if amp else None
 
 
-def amp_is_slow(config: TrainConfig, device: torch.device) -> bool:
-    """Whether bfloat16 was asked for on a processor that has no instructions for it."""
-    without = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
-    return config.amp is True and device.type == "cpu" and without
+def half_is_fast(device: str | torch.device) -> bool:
+    """Return whether a device computes in half precision faster than in float32.
+
+    A GPU does, and so does a processor with instructions for bfloat16 (AVX-512 BF16, AMX, or ARM's).
+
+    Raises:
+        ValueError: ``device`` doesn't exist.
+    """
+    if as_device("device", device).type != "cpu":
+        return True
+    able = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.11 and later
+    return any(able.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def _compiled(model: nn.Module) -> nn.Module:
