@@ -26,7 +26,7 @@ CAUSES = {
 }
 BEFORE = "before-the-checks"
 STATES = mine.states(CHAPTERS)
-LATER = {"The result changes when the text moves by 100 places": STATES[21]}
+LATER = {"The result changes when the text moves by 100 positions": STATES[21]}
 MINE = {title: LATER.get(title, STATES[14]) for title in SECTIONS}
 
 # What each cause does to the text of mine.py, or to that of the page's first cell: old, new, …
@@ -55,16 +55,16 @@ PLANTED = {
         "    Transformer(V, 32, 4, 64, 2).parameters(),",
     ),
     "The rate is 0": ("rate(10))", "0.0)"),
-    "The gradient climbs": ("loss.backward()", "(-loss).backward()"),
+    "The update climbs the loss": ("loss.backward()", "(-loss).backward()"),
     "The gradient is cut off": ("= self.encode(source)", "= self.encode(source).detach()"),
-    "Layers stand in a plain list": (
+    "Layers are in a plain list": (
         "nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))",
         "[DecoderLayer(*sizes) for _ in range(n_layers)]",
     ),
     "There is no warm-up": ("min(step / warmup,", "min(1,"),
     "The schedule takes the larger number": ("peak * min(", "peak * max("),
     "The rate never falls": ("(warmup / step) ** 0.5)", "1)"),
-    "A row may look at nothing": ("torch.finfo(scores.dtype).min", '-float("inf")'),
+    "A row may attend to nothing": ("torch.finfo(scores.dtype).min", '-float("inf")'),
     "The softmax overflows": (
         "scores.softmax(dim=-1)",
         "scores.exp() / scores.exp().sum(dim=-1, keepdim=True)",
@@ -77,7 +77,7 @@ PLANTED = {
         "x = x + self.dropout(self.cross_attention(normed, memory, memory_mask))",
         "pass",
     ),
-    "The text is cut by another vocabulary": (
+    "The text is tokenized with another vocabulary": (
         'ours = {"<pad>": 0, "a": 1, "b": 2}',
         'ours = {"<pad>": 0, "b": 1, "a": 2}',
     ),
@@ -93,8 +93,8 @@ PLANTED = {
         "target[0, 4] = PAD, 7",
     ),
     "No target begins with `<bos>`": ("target[:, -1] = BOS, EOS", "target[:, -1] = 7, EOS"),
-    "A place sees its future": (".tril()", ".tril(1)"),
-    "Only one of the two ways has the padding mask": (
+    "A position sees its future": (".tril()", ".tril(1)"),
+    "Only one of the two has the padding mask": (
         "return self.decode(target, memory, padding_mask(source))",
         "return self.decode(target, memory, None)",
     ),
@@ -108,7 +108,7 @@ PLANTED = {
     ),
     "Dropout is still on": ("model.eval()", "model.train()"),
     "The model is still in training mode": ("model.eval()", "model.train()"),
-    "Dropout does not know of `eval()`": (
+    "Dropout doesn't know about `eval()`": (
         "return self.dropout(x) ",
         "return nn.functional.dropout(x, 0.1) ",
     ),
@@ -120,16 +120,16 @@ PLANTED = {
         "self.cross_attention(normed, memory, memory_mask)",
         "self.cross_attention(normed, memory)",
     ),
-    "The mask is the wrong way round": ("(ids != pad)", "(ids == pad)"),
-    "The mask has the wrong id of padding": ("ids, pad=0", "ids, pad=1"),
+    "The mask is inverted": ("(ids != pad)", "(ids == pad)"),
+    "The mask has the wrong padding id": ("ids, pad=0", "ids, pad=1"),
     "Attention runs along the batch": (
         "self.encoder(x, padding_mask(source))",
         "self.encoder(x.transpose(0, 1), None).transpose(0, 1)",
     ),
-    "A fill of zero stands in the mask": ("torch.finfo(scores.dtype).min", "0.0"),
-    "The padding stands on the left": ("source[0, 6:], target", "source[0, :3], target"),
-    "A source stands in both lists": ('("two", "zwei")', '("one", "eins")'),
-    "The test text stands in the training text": (
+    "The mask fills with zero": ("torch.finfo(scores.dtype).min", "0.0"),
+    "The padding is on the left": ("source[0, 6:], target", "source[0, :3], target"),
+    "A source is in both lists": ('("two", "zwei")', '("one", "eins")'),
+    "The test text is in the training text": (
         "a small goat finds an old",
         "the hungry cat eats fresh",
     ),
@@ -167,11 +167,11 @@ PLANTED = {
     "The padding mask lacks an axis": ("[:, None, None, :]", "[:, None, :]"),
     "The padding mask lacks two axes": ("[:, None, None, :]", ""),
     "The triangle has a fixed size": ("causal_mask(target.size(1))", "causal_mask(7)"),
-    "The values are turned too": (
+    "The values are turned, too": (
         "value = self.split(self.value(x)) ",
         "value = rotate(self.split(self.value(x)), start) ",
     ),
-    "Keys are turned in other pairs than queries": (
+    "Keys and queries are turned in different pairs": (
         "rotate(self.split(self.key(x)), start)",
         "rotate(self.split(self.key(x)).flip(-1), start).flip(-1)",
     ),

@@ -25,7 +25,7 @@ def chapter(week: int) -> Path:
 
 
 def exercise(week: int) -> str:
-    found = re.search(r"^- \*\*Set\*\* `(\w+)`", WEEKS[week], re.M)
+    found = re.search(r"^- \*\*Assign\*\* `(\w+)`", WEEKS[week], re.M)
     assert found
     return found[1]
 
