@@ -162,7 +162,7 @@ def _half(amp: bool | str, device: torch.device) -> torch.dtype | None:
 def half_is_fast(device: str | torch.device) -> bool:
     """Return whether a device computes in half precision faster than in float32.
 
-    A GPU does, and so does a processor with instructions for bfloat16 (AVX-512 BF16, AMX, or ARM's).
+    A GPU does, and so does a processor with instructions for bfloat16: AVX-512 BF16, AMX, or ARM's.
 
     Raises:
         ValueError: ``device`` doesn't exist.
