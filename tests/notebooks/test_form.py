@@ -32,6 +32,7 @@ FINISHED = {
     "09_decoder",
     "10_positions",
     "11_transformer",
+    "13_training",
     "22_other_weights",
 }
 SHORT = FINISHED

@@ -24,7 +24,8 @@ def run_and_stop(chapter: str, cell_id: str, names: dict, call: str = "") -> Non
 
 
 def test_the_honest_loss_comes_back():
-    names = {"fresh": object, "encode": list, "training_pairs": [], "train": stop, "loss_of": len}
+    names = {"fresh": torch.nn.Module, "device": "cpu", "encode": list, "training_pairs": [],
+             "train": stop, "loss_of": len, "loss_unshifted": max}  # fmt: skip
     run_and_stop("13", "without-the-shift", names)
     assert names["loss_of"] is len
 

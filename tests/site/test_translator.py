@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 MOUNT = '[data-model="LiveTranslator-1"]'
-PAGES = ("chapters/translator.html", "chapters/13_training.html",
-         "chapters/live_figures_training.html", "index.html")  # fmt: skip
+PAGES = ("chapters/translator.html", "chapters/live_figures_training.html", "index.html")
 MOST_BYTES = 1_000_000
 
 

@@ -231,7 +231,7 @@ test_right, test_wrong = table(
             (lambda x, y, e: F.cross_entropy(x, y), "expects the classes on axis 1"),
         ],
         "learning_rate": [
-            (lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5), "`max` stands where"),
+            (lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5), "the formula has `min`"),
             (lambda s, d, w: min(s**-0.5, s * w**-1.5), "d_model is not used"),
             (lambda s, d, w: d**-0.5 * s**-0.5, "the warm-up is missing"),
             (lambda s, d, w: str(rate_in_two_pieces(s, d, w)), "is a str; it must be one number"),

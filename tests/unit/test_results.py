@@ -53,7 +53,6 @@ def differences(one, other):
 @pytest.mark.parametrize(
     "page, id_, name",
     [
-        ("13_training", "draw-the-record", "multi30k-tiny"),
         ("15_a_difference", "ledger", "multi30k-tiny"),
         ("15_a_difference", "ledger", "multi30k-residual"),
     ],

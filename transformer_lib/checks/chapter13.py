@@ -63,21 +63,21 @@ THREE_TENSORS = Exercise(
     name="three_tensors",
     reference=three_tensors,
     cases=lambda: [
-        Case(([[5, 6]], [[7, 8, 9]]), "the decoder reads one token and says the next"),
+        Case(([[5, 6]], [[7, 8, 9]]), "the decoder reads one token and predicts the next"),
         Case(([[5, 6, 7]], [[4]]), "a target of one token asks two questions"),
         Case(([[5, 6], [7, 8]], [[4, 3, 9], [9, 4, 5]]), "each pair is a row"),
-        Case(([[5, 6, 7], [8]], [[7, 8, 9, 3], [4, 6]]), "short rows are filled up at the end"),
+        Case(([[5, 6, 7], [8]], [[7, 8, 9, 3], [4, 6]]), "short rows are padded at the end"),
         Case(([[5, 6, 3, 4, 7], [8]], [[7], [4, 6]]), "each tensor is as wide as its longest row"),
     ],
     section="How many questions are in one pair?",
     mistakes={
-        "the shift is missing: the decoder reads the very tokens that it must say": pairs(
+        "the shift is missing: the decoder reads the very tokens that it should predict": pairs(
             reads=lambda row: row, says=lambda row: row
         ),
         "`<eos>` is missing in the labels": pairs(says=lambda row: row),
         "the decoder reads `<eos>` as well": pairs(reads=lambda row: [BOS, *row, EOS]),
         "`<bos>` is among the labels": pairs(says=lambda row: [BOS, *row, EOS]),
-        "`<bos>` is missing: the decoder has nothing to read before it says the first token": pairs(
+        "`<bos>` is missing: the decoder has nothing to read before the first token": pairs(
             reads=lambda row: row
         ),
         "the target is cut as if `<bos>` and `<eos>` were in it": pairs(
@@ -136,7 +136,7 @@ def loss_cases() -> list[Case]:
     labels = torch.tensor([[4, 3, 2], [5, 2, 0]])
     return [
         Case((two[:1, :1], torch.tensor([[2]]), 0.0), "without smoothing this is the surprise"),
-        Case((two[:1, :1], torch.tensor([[1]]), 0.3), "epsilon is spread over all V ids"),
+        Case((two[:1, :1], torch.tensor([[1]]), 0.3), "epsilon is spread over all V tokens"),
         Case((two[:1], torch.tensor([[2, 1]]), 0.1), "the loss is averaged over the labels"),
         Case((two, torch.tensor([[2, 1], [2, 0]]), 0.1), "padding doesn't count"),
         Case((normal(2, 3, 7), labels, 0.2), "each label counts the same, in long rows and short"),
@@ -164,14 +164,14 @@ SMOOTHED_LOSS = Exercise(
         "the surprises are added up and not divided by the number of labels": loss(
             reduce=lambda x, real: x[real].sum()
         ),
-        "epsilon is spread only over the ids other than the right one": loss(mix=wrong_ids_only),
+        "epsilon is spread only over the tokens other than the right one": loss(mix=wrong_ids_only),
         "the second term has the wrong sign": loss(
             mix=lambda s, log_p, e: (1 - e) * s + e * log_p.mean(-1)
         ),
         "the second sum is not divided by the size of the vocabulary": loss(
             mix=lambda s, log_p, e: (1 - e) * s - e * log_p.sum(-1)
         ),
-        "the right id keeps its full weight: it is 1 - epsilon": loss(
+        "the right token keeps its full weight, where it should have 1 - epsilon": loss(
             mix=lambda s, log_p, e: s - e * log_p.mean(-1)
         ),
         "epsilon is not used": loss(mix=lambda s, log_p, e: s),
@@ -197,7 +197,7 @@ LEARNING_RATE = Exercise(
             (1, 16, 4), "the first step is step 1, and during the warm-up the smaller term counts"
         ),
         Case((4, 16, 4), "at the peak both terms are equal"),
-        Case((9, 16, 4), "after the peak the rate falls with the root of the step"),
+        Case((9, 16, 4), "after the peak the rate falls with the square root of the step"),
         Case((1000, 6, 10), "it goes on falling"),
         Case((2, 16, 1), "a warm-up of one step ends at once"),
         Case((4000, 512, 4000), "this is the peak of the paper's base model"),
@@ -205,7 +205,7 @@ LEARNING_RATE = Exercise(
     section="How large a step?",
     atol=1e-9,
     mistakes={
-        "`max` stands where the formula has `min`": (
+        "the formula has `min`, not `max`": (
             lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5)
         ),
         "the warm-up is missing": lambda step, d, w: d**-0.5 * step**-0.5,
@@ -220,10 +220,10 @@ LEARNING_RATE = Exercise(
         "`** -1/2` divides by 2: Python takes the power first": (
             lambda step, d, w: d**-1 / 2 * min(step**-1 / 2, step * w**-1.5)
         ),
-        "the paper's 4,000 stands in place of `warmup`": (
+        "the paper's 4,000 is used in place of `warmup`": (
             lambda step, d, w: learning_rate(step, d, 4000)
         ),
-        "the rate falls with the step, not with its root": (
+        "the rate falls with the step, not with its square root": (
             lambda step, d, w: d**-0.5 * min(1 / step, step * w**-1.5)
         ),
     },
@@ -250,7 +250,7 @@ class OneAtATime(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore
         if ctx.model.newest is not ctx.source:
             raise Flaw(
-                "A part goes through the model before the one before it has gone through "
+                "A part goes through the model before the previous one has gone through "
                 "`backward`: both are in memory at the same time."
             )
         return gradient, None, None
@@ -382,7 +382,9 @@ JOINT_UPDATE = Exercise(
         "the sum leaves padding out, but the number it is divided by doesn't": update(
             share=all_places
         ),
-        "the sum goes backward undivided": update(share=lambda part, parts: 1),
+        "`backward` gets the sum of the surprises, not the loss per label": update(
+            share=lambda part, parts: 1
+        ),
         "the step is missing": update(order="clear parts"),
         "the step comes before `backward`": update(order="step clear parts"),
         "the update is right, but the sum of the surprises is returned, not the loss per label": (
