@@ -33,6 +33,7 @@ FINISHED = {
     "10_positions",
     "11_transformer",
     "13_training",
+    "18_gpt",
     "22_other_weights",
 }
 SHORT = FINISHED

@@ -82,9 +82,9 @@ def drawn_cases() -> list[Case]:
         case([3, 1, 0, -1], 1.0, None, 1.0, "with temperature 1, no `top_k` and `top_p` = 1, this "
              "is a softmax: nothing is dropped"),
         case([3, 1, 0, -1], 0.5, None, 1.0, "at temperature 0.5 the differences between "
-             "logits count twice"),
+             "logits count double"),
         case([0, 2, -1, 1], 1.0, 2, 1.0, "`top_k` = 2 keeps the two most probable letters, "
-             "wherever they are, and together they have 1"),
+             "wherever they are, and their probabilities sum to 1"),
         case([0, 2, -1, 1], 1.0, None, 0.7, "the most probable letter has 0.64, and the second is "
              "needed to reach `top_p` = 0.7"),
         case([0, 2, -1, 1], 1.0, None, 0.5, "the most probable letter has 0.64, and that is enough "
@@ -93,10 +93,10 @@ def drawn_cases() -> list[Case]:
              "which is enough for `top_p` = 0.7"),
         Case(
             (torch.tensor([[4, 0, 1, 0.5], [1, 0.8, 0.9, 1.1]]), 1.0, None, 0.8),
-            "each row has the sum 1, and a certain row keeps fewer letters than an uncertain one",
+            "each row sums to 1, and a row that is sure keeps fewer letters than one that isn't",
         ),
         Case((2 * normal(5, 11, seed=2), 1.5, 6, 0.7), "temperature, `top_k`, `top_p`: in this "
-             "order, and each row for itself"),
+             "order, and each row separately"),
         Case((normal(3, 7, seed=3), 3.0, 5, 0.9), "a high temperature makes rare letters likelier"),
     ]  # fmt: skip
 
@@ -107,18 +107,18 @@ DRAWN_FROM = Exercise(
     name="drawn_from",
     reference=drawn_from,
     cases=drawn_cases,
-    section="How do you let it write?",
+    section="How do you make it write?",
     mistakes={
         "the temperature multiplies the logits: it divides them": drawn(
             warm=lambda logits, t: (logits * t).softmax(-1)
         ),
-        "the temperature has no effect: the probabilities are divided by it, and their sum takes "
-        "it out again": drawn(warm=lambda logits, t: logits.softmax(-1)),
+        "the temperature has no effect: the probabilities are divided by it, and "
+        "normalizing cancels it": drawn(warm=lambda logits, t: logits.softmax(-1)),
         "what is kept is not divided by its sum": drawn(normalize=lambda kept: kept),
         "the probabilities are returned in sorted order": drawn(back=lambda kept, order: kept),
         "`gather` is used with `order`, which says where each probability came from: that "
         "rearranges them once more": drawn(back=lambda kept, order: kept.gather(-1, order)),
-        "the letter that brings the sum past top_p is dropped: the kept ones then have less": drawn(
+        "the letter that brings the sum past top_p is dropped: then less than top_p is kept": drawn(
             inside=lambda share, top_p: share.cumsum(-1) <= top_p + 1e-6
         ),
         "top_p is a share of all letters, not of those that top_k has left": drawn(
@@ -132,7 +132,7 @@ DRAWN_FROM = Exercise(
         "each letter is compared with top_p by itself, not the sum of several": drawn(
             inside=lambda share, top_p: share >= top_p
         ),
-        "a softmax follows the cuts: e^0 = 1, so that dropped letters get a share again": drawn(
+        "a softmax follows the cuts: e^0 = 1, so dropped letters get a share again": drawn(
             normalize=lambda kept: kept.softmax(-1)
         ),
     },
@@ -218,8 +218,8 @@ def loss_cases() -> list[Case]:
         return Case((Counting(length), torch.arange(n), length, stride), why)
 
     return [
-        case(9, 8, 8, "this model's loss is 8 after it has read one letter, 7 after two and so on, "
-             "and one whole window has eight answers"),
+        case(9, 8, 8, "this model's loss is 8 after it has read one letter, 7 after two, and so on; "
+             "one whole window has eight answers"),
         case(9, 4, 4, "two windows side by side have the losses 8, 7, 6, 5 twice"),
         case(7, 4, 2, "the second window begins at letter 2, and only its last two answers are "
              "new: the losses are 8, 7, 6, 5, and then 6, 5"),
@@ -258,10 +258,10 @@ TEXT_LOSS = Exercise(
             skip=lambda known, n, stride: max(n - stride, 0) if known else 0
         ),
         "the last window is left out because it is shorter": loss(short=False),
-        "the windows go on after the last letter has been asked for, and count it again": loss(
+        "the windows go on after the last letter has been predicted, and count it again": loss(
             skip=lambda known, n, stride: known if known < n else 0, beyond=True
         ),
-        "the model reads the new letters only, without the ones before them": loss(forget=True),
+        "the model reads only the new letters, without the ones before them": loss(forget=True),
         "a letter counts in the last window that has it, not in the first": in_the_last,
         "the sum is divided by the number of letters: the first one isn't predicted": loss(
             finish=lambda parts, ids: torch.cat([*parts]).sum().item() / len(ids)
