@@ -218,8 +218,8 @@ def loss_cases() -> list[Case]:
         return Case((Counting(length), torch.arange(n), length, stride), why)
 
     return [
-        case(9, 8, 8, "this model's loss is 8 after it has read one letter, 7 after two, and so on; "
-             "one whole window has eight answers"),
+        case(9, 8, 8, "this model's loss is 8 after it has read one letter, 7 after two, and so on"
+             ", and one whole window has eight answers"),
         case(9, 4, 4, "two windows side by side have the losses 8, 7, 6, 5 twice"),
         case(7, 4, 2, "the second window begins at letter 2, and only its last two answers are "
              "new: the losses are 8, 7, 6, 5, and then 6, 5"),
