@@ -51,8 +51,8 @@ def norm_cases() -> list[Case]:
     return [
         case([1, 7], "the mean of 1² and 7² is 25, and its root divides both numbers"),
         case([1, 7], "`weight` has a factor for each feature", weight=[10, 2]),
-        case([4, -4], "the mean square is 16, `eps` is 9, and their sum is what the root is taken "
-             "of", eps=9.0),
+        case([4, -4], "the mean square is 16 and `eps` is 9: the root is taken of their sum",
+             eps=9.0),
         case([[1, 7], [2, 14]], "each token is divided by its own size"),
         case([0, 0, 0], "a token of zeros stays zeros"),
         Case((normal(2, 3, 4), normal(4, seed=1), 1e-5), "the features are on the last axis, "
@@ -64,7 +64,7 @@ def norm_cases() -> list[Case]:
         case([[3e-7, -6e-7, 1.2e-6]], "the smallest numbers of float16 are coarse: nothing may be "
              "rounded to 16 bits before the end", eps=1e-14, half=True),
         Case((normal(2, 3, 8, seed=3).bfloat16(), normal(8, seed=4).bfloat16(), 1e-5),
-             "bfloat16 is a type of 16 bits, too"),
+             "bfloat16 has 16 bits, too"),
     ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ RMS_NORM = Exercise(
         "the mean is subtracted: that is layer norm": norm(
             center=lambda x: x - x.mean(dim=-1, keepdim=True)
         ),
-        "the squares are added up, and their mean isn't taken": norm(
+        "the squares are summed, not averaged": norm(
             square=lambda x: x.square().sum(dim=-1, keepdim=True)
         ),
         "the root is missing: the token is divided by its mean square": norm(
@@ -94,7 +94,7 @@ RMS_NORM = Exercise(
         "eps is left out: a token of zeros is divided by 0": norm(
             divide=lambda x, square, eps: x / square.sqrt()
         ),
-        "the absolute values are averaged, and not the squares": norm(
+        "the absolute values are averaged instead of the squares": norm(
             divide=lambda x, square, eps: x / (x.abs().mean(dim=-1, keepdim=True) + eps)
         ),
         "the mean square is taken over all numbers: each token has its own": norm(
@@ -158,8 +158,8 @@ def halves_cases() -> list[Case]:
         Case((rows(12, 2), 3), "no row leaves its head, however many heads there are"),
         Case((integers(12, 5, seed=2, most=50), 3), "the number of columns has nothing to do with "
              "the width of a head"),
-        Case((integers(12, 12, seed=1, most=99), 2), "rows are moved, even where there are as "
-             "many columns"),
+        Case((integers(12, 12, seed=1, most=99), 2), "rows are moved, even if there are as "
+             "many columns as rows"),
         Case((normal(40, 16, seed=3), 4), "a head may have any even width"),
     ]  # fmt: skip
 
@@ -168,9 +168,9 @@ TO_HALVES = Exercise(
     name="to_halves",
     reference=to_halves,
     cases=halves_cases,
-    section="Can the place turn the vector?",
+    section="Can the position turn the vector?",
     mistakes={
-        "it is done the other way, from halves to neighbors": to_neighbors,
+        "the reordering goes the other way, from halves to neighbors": to_neighbors,
         "all rows are reordered as one head: each head has halves of its own": (
             lambda weight, n_heads: to_halves(weight, 1)
         ),
@@ -396,7 +396,7 @@ def group_cases() -> list[Case]:
              "of queries share the first head of values, and the last two the second"),
         case([[[2, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 1, 0, 0]]],
              "the score 2 is divided by the root of the width 4"),
-        case([[[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the first query may not look at the "
+        case([[[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the first query may not attend to the "
              "second key", mask=[[True, False], [True, True]]),
         case([[[1], [2]], [[3], [-1]]], [[[1], [0]]], [[[1], [0]]], "each head has its own "
              "queries, and its own rows of the result"),
@@ -404,7 +404,7 @@ def group_cases() -> list[Case]:
              "every head", mask=[[True, False], [True, True]]),
         drawn(4, 2, 3, 3, "each head attends to the keys of its group"),
         drawn(6, 2, 5, 5, "with 6 heads of queries and 2 of keys, three heads are a group", 2, 4),
-        drawn(6, 3, 2, 5, "there may be more keys than queries: the mask says what is seen", 2, 3),
+        drawn(6, 3, 2, 5, "there may be more keys than queries", 2, 3),
         drawn(3, 3, 4, 4, "with as many heads of keys as of queries, each has its own", 2, 6),
     ]  # fmt: skip
 
@@ -423,17 +423,17 @@ GROUPED_ATTENTION = Exercise(
         "all queries attend to the first head of keys and values": grouped(
             share=lambda heads, _: heads[:, :1]
         ),
-        "the rows of the mask have another order than the queries: with one head below the other, "
-        "the whole mask comes again for each head": stacked(
+        "the rows of the mask are in a different order than the queries: with the heads stacked, "
+        "the whole mask is repeated for each head": stacked(
             rows=lambda mask, group: mask.repeat_interleave(group, dim=0)
         ),
-        "the mask isn't repeated: each head below the other needs its own": stacked(
+        "the mask isn't repeated: each stacked head needs its own copy": stacked(
             rows=lambda mask, group: mask
         ),
-        "the heads of a group are taken apart in another order than they were put together": (
+        "the heads of a group are taken apart in a different order than they were stacked": (
             stacked(apart=apart_by_position)
         ),
-        "the positions are cut into groups, and not the heads": positions_first,
+        "the positions are split into groups instead of the heads": positions_first,
         "there are as many heads in a group as there are groups": stacked(
             size=lambda n_heads, groups: groups
         ),
@@ -447,7 +447,7 @@ GROUPED_ATTENTION = Exercise(
             hide=lambda scores, mask: hidden(scores, ~mask)
         ),
         "the scores are not divided by anything": grouped(scale=lambda query: 1.0),
-        "the mask is not used, but a causal one that begins at the first key": grouped(
+        "the mask is replaced by a causal one that begins at the first key": grouped(
             hide=lambda scores, mask: hidden(scores, torch.ones_like(mask).tril())
         ),
     },
