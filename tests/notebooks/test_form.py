@@ -33,6 +33,7 @@ FINISHED = {
     "10_positions",
     "11_transformer",
     "13_training",
+    "15_a_difference",
     "18_gpt",
     "21_since_2017",
     "22_other_weights",
