@@ -35,9 +35,9 @@ from torch import nn
 
 CHAPTER = Path(__file__).resolve().parents[1] / "chapters" / "16_looking_inside.ipynb"
 CELLS = (
-    *("mine-before", "numbers-code", "tools", "truth-code", "examined-code", "other-code"),
-    *("looks", "sets", "remove-code", "right-code", "turn-cases", "turn-code", "erase-code"),
-    *("probe-code", "probe-fit", "hidden-code", "norms-code"),
+    *("mine-before", "numbers-code", "tools", "truth-code", "examined-code"),
+    *("looks", "sets", "right-code", "turn-cases", "turn-code", "erase-code"),
+    *("probe-code", "probe-fit", "hidden-code"),
 )
 SETS = "choose, report = examined(chosen), examined(reported)"  # the chapter's, as it is needed
 SEEDS, PASSES = range(5), (0, 16, 32)
@@ -66,7 +66,7 @@ def swappable(book: dict[str, Any]) -> list[tuple[int, int]]:
     return [
         (i, row)
         for i, row in report.begins.nonzero().tolist()
-        if book["words"][book["reported"][i]][report.place[i, row]] in KIND_OF
+        if book["words"][book["reported"][i]][report.position[i, row]] in KIND_OF
     ]
 
 
@@ -74,7 +74,7 @@ def one_word_swapped(book: dict[str, Any], same: bool) -> tuple[Any, torch.Tenso
     """A text for each beginning, with another word in its place; its row, and that word's index."""
     report, draw, texts = book["report"], random.Random(16), swappable(book)
     i, row = torch.tensor(texts).T
-    places, sources = report.place[i, row], report.source[i].clone()
+    places, sources = report.position[i, row], report.source[i].clone()
     for k, place in enumerate(places):
         word = book["words"][book["reported"][i[k]]][place]
         kinds = [each for each in WORDS if (each == KIND_OF[word]) == same]
@@ -92,11 +92,11 @@ def found_at(maps: torch.Tensor, rows: torch.Tensor, places: torch.Tensor) -> li
 def attention_of(book: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     """Where the heads of the last cross-attention attend."""
     choose, report, maps = book["choose"], book["report"], book["last_maps"]
-    shares = book["looks_right"](maps(model, choose), choose, choose.begins)
+    shares = book["hits"](maps(model, choose), choose, choose.begins)
     own = maps(model, report)
     found: dict[str, Any] = {"best": shares.argmax().item()}
     i, row = report.begins.nonzero().T
-    found["looks"] = found_at(own[i], row, report.place[i, row])
+    found["looks"] = found_at(own[i], row, report.position[i, row])
     found["swapped"], found["other source"] = {}, {}
     for name, same in (("same kind", True), ("another kind", False)):
         batch, rows, places = one_word_swapped(book, same)
@@ -106,23 +106,32 @@ def attention_of(book: dict[str, Any], model: nn.Module) -> dict[str, Any]:
             "before": found_at(before, rows, places),
             "after": found_at(maps(model, batch), rows, places),
         }
-    other = book["with_other_source"](report)
+    other = with_other_source(report)
     other_maps, pieces = maps(model, other), book["vocabulary"].pieces
     kind = [KIND_OF.get(piece, piece) for piece in pieces]
     for name, same in (("same kind", True), ("another kind", False)):
         kept = []
         for k, (a, b) in enumerate(zip(i.tolist(), row.tolist(), strict=True)):
-            place = report.place[a, b]
+            place = report.position[a, b]
             one, two = report.source[a, place].item(), other.source[a, place].item()
             if one != two and (kind[one] == kind[two]) == same:
                 kept.append(k)
-        rows, places = row[kept], report.place[i, row][kept]
+        rows, places = row[kept], report.position[i, row][kept]
         found["other source"][name] = {
             "rows": len(kept),
             "before": found_at(own[i[kept]], rows, places),
             "after": found_at(other_maps[i[kept]], rows, places),
         }
     return found
+
+
+def with_other_source(batch: Any) -> Any:
+    """Each number gets the English of another one with as many pieces."""
+    other, lengths = batch.source.clone(), (batch.source != 0).sum(dim=1)
+    for length in lengths.unique():
+        alike = (lengths == length).nonzero()[:, 0]
+        other[alike] = batch.source[alike.roll(1)]
+    return batch._replace(source=other)
 
 
 def removing(heads: list[tuple[int, int]]) -> Any:
@@ -157,7 +166,7 @@ def needs_of(book: dict[str, Any], model: nn.Module, best: int) -> dict[str, Any
         ("all eight, tens", tens, [3, 5], range(4)),
         ("all eight, hyphen", hyphen, [3, 5], range(4)),
     ):
-        new = book["look_at"](column, calls, heads)
+        new = book["turned_to"](column, calls, heads)
         log_p, _ = book["run"](model, turn.source, turn.target, new)
         said = log_p[book["each"], book["row"]].argmax(dim=-1)
         turned[name] = [
@@ -166,25 +175,34 @@ def needs_of(book: dict[str, Any], model: nn.Module, best: int) -> dict[str, Any
     return {"numbers": whole, "right": right, "turned": turned}
 
 
+@torch.no_grad()
+def lengths_of(model: Any, batch: Any) -> torch.Tensor:
+    """How long each piece's vector is after the output matrix, the mean of the four heads."""
+    layer = model.decoder.layers[1].cross_attention
+    values = layer.split(layer.value(model.encode(batch.source)))
+    by_head = layer.output.weight.unflatten(1, (4, -1))
+    return torch.einsum("bhsk,dhk->bhsd", values, by_head).norm(dim=-1).mean(dim=1)
+
+
 def deeper_of(book: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     report, turn = book["report"], book["turn"]
     i, row = report.begins.nonzero().T
     falls = book["erasing"](model, report)[:, None]
-    found: dict[str, Any] = {"erasing": found_at(falls[i], row, report.place[i, row])[0]}
+    found: dict[str, Any] = {"erasing": found_at(falls[i], row, report.position[i, row])[0]}
     hidden = []
     for column in (book["at_tens"], book["at_hyphen"] + 1):
         log_p, _ = book["run"](model, turn.source, turn.target, book["hidden"](column))
         said = log_p[book["each"], book["row"]].argmax(dim=-1)
         hidden.append((said == book["own_letter"]).sum().item())
     found["probe"] = {"right": book["probe"](model), "tens hidden, ones hidden": hidden}
-    hyphens, lengths = book["hyphens"], book["lengths_of"](model, report.source)
+    hyphens, lengths = report.source == book["vocabulary"].ids["-"], lengths_of(model, report)
     weights = book["last_maps"](model, report).mean(dim=1)
     on_hyphen = (weights * hyphens[:, None]).sum(dim=-1)
     counted = (report.labels > 2) & hyphens.any(dim=1, keepdim=True)
     found["hyphen"] = {
         "weight": on_hyphen[counted].mean().item(),
         "length": lengths[hyphens].mean().item(),
-        "length of words": lengths[book["other_pieces"]].mean().item(),
+        "length of words": lengths[~hyphens & (report.source != 0)].mean().item(),
     }
     return found
 

@@ -34,6 +34,7 @@ FINISHED = {
     "11_transformer",
     "13_training",
     "15_a_difference",
+    "16_looking_inside",
     "18_gpt",
     "21_since_2017",
     "22_other_weights",
