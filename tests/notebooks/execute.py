@@ -9,11 +9,11 @@ A notebook is written only if all its cells ran; otherwise the failing cell is s
 as it was, and the command exits with 1. What is written is normalized, so that two runs with the
 same results store the same bytes:
 
-- metadata: kernel, language and widget state, nothing about this machine or this run;
-  cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
+- metadata: kernel, language, widget state and the wish for a GPU, nothing about this machine or
+  this run; cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
 - widgets: only the models that an output shows, and what they refer to, under names made of the
   class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
-- outputs: neighboring prints are one output;
+- outputs: neighboring prints are one output; progress bars of a page for GPUs leave none;
 - ids: a cell without an id, or with a random one, gets one made of its first words. Choose your
   own (``ask-the-dictionary``) if it must survive an edit.
 
@@ -83,7 +83,8 @@ def slug(source: str) -> str:
 def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Remove from `nb`, in place, everything that differs between two runs of the same cells."""
     widgets = nb.metadata.get("widgets")
-    nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    gpu = {"accelerator": "GPU"} if on_gpu(nb) else {}
+    nb.metadata = nbformat.from_dict({**gpu, "kernelspec": KERNELSPEC, "language_info": LANGUAGE})
     nb.nbformat, nb.nbformat_minor = 4, 5
 
     taken = {c["id"] for c in nb.cells if c.get("id") and not is_random_id(c["id"])}
@@ -101,13 +102,19 @@ def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell["id"] = name
             taken.add(name)
         if cell.cell_type == "code":
-            cell.outputs = merge_streams(cell.outputs)
+            bars = [output for output in cell.outputs if output.get("name") == "stderr" and gpu]
+            cell.outputs = merge_streams([o for o in cell.outputs if o not in bars])
 
     if widgets and STATE in widgets:
         state = name_models(nb, widgets[STATE])
         if state["state"]:
             nb.metadata["widgets"] = {STATE: state}
     return nb
+
+
+def on_gpu(nb: nbformat.NotebookNode) -> bool:
+    """Whether a notebook asks Colab for a GPU. Its outputs depend on where it ran, and how long."""
+    return nb.metadata.get("accelerator") == "GPU"
 
 
 def merge_streams(outputs: list) -> list:

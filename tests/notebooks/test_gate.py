@@ -12,7 +12,7 @@ from types import ModuleType
 import nbformat
 import pytest
 import strict
-from execute import STATE, VIEW, is_random_id, normalize, notebooks, stale_modules
+from execute import STATE, VIEW, is_random_id, normalize, notebooks, on_gpu, stale_modules
 from gate import INSTALL, RULES, TAGS, findings, install_cells
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -31,6 +31,11 @@ def test_chapter_passes(path):
 def test_install_cell_is_the_same_in_all_chapters():
     books = [nbformat.read(path, as_version=4) for path in CHAPTERS]
     assert len({cell.source for nb in books for cell in install_cells(nb)}) == 1
+
+
+def test_one_page_asks_for_a_gpu():
+    asking = [path.stem for path in CHAPTERS if on_gpu(nbformat.read(path, as_version=4))]
+    assert asking == ["real_translator"]
 
 
 # --- a small chapter that breaks no rule ----------------------------------------------------------

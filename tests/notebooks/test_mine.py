@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from execute import CHAPTERS, ROOT
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.decoding.generate import distribution
@@ -220,3 +221,31 @@ def test_hide_of_mine_hides_as_bert_does():
     masked, same = given == own["MASK"], given == ids
     for share, of, wanted in ((asked, words, 0.15), (masked, asked, 0.8), (same, asked, 0.101)):
         assert abs((share & of).sum() / of.sum() - wanted) < 0.02
+
+
+# --- on another device ---------------------------------------------------------------------------
+
+
+def test_nothing_of_mine_is_made_on_another_device(monkeypatch):
+    """In PyTorch's fake mode nothing is computed, and an operation on two devices is an error."""
+    own = run(STATES[max(STATES)])
+    monkeypatch.setattr(torch.Tensor, "item", lambda self: 0.0)  # nobody knows its value
+    monkeypatch.setattr(torch.Tensor, "__bool__", lambda self: True)
+    with FakeTensorMode():
+        ids = torch.ones(2, 6, dtype=torch.long, device="meta")
+        sizes = (20, 16, 2, 32, 1)
+        with torch.device("meta"):
+            model = own["Transformer"](*sizes)
+            gpt, bert = own["GPT"](*sizes, 8), own["BERT"](*sizes, 8)
+            sorts = own["BERTClassifier"](bert, 3), own["GPTClassifier"](gpt, 3)
+            heads = own["GroupedHeads"](16, 4, 2)
+        own["train"](model, [([3, 4], [5, 6])] * 4, epochs=1, size=2)
+        own["greedy"](model, ids, 3)
+        own["generate"](gpt, ids, 2, top_k=3, top_p=0.9)
+        reads, labels = own["windows"](ids[0], 3, 2)
+        hidden, labels = own["hide"](ids, 20)
+        found = [gpt(reads), bert(hidden, labels), sorts[0](ids, labels), *sorts[1](ids)]
+        found.append(heads(torch.ones(2, 5, 16, device="meta"), start=3))
+        for tensor in found:
+            tensor.sum().backward()
+            assert tensor.device == ids.device
