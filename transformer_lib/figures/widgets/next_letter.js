@@ -109,7 +109,7 @@ function build({ get, change }) {
   });
 
   const names = (n) => [
-    "even guess",
+    "uniform guess",
     ...[0, 1, n].map((k) => `counts, ${letters(k)}`),
     `GPT, ${letters(n)}`,
   ];

@@ -161,7 +161,7 @@ class NextLetter(LiveFigure):
         i, letter = self.nearest(), self.line()[self.place]
         n = int(self.reads[i])
         found = []
-        for name, read in (("even guess", -1), *((counts(k), k) for k in (0, 1, n))):
+        for name, read in (("uniform guess", -1), *((counts(k), k) for k in (0, 1, n))):
             if read < 0:
                 each = dict.fromkeys(self.pieces, 1 / len(self.pieces))
                 costs = [math.log(len(self.pieces))] * len(self.line())
