@@ -36,6 +36,7 @@ FINISHED = {
     "15_a_difference",
     "16_looking_inside",
     "18_gpt",
+    "20_few_labels",
     "21_since_2017",
     "22_other_weights",
 }

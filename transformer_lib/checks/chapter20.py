@@ -54,7 +54,7 @@ def extract_cases() -> list[Case]:
 
     return [
         case([[1, 5, 2]], 9, "a text without padding ends where its row does, and the row gets one "
-             "longer"),
+             "position longer"),
         case([[1, 5, 6, 2, 0, 0]], 3, "the token comes right after the text, and the padding after "
              "the token"),
         case([[1, 7, 2, 0], [1, 4, 6, 2]], 9, "each text has its own end"),
@@ -72,7 +72,7 @@ ADD_EXTRACT = Exercise(
     name="add_extract",
     reference=add_extract,
     cases=extract_cases,
-    section="How does GPT say a label?",
+    section="Where does GPT give its label?",
     mistakes={
         "the token goes into the last column of every row, after the padding: its position then "
         "says how long the longest text is": added(
@@ -81,22 +81,22 @@ ADD_EXTRACT = Exercise(
         "all padding becomes the token: it's needed once per row": lambda ids, extract: wider(
             ids
         ).masked_fill(wider(ids) == 0, extract),
-        "the token stands where the longest text ends: each text has its own end": added(
+        "the token is where the longest text ends: each text has its own end": added(
             end=lambda ids: lengths(ids).max().expand(len(ids))
         ),
-        "the token comes first: there it sees nothing of the text": lambda ids, extract: torch.cat(
+        "the token comes first: there it can't attend to the text": lambda ids, extract: torch.cat(
             [torch.full_like(ids[:, :1], extract), ids], dim=1
         ),
         "the last token of the text is overwritten": added(end=lambda ids: lengths(ids) - 1),
         "the rows don't get longer: the longest text has no room for the token": added(
             room=lambda ids: ids
         ),
-        "the first 0 of the given row is looked for: a text without padding has none, and its "
+        "it looks for the first 0 of the given row: a text without padding has none, so its "
         "first token is overwritten": added(end=lambda ids: (ids == 0).int().argmax(dim=1)),
         "a text without padding gets no token": only_with_padding,
         "every row gets the token at the ends of all texts: `[:, ends]` means all rows for each "
         "end": at_all_ends,
-        "the number 2 is looked for: a text ends before its first 0": added(
+        "it looks for the number 2: a text ends before its first 0": added(
             end=lambda ids: (ids == 2).int().argmax(dim=1) + 1
         ),
         "one padding token stays between the text and the token": added(
@@ -175,14 +175,14 @@ def joint_cases() -> list[Case]:
     return [
         case([[0, 0]], [1], [[even, even]], [[1, 2]], 0.5, "an even guess between two labels costs "
              "0.69, and half of what an even guess among three words costs is 0.55"),
-        case([[0, 0]], [1], [[[0, 1, 3], [5, 0, 0]]], [[1, 2]], 1.0, "position 0 is asked for the "
-             "word of position 1, and the last position is asked for nothing"),
+        case([[0, 0]], [1], [[[0, 1, 3], [5, 0, 0]]], [[1, 2]], 1.0, "position 0 predicts the "
+             "word of position 1, and the last position predicts nothing"),
         case([[3, 1], [0, 2]], [0, 1], [[even, even]] * 2, [[1, 2]] * 2, 0.0, "with a share of 0 "
              "only the labels count, and 0 is a label like any other"),
         case([[0, 0]], [1], [[sure, even, even]], [[1, 2, 0]], 1.0, "the last position of this "
-             "text is padding, and no word"),
+             "text is padding, not a word"),
         case([[0, 0]] * 2, [1, 0], [[sure, even, even, even]] * 2, [[1, 2, 0, 0], [1, 2, 1, 2]],
-             1.0, "the two texts have one and three words to predict, and all words count alike"),
+             1.0, "the two texts have one and three words to predict, and all words count equally"),
         large([[1, 5, 2, 3]], 0.5, 1, "a text of four words has three words to predict"),
         large(rows, 0.5, 3, "there may be many texts, labels and words"),
         large(rows[1:], 2.0, 7, "the share may be larger than 1, and belongs to the words"),
@@ -195,19 +195,19 @@ JOINT_LOSS = Exercise(
     name="joint_loss",
     reference=joint_loss,
     cases=joint_cases,
-    section="How does GPT say a label?",
+    section="Where does GPT give its label?",
     mistakes={
-        "each position is asked for its own word: it predicts the next one": joint(
+        "each position predicts its own word: it should predict the next one": joint(
             shift=lambda logits, ids: (logits, ids)
         ),
         "padding counts as a word to be predicted": joint(
             old=lambda logits, words, ids: of_each(logits, words).mean()
         ),
-        "padding is left out of the sum, and still counted when the sum is divided": joint(
+        "padding is left out of the sum, but the sum is divided as if it counted": joint(
             old=lambda logits, words, ids: (of_each(logits, words) * (words != 0)).mean()
         ),
-        "padding is looked for among the words that are read, and not among those that are asked "
-        "for": joint(
+        "it looks for padding among the words that are read, and not among those that are "
+        "predicted": joint(
             old=lambda logits, words, ids: of_each(logits, words)[ids[:, :-1] != 0].mean()
         ),
         "the label 0 is left out: 0 is padding among the words only": joint(
@@ -217,16 +217,16 @@ JOINT_LOSS = Exercise(
         "the share multiplies the loss of the labels: it belongs to the words": joint(
             join=lambda new, old, share: share * new + old
         ),
-        "the labels get 1 - share: they count in full": joint(
+        "the labels are multiplied by 1 - share: they count in full": joint(
             join=lambda new, old, share: (1 - share) * new + share * old
         ),
         "`reshape` makes (B, V, T - 1) of the logits, which mixes positions and words: `transpose` "
         "swaps the two axes": joint(shift=reshaped_words),
-        "the losses of the words are added up, and their mean isn't taken": joint(
+        "the words' losses are added up, but not averaged": joint(
             old=lambda logits, words, ids: of_each(logits, words)[words != 0].sum()
         ),
-        "each text has its own mean: all words count alike": joint(old=text_by_text),
-        "the words are rolled, so that the last position is asked for the first word": joint(
+        "each text has its own mean: all words count equally": joint(old=text_by_text),
+        "the words are rolled, so the last position predicts the first word": joint(
             shift=lambda logits, ids: (logits, ids.roll(-1, dims=1))
         ),
     },
@@ -279,14 +279,14 @@ def rank_cases() -> list[Case]:
         return Case((*(normal(*shape, seed=i) for i, shape in enumerate(shapes)), alpha), why)
 
     return [
-        case([1], [[2]], [3], [[4]], [[5]], 6.0, "the layer alone gives 2 + 3, and what is added "
+        case([1], [[2]], [3], [[4]], [[5]], 6.0, "the layer alone gives 2 + 3, and what's added "
              "is 6 · 4 · 5, since the rank is 1"),
         case([1], [[2]], [3], [[4], [6]], [[5, 2]], 1.0, "the rank is 2 and alpha 1, so that half "
              "of 4 · 5 + 6 · 2 is added"),
         case([1, -2], [[1, 2], [0, 1]], [0, 0], [[1, 1]], [[3], [5]], 1.0, "a row of a matrix "
              "makes one number of the result"),
         case([1, 2], [[0, 0], [0, 0]], [0, 0], [[1, 2], [0, 1]], [[1, 3], [0, 1]], 2.0, "`a` makes "
-             "r numbers, and `b` makes the result out of these, even where both are square"),
+             "r numbers, and `b` makes the result from those, even where both are square"),
         large((4, 5), 5, 2, 1.0, "each row of `x` is a vector of its own"),
         large((2, 3, 7), 5, 2, 8.0, "the features are on the last axis, however many axes there "
               "are"),
@@ -300,22 +300,22 @@ LOW_RANK = Exercise(
     name="low_rank",
     reference=low_rank,
     cases=rank_cases,
-    section="How many numbers must learn?",
+    section="How many parameters must be trained?",
     mistakes={
-        "what is added is not scaled": ranked(scale=lambda a, b, alpha: 1.0),
-        "it is multiplied by alpha and not divided by the rank": ranked(
+        "what's added isn't scaled": ranked(scale=lambda a, b, alpha: 1.0),
+        "it's multiplied by alpha and not divided by the rank": ranked(
             scale=lambda a, b, alpha: alpha
         ),
-        "it is divided by the rank and not multiplied by alpha": ranked(
+        "it's divided by the rank and not multiplied by alpha": ranked(
             scale=lambda a, b, alpha: 1 / a.size(0)
         ),
-        "it is divided by the width of `x`: the rank is the number of rows of `a`": ranked(
+        "it's divided by the width of `x`: the rank is the number of rows of `a`": ranked(
             scale=lambda a, b, alpha: alpha / a.size(1)
         ),
-        "it is divided by the number of outputs: the rank is the number of columns of `b`": ranked(
+        "it's divided by the number of outputs: the rank is the number of columns of `b`": ranked(
             scale=lambda a, b, alpha: alpha / b.size(0)
         ),
-        "it is divided by the root of the rank": ranked(
+        "it's divided by the root of the rank": ranked(
             scale=lambda a, b, alpha: alpha / a.size(0) ** 0.5
         ),
         "alpha / rank is rounded to a whole number: `//` drops what comes after the point": ranked(
