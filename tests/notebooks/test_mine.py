@@ -246,6 +246,5 @@ def test_nothing_of_mine_is_made_on_another_device(monkeypatch):
         hidden, labels = own["hide"](ids, 20)
         found = [gpt(reads), bert(hidden, labels), sorts[0](ids, labels), *sorts[1](ids)]
         found.append(heads(torch.ones(2, 5, 16, device="meta"), start=3))
-        for tensor in found:
-            tensor.sum().backward()
-            assert tensor.device == ids.device
+        sum(tensor.sum() for tensor in found).backward()
+        assert {tensor.device for tensor in found} == {ids.device}
