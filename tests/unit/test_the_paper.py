@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "chapters" / "the_paper.md").read_text(encoding="utf-8").split())
 # Chapter, words of the page, and what the chapter prints.
 PRINTED = [
-    (2, "spread by 1.98, 7.98 and 31.80", ["by  1.98", "by  7.98", "by 31.80"]),
+    (2, "standard deviations of 1.98, 7.98, and 31.80", ["by  1.98", "by  7.98", "by 31.80"]),
     (2, "0.00001 without the scale and 0.17420 with it", ["0.96  0.00001    0.24  0.17420"]),
     (2, "0.00033 instead of 0.26", ["1024   0.05     0.87   0.00033     0.26"]),
     (2, "without the scale it's 1.26 at 1024", ["0.00033     0.26   1.26"]),
@@ -45,11 +45,11 @@ PRINTED = [
     (11, "a loss of about 254", ["254.8  254.6  253.0"]),
     (15, "gains 1.1 to 1.3 points", ["+1.3 +1.3 +1.1"]),
     (15, "another 0.2 to 0.5", ["+0.4 +0.2 +0.5"]),
-    (15, "−0.4, +0.9 and +0.4", ["-0.4 +0.9 +0.4"]),
+    (15, "−0.4, +0.9, and +0.4", ["-0.4 +0.9 +0.4"]),
     (15, "0.0, −0.2, +0.1", ["+0.0 -0.2 +0.1"]),
     (15, "38.1 to 39.0 BLEU", ["38.1 38.7 39.0"]),
     (15, "38.4 to 39.5", ["38.4 39.0 39.5"]),
-    (15, "41.6, 41.9 and 42.3", ["alone    41.6 41.9 42.3"]),
+    (15, "41.6, 41.9, and 42.3", ["alone    41.6 41.9 42.3"]),
     (15, "| one head | −0.9 | −1.8 |", ["1 head, not 4           -1.8"]),
     (15, "not given | −1.3 |", ["2 layers, not 4         -1.3"]),
     (15, "| −0.1 | −0.6 |", ["learned positions       -0.6"]),
