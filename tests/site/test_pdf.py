@@ -255,7 +255,7 @@ def test_missing_fonts_are_named(tmp_path, monkeypatch):
 def test_every_picture_is_there(print_, source):
     """As many as the notebooks store, and those that other pages show of theirs."""
     stored = 0
-    for chapter in [*CHAPTERS, "project"]:
+    for chapter in [*CHAPTERS, "real_translator", "project"]:
         notebook = json.loads((ROOT / f"chapters/{chapter}.ipynb").read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             if "remove-cell" not in cell["metadata"].get("tags", []):

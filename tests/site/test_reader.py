@@ -285,7 +285,7 @@ def test_excerpts_are_prose(visit):
     page, _ = visit("search.html?q=softmax+score", figures=".nothing")
     page.get_by_text("Search finished").wait_for()
     page.locator("p.context").first.wait_for()
-    sought = r"the scores are divided by \sqrt{d_k}, and"
+    sought = r"the scores are divided by \sqrt{d_k}, softmax"
     until(page, lambda: sought in " ".join(page.locator("p.context").all_inner_texts()))
     text = " ".join(page.locator("p.context").all_inner_texts())
     assert "frac" not in text

@@ -184,7 +184,8 @@ def test_once_published_its_links_are_whole_addresses(published, path):
     exercises = any("exercise" in cells.tags(cell) for cell in read(path)["cells"])
     page = f"{ADDRESS}chapters/{path.stem}.html"
     assert any(link.startswith(f"{page}#sol-") for link in links) == exercises
-    (install,) = [c for c in student["cells"] if "google.colab" in cells.text(c)]
+    codes = [cell for cell in student["cells"] if cell["cell_type"] == "code"]
+    (install,) = [cell for cell in codes if "google.colab" in cells.text(cell)]
     library = f'"attention-built-by-hand @ git+{REPOSITORY}@main"'
     assert library in cells.text(install)
     assert f"`pip install {library}`" in cells.text(student["cells"][1])
