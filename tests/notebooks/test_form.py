@@ -32,6 +32,7 @@ FINISHED = {
     "09_decoder",
     "10_positions",
     "11_transformer",
+    "12_text_to_tensors",
     "13_training",
     "15_a_difference",
     "16_looking_inside",

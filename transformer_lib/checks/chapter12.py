@@ -343,7 +343,7 @@ TOKEN_BATCHES = Exercise(
              "batch could take the next text, too"),
         Case(([], 5), "without texts there are no batches, not even an empty one"),
     ],
-    section="How much of a batch is nothing?",
+    section="How much of a batch is padding?",
     mistakes={
         "the lengths are added up: padding is not counted": batching(
             full=lambda batch, new, most: sum(batch) + new > most
