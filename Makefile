@@ -27,7 +27,7 @@ test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench repository lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do

@@ -9,8 +9,8 @@ A notebook is written only if all its cells ran; otherwise the failing cell is s
 as it was, and the command exits with 1. What is written is normalized, so that two runs with the
 same results store the same bytes:
 
-- metadata: kernel, language, widget state and the wish for a GPU, nothing about this machine or
-  this run; cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
+- metadata: kernel, language, widget state and whether it asks for a GPU, nothing about this
+  machine or this run; cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
 - widgets: only the models that an output shows, and what they refer to, under names made of the
   class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
 - outputs: neighboring prints are one output; progress bars of a page for GPUs leave none;

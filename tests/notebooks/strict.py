@@ -42,7 +42,7 @@ OPTIONS = [
 ]
 
 
-# In place of two of its settings, and with captions made up, since it downloads the true ones.
+# Runs in place of its settings: less of everything, and made-up captions, so nothing is downloaded.
 TRIAL = """\
 import gzip, hashlib, os, tempfile
 from pathlib import Path

@@ -229,7 +229,7 @@ def test_hide_of_mine_hides_as_bert_does():
 def test_nothing_of_mine_is_made_on_another_device(monkeypatch):
     """In PyTorch's fake mode nothing is computed, and an operation on two devices is an error."""
     own = run(STATES[max(STATES)])
-    monkeypatch.setattr(torch.Tensor, "item", lambda self: 1.0)  # nobody knows its value
+    monkeypatch.setattr(torch.Tensor, "item", lambda self: 1.0)  # it has no value
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda self: True)
     with FakeTensorMode():
         ids = torch.ones(2, 6, dtype=torch.long, device="meta")
