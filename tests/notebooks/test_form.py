@@ -36,6 +36,7 @@ FINISHED = {
     "13_training",
     "15_a_difference",
     "16_looking_inside",
+    "17_faster",
     "18_gpt",
     "20_few_labels",
     "21_since_2017",
