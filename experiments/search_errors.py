@@ -96,7 +96,7 @@ def judged(model: Any) -> dict[str, dict[str, float]]:
     silence = log_prob(torch.full_like(source[:, :1], book["EOS"]))
     found["silence"] = {
         "above the right text": (silence > right_text).sum().item(),
-        "not below the beam's text": (silence > value["beam"] - 0.01).sum().item(),
+        "not below the beam": (silence > value["beam"] - 0.01).sum().item(),
         "median": silence.median().item(),
     }
     return found

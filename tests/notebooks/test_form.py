@@ -34,6 +34,7 @@ FINISHED = {
     "11_transformer",
     "12_text_to_tensors",
     "13_training",
+    "14_decoding",
     "15_a_difference",
     "16_looking_inside",
     "17_faster",

@@ -111,7 +111,7 @@ GREEDY_BATCH = Exercise(
         Case((Writer([6, 3], [], [5, 4, 3]), 3, 9), "a text may be empty"),
         Case((Writer([5, 3, 7, 8, 4, 6], [6, 6]), 2, 4), "no text has more than `max_len` ids"),
     ],
-    section="What will you have at the end?",
+    section="The finished code",
     mistakes={
         "all rows stop as soon as one ends: the others are cut off": greedy(
             over=lambda ended: ended.any()
@@ -598,7 +598,7 @@ CORPUS_BLEU = Exercise(
     name="corpus_bleu",
     reference=corpus_bleu,
     cases=bleu_cases,
-    section="How good is a translation of which there are several?",
+    section="How do you score a translation when several are good?",
     mistakes={
         "the result is the mean of the sentences' scores": mean_of_sentences,
         "the counts are not clipped: a word said twice counts twice, even where the reference has "
