@@ -253,10 +253,10 @@ BEAM_STEP = Exercise(
             score=lambda totals, log_probs: totals[..., None] + log_probs.exp()
         ),
         "parents and ids are swapped": step(split=lambda i, k, v: (i % v, i // v)),
-        "a place in the flat list is divided by K: each beginning has V places in it": step(
+        "a position in the flat list is divided by K: each beginning has V positions in it": step(
             split=lambda i, k, v: (i // k, i % k)
         ),
-        "an id is its place in the flat list: the remainder must still be taken": step(
+        "an id is its position in the flat list: the remainder must still be taken": step(
             split=lambda i, k, v: (i // v, i)
         ),
         "only the first beginning is extended": of_the_first,
