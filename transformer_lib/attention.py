@@ -119,8 +119,7 @@ def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 class _HalfScores(torch.autograd.Function):
     """Products in float32 of a query and a key in half precision, which is what backward keeps.
 
-    Autograd would keep float32 copies of both, and a model 11 % more for each token (138 bytes
-    instead of 124 for each layer and number of ``d_model``).
+    Autograd would keep float32 copies of both, and a model about 11 % more for each token.
     """
 
     generate_vmap_rule = True

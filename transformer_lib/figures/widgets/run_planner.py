@@ -90,7 +90,7 @@ class RunPlanner(LiveFigure):
     precision = OneOf("float32", "mixed")
     speed = Number(100.0, low=1, high=1e6)
     memory = Number(16.0, low=1, high=256)
-    kept = Numbers([[223.0, 4.0], [124.0, 4.0]], depth=2, low=0, high=1e6)
+    kept = Numbers([[222.0, 4.0], [126.0, 4.0]], depth=2, low=0, high=1e6)
     vocab_size = Number(37_000, low=10, high=1_000_000, whole=True)
     total = Number(2.5e9, low=1, high=1e15)
     length = Number(32, low=1, high=100_000, whole=True)
