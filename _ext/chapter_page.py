@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from zlib import crc32
 
@@ -21,6 +22,7 @@ from sphinx_exercise.nodes import solution_node
 import cells
 import mine
 import predict
+import reading
 
 FENCE = ":::::"  # longer than any fence inside
 
@@ -38,15 +40,40 @@ def markdown(cell_id: str, source: str) -> dict:
     return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
 
 
+def hides(cell) -> str:
+    """What a fold around a cell's code is named for: what the code defines, or what it draws."""
+    match re.findall(r"^(?:def|class) (\w+)", cells.text(cell), re.M):
+        case []:
+            return "the code of this figure" if cells.figure_name(cell) else "the code"
+        case [name]:
+            return name
+        case [one, other]:
+            return f"{one} and {other}"
+        case [one, other, third]:
+            return f"{one}, {other}, and {third}"
+        case names:
+            return f"{names[0]} and {len(names) - 1} more"
+
+
 def with_captions(found: list) -> list:
-    """Cells whose captions are where MyST-NB looks for them: with the figures they belong to."""
+    """Cells whose captions are where MyST-NB looks for them: with the figures they belong to.
+
+    The call that shows a live figure is folded.
+    """
     kept: list = []
     for cell in found:
         if "caption" in cells.tags(cell):
-            kept[-1] = copy.deepcopy(kept[-1])
             kept[-1]["metadata"]["mystnb"]["figure"]["caption"] = cells.text(cell).strip()
-        else:
-            kept.append(cell)
+            continue
+        cell = copy.deepcopy(cell)
+        kept.append(cell)
+        kinds = cells.tags(cell)
+        if "live-figure" in kinds:
+            kinds.append("hide-input")
+        if {"hide-input", "hide-cell"} & {*kinds}:
+            settings = cell["metadata"].setdefault("mystnb", {})
+            settings.setdefault("code_prompt_show", f"Show {hides(cell)}")
+            settings.setdefault("code_prompt_hide", f"Hide {hides(cell)}")
     return kept
 
 
@@ -151,6 +178,32 @@ class FoldSolutions(SphinxPostTransform):
             )
 
 
+class deeper_node(nodes.Part, nodes.Element):
+    """A section under *Deeper*, to open by its heading."""
+
+
+class deeper_title(nodes.title):
+    """Its heading; `minutes` says how long it takes to read."""
+
+
+class FoldDeeper(SphinxPostTransform):
+    """In the site, *Deeper* is its questions: each opens its section and says how long it takes."""
+
+    default_priority = 30
+    builders = ("html",)
+
+    def run(self, **kwargs):
+        for part in list(self.document.findall(nodes.section)):
+            if part["ids"][:1] != ["deeper"]:
+                continue
+            sections = [child for child in part.children if isinstance(child, nodes.section)]
+            lengths = reading.deeper(Path(self.env.doc2path(self.env.docname)))
+            for section, length in zip(sections, lengths, strict=True):
+                title, *content = section.children
+                heading = deeper_title("", "", *title.children, minutes=length)
+                section.replace_self(deeper_node("", heading, *content, ids=section["ids"]))
+
+
 def opens(translator) -> bool:
     return translator.builder.name == "html"
 
@@ -173,14 +226,35 @@ def close_title(translator, node):
     translator.body.append("</summary>\n" if opens(translator) else "</p>\n")
 
 
+def open_deeper(translator, node):
+    translator.section_level += 1
+    translator.body.append(translator.starttag(node, "details", CLASS="deeper"))
+
+
+def close_deeper(translator, node):
+    translator.section_level -= 1
+    translator.body.append("</details>\n")
+
+
+def open_deeper_title(translator, node):
+    translator.body.append("<summary><h3>")
+
+
+def close_deeper_title(translator, node):
+    translator.body.append(f"</h3><span>{node['minutes']} min</span></summary>\n")
+
+
 def setup(app):
+    app.add_node(deeper_node, html=(open_deeper, close_deeper))
+    app.add_node(deeper_title, html=(open_deeper_title, close_deeper_title))
     app.add_node(fold_node, html=(open_fold, close_fold))
     app.add_node(fold_title, html=(open_title, close_title))
     app.add_directive("fold", Fold)
     app.add_post_transform(FoldSolutions)
+    app.add_post_transform(FoldDeeper)
     app.connect("source-read", read)
     app.connect("build-finished", mine.publish)
     # Pages built by an earlier version of these files are built again.
-    sources = [Path(module.__file__) for module in (cells, mine)] + [Path(__file__)]
+    sources = [Path(module.__file__) for module in (cells, mine, reading)] + [Path(__file__)]
     version = crc32(b"".join(path.read_bytes() for path in sources))
     return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

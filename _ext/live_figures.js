@@ -173,7 +173,10 @@
   const near = new IntersectionObserver(
     (entries) => {
       for (const { isIntersecting, target } of entries) {
-        if (awake.has(target) || (!isIntersecting && !isNamed(target))) continue;
+        const named = isNamed(target);
+        if (awake.has(target) || (!isIntersecting && !named)) continue;
+        for (let fold = target.closest("details"); named && fold; fold = fold.parentElement.closest("details"))
+          fold.open = true;
         awake.add(target);
         near.unobserve(target);
         mount(target);

@@ -1,12 +1,11 @@
-// How far this chapter is read, in which of its sections the reader is, which chapters were read to the
-// end, and which section an error is in.
+// How far this chapter is read, which section the reader is in, which chapters are read, where to go on,
+// and which section an error is in.
 //
-// The memory is a list of pages in this browser's own storage. A reader can clear it below the list of
-// chapters; where storage is refused, nothing is remembered and everything else works.
+// The memory is this browser's own storage. A reader can clear it below the list of chapters. Where
+// storage is refused, nothing is remembered, and everything else works.
 (() => {
   "use strict";
 
-  const KEY = "attention-built-by-hand:read";
   const root = new URL(document.documentElement.dataset.content_root ?? "./", location.href)
     .pathname;
   const nameOf = (path) => path.slice(root.length).replace(/\.html$/, "");
@@ -16,22 +15,26 @@
 
   // ---- Memory --------------------------------------------------------------------------------------
 
-  function recall() {
+  const KEY = "attention-built-by-hand:";
+
+  function recall(what, fallback) {
     try {
-      return new Set(JSON.parse(localStorage.getItem(KEY)));
+      return JSON.parse(localStorage.getItem(KEY + what)) ?? fallback;
     } catch {
-      return new Set();
+      return fallback;
     }
   }
 
-  function remember(pages) {
+  function remember(what, value) {
     try {
-      if (pages.size) localStorage.setItem(KEY, JSON.stringify([...pages]));
-      else localStorage.removeItem(KEY);
+      if (value === null) localStorage.removeItem(KEY + what);
+      else localStorage.setItem(KEY + what, JSON.stringify(value));
     } catch {
       // Not remembered, then.
     }
   }
+
+  const chaptersRead = () => new Set([recall("read", [])].flat());
 
   // ---- The list of chapters --------------------------------------------------------------------------
 
@@ -52,7 +55,7 @@
   list?.append(summary);
 
   function showTicks() {
-    const read = recall();
+    const read = chaptersRead();
     let ticks = 0;
     for (const link of links) {
       const isRead = read.has(nameOf(link.pathname));
@@ -75,7 +78,7 @@
 
   clear.addEventListener("click", () => {
     if (!confirm("Clear the marks of all chapters you have read? This can't be undone.")) return;
-    remember(new Set());
+    for (const what of ["read", "seen", "place"]) remember(what, null);
     showTicks();
     summary.hidden = false;
     clear.hidden = true;
@@ -83,7 +86,7 @@
     summary.focus(); // the button is gone, and the focus must be somewhere
   });
   addEventListener("storage", ({ key }) => {
-    if (key === KEY || key === null) showTicks();
+    if (key === `${KEY}read` || key === null) showTicks();
   });
   showTicks();
 
@@ -95,14 +98,46 @@
   bar.setAttribute("aria-hidden", "true");
   if (isChapter) document.body.append(bar);
 
+  // The first reading ends where the exercises begin.
+  const end = document.getElementById("exercises");
+  const core = [...(article?.querySelectorAll("section[id] > h2") ?? [])].filter(
+    (heading) => !end || heading.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING,
+  );
+
   function showProgress() {
-    const toScroll = article.getBoundingClientRect().bottom + scrollY - innerHeight;
-    const share = toScroll > 0 ? Math.min(1, scrollY / toScroll) : 1;
-    bar.style.transform = `scaleX(${share})`;
-    if (share > 0.995 && !recall().has(page)) {
-      remember(recall().add(page));
+    const bottom = end?.getBoundingClientRect().top ?? article.getBoundingClientRect().bottom;
+    const toScroll = bottom + scrollY - innerHeight;
+    bar.style.transform = `scaleX(${toScroll > 0 ? Math.min(1, scrollY / toScroll) : 1})`;
+  }
+
+  /** Where the page rests, somebody reads. A chapter is read when each of its sections was on the screen. */
+  function rest() {
+    const onScreen = ({ top, bottom }) => bottom > 0 && top < innerHeight;
+    const seen = recall("seen", {});
+    const before = new Set([seen[page] ?? []].flat());
+    for (const heading of core)
+      if (onScreen(heading.getBoundingClientRect())) before.add(heading.parentElement.id);
+    remember("seen", { ...seen, [page]: [...before] });
+    const here = core.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
+    const title = (heading) => heading.firstChild.textContent;
+    if (here && scrollY > innerHeight)
+      remember("place", { page: `${page}.html#${here.parentElement.id}`, title: title(here) });
+    const read = chaptersRead();
+    if (core.every((heading) => before.has(heading.parentElement.id)) && !read.has(page)) {
+      remember("read", [...read.add(page)]);
       showTicks();
     }
+  }
+
+  // The landing page leads back to it.
+  const start = document.querySelector(".start-reading");
+  const place = recall("place", null);
+  if (start && place?.page && place.title) {
+    const link = document.createElement("a");
+    link.className = "continue-reading";
+    link.href = root + place.page;
+    link.textContent = `Continue where you left off: ${place.title}`;
+    start.after(" ", link);
   }
 
   // ---- The page's contents: where the reader is --------------------------------------------------------
@@ -146,10 +181,13 @@
 
   if (isChapter || entries.length) {
     let due = false;
+    let resting;
     const measure = () => {
       due = false;
       if (isChapter) showProgress();
       if (entries.length) markEntry();
+      clearTimeout(resting);
+      if (isChapter) resting = setTimeout(rest, 500);
     };
     const soon = () => {
       if (!due) due = requestAnimationFrame(measure) > 0;
@@ -159,7 +197,41 @@
     new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
   }
 
+  // ---- The sidebar -------------------------------------------------------------------------------------
+
+  // The list stays where the reader left it, unless the current chapter is out of sight there. The sidebar
+  // stays closed on the next page if it was closed on this one.
+  const sidebar = document.getElementById("pst-primary-sidebar");
+  const scroller = list?.closest(".sidebar-primary-item");
+  addEventListener("DOMContentLoaded", () => {
+    const current = list?.querySelector("li.current > a.current");
+    if (!current) return;
+    scroller.scrollTop = recall("list", 0);
+    const { top, bottom } = scroller.getBoundingClientRect();
+    const box = current.getBoundingClientRect();
+    if (box.top < top || box.bottom > bottom)
+      scroller.scrollTop += box.top - top - scroller.clientHeight / 3;
+  });
+  addEventListener("pagehide", () => scroller && remember("list", scroller.scrollTop));
+  if (sidebar) {
+    const closed = "pst-sidebar-hidden";
+    sidebar.classList.toggle(closed, recall("sidebar closed", false) === true);
+    new MutationObserver(() =>
+      remember("sidebar closed", sidebar.classList.contains(closed) || null),
+    ).observe(sidebar, { attributeFilter: ["class"] });
+  }
+
   // ---- The drawers of a narrow screen ------------------------------------------------------------------
+
+  // The theme moves a sidebar's content into its drawer. A button there closes it.
+  for (const content of document.querySelectorAll("#pst-primary-sidebar, #pst-secondary-sidebar")) {
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "drawer-close";
+    close.textContent = "Close";
+    close.addEventListener("click", () => close.closest("dialog")?.close());
+    content.prepend(close);
+  }
 
   // A link in a drawer closes it. The theme then returns the focus to the button that opened it; a section's
   // heading takes it instead, so that a screen reader goes on there.
@@ -221,7 +293,7 @@
   addEventListener("beforeprint", () => {
     theme = dataset.theme;
     dataset.theme = "light";
-    shut = [...document.querySelectorAll("details.admonition:not([open])")];
+    shut = [...document.querySelectorAll("article details:not([open])")];
     shut.forEach((fold) => {
       fold.open = true;
     });
@@ -237,7 +309,7 @@
 
   /** The last heading at or above the middle of the screen. */
   function sectionOnScreen() {
-    const headings = [...(article?.querySelectorAll("section[id] > :is(h2, h3)") ?? [])];
+    const headings = [...(article?.querySelectorAll("section[id] > :is(h2, h3), .deeper h3") ?? [])];
     return headings.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
   }
 
@@ -246,7 +318,7 @@
     const heading = sectionOnScreen();
     const words = heading?.cloneNode(true);
     words?.querySelector(".headerlink")?.remove();
-    const section = heading ? `${words.textContent.trim()} (#${heading.parentElement.id})` : "";
+    const section = heading ? `${words.textContent.trim()} (#${heading.closest("[id]").id})` : "";
     const url = new URL(report.href);
     url.searchParams.set(
       "body",

@@ -85,9 +85,12 @@ def count(cells) -> Counter:
     return found
 
 
+def in_seconds(amounts: Counter) -> float:
+    return sum(SECONDS[kind] * amount for kind, amount in amounts.items())
+
+
 def minutes(amounts: Counter) -> int:
-    seconds = sum(SECONDS[kind] * amount for kind, amount in amounts.items())
-    return 5 * math.ceil(seconds / 300)
+    return 5 * math.ceil(in_seconds(amounts) / 300)
 
 
 def times(path: Path) -> tuple[int, int]:
@@ -95,6 +98,17 @@ def times(path: Path) -> tuple[int, int]:
     found = parts(json.loads(path.read_text(encoding="utf-8"))["cells"])
     core = count(found["core"])
     return minutes(core), minutes(core + count(found["deeper"]))
+
+
+def deeper(path: Path) -> list[int]:
+    """Minutes of each section under *Deeper*, rounded up."""
+    sections: list = []
+    for cell in parts(json.loads(path.read_text(encoding="utf-8"))["cells"])["deeper"]:
+        if cell["cell_type"] == "markdown" and re.search("^### ", "".join(cell["source"]), re.M):
+            sections.append([])
+        if sections:
+            sections[-1].append(cell)
+    return [math.ceil(in_seconds(count(section)) / 60) for section in sections]
 
 
 def say(path: Path) -> str:

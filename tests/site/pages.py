@@ -253,9 +253,10 @@ class Watch:
 
 
 def open_page(context, url: str, figures: str = "[data-model]"):
-    """A page with its live figures awake, all or those named."""
+    """A page with all of Deeper open and its live figures awake, all or those named."""
     page = context.new_page()
     page.goto(url, wait_until="load")
+    page.evaluate("document.querySelectorAll('.deeper').forEach((part) => { part.open = true; })")
     wake(page, figures)
     page.evaluate("document.fonts.ready.then(() => true)")
     return page

@@ -6,7 +6,7 @@ import re
 
 import pypdfium2
 import pytest
-from pages import pages, parsed, signs
+from pages import chapters, pages, parsed, signs
 
 BOXES = "article details.admonition"
 PAGES = [page for page in pages() if signs(page, BOXES)] or ["index.html"]
@@ -40,6 +40,7 @@ def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
         errors = []
         shown.on("pageerror", lambda error: errors.append(str(error)))
         shown.goto(bases["http"] + page)
+        shown.evaluate("document.querySelectorAll('.deeper').forEach((e) => { e.open = true; })")
         address = shown.url
         boxes = shown.locator(BOXES)
         count = boxes.count()
@@ -82,6 +83,33 @@ def test_a_link_opens_what_it_leads_to(visit):
     assert watch.errors == []
 
 
+@pytest.mark.parametrize("page", chapters())
+def test_deeper_is_its_questions_with_minutes(book, page):
+    """Each opens by its heading, and the contents lead there."""
+    assert parsed(page).select("#deeper > section") == []
+    parts = parsed(page).select("#deeper > details.deeper")
+    names = [part["id"] for part in parts]
+    assert names
+    for part in parts:
+        assert re.fullmatch(r"[1-9]\d? min", part.summary.span.get_text())
+        assert part.summary.h3.get_text(strip=True) and not part.summary.select("a, button")
+    links = [link["href"][1:] for link in parsed(page).select("nav.page-toc a")]
+    assert [name for name in names if name not in links] == []
+
+
+@pytest.mark.slow
+def test_a_link_opens_a_part_of_deeper(browser, bases):
+    page = "chapters/02_scaled_dot_product.html"
+    for hash in ("how-many-keys-share-the-weight", "ScaleMeter=16"):
+        shown = browser.new_page()
+        shown.goto(f"{bases['http']}{page}#{hash}")
+        opened = shown.locator("details.deeper[open]")
+        opened.wait_for()
+        assert opened.count() == 1
+        assert opened.evaluate("(e) => e.getBoundingClientRect().top < innerHeight")
+        shown.close()
+
+
 @pytest.mark.slow
 def test_a_print_is_complete_and_light(visit):
     """Folds are open, a figure that never woke is a picture, and dark prints as light does."""
@@ -89,6 +117,7 @@ def test_a_print_is_complete_and_light(visit):
     prints = []
     for theme, motion in (("dark", "no-preference"), ("light", "reduce")):
         shown, _ = visit(name, figures=".nothing", color_scheme=theme, reduced_motion=motion)
+        shown.evaluate("document.querySelectorAll('.deeper').forEach((e) => { e.open = false; })")
         prints.append(pypdfium2.PdfDocument(shown.pdf()))
         assert not any(shown.evaluate(OPEN))
         assert shown.evaluate("document.documentElement.dataset.theme") == theme

@@ -14,7 +14,7 @@ from published import REPOSITORY, publishing
 CHAPTERS = chapters()
 CHAPTER, NEXT = CHAPTERS[:2]
 NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
-KEY = "attention-built-by-hand:read"
+KEY = "attention-built-by-hand"
 TO_THE_END = "window.scrollTo(0, document.documentElement.scrollHeight)"
 
 
@@ -160,21 +160,35 @@ def progress(page) -> float:
     return box["width"] / page.evaluate("document.documentElement.clientWidth")
 
 
+CORE = "[...document.querySelectorAll('article section > h2')]"
+
+
+def read(page, count=None):
+    """Bring each section of the first reading, or the first few, onto the screen and rest there."""
+    headings = page.evaluate(f"{CORE}.map((h) => h.parentElement.id)")
+    for name in headings[: headings.index("exercises")][:count]:
+        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", name)
+        seen = f"() => (localStorage.getItem('{KEY}:seen') ?? '').includes('\"{name}\"')"
+        page.wait_for_function(seen)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_progress_and_memory(visit, scheme):
     page, watch = visit(CHAPTER, scheme, figures=".nothing")
     assert progress(page) == 0
     assert page.locator(".reading-memory").is_hidden()
-    page.evaluate("window.scrollTo(0, 2500)")
-    until(page, lambda: 0.05 < progress(page) < 0.9)
+    page.evaluate(TO_THE_END)
+    page.wait_for_timeout(1000)  # the key End reads nothing
     assert page.locator(".read-tick").count() == 0
-
-    def read_to_the_end() -> bool:  # figures that wake on the way make the page longer
-        page.evaluate(TO_THE_END)
-        return progress(page) == pytest.approx(1, abs=0.01)
-
-    until(page, read_to_the_end)
+    read(page, 2)
+    until(page, lambda: 0.05 < progress(page) < 0.9)
+    # Another day, the rest.
+    page.reload()
+    assert page.locator(".read-tick").count() == 0
+    read(page)
+    page.evaluate("document.getElementById('exercises').scrollIntoView()")
+    until(page, lambda: progress(page) == pytest.approx(1, abs=0.01))
     chapters = page.locator("nav.bd-links")
     first = chapters.get_by_role("link", name="A dictionary that answers almost")
     assert "(read)" in first.aria_snapshot()
@@ -190,7 +204,7 @@ def test_progress_and_memory(visit, scheme):
     page.once("dialog", lambda dialog: dialog.accept())
     clear.press("Enter")
     assert page.locator(".read-tick").count() == 0
-    assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
+    assert page.evaluate(f"localStorage.getItem('{KEY}:read')") is None
     assert page.evaluate("document.activeElement.className") == "reading-memory"
     page.reload()
     assert page.locator(".read-tick").count() == 0
@@ -198,13 +212,45 @@ def test_progress_and_memory(visit, scheme):
 
 
 @pytest.mark.slow
+def test_the_first_page_leads_back_to_where_one_was(visit):
+    page, watch = visit(NEXT, figures=".nothing")
+    heading = page.locator("article section > h2").nth(2)
+    heading.evaluate("(h) => h.scrollIntoView()")
+    page.wait_for_function(f"() => localStorage.getItem('{KEY}:place')")
+    title = heading.evaluate("(h) => h.firstChild.textContent")
+    page.goto(page.url.replace(NEXT, "index.html"))
+    page.get_by_role("link", name=f"Continue where you left off: {title}").click()
+    page.wait_for_url(f"**/{NEXT}#*")
+    assert heading.evaluate("(h) => Math.abs(h.getBoundingClientRect().top) < innerHeight / 2")
+    assert watch.complaints == {}
+
+
+@pytest.mark.slow
+def test_the_sidebar_shows_the_chapter_and_stays_as_it_was(visit):
+    page, _ = visit(CHAPTERS[15], figures=".nothing", viewport={"width": 1280, "height": 800})
+    inside = "(e) => { const b = e.getBoundingClientRect(); return b.top > 0 && b.bottom < 800; }"
+    for shown in ("nav.bd-links a.current", ".logo__title", ".search-button-field"):
+        assert page.locator(f".bd-sidebar-primary {shown}").evaluate(inside), shown
+    page.locator(".primary-toggle").click()
+    sidebar = page.locator(".bd-sidebar-primary")
+    sidebar.wait_for(state="hidden")
+    page.goto(page.url.replace(CHAPTERS[15], NEXT))
+    assert sidebar.is_hidden()
+    page.locator(".primary-toggle").click()
+    sidebar.wait_for(state="visible")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "7", "[null]"])
 def test_a_spoiled_memory_harms_nothing(visit, stored):
     page, watch = visit(CHAPTER, figures=".nothing")
-    page.evaluate(f"localStorage.setItem('{KEY}', '{stored}')")
+    for what in ("read", "seen", "place", "list", "sidebar closed"):
+        page.evaluate(f"localStorage.setItem('{KEY}:{what}', '{stored}')")
     page.reload()
-    page.evaluate(TO_THE_END)
-    page.locator(".read-tick").wait_for()
+    page.evaluate("window.scrollTo(0, 2500)")
+    until(page, lambda: progress(page) > 0.05)
+    page.wait_for_timeout(1000)
+    page.goto(page.url.replace(CHAPTER, "index.html"))
     assert watch.complaints == {}
 
 
@@ -215,7 +261,7 @@ def test_without_storage_the_bar_still_moves(visit):
         for (const name of ["getItem", "setItem", "removeItem"]) {
           const usual = Storage.prototype[name];
           Storage.prototype[name] = function (key, ...rest) {
-            if (key.endsWith(":read")) throw new DOMException("refused", "SecurityError");
+            if (key.startsWith("attention-")) throw new DOMException("refused", "SecurityError");
             return usual.call(this, key, ...rest);
           };
         }
@@ -234,7 +280,7 @@ def test_the_bar_moves_nothing_and_is_not_printed(visit):
     assert bar.get_attribute("aria-hidden") == "true"
     layout = "[...document.querySelectorAll('nav.bd-links li, article h1')].map((e) => e.offsetTop)"
     before = page.evaluate(layout)
-    page.evaluate(f"localStorage.setItem('{KEY}', JSON.stringify(['chapters/01_soft_lookup']))")
+    page.evaluate(f"localStorage.setItem('{KEY}:read', '[\"chapters/01_soft_lookup\"]')")
     page.reload()
     page.locator(".read-tick").wait_for()
     assert page.evaluate(layout) == before
