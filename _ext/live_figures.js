@@ -175,7 +175,11 @@
       for (const { isIntersecting, target } of entries) {
         const named = isNamed(target);
         if (awake.has(target) || (!isIntersecting && !named)) continue;
-        for (let fold = target.closest("details"); named && fold; fold = fold.parentElement.closest("details"))
+        for (
+          let fold = target.closest("details");
+          named && fold;
+          fold = fold.parentElement.closest("details")
+        )
           fold.open = true;
         awake.add(target);
         near.unobserve(target);

@@ -309,7 +309,9 @@
 
   /** The last heading at or above the middle of the screen. */
   function sectionOnScreen() {
-    const headings = [...(article?.querySelectorAll("section[id] > :is(h2, h3), .deeper h3") ?? [])];
+    const headings = [
+      ...(article?.querySelectorAll("section[id] > :is(h2, h3), .deeper h3") ?? []),
+    ];
     return headings.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
   }
 

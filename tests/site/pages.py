@@ -256,14 +256,19 @@ def open_page(context, url: str, figures: str = "[data-model]"):
     """A page with all of Deeper open and its live figures awake, all or those named."""
     page = context.new_page()
     page.goto(url, wait_until="load")
-    page.evaluate("document.querySelectorAll('.deeper').forEach((part) => { part.open = true; })")
     wake(page, figures)
     page.evaluate("document.fonts.ready.then(() => true)")
     return page
 
 
+def unfold(page) -> None:
+    """Open all that is under Deeper."""
+    page.evaluate("document.querySelectorAll('.deeper').forEach((part) => { part.open = true; })")
+
+
 def wake(page, figures: str = "[data-model]") -> None:
     """Live figures wake near the viewport."""
+    unfold(page)
     for figure in page.locator(figures).all():
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=120_000)

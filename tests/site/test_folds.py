@@ -6,7 +6,7 @@ import re
 
 import pypdfium2
 import pytest
-from pages import chapters, pages, parsed, signs
+from pages import chapters, pages, parsed, signs, unfold
 
 BOXES = "article details.admonition"
 PAGES = [page for page in pages() if signs(page, BOXES)] or ["index.html"]
@@ -40,7 +40,7 @@ def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
         errors = []
         shown.on("pageerror", lambda error: errors.append(str(error)))
         shown.goto(bases["http"] + page)
-        shown.evaluate("document.querySelectorAll('.deeper').forEach((e) => { e.open = true; })")
+        unfold(shown)
         address = shown.url
         boxes = shown.locator(BOXES)
         count = boxes.count()

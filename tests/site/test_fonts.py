@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from pages import each, in_every_font, pages, scroll_through, signs, wake
+from pages import each, in_every_font, pages, scroll_through, signs, unfold, wake
 from test_predictions import ANSWER_ALL, kept
 
 import fonts
@@ -96,6 +96,7 @@ def seen(request, visit_once):
         page.evaluate(ANSWER_ALL)
         found.kept, found.answered = kept(page), at_every_width(page, places)
         page.reload()
+        unfold(page)
         page.evaluate("document.fonts.ready.then(() => true)")
         found.forgotten = page.locator(".predict-live[data-told=not]").count()
         found.opened_again = at_every_width(page, places)

@@ -11,7 +11,7 @@ kind by mouse and fingers as well.
 from __future__ import annotations
 
 import pytest
-from pages import PICTURE, each, live_figures, open_page, wake
+from pages import PICTURE, each, live_figures, open_page, unfold, wake
 from playwright.sync_api import Error, Locator
 
 FIGURES = live_figures() or [("index.html", "")]
@@ -473,6 +473,7 @@ def test_without_scripts_pictures_stand_in(browser, bases, page):
     try:
         shown = context.new_page()
         shown.goto(bases["http"] + page)
+        unfold(shown)
         for model in [model for there, model in FIGURES if there == page]:
             picture = shown.locator(f"{mount(model)} img")
             assert picture.is_visible()
