@@ -15,7 +15,7 @@ const KEYS = {
 };
 const PLACES = 32; // batches by tokens: positions on either side for each pair of the size
 
-/** Batches as lists of indices into `lengths`: `size` pairs each, or as many as fit in 32 · size positions a side. */
+/** Batches as lists of indices into `lengths`: `size` pairs each, or as many as fit in 32 · size positions per side. */
 export function batchesOf({ lengths, way, size }) {
   const first = (i, j) =>
     KEYS[way].map((key) => key(lengths[i]) - key(lengths[j])).find(Boolean) ?? 0;
@@ -67,7 +67,7 @@ function build({ get, change }) {
   const places = sum(most) + 2; // two between the sides
   const sizeOf = (way, size) =>
     way === "tokens"
-      ? `${(PLACES * size).toLocaleString("en-US")} positions a side`
+      ? `${(PLACES * size).toLocaleString("en-US")} positions per side`
       : `${size} pairs`;
   const ways = choice({
     label: "group pairs",

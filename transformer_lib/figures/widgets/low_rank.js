@@ -247,7 +247,7 @@ function build({ get, change, refresh }) {
 
 export default live({
   name: "LowRank",
-  title: () => "How much can a change of low rank say?",
+  title: () => "How much can a low-rank change express?",
   build,
   state: { rank: [0, 96, 1], shuffled: [] },
 });
