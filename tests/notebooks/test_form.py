@@ -39,6 +39,7 @@ FINISHED = {
     "16_looking_inside",
     "17_faster",
     "18_gpt",
+    "19_bert",
     "20_few_labels",
     "21_since_2017",
     "22_other_weights",

@@ -247,7 +247,7 @@ ONE_AT_A_TIME = Exercise(
     name="one_at_a_time",
     reference=one_at_a_time,
     cases=blank_cases,
-    section="Why does it not write?",
+    section="Why doesn't it write?",
     mistakes={
         "all blanks are filled from one guess: write one word, then ask again": filled(
             choose=lambda sure, ids: ids == MASK
