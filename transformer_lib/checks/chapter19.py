@@ -93,7 +93,7 @@ HIDDEN_LOSS = Exercise(
         "the sum is divided by the number of all positions, asked or not": lost(
             finish=lambda each, labels: (each * (labels != 0)).mean()
         ),
-        "[MASK] is looked for among the labels: they hold the words that stood there": lost(
+        "[MASK] is looked for among the labels: they hold the words that were there": lost(
             finish=lambda each, labels: each[labels == 3].mean()
         ),
         "the losses are added up, and their mean isn't taken": lost(
@@ -130,7 +130,7 @@ Guess = Callable[[Tensor], Tensor]
 
 
 class Guesser:
-    """Logits at each position that depend on all words that stand there: a tiny model."""
+    """Logits at each position that depend on all the words in the text: a tiny model."""
 
     def __init__(self, vocab_size: int, seed: int) -> None:
         self.vocab_size, self.seed = vocab_size, seed
@@ -269,7 +269,7 @@ ONE_AT_A_TIME = Exercise(
         "visible words are replaced, too": lambda guess, ids: guess(ids).argmax(-1),
         "the surest of all positions is written, visible or not: choose among the hidden "
         "ones": surest_of_all,
-        "it goes on when nothing is hidden any more, and replaces a visible word": too_often,
+        "it goes on when nothing is hidden anymore, and replaces a visible word": too_often,
         "all words that are sure enough are written after one guess": filled(
             choose=surest_and(0.9)
         ),
