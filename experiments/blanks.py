@@ -4,7 +4,7 @@
 
 Trains encoders on stories, every other one without its second sentence, for 600 updates and for
 2,000, with five seeds each; then the same with the pair as a second task. Measured on new stories.
-About ten minutes on one core. `blanks_ceiling.py` has the best possible guesser.
+About fifteen minutes on one core. `blanks_ceiling.py` has the best possible guesser.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from transformer_lib.models import EncoderOnly
 
 PAD, CLS, SEP, MASK = range(4)
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
-LENGTH, STEPS, SIZE = 18, 600, 64
+LENGTH, SIZE = 18, 64
+MASKED, SWAPPED = 0.8, 0.1
 TOLD = stories(12_000, seed=0)
 NEW = stories(2_000, seed=1)
 WORDS = SPECIAL + sorted({word for s in TOLD for word in f"{s.first} {s.second}".split()})
@@ -47,12 +48,12 @@ def rows(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor]:
     return ids, segments
 
 
-def hide(ids: Tensor, share: float, masked: float, swapped: float) -> tuple[Tensor, Tensor]:
+def hide(ids: Tensor, share: float = 0.15) -> tuple[Tensor, Tensor]:
     """What the model reads, and the words it has to name: PAD where it has none."""
     chosen = (torch.rand(ids.shape) < share) & (ids > MASK)
     dice, other = torch.rand(ids.shape), torch.randint(MASK + 1, len(WORDS), ids.shape)
-    given = torch.where(chosen & (dice < masked), MASK, ids)
-    given = torch.where(chosen & (dice >= 1 - swapped), other, given)
+    given = torch.where(chosen & (dice < MASKED), MASK, ids)
+    given = torch.where(chosen & (dice >= 1 - SWAPPED), other, given)
     return given, ids.masked_fill(~chosen, PAD)
 
 
@@ -83,10 +84,7 @@ def minimize(model: nn.Module, loss_of: Callable[[], Tensor], rates: list[float]
         adam.step()
 
 
-def pretrained(
-    seed: int, *, share: float = 0.15, masked: float = 0.8, swapped: float = 0.1,
-    pair_task: bool = False, steps: int = STEPS,
-) -> Bert:  # fmt: skip
+def pretrained(seed: int, *, pair_task: bool, steps: int) -> Bert:
     torch.manual_seed(seed)
     model = Bert()
     pairs = story_pairs(TOLD, seed=seed)
@@ -97,7 +95,7 @@ def pretrained(
 
     def loss_of() -> Tensor:
         some = torch.randint(len(ids), (SIZE,))
-        given, labels = hide(ids[some], share, masked, swapped)
+        given, labels = hide(ids[some])
         asked = labels != PAD
         x = model.encode(given, segments[some])
         guess = model.embedding.logits(model.head_norm(F.gelu(model.head_dense(x[asked]))))
@@ -130,7 +128,7 @@ def blanks_filled(model: Bert) -> dict[str, float]:
     """At the words that chapter 19 asks for."""
     ids, segments = rows([(story.first, story.second) for story in NEW[:1000]])
     torch.manual_seed(0)
-    given, labels = hide(ids, 0.15, 0.8, 0.1)
+    given, labels = hide(ids)
     asked = labels != PAD
     guess = model(given, segments)[asked]
     return {
@@ -193,7 +191,7 @@ def main() -> None:
         f"2,000 updates of {SIZE} stories, seeds 0 to 4, on new stories"
     ) | {"blanks": {}, "and the pair": {}}
     for way, pair_task in (("blanks", False), ("and the pair", True)):
-        for steps in (STEPS, 2_000):
+        for steps in (600, 2_000):
             record[way][f"{steps:,}"] = []
             for seed in range(5):
                 found = measures(pretrained(seed, pair_task=pair_task, steps=steps), pair_task)

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from blanks import MASK, PAD, SEP, WORDS, hide, rows
+from blanks import MASK, MASKED, PAD, SEP, SWAPPED, WORDS, hide, rows
 from result_file import head, write_result
 from torch import Tensor
 
 from transformer_lib.data import stories, world
 
-SHARES, MASKED, SWAPPED = (0.05, 0.15, 0.3, 0.5), 0.8, 0.1
+SHARES = (0.05, 0.15, 0.3, 0.5)
 Drawn = Iterator[tuple[tuple[str, ...], float]]
 
 
@@ -126,7 +126,7 @@ def main() -> None:
     ) | {"shares": {}}
     for share in SHARES:
         torch.manual_seed(0)  # as in the chapter
-        given, labels = hide(ids, share, MASKED, SWAPPED)
+        given, labels = hide(ids, share)
         right, losses = 0, []
         for text, hidden, wanted in zip(new, given, labels, strict=True):
             asked = wanted != PAD

@@ -72,7 +72,7 @@ class Encoder(EncoderOnly):
 
     def reading_loss(self) -> Tensor:
         some = torch.randint(len(IDS), (32,))
-        given, words = hide(IDS[some], share=0.3, masked=0.8, swapped=0.1)
+        given, words = hide(IDS[some], share=0.3)
         asked = words != PAD
         x = self.encode(given, SEGMENTS[some])[asked]
         logits = self.embedding.logits(self.head_norm(F.gelu(self.head_dense(x))))
