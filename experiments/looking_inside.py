@@ -8,16 +8,16 @@ untrained, after 16 passes, and after 32, on the 200 numbers kept for reporting:
 - `best`: which head of the last cross-attention finds the right word most often, chosen on 100
   other numbers; heads count from 0. The other lists for heads have one number per head.
 - `looks`: at how many of the `beginnings` of a part a head finds the right word.
-- `swapped`: the same with one word of the source replaced, by one of the same kind (*seven* for
-  *two*) or of another (*seventy* or *seventeen*): of `rows`, `before` and `after`.
-- `other source`: the same with another number of as many pieces, where the word differs.
+- `swapped`: the same with one word of the source replaced, for each kind of word: of `rows`,
+  `before`, and with another word of the same kind (*seven* for *two*) or of each other kind.
 - `right`: how many letters are right without some heads, where a part begins and inside the parts.
+- `even weights`: the same after the last pass, if the heads of layer 2 attend evenly to all pieces.
 - `turned`: of the numbers with a hyphen, how many keep their own letter, and how many get that of
   their tens, if one row of weights is turned there or to the hyphen.
 - `erasing`: how many beginnings the word belongs to whose removal costs the most probability.
 - `probe`: how often a linear probe reads the ones from the vector of the tens, and in how many
   numbers the letter is right if the vector of the tens or that of the ones is hidden.
-- `hyphen`: the weight on the hyphen, and the length of its vector and of the words'.
+- `hyphen`: the length of its vector and of the words'.
 
 Four minutes on one thread.
 """
@@ -47,7 +47,6 @@ KINDS = {
     "tens": "twenty thirty forty fifty sixty seventy eighty ninety",
 }
 WORDS = {kind: words.split() for kind, words in KINDS.items()}
-KIND_OF = {word: kind for kind, words in WORDS.items() for word in words}
 EIGHT = [(call, head) for call in (3, 5) for head in range(4)]
 
 
@@ -60,27 +59,27 @@ def chapter() -> dict[str, Any]:
     return found
 
 
-def swappable(book: dict[str, Any]) -> list[tuple[int, int]]:
-    """The beginnings of all parts but hundred and zero, which are the only ones of their kind."""
+def swappable(book: dict[str, Any], kind: str) -> torch.Tensor:
+    """Where the parts begin that belong to a word of this kind: the texts, the rows."""
     report = book["report"]
-    return [
-        (i, row)
-        for i, row in report.begins.nonzero().tolist()
-        if book["words"][book["reported"][i]][report.position[i, row]] in KIND_OF
-    ]
+    return torch.tensor(
+        [
+            (i, row)
+            for i, row in report.begins.nonzero().tolist()
+            if book["words"][book["reported"][i]][report.position[i, row]] in WORDS[kind]
+        ]
+    ).T
 
 
-def one_word_swapped(book: dict[str, Any], same: bool) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """A text for each beginning, with another word in its place; its row, and that word's index."""
-    report, draw, texts = book["report"], random.Random(16), swappable(book)
-    i, row = torch.tensor(texts).T
-    places, sources = report.position[i, row], report.source[i].clone()
-    for k, place in enumerate(places):
-        word = book["words"][book["reported"][i[k]]][place]
-        kinds = [each for each in WORDS if (each == KIND_OF[word]) == same]
-        other = draw.choice([each for each in WORDS[draw.choice(kinds)] if each != word])
-        sources[k, place] = book["vocabulary"].ids[other]
-    return report._replace(source=sources, target=report.target[i]), row, places
+def swapped(book: dict[str, Any], texts: torch.Tensor, places: torch.Tensor, kind: str) -> Any:
+    """The texts with another word in each place, drawn from those of this kind."""
+    report, draw = book["report"], random.Random(16)
+    sources = report.source[texts].clone()
+    for text, place, source in zip(texts.tolist(), places.tolist(), sources, strict=True):
+        word = book["words"][book["reported"][text]][place]
+        other = draw.choice([each for each in WORDS[kind] if each != word])
+        source[place] = book["vocabulary"].ids[other]
+    return report._replace(source=sources, target=report.target[texts])
 
 
 def found_at(maps: torch.Tensor, rows: torch.Tensor, places: torch.Tensor) -> list[int]:
@@ -97,41 +96,15 @@ def attention_of(book: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     found: dict[str, Any] = {"best": shares.argmax().item()}
     i, row = report.begins.nonzero().T
     found["looks"] = found_at(own[i], row, report.position[i, row])
-    found["swapped"], found["other source"] = {}, {}
-    for name, same in (("same kind", True), ("another kind", False)):
-        batch, rows, places = one_word_swapped(book, same)
-        before = own[[i for i, _ in swappable(book)]]
-        found["swapped"][name] = {
-            "rows": len(rows),
-            "before": found_at(before, rows, places),
-            "after": found_at(maps(model, batch), rows, places),
-        }
-    other = with_other_source(report)
-    other_maps, pieces = maps(model, other), book["vocabulary"].pieces
-    kind = [KIND_OF.get(piece, piece) for piece in pieces]
-    for name, same in (("same kind", True), ("another kind", False)):
-        kept = []
-        for k, (a, b) in enumerate(zip(i.tolist(), row.tolist(), strict=True)):
-            place = report.position[a, b]
-            one, two = report.source[a, place].item(), other.source[a, place].item()
-            if one != two and (kind[one] == kind[two]) == same:
-                kept.append(k)
-        rows, places = row[kept], report.position[i, row][kept]
-        found["other source"][name] = {
-            "rows": len(kept),
-            "before": found_at(own[i[kept]], rows, places),
-            "after": found_at(other_maps[i[kept]], rows, places),
-        }
+    found["swapped"] = {}
+    for kind in WORDS:
+        i, row = swappable(book, kind)
+        places = report.position[i, row]
+        found["swapped"][kind] = {"rows": len(row), "before": found_at(own[i], row, places)}
+        for other in WORDS:
+            other_maps = maps(model, swapped(book, i, places, other))
+            found["swapped"][kind][other] = found_at(other_maps, row, places)
     return found
-
-
-def with_other_source(batch: Any) -> Any:
-    """Each number gets the English of another one with as many pieces."""
-    other, lengths = batch.source.clone(), (batch.source != 0).sum(dim=1)
-    for length in lengths.unique():
-        alike = (lengths == length).nonzero()[:, 0]
-        other[alike] = batch.source[alike.roll(1)]
-    return batch._replace(source=other)
 
 
 def removing(heads: list[tuple[int, int]]) -> Any:
@@ -145,6 +118,19 @@ def removing(heads: list[tuple[int, int]]) -> Any:
     return new_weights
 
 
+def right_evenly(book: dict[str, Any], model: nn.Module) -> list[int]:
+    """How many letters are right, first and inside, if layer 2 attends evenly to all pieces."""
+    report = book["report"]
+    there = (report.source != 0)[:, None, None].float()
+
+    def new_weights(at: int, weights: torch.Tensor) -> torch.Tensor:
+        even = there / there.sum(dim=-1, keepdim=True)
+        return even.expand_as(weights) if at == 5 else weights
+
+    log_p, _ = book["run"](model, report.source, report.target, new_weights)
+    return [book["right"](log_p, report, rows) for rows in (report.begins, book["inside"])]
+
+
 def needs_of(book: dict[str, Any], model: nn.Module, best: int) -> dict[str, Any]:
     """What is right without some heads, and which letter is written if they're turned."""
     report, inside, turn = book["report"], book["inside"], book["turn"]
@@ -155,8 +141,6 @@ def needs_of(book: dict[str, Any], model: nn.Module, best: int) -> dict[str, Any
         log_p, _ = book["run"](model, report.source, report.target, removing(heads))
         hit = log_p.argmax(dim=-1) == report.labels
         right[name] = [hit[rows].sum().item() for rows in (report.begins, inside)]
-        if not heads:
-            whole = (hit | (report.labels == 0)).all(dim=1).sum().item()
     turned = {}
     tens, hyphen = book["at_tens"], book["at_hyphen"]
     for name, column, calls, heads in (
@@ -172,7 +156,7 @@ def needs_of(book: dict[str, Any], model: nn.Module, best: int) -> dict[str, Any
         turned[name] = [
             (said == book[letter]).sum().item() for letter in ("own_letter", "other_letter")
         ]
-    return {"numbers": whole, "right": right, "turned": turned}
+    return {"right": right, "turned": turned}
 
 
 @torch.no_grad()
@@ -196,11 +180,7 @@ def deeper_of(book: dict[str, Any], model: nn.Module) -> dict[str, Any]:
         hidden.append((said == book["own_letter"]).sum().item())
     found["probe"] = {"right": book["probe"](model), "tens hidden, ones hidden": hidden}
     hyphens, lengths = report.source == book["vocabulary"].ids["-"], lengths_of(model, report)
-    weights = book["last_maps"](model, report).mean(dim=1)
-    on_hyphen = (weights * hyphens[:, None]).sum(dim=-1)
-    counted = (report.labels > 2) & hyphens.any(dim=1, keepdim=True)
     found["hyphen"] = {
-        "weight": on_hyphen[counted].mean().item(),
         "length": lengths[hyphens].mean().item(),
         "length of words": lengths[~hyphens & (report.source != 0)].mean().item(),
     }
@@ -235,6 +215,7 @@ def main() -> None:
 
         examine(0)
         book["train"](model, pairs, PASSES[-1], peak=0.005, warmup=60, watch=examine)
+        found[-1]["even weights"] = right_evenly(book, model.eval())
         record["runs"].append(found)
         print(seed, found[1:], flush=True)
         write_result("looking-inside", record)
