@@ -172,6 +172,9 @@ def test_a_head_switched_off_shows_what_is_lost(show):
     assert page.locator(".he-fill[data-fallen=true]").count() == 2
     page.get_by_role("group", name="head", exact=True).get_by_role("radio", name="2").check()
     assert page.locator(".he-fill[data-fallen=true]").count() == 0, "one at a time"
+    unlikely = [0.1] * len(stand_in()["writes"])
+    page = show(HeadsExplorer(**stand_in() | {"probabilities": unlikely}))
+    assert status(page).endswith(f"probability {math.prod(unlikely):.0e}.".replace("e-0", "e-"))
 
 
 @pytest.mark.slow

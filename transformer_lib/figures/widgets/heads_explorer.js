@@ -40,6 +40,8 @@ function build({ get, change }) {
   };
   const [layers, heads] = [weights[0].length, weights[0][0].length];
   const [answer, all] = [get("answer"), get("together")];
+  // A long text's probability rounds to 0.00.
+  const told = together(get("probabilities")) < 0.005 ? (p) => p.toExponential(0) : fixed;
   const now = () => {
     const kind = get("attention");
     const k = kinds.indexOf(kind);
@@ -273,20 +275,20 @@ function build({ get, change }) {
     const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it attends to “${keys[best]}” with ${percent(map[token][best])}.`;
     if (!writes.length) return seen;
     if (!get("off"))
-      return `${seen} With all heads ${all} has probability ${fixed(together(before))}.`;
+      return `${seen} With all heads ${all} has probability ${told(together(before))}.`;
     const w = worst(before, after);
     const fallen =
       before[w] - after[w] >= 0.005
         ? `, most for “${writes[w]}”: ${fixed(before[w])} to ${fixed(after[w])}`
         : "";
-    return `${seen} Without this one head the probability of ${all} goes from ${fixed(together(before))} to ${fixed(together(after))}${fallen}.`;
+    return `${seen} Without this one head the probability of ${all} goes from ${told(together(before))} to ${told(together(after))}${fallen}.`;
   }
 
   const [word] = longest(kinds.flatMap((name) => words[name].flat()));
   const [fallen] = longest(writes.length ? writes : [""]);
   const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it attends to “${word}” with 100\u00a0%.${
     writes.length
-      ? ` Without this one head the probability of ${all} goes from 0.00 to 0.00, most for “${fallen}”: 0.00 to 0.00.`
+      ? ` Without this one head the probability of ${all} goes from ${told(1e-99)} to ${told(1e-99)}, most for “${fallen}”: 0.00 to 0.00.`
       : ""
   }`;
   const wanted = [
