@@ -27,8 +27,8 @@ ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
 ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
 # Icons are a font, tooltips are the browser's; nothing here has menus or tabs (slim.py looks).
 DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
-# What the search page and documentation_options.js are for is not for all.
-APART = re.compile(r"^(?:katex/|documentation_options|searchtools|language_data)")
+# Equations are not on all pages, and options stand in each.
+APART = re.compile(r"^(?:katex/|documentation_options)")
 # A little more than an equation, up to the next tag that is none of its own.
 EQUATION = re.compile(r'class="katex-html"(?:[^<]|</?(?:span|svg|path|line)\b)*')
 FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")
@@ -154,7 +154,7 @@ class Assets:
         words = set(LATER.split())
         tags = {tag for text in self.pages.values() for tag in re.findall(r"<[a-z][^>]*>", text)}
         tags = {PROSE.sub(r"\1", tag) for tag in tags}
-        scripts = [self.read(name) for name in [*self.scripts, "searchtools.js"]]
+        scripts = [self.read(name) for name in self.scripts]
         for text in [*tags, *scripts]:
             words.update(re.findall(r"[\w-]+", text))
         return sorted(words)

@@ -7,7 +7,6 @@ from zlib import crc32
 
 from docutils import nodes
 from sphinx.environment.collectors.toctree import TocTreeCollector
-from sphinx.search import IndexBuilder
 
 CHAPTER = re.compile(r"(?:^|/)(\d+)_[^/]*$")
 SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
@@ -39,28 +38,6 @@ def count_by_chapter(collector, env):
         return count_figures(collector, env)
     finally:
         env.toc_secnumbers = printed
-
-
-load_search_index = IndexBuilder.load
-
-
-def load_search_terms_too(index, stream, format):
-    """Read back what pages that are not built anew gave to the search, glossary terms included.
-
-    Sphinx keeps those in an environment that it stores before the pages are written, and so
-    forgets them when it builds only what has changed.
-    """
-    kept = dict(index._index_entries)
-    load_search_index(index, stream, format)
-    stream.seek(0)
-    format = index.formats[format] if isinstance(format, str) else format
-    stored = format.load(stream)
-    for entry, places in stored.get("indexentries", {}).items():
-        for number, target, main in places:
-            docname = stored["docnames"][number]
-            if docname not in kept:
-                places_there = index._index_entries.setdefault(docname, [])
-                places_there.append((entry, target, "main" if main else ""))
 
 
 def number_title(app, doctree):
@@ -134,7 +111,6 @@ def setup(app):
     app.add_node(chinese, html=(open_chinese, close_chinese))
     # Sphinx itself registers the collector, so its method is what has to change.
     TocTreeCollector.assign_figure_numbers = count_by_chapter
-    IndexBuilder.load = load_search_terms_too
     # Jupyter Book always sets this one, for an extension that this book does not load.
     app.add_config_value("comments_config", {}, "")
     app.connect("config-inited", configure)

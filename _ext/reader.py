@@ -79,8 +79,6 @@ def surround(app, pagename, templatename, context, doctree):
     context["page_actions"] = actions(app, pagename, context)
     _, _, after = app.builder.relations.get(pagename, (None, None, None))
     context["next_question"] = question_of(app.env, after) if after else ""
-    if pagename == "search":
-        app.add_js_file("search.js", loading_method="defer")
 
 
 def configure(app, config):
@@ -95,7 +93,7 @@ def copy_scripts(app):
     if app.builder.format == "html":
         for script in SCRIPTS:
             write(Path(app.outdir, "_static", script.name), script.read_bytes())
-        app.add_js_file("reader.js", loading_method="defer")
+            app.add_js_file(script.name, loading_method="defer")
 
 
 def setup(app):

@@ -2,9 +2,9 @@
 
 The theme alone sends 860 KB, of which a page needs a twentieth. When all is built, what every page
 loads becomes `site.css`, without the rules that no page asks for, and `site.js`, without Bootstrap
-and the script of icons (assets.py). Equations' style sheet stays where there are equations, the
-search index where it is searched. What live figures have in common stands once, at the end. Images
-come when they are nearly in sight, into places of their size.
+and the script of icons (assets.py). Equations' style sheet stays where there are equations. What
+live figures have in common stands once, at the end. Images come when they are nearly in sight, into
+places of their size.
 
 A page that Sphinx did not write anew is slim already, and only learns the versions of these files.
 """
@@ -42,9 +42,10 @@ THEME_AT_ONCE = (
 )
 # What only Bootstrap does, a page must not ask for. A title is a tooltip already.
 BOOTSTRAP = re.compile(r'data-bs-toggle="(?!tooltip")[^"]*"')
-SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
 # Which page this is may be asked before any other script has come.
 INLINED = "documentation_options.js"
+# The book has its own search (search.py).
+SPHINX_SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
 
 
 def waiting(found, images: Path) -> str:
@@ -59,7 +60,6 @@ def slim_page(text: str, assets: Assets) -> str:
     root = re.search(r'href="([^"]*)_static/', text)[1]
     equations = 'class="katex"' in text
     early = []
-    search = 'id="search-results"' in text
 
     def link(found) -> str:
         name = in_static(found[1])
@@ -71,9 +71,7 @@ def slim_page(text: str, assets: Assets) -> str:
         name = in_static(found[1])
         if name == INLINED:
             return f"<script>{assets.options}</script>\n"
-        if name in assets.scripts or name in assets.dropped:
-            return ""
-        if SEARCH.search(found[1]) and not search:
+        if name in assets.scripts or name in assets.dropped or SPHINX_SEARCH.search(found[1]):
             return ""
         if " defer" in found[0]:
             return found[0]

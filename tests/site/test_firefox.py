@@ -175,12 +175,6 @@ def test_search_finds_a_term(visit, scheme):
     page.keys("Enter")
     page.wait_for("() => /search.html\\?q=softmax/.test(location) && document.body")
     page.wait_for("() => document.querySelector('#search-results a[href*=\"#term-softmax\"]')")
-    if scheme == "http":  # excerpts are still fetched; a page that is left meanwhile complains
-        page.wait_for(
-            """() => /finished/.test(document.querySelector('#search-results').innerText)
-              && [...document.querySelectorAll('#search-results li')]
-                .every((found) => found.querySelector('span, p'))"""
-        )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

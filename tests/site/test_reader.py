@@ -301,45 +301,61 @@ def test_only_chapters_have_a_bar(book):
 # --- search ---------------------------------------------------------------------------------------
 
 
+def results(page) -> list[tuple[str, str]]:
+    """(title, address) of what was found, the best first."""
+    page.locator("ul.found > li").first.wait_for()
+    links = page.locator("ul.found > li > a").all()
+    return [(link.inner_text(), link.get_attribute("href")) for link in links]
+
+
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_from_the_keyboard(visit, scheme):
     page, watch = visit(CHAPTER, scheme, figures=".nothing")
-    page.keyboard.press("Control+k")
+    page.keyboard.press("/")
     page.locator("input[name=q]:focus").wait_for(state="visible")
     page.keyboard.type("cross-attention")
+    titles = [title for title, _ in results(page)]
+    assert "cross-attention" in titles and "4. Self-attention and cross-attention" in titles
     page.keyboard.press("Enter")
     page.wait_for_url("**/search.html?q=cross-attention")
-    results = page.locator("#search-results ul.search > li")
-    page.get_by_text("Search finished").wait_for()
-    if scheme == "http":
-        results.locator("p.context").first.wait_for()
-    links = [link.get_attribute("href") for link in results.locator("> a").all()]
-    assert any(link.startswith("chapters/glossary.html#term-cross-attention") for link in links)
-    assert any(link.startswith("chapters/13_training.html") for link in links)
-    assert watch.complaints == {}
+    found = results(page)
+    assert any(address.endswith("glossary.html#term-cross-attention") for _, address in found)
     face = "(e) => getComputedStyle(e).fontFamily.split(',')[0]"
     assert "Source Serif" in page.locator("h1:visible").evaluate(face)
-    assert "Source Serif" in results.locator("> a").first.evaluate(face)
-    results.locator("> a[href*='term-cross-attention']").first.click()
-    page.wait_for_url("**/glossary.html*")
+    page.locator("ul.found a[href*='term-cross-attention']").first.click()
+    page.wait_for_url("**/glossary.html#term-cross-attention")
     assert page.locator("dt#term-cross-attention").is_visible()
+    assert page.locator("article mark, .highlighted").count() == 0
+    assert watch.complaints == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "section"),
+    [
+        ("label smoothing", "glossary.html#term-label-smoothing"),
+        ("why divide by sqrt", "02_scaled_dot_product.html"),
+        ("dividing by the root of d_k", "02_scaled_dot_product.html"),
+        ("causal mask", "05_masks.html"),
+    ],
+)
+def test_what_is_meant_comes_first(visit, query, section):
+    page, _ = visit(f"search.html?q={query.replace(' ', '+')}", figures=".nothing")
+    assert any(section in address for _, address in results(page)[:3])
 
 
 @pytest.mark.slow
 def test_excerpts_are_prose(visit):
-    """A formula once, and not as HTML, MathML and TeX in a row; no table of contents."""
+    """No code, no outputs, no table of contents."""
     page, _ = visit("search.html?q=softmax+score", figures=".nothing")
-    page.get_by_text("Search finished").wait_for()
-    page.locator("p.context").first.wait_for()
-    sought = r"the scores are divided by \sqrt{d_k}, softmax"
-    until(page, lambda: sought in " ".join(page.locator("p.context").all_inner_texts()))
+    results(page)
     text = " ".join(page.locator("p.context").all_inner_texts())
-    assert "frac" not in text
-    assert "Contents" not in text
+    assert "softmax" in text and "scores" in text
+    assert [sign for sign in ("import", "def ", "torch.tensor(", "Contents") if sign in text] == []
 
 
 @pytest.mark.slow
 def test_a_search_that_finds_nothing_says_so(visit):
     page, watch = visit("search.html?q=zzyzx", figures=".nothing")
-    page.get_by_text("did not match any documents").wait_for()
+    page.get_by_text("Nothing found for “zzyzx”.").wait_for()
     assert watch.complaints == {}
