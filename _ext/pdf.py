@@ -67,7 +67,7 @@ class PdfBuilder(StandaloneHTMLBuilder):
             subtitle=self.config.pdf_subtitle,
             authors=self.config.author,
             address=self.config.html_baseurl,
-            style=SHEET.read_text(encoding="utf-8") + path_style(Path(self.srcdir)),
+            style=SHEET.read_text(encoding="utf-8"),
             sheets=[Path(self.srcdir, "node_modules", font).as_uri() for font in self.fonts()],
             logo=Path(self.srcdir, self.config.html_logo).read_text(encoding="utf-8"),
             edition=edition(Path(self.srcdir)),
@@ -93,12 +93,6 @@ def documents(site_map, items):
             yield str(item)
             for tree in site_map[str(item)].subtrees:
                 yield from documents(site_map, tree.items)
-
-
-def path_style(root):
-    """The rules that draw the path through the book: the same on paper as on the site."""
-    sheet = (root / "_static/book.css").read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"^\.path-map [^{]*\{[^}]*\}", sheet, re.MULTILINE))
 
 
 def edition(root):

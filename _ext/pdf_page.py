@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 
 # Buttons, scripts, marks beside headings; KaTeX's MathML, which would be printed over its HTML.
 NOT_FOR_PAPER = [
-    ".headerlink, button, script, style, .toctree-wrapper, .start-reading, .path-narrow",
+    ".headerlink, button, script, style, .toctree-wrapper, .start-reading",
     ".katex-mathml, a.back",
     "details.hide > summary",
 ]

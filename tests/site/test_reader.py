@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from urllib.parse import parse_qs, urlsplit
+from zipfile import ZipFile
 
 import pytest
 from bs4 import BeautifulSoup
@@ -34,6 +35,22 @@ def test_the_student_s_edition_can_be_downloaded(book, path):
     page = f"chapters/{path.stem}.html"
     target = (BOOK / page).parent / actions(parsed(page))["download"]
     assert target.resolve() == BOOK / "student" / path.name and target.is_file()
+
+
+def test_all_can_be_taken_along(book):
+    """The notebooks, the whole library as a wheel, mine.py, and how to start."""
+    (link,) = parsed("index.html").select("a[download]")
+    with ZipFile(BOOK / link["href"]) as packed:
+        names = {name.partition("/")[2]: name for name in packed.namelist()}
+        assert {name for name in names if name.endswith(".ipynb")} == {p.name for p in NOTEBOOKS}
+        (wheel,) = (name for name in names if name.endswith(".whl"))
+        assert wheel in packed.read(names["START.txt"]).decode()
+        assert packed.read(names["mine/06/mine.py"]) == (BOOK / "mine/06/mine.py").read_bytes()
+        with ZipFile(packed.open(names[wheel])) as library:
+            inside = set(library.namelist())
+    ours = [path.relative_to(ROOT) for path in (ROOT / "transformer_lib").rglob("*.py")]
+    assert {path.as_posix() for path in ours} <= inside
+    assert "transformer_lib/published/looking_inside.json" in inside
 
 
 def test_without_an_address_nothing_leads_there(book):
