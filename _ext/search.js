@@ -92,7 +92,7 @@
     const pieces = text.split(/([\p{L}\p{N}]+)/u);
     const first = Math.max(0, pieces.findIndex((piece) => isSought(piece)) - 24);
     const context = document.createElement("p");
-    context.className = "context";
+    context.className = "excerpt";
     if (first) context.append("… ");
     for (const piece of pieces.slice(first, first + 70)) {
       const mark = document.createElement("mark");
@@ -139,7 +139,7 @@
   // ---- Where one searches --------------------------------------------------------------------------
 
   const onPage = document.getElementById("search-results");
-  const field = onPage?.closest(".bd-search-container").querySelector("input[name=q]");
+  const field = onPage?.parentElement.querySelector("input[name=q]");
   if (field) {
     field.value = new URLSearchParams(location.search).get("q") ?? "";
     const update = () => show(onPage, field.value, 50);
