@@ -1,5 +1,5 @@
 // What the translator can translate: numbers in words.
-import { german, valueOf } from "./numerals.js";
+import { english, german, valueOf } from "./numerals.js";
 import { cut } from "./pieces.js";
 
 const UNKNOWN = 3;
@@ -32,13 +32,7 @@ export class Numbers {
       chips: 44,
       field: "a number in English words",
       empty: "Type a number below 10,000 in English words.",
-      examples: [
-        "three",
-        "four",
-        "seven thousand seven hundred twenty-seven",
-        "dozen",
-        "ten thousand",
-      ],
+      examples: ["forty-two", "four thousand two hundred six", "three", "dozen", "ten thousand"],
     });
   }
 
@@ -89,6 +83,18 @@ export class Numbers {
     return valueOf(text) === null
       ? "This isn’t a number below 10,000 as its training wrote them: “four hundred forty-two”."
       : "";
+  }
+
+  /** The words for a number in digits; empty for other texts. */
+  inWords(text) {
+    return /^\d{1,4}$/.test(text) ? english(Number(text)) : "";
+  }
+
+  /** Whether the answer is right, in a few words; empty where nothing is. */
+  mark(text, answer) {
+    const n = valueOf(text);
+    if (n === null) return "";
+    return answer === german(n) ? "That’s right." : `It should be “${german(n)}”.`;
   }
 
   verdict(text, answer) {

@@ -17,6 +17,7 @@ import {
 
 // ---- words
 const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
+const LONG = "siebentausendsiebenhundertsiebenundsiebzig";
 const HINT = "A recorded translation. Load the translator for other texts.";
 const FAILED = "The translator didn’t load: its files aren’t next to this page.";
 const hundredths = (x) => `${x}\u00a0%`;
@@ -141,11 +142,17 @@ function build({ get, change, refresh }) {
   const [label, hint] = [html("span"), html("span", { class: "tr-hint" })];
   const beside = room(hint, [HINT]); // the hint or the progress bar
   beside.append(progress);
+  // What the status line says to everybody stands here large.
+  const [answer, mark] = [html("b"), html("span", { class: "tr-mark" })];
+  const large = [room(answer, [LONG]), room(mark, [`It should be “${LONG}”.`])];
+  large.forEach((box) => set(box, { "aria-hidden": true }));
+  const offer = button("", () => put({ text: slot.inWords(typed()) }));
   const controls = [
     html("label", { class: "tr-field" }, room(label, [field(slot)]), input),
+    html("div", { class: "tr-answer" }, ...large, offer),
+    html("div", { class: "tr-load" }, room(start, [load(slot)]), beside),
     html("div", { class: "lf-room tr-all" }, examples),
     search.element,
-    html("div", { class: "tr-load" }, room(start, [load(slot)]), beside),
   ];
 
   // ---- picture
@@ -277,6 +284,13 @@ function build({ get, change, refresh }) {
       value: phase === "asked" ? null : part,
       "data-none": phase !== "loading" && phase !== "asked",
     });
+    const written = said
+      ? slot.written(said.pieces.filter(({ text: piece }) => piece !== END))
+      : "";
+    const words = slot.inWords(text);
+    set(answer, { text: written });
+    set(mark, { text: said?.pieces.at(-1)?.text === END ? slot.mark(text, written) : "" });
+    set(offer, { text: words ? `Did you mean ${words}?` : "", hidden: words ? null : "" });
     update(source, said);
     const now =
       job && !job.done ? "writing" : recorded && rest && phase !== "failed" ? "ready" : phase;
@@ -332,7 +346,7 @@ function worst(slot) {
     "m".repeat(44),
     `m!? ${"m".repeat(40)}`,
     "six thousand six hundred thirty-three three",
-    slot.examples[2],
+    "seven thousand seven hundred twenty-seven",
   ].map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
 }
 

@@ -41,7 +41,7 @@ class LiveTranslator(LiveFigure):
         ValueError: a text that's too long or has other characters, or a number out of range.
 
     >>> LiveTranslator(text="forty-two")
-    LiveTranslator(text='forty-two', search='greedy', head=6, place=11)
+    LiveTranslator(text='forty-two', search='greedy', head=6, place=0)
     """
 
     _esm = compose("live_translator.js", engine="translator.js")
@@ -51,7 +51,7 @@ class LiveTranslator(LiveFigure):
     text = traitlets.Unicode(RECORD["text"]).tag(sync=True)
     search = OneOf("greedy", "beam")
     head = Number(6, low=0, high=7, whole=True)
-    place = Number(11, low=0, high=43, whole=True)
+    place = Number(0, low=0, high=43, whole=True)
     pieces = traitlets.List(help="the text of each id").tag(sync=True)
     record = traitlets.Dict(RECORD, help="one translation").tag(sync=True)
 
