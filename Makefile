@@ -123,9 +123,9 @@ bench: $(WITH_ALL)  ## Measure training and decoding beside other models, and ho
 	@$(PY) benchmarks/speed.py
 	@$(PY) benchmarks/pages.py
 
-gpu: $(WITH_ALL)  ## On a machine with a GPU: measure it for chapter 17, train the page's translator on it
-	@$(PY) benchmarks/gpu.py --output results/gpu.json
-	@$(PY) tests/notebooks/execute.py --timeout 20000 chapters/real_translator.ipynb
+gpu: $(WITH_ALL)  ## On a GPU: measure it for chapter 17, train the page's translator (SMALL=1 tries both on a CPU)
+	@$(PY) benchmarks/gpu.py $(if $(SMALL),--device cpu,--output results/gpu.json)
+	@$(PY) tests/notebooks/$(if $(SMALL),strict.py,execute.py --timeout 20000) chapters/real_translator.ipynb
 
 repository: $(MADE)  ## Write the repository's address everywhere it is needed (URL=https://…)
 	@$(PY) _ext/repository.py $(if $(URL),"$(URL)",$(error say where it lives: make repository URL=https://github.com/owner/name))

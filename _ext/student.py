@@ -167,7 +167,7 @@ def needed(app) -> str:
     if repository := options.get("repository_url"):
         library = requirement(repository, options.get("repository_branch") or "main")
         return f'In Colab the next cell installs the library. Elsewhere: `pip install "{library}"`.'
-    return "It needs the book's library. In the book's repository, `make lab` has what it needs."
+    return "It needs the book's library: the zip on the first page has it and says how to start."
 
 
 def readme(app) -> str:

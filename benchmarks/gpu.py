@@ -100,6 +100,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="also write the result to this file")
     options = parser.parse_args()
     device = options.device
+    if device == "cuda" and not torch.cuda.is_available():
+        parser.error("PyTorch finds no GPU here; --device cpu tries the script at tiny sizes")
     pairs, length, vocab_size, size = FULL if device == "cuda" else TINY
     torch.manual_seed(0)
     where = environment(torch.device(device))

@@ -63,7 +63,8 @@ def fetch(
     except urllib.error.HTTPError as error:
         raise DownloadError(f"{url} answered HTTP {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
-        raise DownloadError(f"{url} couldn't be downloaded to {path}: {error}") from error
+        message = f"{url} couldn't be downloaded to {path}: {error}. "
+        raise DownloadError(f"{message}If you have the file, put it there.") from error
     return path
 
 
