@@ -108,7 +108,7 @@ ALIGNMENT_ERROR_RATE = Exercise(
     name="alignment_error_rate",
     reference=alignment_error_rate,
     cases=alignment_cases,
-    section="How do you mark a map of a sentence?",
+    section="How do you score a map of a sentence?",
     mistakes={
         "rows that are not letters are counted": aer(links=lambda w, s, p, least: w >= least),
         "a weight of exactly the threshold isn't counted as a link": aer(

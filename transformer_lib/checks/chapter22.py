@@ -256,7 +256,7 @@ OWN_NAMES = Exercise(
     name="own_names",
     reference=own_names,
     cases=names_cases,
-    section="Which of their names is which of yours?",
+    section="Which of their names matches which of yours?",
     mistakes={
         "the prefix `transformer.` stays: your names have none": with_the_prefix,
         "the first twelve characters are cut off, even where there is no prefix": always_cut,
