@@ -40,12 +40,15 @@ def publish(app, exception):
     if app.builder.name != "html" or exception is not None:
         return
     out = Path(app.outdir)
+    notebooks = list((out / FOLDER).glob("*.ipynb"))
+    if not notebooks:
+        return
     with (
         tempfile.TemporaryDirectory() as folder,
         ZipFile(out / f"{NAME}.zip", "w", ZIP_DEFLATED) as packed,
     ):
         made = wheel(Path(app.srcdir), Path(folder))
-        files = {path.name: path.read_bytes() for path in [made, *(out / FOLDER).glob("*.ipynb")]}
+        files = {path.name: path.read_bytes() for path in [made, *notebooks]}
         files |= {
             path.relative_to(out).as_posix(): path.read_bytes() for path in out.glob("mine/*/*.py")
         }

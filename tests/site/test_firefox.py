@@ -116,6 +116,7 @@ def test_a_handle_is_dragged_with_the_mouse(visit):
 def test_a_click_on_a_title_opens_its_own_box(visit, scheme):
     page = visit("chapters/02_scaled_dot_product.html", scheme, PHONE)
     boxes = "[...document.querySelectorAll('article details.admonition')]"
+    page.run("() => document.querySelectorAll('.deeper').forEach((e) => { e.open = true; })")
     count = page.run(f"() => {boxes}.length")
     assert count > 3
     for number in (0, count - 1):
@@ -211,7 +212,11 @@ def test_the_translator_is_loaded_and_translates(visit, scheme):
     page = visit("chapters/translator.html", scheme, PHONE)
     page.wait_for(AWAKE, "LiveTranslator-1")
     button = "[...document.querySelectorAll('figure button')].find((e) => e.innerText === "
-    page.run(f"() => {button}'four').click()")
+    page.run("""() => {
+      const field = document.querySelector("figure .tr-text");
+      field.value = "four";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }""")
     page.run(f"() => {button}'Load the translator (0.96 MB)').click()")
     says = "(text) => document.querySelector('figure [aria-live]').innerText.includes(text)"
     page.wait_for(says, "It writes “vierzig”.")

@@ -156,7 +156,7 @@ def test_the_page_is_set_in_each_font(visit):
     client.send("DOM.enable")
     client.send("CSS.enable")
     root = client.send("DOM.getDocument")["root"]["nodeId"]
-    word = client.send("DOM.querySelector", {"nodeId": root, "selector": ".toc-h2 a, .bd-links a"})
+    word = client.send("DOM.querySelector", {"nodeId": root, "selector": "nav.bd-links p.caption"})
     used = {}
     for font in in_every_font(page):
         space = page.evaluate("getComputedStyle(document.body).letterSpacing")
