@@ -90,6 +90,13 @@
   });
   showTicks();
 
+  /** A heading's words, without the link beside them. */
+  function titleOf(heading) {
+    const words = heading.cloneNode(true);
+    words.querySelector(".headerlink")?.remove();
+    return words.textContent.trim();
+  }
+
   // ---- Progress --------------------------------------------------------------------------------------
 
   // For the eye alone: a screen reader knows where it is, and would announce every change.
@@ -119,9 +126,8 @@
       if (onScreen(heading.getBoundingClientRect())) before.add(heading.parentElement.id);
     remember("seen", { ...seen, [page]: [...before] });
     const here = core.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
-    const title = (heading) => heading.firstChild.textContent;
     if (here && scrollY > innerHeight)
-      remember("place", { page: `${page}.html#${here.parentElement.id}`, title: title(here) });
+      remember("place", { page: `${page}.html#${here.parentElement.id}`, title: titleOf(here) });
     const read = chaptersRead();
     if (core.every((heading) => before.has(heading.parentElement.id)) && !read.has(page)) {
       remember("read", [...read.add(page)]);
@@ -318,9 +324,7 @@
   const report = document.querySelector('[data-action="report"]');
   const nameSection = () => {
     const heading = sectionOnScreen();
-    const words = heading?.cloneNode(true);
-    words?.querySelector(".headerlink")?.remove();
-    const section = heading ? `${words.textContent.trim()} (#${heading.closest("[id]").id})` : "";
+    const section = heading ? `${titleOf(heading)} (#${heading.closest("[id]").id})` : "";
     const url = new URL(report.href);
     url.searchParams.set(
       "body",
