@@ -38,7 +38,12 @@ class Figure:
         self.page, self.model = page, model
         self.root = page.locator(f'[data-model="{model}"] [role=group][aria-label]').first
         self.root.wait_for(state="visible", timeout=20_000)
-        self.root.evaluate("(figure) => figure.scrollIntoView({ block: 'center' })")
+        self.root.evaluate(
+            """(figure) => {
+              figure.querySelectorAll(".lf-more").forEach((more) => { more.open = true; });
+              figure.scrollIntoView({ block: "center" });
+            }"""
+        )
 
     @property
     def status(self) -> str:

@@ -452,8 +452,9 @@ function keepKeys({ target, key, ctrlKey, metaKey }) {
  *  name: its class. title(get): the question. state: {trait: [low, high] | [low, high, 1] for whole numbers
  *  | list of allowed strings | []}.
  *  build(ui): builds controls and picture with ui.get, ui.all() (the state), ui.change(changes), ui.refresh(), and
- *  returns {controls, picture, draw, longest}. draw() shows the state and returns the status line's sentence; longest
- *  lists the longest sentences. It may also return restart(), called on Reset, and leave(), called at the end. */
+ *  returns {controls, picture, draw, longest}. draw() shows the state and returns the sentence under the title; longest
+ *  lists the longest sentences. It may also return more (controls that fold away below the picture), restart(), called
+ *  on Reset, and leave(), called at the end. */
 export function live({ name, title, state: allowed, build }) {
   return {
     render({ model, el }) {
@@ -465,9 +466,11 @@ export function live({ name, title, state: allowed, build }) {
       let [busy, timer] = [false, null];
 
       const status = html("p", { class: "lf-status", "aria-live": "polite" });
+      const link = published ? html("a", { class: "lf-link", text: "Link to this state" }) : null;
       const refresh = () => {
         const sentence = draw();
         if (status.textContent !== sentence) status.textContent = sentence;
+        if (link) set(link, { href: `#${anchor}=${encode(all(), initial)}` });
       };
       const change = (changes, keep = true) => {
         busy = true; // redraw once for all changed traits
@@ -481,14 +484,15 @@ export function live({ name, title, state: allowed, build }) {
         timer = setTimeout(() => writeFragment(anchor, encode(all(), initial)), 200);
       };
       const fromAddress = () => {
-        const text = published && fragments().get(anchor);
-        if (text) change(decode(text, initial, allowed), false);
-        return text;
+        const named = published && fragments().has(anchor);
+        if (named) change(decode(fragments().get(anchor), initial, allowed), false);
+        return named;
       };
 
       const {
         controls,
         picture,
+        more = [],
         draw,
         longest: sentences,
         restart,
@@ -509,10 +513,18 @@ export function live({ name, title, state: allowed, build }) {
             "data-figure": anchor,
           },
           html("div", { class: "lf-title" }, html("p", {}, ...rich(question)), reset),
+          room(status, sentences),
           html("div", { class: "lf-controls" }, ...controls),
           html("div", { class: "lf-picture" }, ...picture),
-          room(status, sentences),
-          get("note") ? html("p", { class: "lf-note", text: get("note") }) : null,
+          more.length
+            ? html(
+                "details",
+                { class: "lf-more" },
+                html("summary", { text: "More" }),
+                html("div", { class: "lf-controls" }, ...more),
+              )
+            : null,
+          get("note") || link ? html("p", { class: "lf-note" }, get("note"), " ", link) : null,
         ),
       );
       refresh();
