@@ -50,10 +50,6 @@ def hidden(query, key, W, U):
     return torch.tanh((query @ W)[..., :, None, :] + (key @ U)[..., None, :, :])
 
 
-def in_halves(q, k, W, U, v):
-    return ((q @ W).tanh() @ v)[..., None] + ((k @ U).tanh() @ v)[..., None, :]
-
-
 # ------------------------------------------------------------------------------------- look_back
 
 
@@ -137,21 +133,12 @@ test_right, test_wrong = table(
     },
     wrong={
         "additive_score": [
-            (in_halves, "tanh is taken of query and key separately"),
             (lambda q, k, W, U, v: ((q @ W) * v) @ (k @ U).mT, "the tanh comes before v"),
-            (lambda q, k, W, U, v: hidden(k, q, U, W) @ v, "axes of queries and keys are swapped"),
             (lambda q, k, W, U, v: hidden(q, k, W, W) @ v, "W is for the query, U for the key"),
             (lambda q, k, W, U, v: hidden(q, k, W, U), "it must have shape (1, 1)"),
         ],
         "look_back": [
-            (look(lambda s, real: s), "the padding is not hidden"),
-            (look(lambda s, real: s.masked_fill(~real, 0)), "e^0 = 1 is a weight"),
-            (
-                look(score=lambda h, states, W: scores_of(h, states, W.T)),
-                "the other way round: the query is `h @ W`",
-            ),
             (look(lambda s, real: s.masked_fill(~real, -50)), "far below 0, here at -150"),
-            (look(lambda s, real: s + (~real) * -math.inf), "0 · ∞ is NaN"),
             (look(give=lambda w, states: mixed(w, states)[0]), "it must be 2 tensors"),
             (
                 look(give=lambda w, states: mixed(w, states)[::-1]),

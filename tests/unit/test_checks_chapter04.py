@@ -132,11 +132,6 @@ def law(f, x, p):
     return near(f(x[p]), f(x)[p])
 
 
-def one_matrix(f, x):
-    P = torch.eye(x.shape[0])[torch.randperm(x.shape[0])]
-    return bool(((f(P @ x) - P @ f(x)).abs() < 1e-4).all())
-
-
 def one_seeded(seed):
     def is_equivariant(f, x):
         torch.manual_seed(seed)
@@ -160,11 +155,6 @@ def by_pythons_random(f, x):
     return torch.allclose(f(x[order]), f(x)[order], atol=1e-5)
 
 
-def first_two(f, x):
-    order = [1, 0, *range(2, len(x))]
-    return torch.allclose(f(x[order]), f(x)[order], atol=1e-5)
-
-
 def asserts_close(f, x):
     for _ in range(20):
         p = torch.randperm(len(x))
@@ -180,9 +170,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "ask": [
-            (lambda x, a, b, c, memory=None: asks(x, a, b, c), "`memory` isn't used"),
-            (asking(lambda x, m: (x, m, x)), "the values come from x"),
-            (asking(divisor=lambda x, q: x.shape[-1] ** 0.5), "of the width of x"),
             (asking(divisor=lambda x, q: len(x) ** 0.5), "by √d_k, here 2"),
             (
                 lambda x, a, b, c, memory=None: asks(x, a, c, b, memory),
@@ -195,14 +182,10 @@ test_right, test_wrong = table(
             (fused, "It uses the finished scaled_dot_product_attention"),
         ],
         "is_equivariant": [
-            (tries(lambda f, x, p: near(f(x[p]), f(x))), "which tests whether nothing changes"),
-            (tries(lambda f, x, p: torch.equal(f(x[p]), f(x)[p])), "every last bit must agree"),
-            (one_matrix, "only one shuffle is tried"),
             (one_seeded(1), "a shuffle that leaves this row where it is"),
             (one_seeded(2), "it puts the rows in a fixed order"),
             (the_last_decides, "a shuffle that leaves this row where it is doesn't show it"),
             (by_pythons_random, "is one that a single shuffle may miss"),
-            (first_two, "only the first two rows are swapped"),
             (tries(law, lambda n: [list(range(n))]), "doubles only the first row"),
             (asserts_close, "It raises AssertionError"),
             (lambda f, x: str(tries_many(f, x)), "is a str; it must be True or False"),

@@ -74,20 +74,6 @@ def multi(cut=by_axis, join=joined, divisor=lambda x, q, v: math.sqrt(q.size(-1)
     return function
 
 
-def cut_without_transpose(x, n_heads):
-    return x.reshape(*x.shape[:-2], n_heads, x.shape[-2], x.shape[-1] // n_heads)
-
-
-def join_without_transpose(x):
-    *batch, h, t, v = x.shape
-    return x.reshape(*batch, t, h * v)
-
-
-def one_head(x, W_q, W_k, W_v, W_o, n_heads):
-    scores = (x @ W_q) @ (x @ W_k).mT / math.sqrt(W_q.shape[1])
-    return scores.softmax(-1) @ (x @ W_v) @ W_o
-
-
 def three_axes(x, W_q, W_k, W_v, W_o, n_heads):
     B, T, D = x.shape
     return (x @ W_o.mT).view(B, T, D)
@@ -124,9 +110,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "multi_head": [
-            (one_head, "this is one head of full width"),
-            (multi(cut_without_transpose, join_without_transpose), "both lack the transpose"),
-            (multi(divisor=lambda x, q, v: math.sqrt(x.size(-1))), "the root of d_model: d_k is"),
             (multi(divisor=lambda x, q, v: v.size(-1) ** 0.5), "by √d_k, here 2"),
             (multi(weigh=lambda s, dim: s.softmax(dim).mean(-3, True)), "and its own attention"),
             (multi(weigh=lambda s, dim: s.softmax(2)), "axes are counted from the end"),
@@ -135,14 +118,6 @@ test_right, test_wrong = table(
             (fused, "It uses the finished scaled_dot_product_attention"),
         ],
         "attention_flops": [
-            (lambda n, d, h, k, v: bill_by_products(n, d, h, k, v) // 2, "counts 1: it counts 2"),
-            (lambda n, d, h, k, v: bill_factored(n, d, 1, k, v), "this is the bill of one head"),
-            (lambda n, d, h, k, v: bill_factored(n, d, h, k, k), "as wide as the queries"),
-            (
-                lambda n, d, h, k, v: 8 * n * d * d + 4 * n * n * d,
-                "to be d_model / n_heads: d_k and",
-            ),
-            (lambda n, d, h, k, v: 4 * n * d * h * (k + v) + 4 * n * n * h * k, "counted with d_k"),
             (
                 lambda n, d, h, k, v: f"{bill_by_products(n, d, h, k, v):,}",
                 "is a str; it must be one number",

@@ -101,18 +101,6 @@ def angles(x, start, base=10_000.0):
     return (start + torch.arange(T))[:, None] / base ** (torch.arange(0, d, 2) / d)
 
 
-def of_the_library(x, start=0):
-    T, d = x.shape[-2:]
-    return RotaryPositions(d_head=d, max_len=100)(x.reshape(1, -1, T, d), start).view(x.shape)
-
-
-def in_place(x, start=0):
-    x, at = x.clone(), angles(x, start)
-    x[..., 0::2] = x[..., 0::2] * at.cos() - x[..., 1::2] * at.sin()
-    x[..., 1::2] = x[..., 0::2] * at.sin() + x[..., 1::2] * at.cos()
-    return x
-
-
 def into_x(x, start=0):
     x.copy_(turned_in_loops(x, start))
     return x
@@ -147,9 +135,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "sinusoids": [
-            (lambda n, d: table_of_numpy(n, d)[:, [*range(0, d, 2), *range(1, d, 2)]], "all sines"),
-            (lambda n, d: table_by_slices(n, d, exponent=lambda i, d: 2 * i / d), "twice too"),
-            (lambda n, d: table_in_loops(n, d, exponent=lambda j: j), "exponent j / d_model"),
             (lambda n, d: table_by_slices(n, d, axis=0), "each row is a position"),
             (lambda n, d: table_in_loops(n, d, first=1), "at position 0, a sine is 0"),
             (lambda n, d: table_in_loops(n, d, base=1000), "by powers of 10000"),
@@ -158,12 +143,6 @@ test_right, test_wrong = table(
             (sine_of_a_number, "take one number, not a tensor of several"),
         ],
         "rotate": [
-            (of_the_library, "the pairs are the halves of the vector"),
-            (lines(lambda a, b, s, c: a * c + b * s, lambda a, b, s, c: a * s + b * c), "minus"),
-            (lambda x, start=0: turned_as_complex(x, start, -1), "turn backwards"),
-            (in_place, "the second line uses the new first entry"),
-            (lambda x, start=0: turned_by_repeating(x, start, lambda at: at.repeat(1, 2)),
-             "here neighbors share a rate"),
             (right_lines(lambda x, start: angles(x, start)[:1]), "has turned by one radian"),
             (right_lines(lambda x, start: angles(x, start + 1)), "at position 0 nothing turns"),
             (right_lines(lambda x, start: angles(x, 0) * start), "has turned by one radian"),

@@ -42,14 +42,6 @@ def glued(cuts):
     return pair_by_counter({tuple(p for pieces in cuts for p in pieces): 1})
 
 
-def over_the_words_alone(cuts):
-    found = Counter()
-    for pieces, times in cuts:
-        for pair in pairwise(pieces):
-            found[pair] += times
-    return min(found, key=lambda pair: (-found[pair], pair))
-
-
 # ----------------------------------------------------------------------------------- shift_right
 
 
@@ -127,28 +119,6 @@ def pieces_by_max(word, vocabulary):
         found.append(max(fitting, key=len))
         at += len(found[-1]) - len(mark)
     return found
-
-
-def without_marks(word, vocabulary):
-    found = []
-    while word:
-        size = max((n for n in range(len(word) + 1) if word[:n] in vocabulary), default=0)
-        if not size:
-            return ["[UNK]"]
-        found.append(word[:size])
-        word = word[size:]
-    return found
-
-
-def backtracking(word, vocabulary, mark=""):
-    if not word:
-        return []
-    for end in range(len(word), 0, -1):
-        if mark + word[:end] in vocabulary:
-            rest = backtracking(word[end:], vocabulary, "##")
-            if rest != ["[UNK]"]:
-                return [mark + word[:end], *rest]
-    return ["[UNK]"]
 
 
 def with_or_without(word, vocabulary):
@@ -229,36 +199,23 @@ test_right, test_wrong = table(
     },
     wrong={
         "best_pair": [
-            (updated(lambda f, p, n: f.update(pairwise(p))), "each word counts once"),
-            (updated(lambda f, p, n: f.update(list(set(pairwise(p))) * n)), "is counted once"),
-            (lambda cuts: pair_by_counter(cuts, max), "the last in alphabetical order"),
-            (over_the_words_alone, "the loop runs over the words alone"),
             (updated(lambda f, p, n: f.update([*pairwise("".join(p))] * n)), "and stays whole"),
             (updated(lambda f, p, n: f.update([*pairwise(p[1:])] * n)), "in the line"),
             (glued, "counts three times"),
             (lambda cuts: "".join(pair_by_counter(cuts)), "is a str; it must be a tuple of 2"),
         ],
         "shift_right": [
-            (lambda labels: labels, "nothing was shifted: the decoder reads the very token"),
-            (lambda labels: shift_by_pad(labels, end=EOS), "`<eos>` is still read"),
-            (lambda labels: F.pad(labels[:, 1:], (0, 1)), "the rows move to the left"),
             (lambda labels: shift_by_pad(labels, end=-100), "reads no `<eos>` either"),
             (lambda labels: F.pad(labels, (1, 0), value=BOS), "it must have shape (1, 4)"),
             (lambda labels: shift_by_pad(labels).float(), "it must hold whole numbers"),
             (shift_in_place, "it changes its input `labels` in place"),
         ],
         "wordpiece": [
-            (without_marks, "are looked up without their `##`"),
-            (lambda *of: pieces_while(*of, lambda found: [*found, "[UNK]"]), "only the rest"),
-            (backtracking, "the search back to a shorter piece"),
             (with_or_without, "a piece without `##` fits only at the beginning"),
             (lambda word, known: pieces_while("▁" + word, known), "the whole word may be a piece"),
             (lambda *of: pieces_while(*of, lambda found: "[UNK]"), "is a str; it must be a list"),
         ],
         "token_batches": [
-            (filled(lambda b, n, m: sum(b) + n > m), "the lengths are added up"),
-            (filled(lambda b, n, m: len(b) * n > m), "own row is not counted"),
-            (lambda lengths, m: batches_with_a_current(sorted(lengths), m), "of the sorted list"),
             (lambda *of: batches_with_a_current(*of, sign=-1), "texts keep their order"),
             (filled(lambda b, n, m: b and len(b) * b[-1] > m), "don't fit together"),
             (cleared, "don't fit together"),

@@ -98,11 +98,6 @@ def step(score=lambda t, lp: t[..., None] + lp, parent=None, token=None):
     return beam_step
 
 
-def each_parent_its_best(totals, log_probs):
-    gain, tokens = log_probs.max(dim=2)
-    return totals + gain, torch.arange(totals.size(1)).repeat(len(totals), 1), tokens
-
-
 def each_parents_children(totals, log_probs):
     b, k, v = log_probs.shape
     best, place = (totals[..., None] + log_probs).reshape(b * k, v).topk(k)
@@ -166,16 +161,6 @@ def of_the_last_of_equals(logits, p):
     return by_minus_infinity(logits.flip(-1), p).flip(-1)
 
 
-def cut(inside=lambda sums, probs, p: sums - probs < p, end=None, descending=True):
-    def answer(logits, p):
-        probs, order = logits.softmax(-1).sort(descending=descending)
-        kept = probs * inside(probs.cumsum(-1), probs, p)
-        kept = kept / kept.sum(-1, keepdim=True)
-        return end(kept, order) if end else torch.zeros_like(kept).scatter(1, order, kept)
-
-    return answer
-
-
 def up_to_p_and_the_first(logits, p):
     values, order = logits.softmax(-1).sort(descending=True)
     keep = values.cumsum(-1) <= p
@@ -223,11 +208,6 @@ def bleu(count=max, length=closest, brevity=lambda c, r: min(1, math.exp(1 - r /
     return answer
 
 
-def of_sentences(translations, references):
-    found = [bleu()([t], [r]) for t, r in zip(translations, references, strict=True)]
-    return sum(found) / len(found)
-
-
 test_right, test_wrong = table(
     check,
     right={
@@ -239,45 +219,28 @@ test_right, test_wrong = table(
     },
     wrong={
         "greedy_batch": [
-            (greedy(any), "all rows stop as soon as one ends"),
-            (greedy(clean=lambda row: [i for i in row if i != 2]), "what the row wrote after it"),
             (greedy(clean=lambda row: [i for i in row if i > 2]), "0 is an id like any other"),
-            (greedy(begin=torch.zeros), "the first id read is <pad>"),
             (greedy(never, clean=torch.tensor), "Item 0 of the result is a tensor of shape (9,)"),
             (of_floats, "it was given floats"),
             (one_at_a_time, "with all rows at once, here 2"),
             (endless, "It calls `next_logits` again and again"),
         ],
         "beam_step": [
-            (each_parent_its_best, "every beginning keeps a place"),
             (each_parents_children, "has shape (2, 2); it must have shape (1, 2)"),
-            (step(lambda t, lp: lp), "only the newest id is judged"),
             (step(lambda t, lp: t.exp()[..., None] + lp), "the log-probability of a whole text"),
-            (step(token=lambda place, v: place), "the remainder must still be taken"),
             (step(parent=lambda place, v: place / v), "it must hold whole numbers"),
         ],
         "attend_more": [
-            (more(lambda n, t: torch.ones(n, t + n)), "nothing is hidden"),
-            (more(lambda n, t: torch.ones(n, t + n).tril()), "a text without a cache"),
-            (more(back=lambda k, v, cache: cache), "the old cache is returned"),
             (more(back=lambda k, v, cache: (v, k)), "and both are kept"),
             (more(axis=1), "the first matrix has 1 column, the second 2 rows"),
             (more(back=lambda k, v, cache: k), "it must be 2 tensors"),
         ],
         "nucleus": [
-            (cut(lambda sums, probs, p: sums - probs <= p), "where the sum is exactly p"),
-            (cut(lambda sums, probs, p: sums <= p), "the id that brings the sum to p is dropped"),
-            (cut(end=lambda kept, order: kept), "returned in sorted order"),
-            (cut(descending=False), "the least probable ids come first"),
             (up_to_p_and_the_first, "the first two reach p = 0.7 together"),
             (spoiling, "it changes its input `logits` in place"),
         ],
         "corpus_bleu": [
-            (of_sentences, "the mean of the sentences' scores"),
-            (bleu(sum), "the references' counts are added up"),
-            (bleu(length=lambda c, found: min(found)), "the shortest reference gives the length"),
             (bleu(brevity=lambda c, r: min(1, math.exp(r / c - 1))), "one word is missing"),
-            (bleu(scale=1), "the score goes from 0 to 1"),
             (bleu(sum, scale=1), "that is its reference has 100 percent"),
             (lambda *texts: str(bleu()(*texts)), "The result is a str"),
         ],

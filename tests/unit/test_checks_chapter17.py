@@ -106,14 +106,6 @@ def attend(
     return attend_in_blocks
 
 
-def softmaxes(query, key, value, size):
-    found = [
-        (query @ k.mT / query.shape[-1] ** 0.5).softmax(-1) @ v
-        for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True)
-    ]
-    return sum(found) / len(found)
-
-
 def at_once(query, key, value, size):
     scores = torch.einsum("...td,...sd->...ts", query, key) / query.shape[-1] ** 0.5
     parts = scores.softmax(-1).split(size, dim=-1)
@@ -157,8 +149,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "gpt_flops": [
-            (flops(2, tables=4), "only the forward pass is counted"),
-            (flops(tables=0), "attention's own tables are missing"),
             (flops(layer=lambda d, f: 12 * d * d), "with an inner width of 0"),
             (
                 flops(layer=lambda d, f: 4 * d * d + 2 * d * f + 9 * d + f),
@@ -167,18 +157,13 @@ test_right, test_wrong = table(
             (lambda *sizes: f"{in_loops(*sizes):,}", "The result is a str; it must be one number"),
         ],
         "attend_in_blocks": [
-            (attend(for_mixture=lambda shrink: 1), "the sum shrinks, but the mixture doesn't"),
-            (attend(lambda x, size: x.split(size)), "the keys are split along the first axis"),
             (attend(lambda x, size: x.chunk(size, dim=-2)), "The scores of 4 keys are computed at"),
             (attend(lambda x, size: x.split(5, dim=-2)), "The scores of 5 keys are computed at"),
             (attend(whole_blocks), "the last block may be smaller"),
             (attend(largest=torch.max), "all lie far below those of another query"),
-            (softmaxes, "a softmax of its own, and the results are averaged"),
             (at_once, "A table of all queries by all keys, 7 by 11, is written down."),
         ],
         "loss_weights": [
-            (weights(lambda n, own, counts, total: n / total), "mean over the ranks is forgotten"),
-            (weights(lambda n, own, counts, total: 1 / len(own)), "each part of a rank counts the"),
             (weights(lambda n, own, counts, total: n), "a single part on a single rank needs no"),
             (
                 lambda counts: [w for own in weights()(counts) for w in own],

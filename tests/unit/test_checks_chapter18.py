@@ -111,18 +111,6 @@ def loss(
     return text_loss
 
 
-def to_the_end(model, ids, length, stride):
-    losses, asked = [], 0
-    for start in range(0, len(ids) - 1, stride):
-        end = min(start + length, len(ids) - 1)
-        each = F.cross_entropy(
-            model(ids[None, start:end])[0], ids[start + 1 : end + 1], reduction="none"
-        )
-        losses += each[-(end - asked) :]  # of nothing new, [-0:] is everything
-        asked = end
-    return sum(losses) / len(losses)
-
-
 test_right, test_wrong = table(
     check,
     right={
@@ -133,9 +121,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "drawn_from": [
-            (draw(lambda x, t: (x * t).softmax(-1)), "the temperature multiplies the logits"),
-            (draw(lambda x, t: x.softmax(-1) / t), "the temperature has no effect"),
-            (draw(inside=lambda share, p: share.cumsum(-1) <= p), "the letter that brings the sum"),
             (lambda *of: by_a_shifted_mask(*of, moved=False), "the second is needed to reach"),
             (lambda *of: by_a_shifted_mask(*of, first=False), "`top_p` = 0.5"),
             (lambda *of: by_masked_logits(*of, fill=0.0), "`top_k` = 2 keeps the two most"),
@@ -145,10 +130,6 @@ test_right, test_wrong = table(
             (lambda *of: draw()(*of).multinomial(1), "has shape (1, 1)"),
         ],
         "text_loss": [
-            (loss(labels_of=lambda reads, labels: reads), "the answers are not shifted"),
-            (loss(lambda each, known: each), "counted several times"),
-            (to_the_end, "the windows go on after the last letter"),
-            (loss(step=lambda length, stride: length), "the windows don't overlap"),
             (loss(by=lambda losses: losses.sum()), "one whole window has eight"),
             (lambda model, *of: loss()(lambda reads: model(reads).softmax(-1), *of), "8 after it"),
             (lambda model, ids, length, stride: model(ids), "it was given shape (9,)"),

@@ -29,16 +29,8 @@ def norm(size=lambda x, eps: (x.pow(2).sum(-1, True) / x.size(-1) + eps) ** 0.5,
     return lambda x, weight, eps: end(x.float() / size(x.float(), eps), weight.float()).type_as(x)
 
 
-def in_16_bits(x, weight, eps):
-    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight
-
-
 def rounded_root(x, weight, eps):
     return x / (x.float().pow(2).mean(-1, keepdim=True) + eps).sqrt().type_as(x) * weight
-
-
-def layer_norm(x, weight, eps):
-    return F.layer_norm(x.float(), (x.size(-1),), weight.float(), eps=eps).type_as(x)
 
 
 # ------------------------------------------------------------------------------------- to_halves
@@ -60,20 +52,6 @@ def halves_like_hugging_face(weight, n_heads):
 
 def halves(cut=lambda w, n: w.chunk(n), order=lambda x: [x[::2], x[1::2]]):
     return lambda weight, n_heads: torch.cat([torch.cat(order(x)) for x in cut(weight, n_heads)])
-
-
-def halves_at_once(weight, n_heads):
-    rows = weight.clone().view(n_heads, -1, weight.size(1))
-    half = rows.size(1) // 2
-    rows[:, :half] = rows[:, ::2].clone()
-    rows[:, half:] = rows[:, 1::2].clone()
-    return rows.view_as(weight)
-
-
-def moved_axes(first, second):
-    return lambda w, n: (
-        w.view(n, -1, 2, w.size(1)).transpose(first, second).reshape(w.shape)
-    )  # fmt: skip
 
 
 def test_reordered_rows_give_the_scores_of_neighbors():
@@ -171,15 +149,6 @@ def each_row_at_once(mask, times):
     return mask[:, None].expand(-1, times, -1).flatten(0, 1)
 
 
-def one_mean_query(query, key, value, mask):
-    mean = query.unflatten(1, (key.size(1), -1)).mean(2)
-    return wide(groups_of_pytorch(mean, key, value, mask), query)
-
-
-def causal(query, key, value, mask):
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
-
-
 test_right, test_wrong = table(
     check,
     right={
@@ -193,11 +162,6 @@ test_right, test_wrong = table(
     },
     wrong={
         "rms_norm": [
-            (in_16_bits, "convert `x` before you square it"),
-            (layer_norm, "the mean is subtracted"),
-            (norm(lambda x, eps: (x.square().mean(-1, True) + eps) ** 1 / 2), "Python takes the"),
-            (norm(lambda x, eps: x.square().mean(-1, True).sqrt() + eps), "outside the root"),
-            (norm(end=torch.add), "`weight` is added"),
             (norm(lambda x, eps: (x.square().mean(-1, True) + 1e-6).sqrt()), "`eps` is 9"),
             (norm(lambda x, eps: (x.square().mean(0, True) + eps).sqrt()), "its own size"),
             (norm(lambda x, eps: x.std(-1, keepdim=True) + eps), "the mean of 1²"),
@@ -207,38 +171,22 @@ test_right, test_wrong = table(
             (lambda x, w, eps: norm()(x.float(), w, eps), "float16"),
         ],
         "to_halves": [
-            (halves(cut=lambda w, n: [w]), "reordered as one head"),
-            (halves(order=lambda x: [x[1::2], x[::2]]), "the odd rows come first"),
-            (moved_axes(0, 1), "swapped with the heads"),
-            (halves_at_once, "rows are overwritten before they are read"),
-            (lambda w, n: torch.cat([w[:, ::2], w[:, 1::2]], dim=1), "the columns are reordered"),
             (lambda w, n: halves()(w, n).view(n, -1, w.size(1)), "has shape (1, 4, 1)"),
             (lambda w, n: w[::2], "has shape (2, 1)"),
         ],
         "swiglu": [
-            (gated(lambda a, b: a * F.silu(b)), "gate and content are swapped"),
-            (gated(lambda a, b: F.silu(a) * F.silu(b)), "applied to both"),
-            (lambda x, g, d: swiglu_by_rows(x, g, d.T), "`down` is not transposed"),
             (gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)), "have that axis"),
             (gated(lambda a, b: F.gelu(a) * b), "the gate is silu(2)"),
             (lambda x, g, d: F.silu(gated(lambda a, b: a * b)(x, g, d)), "the gate is silu(2)"),
             (cut_at_the_width, "of four rows, the first two"),
             (lambda x, g, d: swiglu_by_rows(x, g, d.view(d.T.shape).T), "even where it is square"),
-            (lambda x, g, d: x + swiglu_by_rows(x, g, d), "the residual connection"),
         ],
         "grouped_attention": [
-            (groups(in_turn, in_turn), "attend to keys 0, 1, 0, 1"),
-            (groups(*[lambda heads, query: heads[:, :1]] * 2), "the first head of keys and values"),
-            (groups(hide=lambda s, m: s.masked_fill(m, -1e9)), "upside down"),
-            (column(mask=each_row_at_once), "the rows of the mask are in a different order"),
-            (column(apart=True), "taken apart in a different order"),
-            (one_mean_query, "the queries of a group are averaged"),
             (lambda *of: groups_in_a_loop(*of, size=of[1].size(1)), "x"),
             (groups(keys=in_turn), "attends to the keys of its group"),
             (groups(values=in_turn), "the last two the second"),
             (groups(hide=lambda s, m: s * m), "may not attend to the second key"),
             (groups(divisor=lambda q, k: k.size(2) ** 0.5), "the root of the width 4"),
-            (causal, "a causal one that begins at the first key"),
             (groups(end=lambda x, k: x.unflatten(1, (k.size(1), -1))), "has shape (1, 1, 2, 1, 1)"),
         ],
     },

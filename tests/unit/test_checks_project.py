@@ -71,12 +71,6 @@ def complex_numbers(x, start=0, base=10_000):
     return torch.cat([found.real, found.imag], dim=-1).to(x.dtype)
 
 
-def of_neighbors(x, start=0, base=10_000):
-    cos, sin = cos_and_sin(x, start, base)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
-
-
 # ---------------------------------------------------------------------------------------- SwiGLU
 
 
@@ -183,11 +177,6 @@ class Remembering(Heads):
         return output, self.kept
 
 
-def wrong_order(self, q, k, v):
-    k, v = (y.repeat(1, self.n // self.g, 1, 1) for y in (k, v))
-    return Heads.attend(self, q, k, v)
-
-
 def heads(**steps):
     return but(Heads, **steps)
 
@@ -247,12 +236,6 @@ def after(change):
         Llama,
         forward=lambda self, ids, caches=None: change(*Llama.forward(self, ids, caches), caches),
     )
-
-
-def post_norm(self, layer, x, cache):
-    added, cache = layer.heads(x, cache)
-    x = layer.norms[0](x + added)
-    return layer.norms[1](x + layer.feed_forward(x)), cache
 
 
 def second_norm_missing(self, layer, x, cache):
@@ -331,15 +314,12 @@ test_right, test_wrong = table(
     },
     wrong={
         "RMSNorm": [
-            (norm(lambda x, g, e: as_pytorch(x - x.mean(-1, True), g, e)), "as in layer normaliz"),
-            (norm(lambda x, g, e: g * x * torch.rsqrt(x.pow(2).mean(-1, True) + e)), "in the type"),
             (norm(lambda x, g, e: as_pytorch(x, g, e), 1e-8), "unless the constructor is told"),
             (norm(as_hugging_face), "their dtype is float32; for this input it must be float16"),
             (norm(lambda x, g, e: (x / (wide(x).pow(2).mean(-1, True) + e).sqrt().to(x) * g).to(x)),
              "of tiny numbers, and their mean, are 0"),
         ],
         "rotate": [
-            (of_neighbors, "two neighbors are taken for an arrow"),
             (lambda x, start=0, base=0: as_published(x, start, base=1000), "turn by 1 and by 0.01"),
             (lambda x, start=0, base=0: as_published(x, start), "with the base 100"),
             (lambda x, start=1: as_published(x, start), "at position 0, where nothing turns"),
@@ -347,15 +327,11 @@ test_right, test_wrong = table(
             (lambda x, *at: as_published(x.float(), *at), "their dtype is float32"),
         ],
         "SwiGLU": [
-            (network(lambda s, x: s.down(F.silu(s.up(x)) * s.gate(x))), "gate and up are swapped"),
-            (network(lambda s, x: s.down(F.silu(s.gate(x)))), "`up` is not used"),
             (network(lambda s, x: s.down(s.gate(x).tanh() * s.up(x))), "silu of the gate, times"),
             (network(lambda s, x: s.down(F.silu(s.gate(x)).data * s.up(x))), "the gradient of `x`"),
             (OtherNames, "your `w1.weight` must be called `gate.weight`"),
         ],
         "Heads": [
-            (heads(seen=lambda self, cache: 0), "the cache's length is forgotten"),
-            (heads(attend=wrong_order), "in the wrong order"),
             (heads(keep=lambda self, cache, k, v: cache or (k, v)), "the cache grows with each"),
             (heads(keep=lambda self, cache, k, v: (k.repeat_interleave(self.n // self.g, 1), v),
                    join=lambda self, cache, k, v: Heads.join(
@@ -372,21 +348,16 @@ test_right, test_wrong = table(
         ],
         "Llama": [
             (DeafToBase, "the base of the turns goes"),
-            (but(Llama, one=post_norm), "each norm comes after a sum"),
             (but(Llama, one=second_norm_missing), "each read x through a norm, and add to it"),
-            (but(Llama, cache_of=lambda self, caches, i: caches[0]), "the cache of the first"),
             (after(lambda logits, new, old: (logits, new[-1])), "must be a list with one for each"),
             (after(lambda logits, new, old: (logits, new[-1:])), "has 1; there must be one for"),
             (after(lambda logits, new, old: (logits, old or new)), "holds the newest caches"),
             (LastEps, "the norms' eps decides"),
         ],
         "write": [
-            (writing(keep=False), "the caches are not handed on"),
-            (writing(read=lambda ids: ids), "on top of the caches"),
             (writing(read=lambda ids: ids, keep=False), "most of them it has read before"),
             (writing(read=lambda ids: ids[:1, -1:]), "1 of the 2 texts, with the caches of all"),
             (writing(end=1), "no token ends the text"),
-            (lambda m, ids, n: in_a_list(m, ids, n)[:, -n:], "only the new tokens are returned"),
         ],
     },
 )  # fmt: skip
