@@ -17,9 +17,10 @@ same results store the same bytes:
 - ids: a cell without an id, or with a random one, gets one made of its first words. Choose your
   own (``ask-the-dictionary``) if it must survive an edit.
 
-A stored live figure carries a copy of its JavaScript. ``--modules`` brings these copies up to date
-with the library without running the cells: for a change that touches only the module or its style
-sheet. A change of the Python side (its traits) needs a run.
+A stored live figure carries a copy of its JavaScript, and a picture, which Chromium or Chrome takes
+of it. ``--modules`` brings both up to date with the library without running the cells: for a change
+that touches only the module or its style sheet. A change of the Python side (its traits) needs a
+run.
 
 The chapters import the library from this checkout, even if another one is installed.
 """
@@ -27,6 +28,7 @@ The chapters import the library from this checkout, even if another one is insta
 from __future__ import annotations
 
 import argparse
+import base64
 import importlib
 import os
 import re
@@ -189,12 +191,17 @@ def references(value):
             yield from references(item)
 
 
-def views(nb: nbformat.NotebookNode):
-    """The widget views among the outputs, in order."""
+def outputs(nb: nbformat.NotebookNode):
+    """The outputs that are widgets, in order."""
     for cell in nb.cells:
         for output in cell.get("outputs", []):
             if VIEW in output.get("data", {}):
-                yield output.data[VIEW]
+                yield output
+
+
+def views(nb: nbformat.NotebookNode):
+    """The widget views among the outputs, in order."""
+    return (output.data[VIEW] for output in outputs(nb))
 
 
 def stale_modules(nb: nbformat.NotebookNode):
@@ -233,7 +240,8 @@ def execute(path: Path, timeout: int) -> float:
     nb.metadata.pop("widgets", None)
     client.execute()
     seconds = time.perf_counter() - start
-    write(normalize(nb), path)
+    take_pictures(normalize(nb))
+    write(nb, path)
     return seconds
 
 
@@ -256,8 +264,27 @@ def refresh_modules(path: Path) -> int:
     for model_id, key, current in changes:
         nb.metadata.widgets[STATE].state[model_id].state[key] = current
     if changes:
+        take_pictures(nb, {model_id for model_id, _, _ in changes})
         write(nb, path)
     return len(changes)
+
+
+def take_pictures(nb: nbformat.NotebookNode, wanted: set[str] | None = None) -> None:
+    """Store a picture beside each live figure, or beside those wanted: for paper and GitHub."""
+    models = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    shown = [
+        output.data
+        for output in outputs(nb)
+        if (model_id := output.data[VIEW]["model_id"]) in models
+        and "_esm" in models[model_id]["state"]
+        and (wanted is None or model_id in wanted)
+    ]
+    sys.path.insert(0, str(ROOT / "tests"))
+    from alone import pictures
+
+    states = [dict(models[data[VIEW]["model_id"]]["state"]) for data in shown]
+    for data, picture in zip(shown, pictures(states), strict=True):
+        data["image/png"] = base64.b64encode(picture).decode("ascii")
 
 
 def run_all(paths: list[Path], timeout: int) -> int:

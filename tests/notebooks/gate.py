@@ -250,15 +250,15 @@ def fewest_exercises(nb) -> int:
 
 
 def live_figures_have_state(nb):
-    """No saved state, no live figure on the page."""
+    """No saved state, no live figure on the page; no picture, none on paper."""
     state = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
     for cell in nb.cells:
-        shown = [
-            o.data[VIEW]["model_id"] for o in cell.get("outputs", []) if VIEW in o.get("data", {})
-        ]
-        for model_id in shown:
-            if model_id not in state:
+        shown = [o.data for o in cell.get("outputs", []) if VIEW in o.get("data", {})]
+        for data in shown:
+            if (model_id := data[VIEW]["model_id"]) not in state:
                 yield cell.id, f"live figure {model_id} without saved state: run the notebook"
+            if "image/png" not in data:
+                yield cell.id, f"live figure {model_id} without a picture: run the notebook"
         if bool(shown) != ("live-figure" in tags(cell)):
             yield cell.id, "the tag live-figure and a stored live figure go together"
     needed = not (is_program(nb) or on_gpu(nb))

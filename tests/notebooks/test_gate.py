@@ -151,6 +151,10 @@ def drop(cell_id):
     return lambda nb: nb.cells.remove(cell(nb, cell_id))
 
 
+def blind(nb):
+    del cell(nb, "toy").outputs[0].data["image/png"]
+
+
 def mystnb(section, key):
     return lambda nb: cell(nb, "plot").metadata.mystnb[section].pop(key)
 
@@ -199,6 +203,7 @@ TAMPERED = [
     ("install_cell_comes_first", "skipped", tag("print-one", "nbval-skip"), "not the install cell"),
     ("live_figures_have_state", "no state", lambda nb: nb.metadata.pop("widgets"), "without saved"),
     ("live_figures_have_state", "no tag", tag("toy"), "go together"),
+    ("live_figures_have_state", "no picture", blind, "without a picture"),
     ("live_figures_have_state", "none", drop("toy"), "no live figure"),
     ("blocks_are_whole", "two", lambda nb: [drop("ex-c")(nb), drop("sol-c")(nb)], "at least 3"),
     ("blocks_are_whole", "no kind", replace("ex-b", "Predict: ", ""), "begins with '### Predict"),

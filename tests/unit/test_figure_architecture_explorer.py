@@ -1,7 +1,6 @@
 """ArchitectureExplorer: the page counts like the library, and its drawing adds up."""
 
 import itertools
-import json
 import re
 
 import pytest
@@ -10,7 +9,6 @@ from figure_page import SETTLE, in_every_font, status
 from transformer_lib import ModelConfig, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
 from transformer_lib.figures.widgets.architecture_explorer import MODELS, PUBLISHED
-from transformer_lib.figures.widgets.architecture_still import layout
 
 MODULE = "architecture_explorer.js"
 KINDS = ("both", "encoder", "decoder")
@@ -95,9 +93,6 @@ def test_a_published_model_is_counted_to_the_last_parameter(js, model):
     rotary = ModelConfig.published(model).positions == "rotary"
     assert rotary is not any(box["kind"] == "positions" for box in boxes)
     page = js(MODULE, "return m.layout(given, 700);", **sizes)
-    names = ("kind", "d_model", "vocab_size", "pre_norm")
-    still = layout(**{name: sizes[name] for name in names}, added=not rotary)
-    assert json.loads(json.dumps(still)) == page
     assert page["boxes"].keys() == {box["part"] for box in boxes}
 
 
@@ -114,16 +109,6 @@ def test_vocabularies_that_give_the_papers_numbers(js):
         vocab_size = {"BERT": 30_522, "GPT": 40_478}.get(name.split()[0], 37_000)
         page = js(MODULE, "return m.groupsOf(given);", vocab_size=vocab_size, **sizes)
         assert sum(page) / 1e6 == pytest.approx(m, rel=0.09), name  # ours, beside the papers'
-
-
-@pytest.mark.parametrize("pre_norm", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_still_picture_has_the_pages_layout(js, kind, pre_norm):
-    sizes = {"kind": kind, "d_model": 768, "vocab_size": 30_500, "pre_norm": pre_norm}
-    page = js(MODULE, "return m.layout(given, 700);", **sizes)
-    assert json.loads(json.dumps(layout(**sizes))) == page
-    parts = {box["part"] for box in js(MODULE, "return m.partsOf(given);", n_layers=2, **sizes)}
-    assert page["boxes"].keys() == parts
 
 
 @pytest.mark.parametrize("width", [262, 336, 559, 560, 700])

@@ -198,7 +198,6 @@ def test_an_encoder_alone_has_no_probabilities(show):
     assert page.locator(".he-bars").count() == 0
     assert page.get_by_role("checkbox").count() == 0
     assert status(page).endswith("%.")
-    assert len(shown._png()) > 2000
 
 
 @pytest.mark.slow

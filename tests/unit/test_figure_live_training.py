@@ -1,11 +1,10 @@
-"""LiveTraining: its sentences, its runs, and the recorded runs of its still picture."""
+"""LiveTraining: its sentences, and its runs."""
 
 import pytest
 from engine_page import ENGINE
 from figure_page import SETTLE, status
 
 from transformer_lib.figures.widgets import LiveTraining, base, live_training
-from transformer_lib.figures.widgets.live_training_still import RUNS, recorded
 
 SECONDS = 1000
 
@@ -20,8 +19,8 @@ def module(tmp_path):
 
 def state(**changes):
     figure = LiveTraining(**changes)
-    names = [*live_training.WHOLE, "task", "base", "guess", "seed", "example", "attention"]
-    return {name: getattr(figure, name) for name in names}
+    own = LiveTraining.class_traits().keys() - base.LiveFigure.class_traits().keys()
+    return {name: getattr(figure, name) for name in own - {"question"}}
 
 
 SAY = "return given.told.map((told) => m.sentence(given.state, told));"
@@ -67,34 +66,9 @@ def test_the_end_compares_the_guess_with_what_came_out(js, module):
     assert say(js, module, told, causal=True).endswith("99 of 100 right.")
 
 
-def test_page_and_python_start_with_the_same_settings(js):
-    whole = js(ENGINE, "return m.WHOLE;")
-    assert whole == live_training.WHOLE
-    for question in live_training.QUESTIONS:
-        lacks = js(ENGINE, "return m.changes(given.state);", state=state(question=question))
-        assert lacks == [live_training.LACKS["mask" if question == "all" else question]]
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_recorded_runs_are_the_engines(js, name):
-    """In their first steps, before rounding errors grow."""
-    question = {"question": name} if name in live_training.QUESTIONS else {"base": name}
-    body = """const { settings, switches } = m.runsOf(given.state).at(given.which);
-    const run = new m.TrainingRun(settings, switches);
-    return Array.from({ length: 30 }, () => run.step().loss);"""
-    which = -1 if name in live_training.QUESTIONS else 0
-    losses = js(ENGINE, body, state=state(**question), which=which)
-    means = [sum(losses[i : i + 10]) / 10 for i in (0, 10, 20)]
-    assert recorded(name)[0][:3] == pytest.approx(means, abs=0.02)
-    assert [len(part) for part in recorded(name)] == [30, 6]
-
-
-def test_only_what_was_recorded_is_drawn():
-    assert LiveTraining().recorded() == ["small", "mask"]
-    assert LiveTraining(question="scale").recorded() == ["wide", "scale"]
-    assert LiveTraining(causal=True).recorded() == ["small"]
-    assert LiveTraining(rate=2).recorded() == ["small"]
-    assert LiveTraining(seed=1).recorded() == LiveTraining(task="copy").recorded() == []
+@pytest.mark.parametrize("question", list(live_training.QUESTIONS)[1:])
+def test_a_question_changes_one_thing(js, question):
+    assert len(js(ENGINE, "return m.changes(given.state);", state=state(question=question))) == 1
 
 
 @pytest.mark.parametrize(

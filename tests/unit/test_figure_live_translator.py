@@ -15,7 +15,7 @@ from transformer_lib.data import number_words
 from transformer_lib.decoding import greedy
 from transformer_lib.figures.engine import FOLDER
 from transformer_lib.figures.widgets import LiveTranslator, live_translator
-from transformer_lib.figures.widgets.live_translator_still import RECORD, unpack
+from transformer_lib.figures.widgets.live_translator import RECORD
 from transformer_lib.pretrained import bundled_folder, load_bundled
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.results import load_result, load_run
@@ -172,24 +172,20 @@ def test_with_a_beam_it_writes_what_the_beam_found(js, shipped_model):
 # ---- the record and the words
 
 
-def test_the_recorded_translation_is_the_models(shipped_model):
+def test_the_recorded_translation_is_the_models(js, module, shipped_model):
     model, tokenizer = shipped_model
     source = torch.tensor([tokenizer.encode(RECORD["text"])])
     ids = greedy(model, source, max_len=MOST).ids[0]
     assert tokenizer.decode(ids.tolist()) == RECORD["german"]
-    shares, weights = unpack(RECORD)
-    said = [
-        {"id": 0, "p": share / 100, "heads": (rows / 100).tolist()}
-        for share, rows in zip(shares, weights, strict=True)
-    ]
+    said = js(module, "return m.unpack(given.record, 3);", record=RECORD)["pieces"]
     start = torch.cat((torch.tensor([1]), ids[:-1]))[None]
     with record_attention(model) as maps, torch.no_grad():
         logits = model(source, start)
     wanted = logits.softmax(-1)[0].gather(1, ids[:, None])[:, 0]
     heads = torch.cat([each for name, each in maps.items() if "cross" in name], 1)[0]
     near = {"atol": 0.0051, "rtol": 0}
-    torch.testing.assert_close(torch.tensor([one["p"] for one in said]), wanted, **near)
-    got = torch.tensor([one["heads"] for one in said]).float().transpose(0, 1)
+    torch.testing.assert_close(torch.tensor([one["share"] for one in said]) / 100, wanted, **near)
+    got = torch.tensor([one["heads"] for one in said]).transpose(0, 1) / 100
     torch.testing.assert_close(got, heads, **near)
 
 
@@ -231,15 +227,11 @@ def test_it_says_what_the_model_never_saw(js, module):
     assert "never appeared" not in say(js, module, text="six six", phase="idle")
 
 
-def test_python_and_page_have_one_vocabulary_and_one_record(js, module, shipped_model):
+def test_the_vocabulary_is_the_tokenizers(shipped_model):
     _, tokenizer = shipped_model
     pieces = live_translator.vocabulary()
     assert len(pieces) == tokenizer.vocab_size
     assert [tokenizer.decode([i]) for i in range(3, 60)] == pieces[3:]
-    said = js(module, "return m.unpack(given.record, 3);", record=RECORD)["pieces"]
-    shares, weights = unpack(RECORD)
-    assert [piece["share"] for piece in said] == shares
-    assert [piece["heads"] for piece in said] == weights.tolist()
 
 
 def test_the_note_is_the_record():

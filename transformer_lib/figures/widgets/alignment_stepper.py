@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import (
     MADE_UP,
     LiveFigure,
@@ -22,8 +21,6 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ...recurrent import RNNSeq2Seq
 
 KINDS = ("none", "additive", "dot", "general")
@@ -219,54 +216,6 @@ class AlignmentStepper(LiveFigure):
         if self.attention == "none":
             return np.repeat(states[-1:], len(self.outputs[i]), axis=0)
         return np.array(self.weights[i]) @ states
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        i, count = self.kinds.index(self.attention), len(self.words)
-        output = self.outputs[i]
-        step = min(self.step, len(output))
-        states = np.array(self.states[i])
-        lit = np.zeros(count)
-        if step:
-            lit = np.array(self.weights[i][step - 1] if self.weights[i] else np.eye(count)[-1])
-        context = self.contexts()[step - 1] if step else np.zeros(states.shape[1])
-
-        height = 1.3 + 0.13 * states.shape[1] + 0.22 * len(output)
-        figure = Figure(figsize=(6.4, height), dpi=110)
-        axes = figure.subplots(
-            2, 2, height_ratios=(0.13 * states.shape[1], 0.22 * len(output)),
-            width_ratios=(count, 1), squeeze=False,
-        )  # fmt: skip
-        (top, mix), (bottom, rest) = axes
-        look = {"cmap": "RdBu", "vmin": -1.4, "vmax": 1.4, "aspect": "auto"}
-        top.imshow(states.T, alpha=np.tile(0.12 + 0.88 * lit, (states.shape[1], 1)), **look)
-        top.set_xticks(range(count), self.words)
-        top.xaxis.tick_top()
-        top.set_ylabel("states")
-        mix.imshow(context[:, None], **look)
-        mix.set_xticks([0], ["context"])
-        mix.xaxis.tick_top()
-        rows = np.full((len(output), count), np.nan)
-        rows[:step] = self.weights[i][:step] or np.nan
-        bottom.imshow(rows, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        bottom.set_yticks(range(step), output[:step])
-        bottom.set_xticks([])
-        for t, label in enumerate(bottom.get_yticklabels()):
-            if output[t] != self.right(t):
-                label.set_color(style.PALETTE[0])
-                rest.text(0, t, f"≠ {self.right(t)}", va="center", fontsize=9)
-        if step:
-            bottom.axhspan(step - 1.5, step - 0.5, fill=False, ec=style.INK, lw=1.5)
-        rest.set(xlim=(0, 1), ylim=bottom.get_ylim(), xticks=[], yticks=[])
-        for ax in (top, mix, bottom, rest):
-            ax.grid(False)
-            ax.spines[:].set_visible(False)
-            ax.tick_params(length=0)
-        top.set_yticks([])
-        mix.set_yticks([])
-        figure.suptitle(f"attention: {self.attention}, step {step} of {len(output)}", fontsize=11)
-        return figure
 
     def right(self, step: int) -> str:
         """Return the right word at a step, counted from 0; ``"<eos>"`` after the target."""

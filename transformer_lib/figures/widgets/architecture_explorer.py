@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from ...config import ModelConfig
 from ...models import parameter_counts
-from .. import style
-from .architecture_still import COLORS, draw_boxes, layout
 from .base import LiveFigure, Number, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BASE = "The paper’s base"
 PUBLISHED = [  # stacks, name, d_model, d_ff, layers, millions of parameters
@@ -248,51 +243,3 @@ class ArchitectureExplorer(LiveFigure):
 
     def _boxes(self) -> dict[str, Any]:
         return {} if self.model == "own" else self.cards[self.model]["boxes"]
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 6.6), dpi=110)
-        top, ax = figure.subplots(2, 1, height_ratios=(1, 12))
-        groups, left = self.groups(), 0.0
-        total = sum(groups.values())
-        for name, count in groups.items():
-            share = count / total
-            color = COLORS[GROUPS.index(name)]
-            top.barh(0, share, left=left, color=color, ec=style.CARD)
-            said = f" {name} {share:.0%}"
-            if share > 0.011 * len(said):  # the label fits
-                top.text(left, -0.5, said, va="top", fontsize=9)
-            left += share
-        top.set_title(f"{total / 1e6:,.1f} million parameters")
-        top.set(xlim=(0, 1), ylim=(-0.9, 0.4))
-        top.axis("off")
-        sizes = self._sizes()
-        names = ("kind", "d_model", "vocab_size", "pre_norm")
-        rotary = self._boxes().get("positions", "") is None
-        place = layout(**{name: sizes[name] for name in names}, added=not rotary)
-        draw_boxes(ax, place, self._words())
-        return figure
-
-    def _words(self) -> dict[str, tuple[int, str, str, str]]:
-        """Return each box's group, name, description and number of parameters."""
-        sizes, boxes = self._sizes(), self._boxes()
-        d, h, n = sizes["d_model"], sizes["n_heads"], sizes["n_layers"]
-        heads = f"{h} head{'s' * (h > 1)} of {d // h}"
-        inside = {"attention": heads, "cross": heads, "forward": f"{d}→{sizes['d_ff']}→{d}"}
-        inside |= {name: own[2] for name, own in boxes.items() if own and len(own) > 2}
-        names = {
-            "positions": "+ positions",
-            "cross": "cross-attention",
-            "forward": "feed-forward",
-            "final": "last norm",
-            "layer": f"× {n} layer{'s' * (n > 1)}",
-        }
-        words = {}
-        for part, (group, each, times) in self._parts().items():
-            stack, name, *_ = part.split("-")
-            names["attention"] = f"{'masked ' * (stack == 'decoder')}self-attention"
-            shared = not each and name != "positions"
-            count = "shared" if shared else f"{each * (times if group == 5 else 1):,}"
-            words[part] = (group, names.get(name, name), inside.get(name, ""), count)
-        return words

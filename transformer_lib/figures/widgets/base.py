@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import traitlets
 
 from transformer_lib.validation import plain_number
 
-from .. import style
 from ..engine import source
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent
 MADE_UP = "Stand-in numbers, made up to show how the figure works."
@@ -70,15 +64,11 @@ class LiveFigure(anywidget.AnyWidget):
     """A live figure: traits hold its numbers, an ES module draws them.
 
     In a notebook with a kernel, the reader's changes come back in the traits. On a published page
-    the module works alone. Where no script runs, readers see the still picture of the same state.
+    the module works alone.
 
-    A subclass defines ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits,
-    ``shown`` and ``draw``.
+    A subclass defines ``_esm = compose("….js")``, ``_css = dress("….css")``, synced traits and
+    ``shown``.
     """
-
-    # In ipywidgets 7, which Colab has, this method shows a widget without its still picture.
-    # Without the method, IPython asks for the bundle below.
-    _ipython_display_ = None
 
     shown: tuple[str, ...] = ()
     """The traits that ``repr`` shows."""
@@ -111,10 +101,6 @@ class LiveFigure(anywidget.AnyWidget):
             raise TypeError(f"{type(self).__name__} has no argument {name!r}")
         super().__init__(**numbers)
 
-    def draw(self) -> Figure:
-        """Draw the state as a still picture."""
-        raise NotImplementedError
-
     def __repr__(self) -> str:
         # without an object address, since stored outputs are compared with fresh ones
         state = ", ".join(f"{name}={_plain(getattr(self, name))!r}" for name in self.shown)
@@ -124,24 +110,7 @@ class LiveFigure(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
             bundle[0]["text/plain"] = repr(self)  # some versions of ipywidgets cut it off
-            bundle[0]["image/png"] = base64.b64encode(self._png()).decode("ascii")
         return bundle
-
-    def _png(self) -> bytes:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from PIL import Image  # matplotlib depends on it
-
-        with style.context():
-            # without pyplot: the notebook would show pyplot's figures a second time
-            canvas = FigureCanvasAgg(self.draw())
-            canvas.draw()
-            pixels = Image.frombytes("RGBA", canvas.get_width_height(), bytes(canvas.buffer_rgba()))
-        png = io.BytesIO()
-        # 256 colors take a third of the bytes; unlike the default, MAXCOVERAGE keeps the color of
-        # a small dot
-        few = pixels.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
-        few.save(png, "PNG", optimize=True)
-        return png.getvalue()
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PLACES = 32  # batches by tokens: positions on either side for each pair of the size
 WAYS = {
@@ -99,27 +95,3 @@ class BatchPadding(LiveFigure):
         tokens = sum(sum(map(sum, batch)) for batch in pairs)
         places = sum(len(batch) * sum(map(max, zip(*batch, strict=True))) for batch in pairs)
         return 1 - tokens / places
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        batches = self.batches()
-        gap = max(source for source, _ in self.lengths) + 2
-        chosen = sorted({sixth * len(batches) // 6 for sixth in (1, 3, 5)})
-        figure = Figure(figsize=(6.4, 3.9), dpi=110)
-        for ax, at in zip(figure.subplots(3, 1, sharex=True), chosen, strict=False):
-            pairs = [self.lengths[i] for i in batches[at]]
-            for side, left in ((0, 0), (1, gap)):
-                found, rows = [pair[side] for pair in pairs], range(len(pairs))
-                height = 0.9 if len(pairs) < 40 else 1
-                for widths, color in (([max(found)] * len(pairs), 1), (found, 2)):
-                    ax.barh(rows, widths, height, left, color=style.PALETTE[color])
-            share = self.waste([batches[at]])
-            ax.set_title(f"batch {at + 1}: {len(pairs)} pairs, {share:.0%} padding", fontsize=9)
-            ax.set(xticks=[], yticks=[])
-            ax.invert_yaxis()
-        figure.supxlabel(
-            f"{WAYS[self.way]}, all {len(batches)} batches: {self.waste():.0%} padding (orange)",
-            fontsize=10,
-        )
-        return figure

@@ -6,17 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import MADE_UP, LiveFigure, Number, Numbers, all_or_none, compose, dress, same_length
-from .beam_tree import PENALTIES, SIZES, Step, Tree, greedy_end, record, search, stand_in
+from .beam_tree import PENALTIES, SIZES, Step, Tree, record, search, stand_in
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ...data import Tokenizer
     from ...decoding import StepModel
-
-COLUMNS = 5  # of the still picture
 
 
 class BeamGrower(LiveFigure):
@@ -113,51 +108,3 @@ class BeamGrower(LiveFigure):
     def search(self) -> list[Step]:
         """Return all steps of the current search."""
         return search(self.tree(), self.beam_size, self.length_penalty, self.max_len)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        tree, steps = self.tree(), self.search()
-        steps = steps[: self.step]
-        greedy = tree.path(greedy_end(tree))
-        last = steps[-1] if steps else Step([], [])
-        going = [candidate.node for candidate in last.candidates if candidate.fate == "kept"]
-        alive = {node for end in last.ends for node in tree.path(end.node)}
-        alive |= {node for leaf in going for node in tree.path(leaf)}
-
-        figure = Figure(figsize=(6.4, max(2.6, 0.42 * self.max_len)), dpi=110)
-        ax, listed = figure.subplots(1, 2, width_ratios=(1.6, 1))
-        places: dict[int, tuple[float, float]] = {}
-        for row, (candidates, _) in enumerate(steps):
-            for column, (node, total, fate) in enumerate(candidates[:COLUMNS]):
-                x, y = places[node] = (column, row)
-                color = style.ACCENT if node in alive else style.QUIET
-                if (start := places.get(tree.parents[node])) is not None:
-                    ax.plot(
-                        (start[0], x), (start[1] + 0.3, y - 0.32), color=color, lw=1, zorder=1,
-                        ls="-" if fate != "lost" else ":",
-                    )  # fmt: skip
-                edge = style.PALETTE[0] if node in greedy else color
-                ax.annotate(
-                    f"{tree.tokens[node].lstrip('▁') or '▁'}\n{total:.2f}", (x, y), ha="center",
-                    va="center", fontsize=7, color=style.INK if node in alive else style.QUIET,
-                    bbox={"boxstyle": "round,pad=0.25", "fc": style.CARD, "ec": edge,
-                          "ls": ":" if fate == "lost" else "-"},
-                )  # fmt: skip
-        rows = max(len(steps), 4)
-        ax.set(xlim=(-0.6, COLUMNS - 0.4), ylim=(rows - 0.4, -0.6), xticks=[])
-        ax.set_yticks(range(len(steps)), range(1, len(steps) + 1))
-        ax.set_ylabel("step")
-        lines = [f"{end.rank:.2f}  {tree.text(end.node)}" for end in last.ends] or ["none yet"]
-        text = "finished, by score\n" + "\n".join(lines)
-        text += f"\n\ngreedy\n{tree.text(greedy[-1])}"
-        listed.text(0, 0.95, text, va="top", transform=listed.transAxes, fontsize=9, wrap=True)
-        listed.set_axis_off()
-        ax.grid(False)
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
-        figure.suptitle(
-            f"beam size {self.beam_size}, length penalty {self.length_penalty:g}, "
-            f"after {len(steps)} steps", fontsize=11,
-        )  # fmt: skip
-        return figure

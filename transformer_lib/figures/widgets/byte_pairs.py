@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MARK = "▁"
 LONGEST = 16  # letters of a word that fit on a phone
@@ -100,33 +96,3 @@ class BytePairs(LiveFigure):
                 lines.append((number, merged))
             pieces = merged
         return lines
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        lines, ids = self.history(), self.ids()
-        figure = Figure(figsize=(6.4, 0.9 + 0.28 * max(len(lines), 6)), dpi=110)
-        ax = figure.subplots()
-        for y, (_, pieces) in enumerate(lines):
-            before = lines[y - 1][1] if y else pieces
-            x = 0
-            for piece in pieces:
-                color = style.ACCENT if piece not in before else style.QUIET
-                ax.text(
-                    x + len(piece) / 2, y, piece, ha="center", va="center", fontsize=9,
-                    bbox={"boxstyle": "round,pad=0.2", "fc": style.CARD, "ec": color},
-                )  # fmt: skip
-                x += len(piece)
-        x = 0
-        for piece in lines[-1][1]:
-            ax.text(x + len(piece) / 2, len(lines), str(ids.get(piece, 3)), ha="center", fontsize=8)
-            x += len(piece)
-        ax.set(xlim=(-0.3, x + 0.3), ylim=(len(lines) + 0.4, -0.6), xticks=[])
-        numbers = [str(number or "letters") for number, _ in lines]
-        ax.set_yticks(range(len(lines) + 1), [*numbers, "ids"])
-        ax.set_ylabel("after merge")
-        ax.grid(False)
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
-        figure.suptitle(f"{self.laid} of {len(self.merges)} merges", fontsize=11)
-        return figure

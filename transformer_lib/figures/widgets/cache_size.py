@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from ...config import ModelConfig
 from ...models import parameter_counts
-from .. import style
 from .architecture_explorer import MODELS
 from .base import LiveFigure, Number, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BYTES = {"float16": 2, "float32": 4, "int8": 1}
 DECODERS = ("llama-3-8b", "llama-2-7b", "mistral-7b", "gpt2")
@@ -139,22 +135,3 @@ class CacheSize(LiveFigure):
         kept = min(self.length, self.window) if windowed and self.window else self.length
         each = 2 * layers * (kv_heads if shared else heads) * d_head * BYTES[self.precision]
         return each * kept * self.texts
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        plain = self.cache_bytes(shared=False, windowed=False)
-        found = [n / 2**30 for n in (self.parameter_bytes(), self.cache_bytes(), plain)]
-        words = ("parameters", "cache", "cache without groups or window")
-        figure = Figure(figsize=(6.4, 2.6), dpi=110, layout="constrained")
-        ax = figure.subplots()
-        ax.barh((1,), found[:1], height=0.6, color=style.PALETTE[2])
-        ax.barh((0,), found[2:], height=0.6, fill=False, ec=style.QUIET, ls="--")
-        ax.barh((0,), found[1:2], height=0.6, color=style.PALETTE[1])
-        for y, i in ((1.36, 0), (0.36, 1), (-0.68, 2)):
-            ax.text(0.006 * max(found), y, f"{words[i]} {found[i]:.3g} GiB", fontsize=9)
-        ax.set(xlim=(0, 1.05 * max(found)), ylim=(-0.8, 1.8), yticks=[], xlabel="GiB")
-        name = "Your own model" if self.model == "own" else MODELS[self.model]
-        texts = f"{self.texts} text{'s' * (self.texts > 1)}"
-        ax.set_title(f"{name}, {texts} of {self.length:,} tokens, {self.precision}")
-        return figure

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 TYPES = {"F32": (4, 8, 23), "F16": (2, 5, 10), "BF16": (2, 8, 7)}
@@ -152,29 +150,3 @@ class CheckpointBytes(LiveFigure):
         """Return the number read from these bytes, in the chosen order."""
         raw = bytes(int(self.file[i]) for i in self.taken())
         return decode(raw[::-1] if self.from_back else raw, self.numbers()[self.number][1])
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-
-        rows = -(-len(self.file) // COLUMNS)
-        figure = Figure(figsize=(6.4, 0.26 * rows + 0.6), dpi=110)
-        axes = figure.subplots()
-        axes.set(xlim=(0, COLUMNS), ylim=(rows, 0))
-        axes.axis("off")
-        end, taken = self.header_end(), self.taken()
-        for i, byte in enumerate(map(int, self.file)):
-            kind = 0 if i < 8 else 1 if i < end else 2
-            color = ("#e69f00", "#b9bcbe", "#56b4e9")[kind]
-            row, column = divmod(i, COLUMNS)
-            axes.add_patch(Rectangle((column + 0.04, row + 0.06), 0.92, 0.88, fc=color, alpha=0.35))
-            if i in taken:
-                axes.add_patch(
-                    Rectangle((column, row), 1, 1, fill=False, ec=style.PALETTE[0], lw=2, zorder=3)
-                )
-            text = chr(byte) if kind == 1 else f"{byte:02x}"
-            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=8,
-                      family="monospace", parse_math=False)  # fmt: skip
-        name, dtype, _ = self.numbers()[self.number]
-        figure.supxlabel(f"{name}, {dtype}: read as {self.read():.5g}", fontsize=10)
-        return figure

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import MADE_UP, LiveFigure, Number, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BEST = 5
 
@@ -113,19 +110,3 @@ class FillIn(LiveFigure):
         before = (number % 2**place).bit_count()
         found = self.guesses[self.sentence][number][before]
         return [(self.words[word], share) for word, share in found]
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        from .. import style
-
-        sentence = self.sentences[self.sentence]
-        text = " ".join("____" if self.hidden >> i & 1 else w for i, w in enumerate(sentence))
-        figure = Figure(figsize=(6.4, 2.4), dpi=110)
-        axes = figure.subplots()
-        found = self.best()[::-1]
-        axes.barh([word for word, _ in found], [share for _, share in found], color=style.INK)
-        axes.set(xlim=(0, 1), xlabel="probability")
-        axes.set_title(text, loc="left")
-        axes.grid(False)
-        return figure

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import traitlets
 
 from ...results import load_result
-from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
 from .heads_explorer import without_head
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from ...models import Transformer
@@ -169,29 +167,3 @@ class HeadPrices(LiveFigure):
         here = [i for i in range(n) if gone >> i & 1]
         added, lasts = (sum(each[i] for i in here) for each in (alone, last))
         return Prices(alone, last, added, table[gone] - table[0], lasts)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        price, digits = self.prices(), int(self.digits[self.measure])
-        heads = len(price.alone) // len(self.layers)
-        figure = Figure(figsize=(6.4, 3.4), dpi=110)
-        above, below = figure.subplots(2, 1, height_ratios=(1.2, 1))
-        places = [i + 0.7 * (i // heads) for i in range(len(price.alone))]
-        for shift, values, color in ((-0.2, price.alone, 5), (0.2, price.last, 2)):
-            above.bar([x + shift for x in places], values, 0.4, color=style.PALETTE[color])
-        named = [f"{layer}\nhead {i + 1}\n" for layer in self.layers for i in range(heads)]
-        labels = [f"{name}{'gone' * (self.gone >> i & 1)}" for i, name in enumerate(named)]
-        above.set_xticks(places, labels, fontsize=8)
-        above.set_title(f"{self.measures[self.measure]}: each alone, each as the last", fontsize=10)
-        kinds = ["each alone, added up", "all together", "each as the last, added up"]
-        sums = [price.added, price.together, price.lasts]
-        below.barh(kinds, sums, color=[style.PALETTE[i] for i in (5, 2, 5)])
-        for i, x in enumerate(sums):
-            below.text(max(x, 0), i, f" {x:+,.{digits}f}", va="center", fontsize=9)
-        below.margins(x=0.15)
-        below.invert_yaxis()
-        for ax in (above, below):
-            ax.grid(False)
-            ax.tick_params(length=0)
-        return figure

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import (
     MADE_UP,
     LiveFigure,
@@ -23,8 +22,6 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ...data import Tokenizer
     from ...models import Transformer
     from ...multihead import MultiHeadAttention
@@ -254,32 +251,6 @@ class HeadsExplorer(LiveFigure):
             writes=tokenizer.tokens(text[0].tolist()), kinds=list(KINDS), weights=maps,
             probabilities=sure.tolist(), without=without, **numbers,
         )  # fmt: skip
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        k = self.kinds.index(self.attention)
-        queries, keys = self.tokens(self.attention)
-        weights = np.array(self.weights[k][self.layer][self.head])
-        figure = Figure(figsize=(6.4, 1.8 + 0.17 * len(queries)), dpi=110)
-        heat, bars = figure.subplots(2, 1, height_ratios=(0.17 * len(queries), 0.8))
-        heat.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        heat.set_xticks(range(len(keys)), keys)
-        heat.set_yticks(range(len(queries)), queries, fontsize=8)
-        heat.xaxis.tick_top()
-        heat.axhspan(self.token - 0.5, self.token + 0.5, fill=False, ec=style.INK, lw=1.5)
-        heat.set_title(f"{self.attention} attention, layer {self.layer + 1}, head {self.head + 1}")
-        t = range(len(self.writes))
-        now = self.without[k][self.layer][self.head] if self.off else self.probabilities
-        bars.bar(t, now, color=style.PALETTE[2])
-        bars.bar(t, self.probabilities, fill=False, ec=style.INK, lw=0.8)
-        bars.set_xticks(t, self.writes)
-        bars.set(ylim=(0, 1), yticks=(0, 1), ylabel="probability")
-        for ax in (heat, bars):
-            ax.grid(False)
-            ax.spines[:].set_visible(False)
-            ax.tick_params(length=0)
-        return figure
 
 
 def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from ...layers import EncoderLayer
@@ -150,30 +148,3 @@ class LayerDepth(LiveFigure):
             self.cosines[self.stack][self.layer], dtype=torch.float64
         )
         return upper + upper.T + torch.eye(count, dtype=torch.float64)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.2), dpi=110)
-        left, right = figure.subplots(1, 2)
-        table = self.table()
-        left.imshow(table.numpy(), cmap="Blues", vmin=-0.2, vmax=1.4)
-        places = range(len(self.words))
-        left.set_xticks(places, self.words, rotation=60, ha="left", rotation_mode="anchor")
-        left.set_yticks(places, self.words)
-        left.xaxis.tick_top()
-        left.tick_params(length=0)
-        left.grid(False)
-        left.spines[:].set_visible(False)
-        for i in places:
-            for j in places:
-                left.text(j, i, f"{table[i, j]:.2f}", ha="center", va="center", fontsize=7)
-        for seed, line in enumerate(self.means[self.stack]):
-            right.plot(line, color=style.PALETTE[2], lw=0.8 if seed else 2.2)
-        right.plot(self.layer, self.means[self.stack][0][self.layer], "o", color=style.INK, ms=7)
-        right.set(xlabel="layer", ylim=(-0.3, 1.05), xticks=range(0, DEPTH + 1, 6))
-        right.set_title("mean cosine of two tokens", fontsize=9)
-        how = "with" if self.residual else "without"
-        norm = {"none": "no norm"}.get(self.norm, f"{self.norm}-norm")
-        figure.supxlabel(f"{how} residual, {norm}, after layer {self.layer}", fontsize=10)
-        return figure

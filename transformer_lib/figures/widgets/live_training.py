@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import LiveFigure, Number, OneOf, compose, dress
-from .live_training_still import still
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # The initial settings of each question: the second run lacks what the question asks about.
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -23,25 +19,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "scale": {"scale": False, "base": "wide"},
     "warmup": {"warmup": False, "base": "deep"},
 }
-LACKS = {
-    "mask": "no causal mask",
-    "residual": "no residual",
-    "positions": "no positions",
-    "heads": "one head",
-    "scale": "no scale",
-    "warmup": "no warm-up",
-}
-DEEDS = {
-    "reverse": "reverse words",
-    "copy": "copy words",
-    "sort": "sort letters",
-    "numbers": "write numbers in words",
-}
 EXAMPLES = {"reverse": "abcdefgh", "copy": "abcdefgh", "sort": "hgcabfde", "numbers": "73"}
-WHOLE: dict[str, Any] = {
-    "scale": True, "causal": True, "residual": True, "several": True, "order": True,
-    "warmup": True, "positions": "waves", "rate": 1.0, "smoothing": 0.0,
-}  # fmt: skip
 NOTE = "Computed here, on your machine. One run is one draw: try another seed too."
 
 
@@ -110,20 +88,3 @@ class LiveTraining(LiveFigure):
         if not re.fullmatch(wanted, self.example):
             kind = "a number below 100" if self.task == "numbers" else "1 to 8 letters from a to j"
             raise ValueError(f"example must be {kind} for {self.task}; got {self.example!r}")
-
-    def recorded(self) -> list[str]:
-        """Return the names of the recorded runs with these settings, at most two."""
-        if (self.task, self.seed) != ("reverse", 0):
-            return []
-        state = {name: getattr(self, name) for name in WHOLE}
-        for name, begins in QUESTIONS.items():
-            second = {key: value for key, value in begins.items() if key in WHOLE}
-            if state == WHOLE | second and self.base == begins.get("base", "small"):
-                return [self.base, "mask" if name == "all" else name]
-        return [self.base]
-
-    def draw(self) -> Figure:
-        names = self.recorded()
-        labels = ["the whole model", *(LACKS[name] for name in names[1:])]
-        title = f"Two small models learn to {DEEDS[self.task]}, from the same initial weights"
-        return still(list(zip(names, labels, strict=False)), title)

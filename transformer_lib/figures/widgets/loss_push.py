@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 LOW, HIGH = -4, 8  # the range of logits to draw
@@ -113,41 +111,3 @@ class LossPush(LiveFigure):
         loss = cross_entropy(logits, label, label_smoothing=self.smoothing, pad_id=-1).total
         (gradient,) = torch.autograd.grad(loss, logits)
         return loss.item(), -gradient[0]
-
-    def draw(self) -> Figure:
-        import torch
-        from matplotlib.figure import Figure
-
-        push, rest, target = self.push().tolist(), self.rest(), self.target()
-        up, down = style.PALETTE[2], style.PALETTE[0]
-        figure = Figure(figsize=(6.4, 3), dpi=110)
-        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-        for i, (logit, by) in enumerate(zip(self.logits, push, strict=True)):
-            left.plot(i, logit, "o", color=style.INK)
-            left.annotate(
-                "",
-                (i + 0.2, logit + self.rate * by),
-                (i + 0.2, logit),
-                arrowprops={"color": up if by > 0 else down, "width": 3, "headwidth": 8,
-                            "headlength": 6, "shrink": 0},
-            )  # fmt: skip
-            if rest:
-                left.plot((i - 0.3, i + 0.3), (rest[i], rest[i]), "--", color=style.INK, lw=1.5)
-        names = [f"{name}\n{by:+.2f}" for name, by in zip(self.tokens, push, strict=True)]
-        left.set(xlim=(-0.5, len(push) - 0.5), ylim=(LOW, HIGH), ylabel="logit")
-        left.set_xticks(range(len(push)), names)
-
-        p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-        asked = target[self.right]
-        curve = -asked * p.log() - (1 - asked) * ((1 - p) / (len(push) - 1)).log()
-        right.plot(p, curve, color=style.ACCENT)
-        right.axhline(self.floor(), color=style.QUIET, ls=":")
-        share = torch.tensor(self.logits, dtype=torch.float64).softmax(-1)[self.right].item()
-        right.plot(share, min(self.loss(), 4), "o", color=style.INK)
-        right.set(ylim=(0, 4), xlabel=f"probability of {self.tokens[self.right]}", ylabel="loss")
-        figure.suptitle(
-            f"Loss {self.loss():.2f} nats, {self.floor():.2f} at the lowest. Below each token: "
-            "how the loss pushes it",
-            fontsize=10,
-        )
-        return figure

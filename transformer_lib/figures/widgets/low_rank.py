@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import MADE_UP, LiveFigure, Number, compose, dress
 from .scale_meter import uniform
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 MOST = 96
@@ -126,40 +124,6 @@ class LowRank(LiveFigure):
     def trained(self) -> int:
         """Return how many numbers the two thin matrices have."""
         return self.rank * sum(self.numbers().shape)
-
-    def draw(self) -> Figure:
-        from matplotlib.colors import LinearSegmentedColormap
-        from matplotlib.figure import Figure
-
-        ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]  # the page's colors
-        colors = LinearSegmentedColormap.from_list("change", ends)
-        figure = Figure(figsize=(6.4, 2.9), dpi=110)
-        *maps, graph = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
-        table, numbers = self.matrix(), self.numbers()
-        most = 3 * float(table.square().mean().sqrt())
-        tables = (
-            ("shuffled" if self.shuffled else "the change", table),
-            (f"rank {self.rank}", self.approximation()),
-        )
-        for ax, (title, shown) in zip(maps, tables, strict=True):
-            ax.imshow(shown.numpy(), cmap=colors, vmin=-most, vmax=most)
-            ax.set(title=title, xticks=[], yticks=[])
-            ax.grid(False)
-        for name, matrix, color, look in (
-            ("the change", numbers, style.ACCENT, "-"),
-            ("shuffled", shuffled(numbers), style.QUIET, "--"),
-        ):
-            graph.plot(_shares(matrix), look, color=color, label=name)
-        graph.plot(self.rank, self.share(), "o", color=style.INK)
-        graph.set(xlabel="rank", ylim=(0, 1), title="share caught")
-        graph.legend(fontsize=8)
-        m, n = numbers.shape
-        figure.suptitle(
-            f"Rank {self.rank}: {100 * self.share():.1f} % is caught, "
-            f"with {self.trained():,} numbers instead of {m * n:,}",
-            fontsize=10,
-        )
-        return figure
 
 
 def _shares(matrix: Tensor | np.ndarray) -> list[float]:

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Numbers, OneOf, compose, dress, same_length
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 PAD = "<pad>"
-ALARM = "#b3001b"
 PLACES = ("before", "after", "renormalized")
 FILLS = ("-inf", "smallest", "zeros")
 
@@ -156,73 +152,3 @@ class MaskPainter(LiveFigure):
         how = {"place": self.place, "fill": self.fill}
         first = layer(torch.tensor(self.vectors, dtype=torch.float), mask, **how)
         return first, layer(first.output, mask, **how)
-
-    def draw(self) -> Figure:
-        import numpy as np
-        from matplotlib.figure import Figure
-
-        first, second = self.layers()
-        hidden = np.array([[bit == "0" for bit in row] for row in self.mask.split("-")])
-        size = max(1.0, first.scores.abs().max().item())
-        n, d = len(self.words), len(self.vectors[0])
-        figure = Figure(figsize=(7.4, 5), dpi=110)
-        (upper,), (lower,) = figure.subfigures(2, squeeze=False)
-        grid, masked, weights = upper.subplots(1, 3, width_ratios=(n, n, n + 1.4))
-        output, weights2, output2 = lower.subplots(1, 3, width_ratios=(d, n + 1.4, d))
-        _table(grid, first.scores, "scores, mask", size=size, hidden=hidden, words=self.words)
-        if self.place == "before":
-            _table(masked, first.masked, "masked scores", size=size)
-        else:
-            _table(masked, first.masked.softmax(-1), "softmax of all scores")
-        _table(weights, first.weights, "weights, sum", sums=True)
-        _table(output, first.output, "output", size=2, words=self.words)
-        _table(weights2, second.weights, "layer 2: weights, sum", sums=True)
-        _table(output2, second.output, "output", size=2)
-        return figure
-
-
-def _table(
-    ax: Axes,
-    values: Tensor,
-    title: str,
-    *,
-    size: float = 1.0,
-    hidden: Any = None,
-    sums: bool = False,
-    words: list[str] | None = None,
-) -> None:
-    """Draw numbers as tinted cells: NaN in red, hidden cells hatched."""
-    import numpy as np
-    from matplotlib.patches import Rectangle
-
-    from ..plots import ink_on
-
-    table = values.numpy()
-    tint = np.where(abs(table) < 1e9, table / size, 0)
-    image = ax.imshow(tint, cmap="RdBu", vmin=-1.6, vmax=1.6, aspect="equal")
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0)
-    ax.set_title(title, loc="left")
-    ax.set_xticks([])
-    ax.set_yticks(range(len(table)), words or [""] * len(table))
-    for (i, j), x in np.ndenumerate(table):
-        if np.isnan(x) or (hidden is not None and hidden[i, j]):
-            face = ALARM if np.isnan(x) else style.CARD
-            hatch = None if np.isnan(x) else "////"
-            ax.add_patch(
-                Rectangle((j - 0.5, i - 0.5), 1, 1, fc=face, ec=style.LINE, lw=0.5, hatch=hatch)
-            )
-        ink = "white" if np.isnan(x) else ink_on(image.cmap(image.norm(tint[i, j])))
-        ax.text(j, i, _short(x), ha="center", va="center", fontsize=7, color=ink)
-    if sums:
-        ax.set_xlim(-0.5, table.shape[1] + 0.9)
-        for i, total in enumerate(table.sum(-1)):
-            ax.text(table.shape[1] + 0.2, i, _short(total), ha="center", va="center", fontsize=7)
-
-
-def _short(x: float) -> str:
-    if x < -1e38:
-        return "−∞" if x == -float("inf") else "min"
-    text = "NaN" if x != x else "0" if x == 0 else f"{x:.2f}" if abs(x) < 0.995 else f"{x:.1f}"
-    return re.sub("^(-?)0[.]", r"\1.", text).replace("-", "−")

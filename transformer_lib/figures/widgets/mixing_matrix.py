@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ...attention import Attention
 
 MODES = ("content", "uniform", "causal", "content-causal")
@@ -94,37 +90,3 @@ class MixingMatrix(LiveFigure):
         return attention(
             queries, vectors, vectors, mask, scale=sharpness / len(self.features) ** 0.5
         )
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        from ..plots import attention_map
-
-        output, weights = (numbers.numpy() for numbers in self.mixed())
-        size = max(1.0, abs(np.array(self.vectors)).max())
-        figure = Figure(figsize=(6.4, 3.6), dpi=110)
-        left, right = figure.subplots(1, 2, width_ratios=(len(self.words) + 1, len(self.features)))
-        attention_map(
-            weights, queries=self.words, keys=self.words, ax=left, title=f"weights: {self.mode}"
-        )
-        right.imshow(output, cmap="RdBu", vmin=-1.6 * size, vmax=1.6 * size, aspect="equal")
-        right.grid(False)
-        right.spines[:].set_visible(False)
-        right.xaxis.tick_top()
-        right.tick_params(length=0)
-        right.set_xticks(
-            range(len(self.features)), self.features, rotation=60, ha="left", rotation_mode="anchor"
-        )
-        right.set_yticks(range(len(self.words)), self.words)
-        right.set_title("mixed vectors", pad=10)
-        for i, vector in enumerate(output.tolist()):
-            for j, number in enumerate(vector):
-                right.text(
-                    j,
-                    i,
-                    re.sub(r"^(-?)0\.", r"\1.", f"{number:.2f}"),
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                )
-        return figure

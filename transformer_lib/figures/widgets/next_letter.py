@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, all_or_none, compose, dress
-from .sampler import seen as visible
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import nn
 
     from ...data import Tokenizer
@@ -174,36 +171,6 @@ class NextLetter(LiveFigure):
         each[letter] = math.exp(-costs[self.place])
         found.append((f"GPT, {letters(n)}", each, costs[self.place], sum(costs) / len(costs)))
         return found
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        letter = self.line()[self.place]
-        figure = Figure(figsize=(6.4, 3.1), dpi=110, layout="constrained")
-        ax = figure.subplots()
-        names = []
-        for y, (name, each, cost, mean) in enumerate(self.rungs()):
-            names.append(name)
-            left = 0.0
-            for piece, share in sorted(each.items(), key=lambda item: -item[1]):
-                if share < LEAST and piece != letter:
-                    continue
-                mine = piece == letter
-                color = style.ACCENT if mine else style.LINE
-                ax.barh(y, share, left=left, color=color, ec=style.CARD, height=0.62)
-                if share > 0.03:
-                    ink = style.CARD if mine else style.INK
-                    ax.text(left + share / 2, y, visible(piece), color=ink, fontsize=9,
-                            ha="center", va="center", parse_math=False)  # fmt: skip
-                left += share
-            said = f"{math.exp(-cost):4.0%} {cost:5.2f} {mean:5.2f}"
-            ax.text(1.02, y, said, va="center", fontsize=9, family="monospace")
-        ax.text(1.02, -0.75, "  p   cost  line", fontsize=9, family="monospace")
-        ax.set_yticks(range(len(names)), names)
-        ax.set(xlim=(0, 1.38), ylim=(len(names) - 0.4, -1), xticks=(0, 0.5, 1))
-        ax.grid(visible=False)
-        ax.set_title(f"“{visible(letter)}” comes after “{visible(self.past(16))}”", fontsize=11)
-        return figure
 
 
 def letters(n: int) -> str:

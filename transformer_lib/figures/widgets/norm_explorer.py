@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 EPS = 1e-5
@@ -108,37 +106,3 @@ class NormExplorer(LiveFigure):
             mean, variance = pool.mean(0), pool.var(0, False)
         out = (batch - mean) / (variance + EPS).sqrt()
         return out * real[..., None] if self.norm == "real" else out
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-
-        batch, real = self.padded()
-        shown = self.normalized() if self.after else batch
-        place = real.nonzero()[self.word].tolist()
-        figure = Figure(figsize=(6.4, 2.5), dpi=110)
-        size = max(1.0, batch.abs().max().item())
-        for s, ax in enumerate(figure.subplots(1, len(batch), squeeze=False)[0]):
-            ax.imshow(shown[s].T, cmap="RdBu", vmin=-1.6 * size, vmax=1.6 * size, aspect="auto")
-            words = self.sentences[s] + ["pad"] * (self.length - len(self.sentences[s]))
-            ax.set_xticks(range(self.length), words, rotation=60, ha="left", rotation_mode="anchor")
-            ax.set_yticks(range(batch.size(-1)), range(1, batch.size(-1) + 1))
-            ax.xaxis.tick_top()
-            ax.tick_params(length=0)
-            ax.grid(False)
-            ax.spines[:].set_visible(False)
-            for t in range(self.length):
-                for f in range(batch.size(-1)):
-                    ax.text(t, f, f"{shown[s, t, f]:.1f}", ha="center", va="center", fontsize=7)
-                    own = [s, t] == place
-                    pool = own if self.norm == "layer" else f == self.feature
-                    if pool and (self.norm != "real" or real[s, t]):
-                        at = own and f == self.feature
-                        box = Rectangle(
-                            (t - 0.47, f - 0.47), 0.94, 0.94, fill=False, ec=style.INK,
-                            lw=3 if at else 1.2,
-                        )  # fmt: skip
-                        ax.add_patch(box)
-            ax.set_xlabel(f"sentence {s + 1}")
-        figure.axes[0].set_ylabel("feature")
-        return figure

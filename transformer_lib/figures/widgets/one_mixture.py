@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, compose, dress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 ALIKE = 1e-9
@@ -113,24 +111,3 @@ class OneMixture(LiveFigure):
             return "nothing"
         prefers = self.first > 0.5 if side == "left" else self.first < 0.5
         return "a matrix" if prefers or len(set(self.heads())) > 1 else "no matrix"
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        from ..plots import attention_map
-
-        heads, groups = self.heads(), self.alike()
-        said = [f"{self.words[a]} {self.verb} {self.words[b]}" for a, b in self.sentences()]
-        figure = Figure(figsize=(6.4, 3.2), dpi=110)
-        panels = figure.subplots(1, len(heads), squeeze=False)[0]
-        for ax, p, part in zip(panels, heads, self.mixtures().chunk(len(heads), 1), strict=True):
-            title = f"{p:.1f} left, {1 - p:.1f} right"
-            attention_map(part, queries=said, keys=self.words, ax=ax, title=title)
-            ax.set(xlabel="", ylabel="")
-        for lane, group in enumerate(groups):
-            place = [2.75 + 0.3 * lane] * len(group)
-            panels[-1].plot(place, group, "o-", color=style.ACCENT, clip_on=False)
-        can = [f"{self.what_can(side)} can say who {what}"
-               for side, what in (("left", "eats"), ("right", "is eaten"))]  # fmt: skip
-        figure.supxlabel("; ".join(can), fontsize=10)
-        return figure

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RARE = 1e-12  # a sum less probable than this, at either end, is left out
 MOST = 10_000
@@ -139,28 +135,6 @@ class PairedBootstrap(LiveFigure):
         differences, shares = self.draws()
         low, high = np.searchsorted(shares.cumsum(), (0.025, 0.975))
         return float(differences[low]), float(differences[high])
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        differences, shares = self.draws()
-        (first, second), (low, high) = self.pairs[self.pair], self.interval()
-        turned = differences * self.ahead() <= 0
-        figure = Figure(figsize=(6.4, 3), dpi=110)
-        ax = figure.subplots()
-        for part, color in ((~turned, style.PALETTE[2]), (turned, style.PALETTE[0])):
-            heights = np.where(part, shares / shares.max(), 0)
-            ax.fill_between(differences, heights, step="mid", color=color, lw=0)
-        ax.axvline(0, color=style.QUIET, lw=1)
-        ax.plot((low, high), (-0.06, -0.06), color=style.QUIET, lw=3, solid_capstyle="butt")
-        how = "the same draw for both" if self.paired else "a draw for each"
-        ax.set(yticks=[], xlabel=f"difference {first} - {second}, in points")
-        ax.set_title(
-            f"{self.questions:,} questions, {how}: 95 % of all draws\n"
-            f"from {low:+.1f} to {high:+.1f} points",
-            fontsize=10,
-        )
-        return figure
 
 
 def _power(step: np.ndarray, n: int) -> tuple[int, np.ndarray]:

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, OneOf, compose, dress
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-DIALS = 6
+    pass
 
 
 def content(d_head: int) -> tuple[np.ndarray, np.ndarray]:
@@ -100,55 +96,3 @@ class PositionsExplorer(LiveFigure):
         """Return the dot product at each distance ``second - first``, from ``1 - length`` on."""
         first, second = self.turned() if self.view == "rotary" else (self.table(),) * 2
         return np.concatenate((first[:0:-1] @ second[0], second @ first[0]))
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.2), dpi=110)
-        left, right = figure.subplots(1, 2)
-        (self._draw_dials if self.view == "rotary" else self._draw_table)(left)
-        dots, last = self.dots(), self.length - 1
-        distance = self.second - self.first
-        right.plot(np.arange(-last, last + 1), dots, color=style.ACCENT, lw=1.5)
-        right.set_ylim(min(0, dots.min() * 1.1), dots.max() * 1.05)
-        right.axvline(0, color=style.QUIET, lw=0.8, ls="--")
-        right.plot(distance, dots[last + distance], "o", color=style.PALETTE[3], mec=style.CARD)
-        right.set(
-            xlabel="distance, b − a",
-            title=f"{distance} apart: dot product {dots[last + distance]:.2f}".replace("-", "−"),
-        )
-        return figure
-
-    def _draw_table(self, ax: Axes) -> None:
-        from matplotlib.colors import LinearSegmentedColormap
-
-        ends = [style.PALETTE[0], style.CARD, style.PALETTE[2]]
-        colors = LinearSegmentedColormap.from_list("waves", ends)
-        ax.imshow(self.table(), cmap=colors, vmin=-1, vmax=1, aspect="auto")
-        ax.grid(False)
-        marks = (("a", self.first, style.INK, 1.02), ("b", self.second, style.PALETTE[3], 1.1))
-        for name, position, color, side in marks:
-            ax.axhline(position, color=color, lw=2)
-            ax.text(
-                side, position, name, transform=ax.get_yaxis_transform(), color=color,
-                weight="bold", va="center",
-            )  # fmt: skip
-        ax.set(xlabel="dimension", ylabel="position", title="waves, fast to slow")
-
-    def _draw_dials(self, ax: Axes) -> None:
-        query, key = self.turned()
-        pairs = self.d_model // 2
-        shown = np.unique(np.linspace(0, pairs - 1, min(DIALS, pairs)).round().astype(int))
-        for n, i in enumerate(shown):
-            x, y = 2.6 * (n % 3), -3.0 * (n // 3)
-            turn = np.linspace(0, 2 * np.pi, 60)
-            ax.plot(x + np.cos(turn), y + np.sin(turn), color=style.LINE, lw=1)
-            for vector, color in (
-                (query[self.first], style.INK),
-                (key[self.second], style.PALETTE[3]),
-            ):
-                tip = (x + float(vector[i]), y + float(vector[i + pairs]))
-                ax.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": color})
-            ax.text(x, y - 1.1, f"pair {i + 1}", ha="center", va="top", fontsize=8)
-        ax.set(xlim=(-1.3, 6.5), ylim=(-4.6, 1.2), aspect="equal", title="query at a, key at b")
-        ax.axis("off")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from ...results import load_result
 from .. import style
 from .base import LiveFigure, Number, Numbers, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NOTE = (
     "The CPU core and its rings are measured: {}. The GPUs’ limits, in 16 bits, are from the "
@@ -147,42 +144,3 @@ class Roofline(LiveFigure):
         if spare <= 0:
             return None
         return math.ceil(self.size * self.width * self.rate / (2 * spare))
-
-    def draw(self) -> Figure:
-        import numpy as np
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3), dpi=110)
-        roof, bars = figure.subplots(1, 2, width_ratios=(1.3, 1))
-        x = np.geomspace(0.25, 4096, 200)
-        rates = sorted(machine[1] for machine in self.machines)
-        for name, rate, bandwidth, _ in self.machines:
-            roof.plot(x, 1e9 * np.minimum(rate, bandwidth * x), "--", color=style.QUIET, lw=0.8)
-            above = all(not rate < other < 6 * rate for other in rates)  # is there room for a name?
-            roof.annotate(
-                name, (x[-1], 1e9 * rate), (0, 3 if above else -4), textcoords="offset points",
-                ha="right", va="bottom" if above else "top", fontsize=8, color=style.QUIET,
-            )  # fmt: skip
-        heights, slope = np.minimum(self.rate, self.bandwidth * x), self.bandwidth * x < self.rate
-        roof.plot(x[slope], 1e9 * heights[slope], color=MEMORY, lw=2.5)
-        roof.plot(x[~slope], 1e9 * heights[~slope], color=ARITHMETIC, lw=2.5)
-        for machine, tokens, width, seconds in self.marks:
-            _, rate, bandwidth, size = self.machines[int(machine)]
-            if (rate, bandwidth) == (self.rate, self.bandwidth):
-                done = 2 * tokens * width**2
-                moved = size * (width**2 + 2 * tokens * width)
-                roof.plot(done / moved, done / seconds, "o", mfc="none", color=style.INK)
-        arithmetic, memory = self.seconds()
-        reached = self.operations() / max(arithmetic, memory)
-        roof.plot(self.operations() / self.bytes(), reached, "o", color=style.INK, ms=9)
-        roof.set(xscale="log", yscale="log", xlim=(0.25, 4096), ylim=(1e9, 2e15))
-        roof.set(xlabel="FLOPs per byte", ylabel="FLOPs per second")
-        bars.barh((1, 0), (1000 * memory, 1000 * arithmetic), color=(MEMORY, ARITHMETIC))
-        bars.set_yticks((1, 0), ("memory", "arithmetic"))
-        bars.set(xlabel="milliseconds", ylim=(-1, 2))
-        figure.suptitle(
-            f"Tokens at once: {self.tokens:,}. The machine waits for "
-            f"{'memory' if memory > arithmetic else 'arithmetic'}",
-            fontsize=10,
-        )
-        return figure

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PARTS = ("parameters", "gradients", "Adam", "saved activations")
-COLORS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00")
-MARKS = [  # hours
-    ("hour", 1),
-    ("day", 24),
-    ("week", 168),
-    ("month", 730),
-    ("year", 8766),
-    ("10 years", 87_660),
-    ("century", 876_600),
-]
 NOTE = "Inner width 4 d_model, sentences of 32 tokens, one vocabulary of 37,000; Adam in 32 bits."
 
 
@@ -113,24 +99,3 @@ class RunPlanner(LiveFigure):
         """Return how many hours the whole run takes."""
         each = token_flops(self.d_model, self.n_layers, self.vocab_size, self.length)
         return self.total * each / (self.speed * 1e9) / 3600
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
-        top, low = figure.subplots(2, 1)
-        found, left = self.gibibytes(), 0.0
-        for name, width, color in zip(PARTS, found, COLORS, strict=True):
-            top.barh(0, width, left=left, color=color, label=f"{name} {width:.1f}")
-            left += width
-        top.axvline(self.memory, color=style.INK, lw=2)
-        top.text(self.memory, 0.48, f" {self.memory:g} GiB available", va="bottom", fontsize=8)
-        top.set(xlim=(0, 1.15 * max(left, self.memory)), ylim=(-0.5, 0.5), yticks=[])
-        top.set_xlabel("GiB")
-        figure.legend(ncols=4, fontsize=8, loc="outside upper center")
-        low.set(xscale="log", xlim=(0.5, 3e6), ylim=(-0.5, 0.5), yticks=[])
-        low.set_xticks([hours for _, hours in MARKS], [name for name, _ in MARKS], fontsize=8)
-        low.minorticks_off()
-        low.plot(min(max(self.hours(), 0.5), 3e6), 0, "D", color=style.ACCENT, ms=9, clip_on=False)
-        low.set_xlabel(f"time for {self.total / 1e9:g} billion tokens")
-        return figure

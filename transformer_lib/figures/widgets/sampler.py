@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import MADE_UP, LiveFigure, Number, Numbers, all_or_none, compose, dress, same_length
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
-BARS = 20  # of the picture
 STAND_IN = {
     "prompts": ["th", "q"],
     "pieces": list("eaiou r\nns"),
@@ -137,26 +134,3 @@ class Sampler(LiveFigure):
     def kept(self) -> list[float]:
         """Return the sampling probabilities, in the order of the pieces."""
         return reshaped(self.logits[self.prompt], self.temperature, self.top_k, self.top_p)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        logits, kept = self.logits[self.prompt], self.kept()
-        own = reshaped(logits, 1.0, len(logits), 1.0)
-        order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:BARS]
-        figure = Figure(figsize=(6.4, 2.9), dpi=110, layout="constrained")
-        ax = figure.subplots()
-        places = range(len(order))
-        ax.bar(places, [kept[i] for i in order], color=style.ACCENT, label="what is drawn from")
-        ax.bar(
-            places,
-            [own[i] for i in order],
-            fill=False,
-            edgecolor=style.INK,
-            label="the model's own",
-        )
-        ax.set_xticks(places, [seen(self.pieces[i]) for i in order])
-        ax.set_ylabel("probability")
-        ax.set_title(f"after “{seen(self.prompts[self.prompt])}”", fontsize=11)
-        ax.legend(fontsize=9)
-        return figure

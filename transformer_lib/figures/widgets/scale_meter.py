@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KEYS, QUERIES = 16, 64
 
@@ -116,32 +112,3 @@ class ScaleMeter(LiveFigure):
         if proposal["value"].bit_count() != 1:
             raise ValueError(f"d_k must be a power of two; got {proposal['value']}")
         return proposal["value"]
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        lookups = draw_lookups(self.d_k, self.seed)
-        scale = self.d_k**-0.5 if self.scaled else 1.0
-        scores, numbers = scale * lookups.scores, measure(lookups, scale)
-        first = np.exp(scores[0] - scores[0].max())
-        figure = Figure(figsize=(6.4, 2.9), dpi=110)
-        left, right = figure.subplots(1, 2)
-        left.hist(scores.ravel(), bins=np.linspace(-120, 120, 121), color=style.ACCENT)
-        left.set(xlim=(-120, 120), xlabel="score", ylabel="how often", xticks=range(-120, 121, 60))
-        right.bar(range(1, KEYS + 1), first / first.sum(), color=style.ACCENT)
-        right.axhline(1 / KEYS, color=style.QUIET, ls="--", lw=1)
-        right.set(
-            ylim=(0, 1),
-            xlabel="key, for the first query",
-            ylabel="weight",
-            xticks=(1, 4, 8, 12, 16),
-        )
-        how = "divided by √d_k" if self.scaled else "as they are"
-        figure.suptitle(
-            f"d_k = {self.d_k}, scores {how}: spread {numbers.spread:.1f}, "
-            f"entropy {numbers.entropy:.1f} of 4 bits,\n"
-            f"gradient at the query {numbers.typical:.2g} in the middle, "
-            f"{numbers.average:.2g} on average",
-            fontsize=10,
-        )
-        return figure

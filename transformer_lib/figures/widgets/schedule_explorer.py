@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
@@ -111,48 +107,3 @@ class ScheduleExplorer(LiveFigure):
             ),
             "constant": np.full_like(steps, top, dtype=float),
         }
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.0), dpi=110)
-        ax = figure.subplots()
-        steps = np.unique(np.append(np.linspace(1, self.steps, 600), self.warmup))
-        rates = self.rates(steps)
-        if self.constant:
-            ax.plot(steps, rates["constant"], ls=":", color=style.PALETTE[3], label="constant")
-        if self.cosine:
-            ax.plot(steps, rates["cosine"], ls="--", color=style.PALETTE[0], label="cosine")
-        ax.plot(steps, rates["paper"], color=style.ACCENT, lw=2.5, label="inverse square root")
-        top = rates["paper"].max()
-        ax.plot(self.warmup, top, "o", color=style.ACCENT)
-        ax.annotate(
-            f"peak {top:.2g} at step {self.warmup:,}", (self.warmup, top), (8, 4),
-            textcoords="offset points",
-        )  # fmt: skip
-        own = {record[0]: record[2] for record in self.run if len(record) > 2}
-        if own:
-            ax.plot(
-                list(own), list(own.values()), ls=":", color=style.INK, lw=1.5, label="the run's"
-            )
-        highest = max(top, *own.values()) if own else top
-        free = None  # the last label's position, in shares of the axes
-        for step, loss in milestones(self.run):
-            height = own.get(step, 0.0)
-            ax.plot(step, height, "o", color=style.CARD, mec=style.INK, clip_on=False)
-            place = np.array([step / self.steps, height / highest])
-            if free is None or np.abs(place - free).max() > 0.07:
-                ax.annotate(
-                    f"loss {loss:g}", (step, height), (8, -12 if own else 8),
-                    textcoords="offset points", fontsize=8,
-                )  # fmt: skip
-                free = place
-        ax.plot(self.step, self.rates(np.array([self.step]))["paper"], "D", color=style.INK, ms=7)
-        ax.axvline(self.step, color=style.INK, lw=0.6)
-        ax.set(xlabel="step", ylabel="learning rate")
-        if self.logarithmic:
-            ax.set(xscale="log", yscale="log", ylim=(highest / 1e4, highest * 1.5))
-        else:
-            ax.set(xlim=(0, self.steps), ylim=(0, highest * 1.15))
-        ax.legend(loc="upper right")
-        return figure

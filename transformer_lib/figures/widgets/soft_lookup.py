@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
 
 from .. import style
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LIKENESS = ("dot", "cosine", "distance")
 
@@ -101,56 +98,3 @@ class SoftLookup(LiveFigure):
             if abs(vector[1]) > 2:
                 raise ValueError(f"{where}[1] must be from -2 to 2; got {vector[1]}")
         return value
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        _, weights, answer = soft_lookup(
-            self.query,
-            self.key_vectors,
-            self.values,
-            temperature=self.temperature,
-            likeness=self.likeness,
-        )
-        colors = [style.PALETTE[i] for i in range(len(self.words))]
-        figure = Figure(figsize=(6.4, 3.3), dpi=110)
-        plane, bars = figure.subplots(1, 2, width_ratios=(1.5, 1))
-
-        places = np.stack(np.meshgrid(np.linspace(-3, 3, 90), np.linspace(-2, 2, 60)), -1)
-        field = soft_lookup(
-            places,
-            self.key_vectors,
-            self.values,
-            temperature=self.temperature,
-            likeness=self.likeness,
-        )[1]
-        mix = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
-        shade = field @ mix * 0.27 + 0.73 * 0.985
-        plane.imshow(shade, extent=(-3, 3, -2, 2), origin="lower", interpolation="bilinear")
-        start = self.query if self.likeness == "distance" else (0, 0)
-        for word, key, weight, color in zip(
-            self.words, self.key_vectors, weights, colors, strict=True
-        ):
-            line = {"color": color, "lw": 1.5 + 6 * weight, "alpha": 0.35 + 0.6 * weight}
-            plane.plot((start[0], key[0]), (start[1], key[1]), **line)
-            plane.plot(*key, "o", color=color, ms=9, mec=style.CARD, mew=1.5)
-            below = {"xytext": (0, -9), "va": "top"} if key[1] < 0 else {"xytext": (0, 8)}
-            side = "right" if key[0] > 2.2 else "left" if key[0] < -2.2 else "center"
-            plane.annotate(word, key, textcoords="offset points", ha=side, fontsize=9, **below)
-        if self.likeness != "distance":
-            plane.plot((0, self.query[0]), (0, self.query[1]), "--", color=style.INK, lw=1.5)
-        plane.plot(*self.query, "D", color=style.INK, ms=8, mec=style.CARD, mew=1.5)
-        plane.annotate(
-            self.query_word, self.query, (9, -3), textcoords="offset points", weight="bold"
-        )
-        plane.set(xlim=(-3, 3), ylim=(-2, 2), xlabel=self.features[0], ylabel=self.features[1])
-
-        bars.barh(self.words, weights, color=colors)
-        bars.invert_yaxis()
-        bars.set(xlim=(0, 1.25), xlabel="weight", xticks=(0, 0.5, 1))
-        bars.grid(False)
-        for i, weight in enumerate(weights):
-            bars.text(weight + 0.03, i, f"{weight:.2f}", va="center")
-        terms = " + ".join(f"{w:.2f}×{v:g}" for w, v in zip(weights, self.values, strict=True))
-        figure.suptitle(f"{terms} = {answer:.2f}", fontsize=12)
-        return figure

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from .. import style
 from .base import LiveFigure, Number, OneOf, compose, dress
 from .mask_painter import PAD
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
 
@@ -95,44 +93,3 @@ class WhoKnows(LiveFigure):
             known[:, t:] |= real & self.across
             tables.append(known)
         return torch.stack(tables)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-
-        reach, t = self.reach(), len(self.words)
-        known = reach[self.layer, self.token]
-        used = [reach[self.layer - below, self.token, :t] for below in range(self.layer)]
-        width = max(t, len(self.source))
-        rows = self.layers + 1 + bool(self.source)
-        figure = Figure(figsize=(6.4, 0.55 + 0.4 * rows), dpi=110)
-        ax = figure.subplots()
-
-        def cell(x: int, y: int, text: str, strong: bool, weak: bool = False) -> None:
-            ground = style.ACCENT if strong else "#cfe0ee" if weak else style.CARD
-            box = Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, fc=ground, ec=style.LINE)
-            ax.add_patch(box)
-            ink = "white" if strong else style.INK
-            ax.text(x, y, text, color=ink, ha="center", va="center", fontsize=9)
-
-        for token in range(t):
-            for layer in range(1, self.layers + 1):
-                here = (layer, token) == (self.layer, self.token)
-                on_the_way = layer < self.layer and bool(used[layer][token])
-                cell(token, layer, str(int(reach[layer, token].sum())), here, on_the_way)
-            cell(token, 0, self.words[token], bool(known[token]))
-        for place, word in enumerate(self.source):
-            cell(place, -1, word, bool(known[t + place]))
-        names = ["source"] * bool(self.source) + ["input"]
-        names += [f"layer {layer}" for layer in range(1, self.layers + 1)]
-        ax.set_yticks(range(-bool(self.source), self.layers + 1), names)
-        ax.set(xlim=(-0.5, width - 0.5), ylim=(-0.5 - bool(self.source), self.layers + 0.5))
-        ax.set_xticks([])
-        ax.tick_params(length=0)
-        ax.grid(False)
-        ax.spines[:].set_visible(False)
-        ax.set_title(
-            f"{self.words[self.token]} in layer {self.layer} can know "
-            f"{int(known.sum())} of {len(known)} words"
-        )
-        return figure

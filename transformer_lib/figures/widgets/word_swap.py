@@ -9,8 +9,6 @@ import traitlets
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ...attention import Attention
 
 
@@ -118,24 +116,3 @@ class WordSwap(LiveFigure):
         if self.positions:
             x = x + places
         return attention(x @ query, x @ key, x @ value)
-
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
-        from ..plots import attention_map
-
-        before = list(range(len(self.words)))
-        figure = Figure(figsize=(6.4, 3.5), dpi=110)
-        panels = (("before", before), ("after", self.order))
-        for ax, (title, order) in zip(figure.subplots(1, 2), panels, strict=True):
-            words = [self.words[word] for word in order]
-            weights = self.attend(order).weights
-            attention_map(weights, queries=words, keys=words, ax=ax, title=title)
-        old, new = (self.attend(order).output for order in (before, self.order))
-        same = (old[self.order] - new).abs().amax(-1) < 1e-9
-        places = "with positions" if self.positions else "no positions"
-        figure.supxlabel(
-            f"{places}: {int(same.sum())} of {len(self.words)} words receive the same as before",
-            fontsize=10,
-        )
-        return figure
