@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 import torch
-import torch.nn.functional as F
 from figure_page import SETTLE
 
 from transformer_lib.figures.widgets import LossPush
@@ -33,49 +32,45 @@ def cases():
                 }
 
 
+def loss_and_push(logits, right, smoothing):
+    """The library's cross-entropy, and minus its gradient."""
+    logits = torch.tensor([logits], dtype=torch.float64, requires_grad=True)
+    options = {"label_smoothing": smoothing, "pad_id": -1}
+    loss = cross_entropy(logits, torch.tensor([right]), **options).total
+    (gradient,) = torch.autograd.grad(loss, logits)
+    return loss.item(), -gradient[0]
+
+
 def test_the_page_computes_what_the_library_does(js):
     settings = list(cases())
-    pages = js("loss_push.js", CALL, cases=settings)
-    for given, page in zip(settings, pages, strict=True):
-        figure = LossPush(tokens=TOKENS[: len(given["logits"])], **given)
-        assert page["asked"] == pytest.approx(figure.target().tolist(), abs=1e-12)
-        assert page["push"] == pytest.approx(figure.push().tolist(), abs=1e-12)
-        assert page["loss"] == pytest.approx(figure.loss(), abs=1e-11)
-        assert page["floor"] == pytest.approx(figure.floor(), abs=1e-12)
-        assert page["after"] == pytest.approx(figure.after(7), abs=1e-10)
-        if given["smoothing"]:
-            assert page["rest"] == pytest.approx(figure.rest(), abs=1e-10)
+    for given, page in zip(settings, js("loss_push.js", CALL, cases=settings), strict=True):
+        logits, right, smoothing, rate = given.values()
+        loss, push = loss_and_push(logits, right, smoothing)
+        assert page["loss"] == pytest.approx(loss, abs=1e-11)
+        assert page["push"] == pytest.approx(push.tolist(), abs=1e-12)
+        target = push + torch.tensor(logits, dtype=torch.float64).softmax(-1)
+        assert page["asked"] == pytest.approx(target.tolist(), abs=1e-12)
+        for _ in range(7):
+            push = loss_and_push(logits, right, smoothing)[1].tolist()
+            logits = [z + rate * up for z, up in zip(logits, push, strict=True)]
+        assert page["after"] == pytest.approx(logits, abs=1e-10)
+        if smoothing:
+            loss, push = loss_and_push(page["rest"], right, smoothing)
+            assert page["floor"] == pytest.approx(loss)
+            assert push.abs().max() < 1e-12
+            assert sum(page["rest"]) == pytest.approx(sum(given["logits"]))
         else:
-            assert page["rest"] is figure.rest() is None
-
-
-def test_the_figure_is_the_librarys_loss_and_pytorchs():
-    for given in cases():
-        figure = LossPush(tokens=TOKENS[: len(given["logits"])], **given)
-        logits = torch.tensor(given["logits"], dtype=torch.float64, requires_grad=True)
-        label, smoothing = torch.tensor(given["right"]), given["smoothing"]
-        ours = cross_entropy(logits, label, label_smoothing=smoothing, pad_id=-1).total
-        theirs = F.cross_entropy(logits, label, label_smoothing=smoothing)
-        assert figure.loss() == pytest.approx(ours.item()) == pytest.approx(theirs.item())
-        (gradient,) = torch.autograd.grad(theirs, logits)
-        torch.testing.assert_close(figure.push(), -gradient)
-        torch.testing.assert_close(figure.push(), figure.target() - logits.detach().softmax(-1))
-        assert figure.floor() <= figure.loss() + 1e-12
+            assert page["floor"] == 0 and page["rest"] is None
 
 
 def test_logits_settle_with_smoothing_and_grow_without(js):
-    start = LossPush(smoothing=0.1, rate=4)
     body = """const asked = m.targetOf(5, 0, given.smoothing);
-    return given.steps.map((n) => m.descend(given.logits, asked, 4, n));"""
-    given = {"logits": start.logits, "steps": [0, 1000, 3000, 9000]}
-    _, *ends = js("loss_push.js", body, smoothing=0.1, **given)
-    rested = LossPush(logits=start.rest(), smoothing=0.1)
-    assert all(end == pytest.approx(start.rest(), abs=1e-6) for end in ends)
-    assert rested.push().abs().max() < 1e-12
-    assert rested.loss() == pytest.approx(rested.floor())
-    assert sum(rested.logits) == pytest.approx(sum(start.logits))
-
-    growing = js("loss_push.js", body, smoothing=0, **given)
+    return [m.restOf(given.logits, asked),
+      ...given.steps.map((n) => m.descend(given.logits, asked, 4, n))];"""
+    given = {"logits": LossPush().logits, "steps": [0, 1000, 3000, 9000]}
+    rest, _, *ends = js("loss_push.js", body, smoothing=0.1, **given)
+    assert all(end == pytest.approx(rest, abs=1e-6) for end in ends)
+    _, *growing = js("loss_push.js", body, smoothing=0, **given)
     of_right = [logits[0] for logits in growing]
     assert all(after > before + 0.5 for before, after in pairwise(of_right))
 
@@ -89,8 +84,7 @@ def test_the_curve_is_the_loss_of_a_right_token_and_equals(js, smoothing):
     for p, loss in zip(shares[::20], curve[::20], strict=True):
         even = (1 - p) / 4
         logits = torch.tensor([even, even, p, even, even]).log().tolist()
-        figure = LossPush(logits=logits, right=2, smoothing=smoothing)
-        assert loss == pytest.approx(figure.loss(), abs=1e-6)
+        assert loss == pytest.approx(loss_and_push(logits, 2, smoothing)[0], abs=1e-6)
     lowest = shares[min(range(len(curve)), key=curve.__getitem__)]
     assert lowest == pytest.approx(min(1 - smoothing + smoothing / 5, 0.995), abs=0.005)
 
@@ -117,7 +111,9 @@ def test_a_step_ends_where_the_arrow_points(show):
     places = """[...document.querySelectorAll(".lp-logits .lf-handle")].map((handle) =>
       Number(handle.getAttribute("transform").match(/ ([-\\d.]+)\\)/)[1]))"""
     pointed = page.evaluate(tips)
-    want = LossPush(smoothing=0.2, rate=3).after(1)
+    logits = LossPush().logits
+    push = loss_and_push(logits, 0, 0.2)[1].tolist()
+    want = [z + 3 * up for z, up in zip(logits, push, strict=True)]
     page.get_by_role("button", name="One step").click()
     page.evaluate(SETTLE)
     assert page.evaluate("models[0].get('logits')") == pytest.approx(want)

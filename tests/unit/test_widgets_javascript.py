@@ -8,7 +8,7 @@ import torch
 
 from transformer_lib import attention, causal_mask
 from transformer_lib.figures import widgets
-from transformer_lib.figures.widgets import MixingMatrix, scale_meter, schedule_explorer
+from transformer_lib.figures.widgets import MixingMatrix, scale_meter
 from transformer_lib.figures.widgets.soft_lookup import LIKENESS, soft_lookup
 from transformer_lib.training.schedules import inverse_sqrt_schedule
 
@@ -157,8 +157,10 @@ def test_mixing_is_the_librarys_attention(js, mode, sharpness):
     body = "const w = m.weightsOf(given); return [w, m.mix(w, given.vectors)];"
     given = {"queries": shown.queries, "vectors": shown.vectors}
     weights, mixed = js("mixing_matrix.js", body, mode=mode, sharpness=sharpness, **given)
-    want = shown.mixed()
+    queries, vectors = torch.tensor(shown.queries), torch.tensor(shown.vectors)
     seen = causal_mask(6) if "causal" in mode else torch.ones(6, 6, dtype=torch.bool)
+    scale = (sharpness if "content" in mode else 0.0) / 4**0.5
+    want = attention(queries, vectors, vectors, seen, scale=scale)
     assert [[w is not None for w in row] for row in weights] == seen.tolist()
     full = torch.tensor([[w or 0.0 for w in row] for row in weights])
     torch.testing.assert_close(full, want.weights)
@@ -226,28 +228,22 @@ def test_the_schedule_is_the_trainers(js, given):
     assert js("schedule_explorer.js", body, steps=steps, **given) == pytest.approx(want, rel=1e-12)
 
 
-def test_the_cosine_and_the_still_picture_agree(js):
-    steps = [1, 500, 1000, 2000, 5999, 6000]
-    shown = schedule_explorer.ScheduleExplorer(warmup=1000, steps=6000, step=1)
-    body = """const top = m.peakOf({ height: "d_model", d_model: 512, warmup: 1000 });
-    return given.steps.map((step) => [m.inverseSqrt(step, { warmup: 1000, top }),
-      m.cosine(step, { warmup: 1000, top, last: 6000 })]);"""
-    paper, cosine = zip(*js("schedule_explorer.js", body, steps=steps), strict=True)
-    rates = shown.rates(np.array(steps, dtype=float))
-    np.testing.assert_allclose(paper, rates["paper"])
-    np.testing.assert_allclose(cosine, rates["cosine"], atol=1e-15)
-    assert cosine[-1] == pytest.approx(0, abs=1e-15)
+def test_the_cosine_rises_and_falls_to_0(js):
+    body = """const rise = { warmup: 1000, top: 3, last: 6000 };
+    return given.steps.map((step) => m.cosine(step, rise));"""
+    page = js("schedule_explorer.js", body, steps=[1, 500, 1000, 3500, 6000])
+    assert page == pytest.approx([0.003, 1.5, 3, 1.5, 0], abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    "run",
-    [[], [[0, 9.1], [100, 6.2], [200, 3.4], [900, 1.9]], [[1, 0.93], [2, 0.61], [3, 0.58]]],
-)
-def test_marks_of_a_recorded_run(js, run):
-    page = js("schedule_explorer.js", "return m.milestones(given.run);", run=run)
-    want = schedule_explorer.milestones(run)
-    assert len(page) <= 6
-    assert [tuple(mark) for mark in page] == want
+def test_marks_of_a_recorded_run(js):
+    """At most six round losses, each where it was first reached; the lowest first."""
+    run = [[0, 3.2], [10, 2.4], [20, 1.4]]
+    body = "return given.runs.map((run) => m.milestones(run));"
+    short = [[1, 0.93], [2, 0.61], [3, 0.58]]
+    page = js("schedule_explorer.js", body, runs=[[], run, short])
+    assert page[0] == []
+    assert page[1] == [[20, 1.5], [20, 2], [10, 2.5], [10, 3]]
+    assert dict(page[2][:2]) == pytest.approx({3: 0.6, 2: 0.7})
 
 
 def test_loss_and_rate_of_a_recorded_run_at_a_step(js):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress, same_length
-
-if TYPE_CHECKING:
-    from ...attention import Attention
 
 MODES = ("content", "uniform", "causal", "content-causal")
 
@@ -76,17 +73,3 @@ class MixingMatrix(LiveFigure):
             raise ValueError(
                 f"row must be below {len(self.words)}, the number of words; got {self.row}"
             )
-
-    def mixed(self) -> Attention:
-        """Return the mixed vectors ``(T, d)`` and the weights ``(T, T)``."""
-        import torch
-
-        from ...attention import attention
-        from ...masks import causal_mask
-
-        queries, vectors = torch.tensor(self.queries), torch.tensor(self.vectors)
-        mask = causal_mask(len(self.words)) if "causal" in self.mode else None
-        sharpness = self.sharpness if "content" in self.mode else 0.0
-        return attention(
-            queries, vectors, vectors, mask, scale=sharpness / len(self.features) ** 0.5
-        )

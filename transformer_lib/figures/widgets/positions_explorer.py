@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import traitlets
 
 from .base import LiveFigure, Number, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    pass
-
-
-def content(d_head: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a made-up query and key ``(d_head,)``, with an arrow of length 1 in each pair.
-
-    Pairs are features ``i`` and ``i + d_head / 2``, as in
-    :class:`~transformer_lib.positions.RotaryPositions`.
-
-    >>> query, key = content(4)
-    >>> query.round(2).tolist(), key.round(2).tolist()
-    ([1.0, 0.54, 0.0, 0.84], [0.36, 0.66, 0.93, 0.75])
-    """
-    pair = np.arange(d_head // 2)
-    first, second = 1.0 * pair, 1.0 * pair + 1.2 * np.cos(1.7 * pair)
-    arrows = (np.concatenate((np.cos(turn), np.sin(turn))) for turn in (first, second))
-    return next(arrows), next(arrows)
 
 
 class PositionsExplorer(LiveFigure):
@@ -73,26 +53,3 @@ class PositionsExplorer(LiveFigure):
         if proposal["value"] % 2:
             raise ValueError(f"d_model must be even; got {proposal['value']}")
         return proposal["value"]
-
-    def table(self) -> np.ndarray:
-        """Return the position vectors ``(length, d_model)``: the library's sinusoidal ones."""
-        from ...positions import SinusoidalPositions
-
-        waves = SinusoidalPositions(d_model=self.d_model, max_len=self.length)
-        return waves.table.numpy()
-
-    def turned(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the query and the key rotated to every position, each ``(length, d_model)``."""
-        import torch
-
-        from ...positions import RotaryPositions
-
-        rotary = RotaryPositions(d_head=self.d_model, max_len=self.length)
-        vectors = torch.tensor(np.stack(content(self.d_model)), dtype=torch.float32)
-        query, key = rotary(vectors[None, :, None].expand(1, 2, self.length, -1))[0].numpy()
-        return query, key
-
-    def dots(self) -> np.ndarray:
-        """Return the dot product at each distance ``second - first``, from ``1 - length`` on."""
-        first, second = self.turned() if self.view == "rotary" else (self.table(),) * 2
-        return np.concatenate((first[:0:-1] @ second[0], second @ first[0]))

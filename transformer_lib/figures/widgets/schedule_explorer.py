@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
-
-
-def milestones(run: list[list[float]]) -> list[tuple[float, float]]:
-    """Return where a run first reached round losses: ``(step, loss)``, at most six.
-
-    >>> milestones([[0, 3.2], [10, 2.4], [20, 1.4]])
-    [(20, 1.5), (20, 2.0), (10, 2.5), (10, 3.0)]
-    """
-    if not run:
-        return []
-    first, best = run[0][1], min(record[1] for record in run)
-    sizes = (0.1, 0.2, 0.5, 1, 2, 5)
-    size = next((s for s in sizes if math.floor(first / s) - math.ceil(best / s) < 6), 10)
-    levels = [n * size for n in range(math.ceil(best / size), math.floor(first / size) + 1)]
-    return [(next(record[0] for record in run if record[1] <= level), level) for level in levels]
 
 
 class ScheduleExplorer(LiveFigure):
@@ -94,16 +77,3 @@ class ScheduleExplorer(LiveFigure):
                     f"run[{i}] must come after step {run[i - 1][0]}; got step {record[0]}"
                 )
         return run
-
-    def rates(self, steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Return each schedule's rate at each step."""
-        by_model = (self.d_model * self.warmup) ** -0.5
-        top = by_model if self.height == "d_model" else self.peak
-        done = np.clip((steps - self.warmup) / max(1, self.steps - self.warmup), 0, 1)
-        return {
-            "paper": top * np.minimum(steps / self.warmup, (self.warmup / steps) ** 0.5),
-            "cosine": np.where(
-                steps < self.warmup, top * steps / self.warmup, top * (1 + np.cos(np.pi * done)) / 2
-            ),
-            "constant": np.full_like(steps, top, dtype=float),
-        }
