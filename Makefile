@@ -27,7 +27,7 @@ test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository release lock clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
@@ -77,6 +77,7 @@ test: $(WITH_ALL) $(CHECKERS)  ## Check style and types, run every chapter, test
 	@echo "== style and types; the book; tests of the library; tests of the site"
 	@echo "   beside it, in what time that leaves: every chapter"
 	$(call both,nice -n 19 $(PY) tests/notebooks/strict.py,$(LINT) && $(BOOK) && $(LIBRARY) && $(PAGES))
+	@git diff --quiet HEAD 2> /dev/null && git rev-parse HEAD > .cache/tested || :  # make release asks for it
 
 LINT = $(MAKE) --no-print-directory lint
 BOOK = $(MAKE) --no-print-directory book
@@ -127,8 +128,14 @@ gpu: $(WITH_ALL)  ## On a GPU: measure it for chapter 17, train the page's trans
 	@$(PY) benchmarks/gpu.py $(if $(SMALL),--device cpu,--output results/gpu.json)
 	@$(PY) tests/notebooks/$(if $(SMALL),strict.py,execute.py --timeout 20000) chapters/real_translator.ipynb
 
-repository: $(MADE)  ## Write the repository's address everywhere it is needed (URL=https://…)
-	@$(PY) _ext/repository.py $(if $(URL),"$(URL)",$(error say where it lives: make repository URL=https://github.com/owner/name))
+repository: $(MADE)  ## Write address, authors or edition everywhere (URL=https://… AUTHORS="A Name, Another" EDITION=1.1.0)
+	@$(PY) _ext/repository.py $(if $(URL),--url "$(URL)") $(if $(AUTHORS),--authors "$(AUTHORS)") $(if $(EDITION),--edition "$(EDITION)")
+
+release: $(WITH_ALL) $(CHECKERS)  ## Check this edition, build its wheel and its site, tag it, and say what to push
+	@$(PY) _ext/release.py
+	@$(LINT) && $(PY) tests/notebooks/gate.py
+	@$(BOOK)
+	@$(PY) _ext/release.py --tag
 
 lock: $(MADE)  ## Resolve requirements*.in anew (all platforms, Python 3.10 and up)
 	@$(PIP) uv

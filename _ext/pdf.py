@@ -4,15 +4,14 @@ It renders each document as the site's builder does, but keeps the text alone: n
 no navigation. pdf_book.py makes one book of these pieces; pdf_print.py prints it.
 """
 
-import re
 import shutil
-import subprocess
 from fnmatch import fnmatch
 from pathlib import Path
 
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 import pdf_book
+from repository import facts
 
 PRINT = Path(__file__).resolve().parents[1] / "_build/pdf/attention-built-by-hand.pdf"
 SHEET = Path(__file__).with_name("pdf.css")
@@ -70,7 +69,7 @@ class PdfBuilder(StandaloneHTMLBuilder):
             style=SHEET.read_text(encoding="utf-8"),
             sheets=[Path(self.srcdir, "node_modules", font).as_uri() for font in self.fonts()],
             logo=Path(self.srcdir, self.config.html_logo).read_text(encoding="utf-8"),
-            edition=edition(Path(self.srcdir)),
+            edition=facts(Path(self.srcdir)).edition,
             folder=Path(self.outdir),
         )
         html = book.bind([(caption, docs) for caption, docs in parts if docs], self.bodies)
@@ -93,17 +92,6 @@ def documents(site_map, items):
             yield str(item)
             for tree in site_map[str(item)].subtrees:
                 yield from documents(site_map, tree.items)
-
-
-def edition(root):
-    """Version and date: the last commit's, so that the same sources make the same book."""
-    version = re.search(r"^version: (\S+)", (root / "CITATION.cff").read_text(), re.MULTILINE)[1]
-    command = ["git", "-C", root, "log", "-1", "--format=%cd", "--date=format:%-d %B %Y"]
-    try:
-        date = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        date = ""  # a copy of the sources without their history
-    return f"Version {version}" + (f", {date}" if date else "")
 
 
 def link_print(app, pagename, templatename, context, doctree):

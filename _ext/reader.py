@@ -18,6 +18,7 @@ from docutils import nodes
 
 import student
 from book import chapter_of, write
+from repository import facts
 
 HERE = Path(__file__).parent
 SCRIPTS = [HERE / "reader.js", HERE / "search.js"]
@@ -34,11 +35,6 @@ def new_issue(repository: str, title: str, source: str, version: str) -> str:
     body += "**What it says, and what it should say:**\n\n"
     fields = {"title": f"Error in “{title}”", "body": body}
     return f"{repository}/issues/new?{urlencode(fields)}"
-
-
-def version_of(confdir) -> str:
-    text = Path(confdir, "pyproject.toml").read_text(encoding="utf-8")
-    return re.search(r'^version = "(.*)"', text, re.MULTILINE)[1]
 
 
 def plain(title: str) -> str:
@@ -61,7 +57,8 @@ def actions(app, pagename, context) -> list[dict[str, str]]:
         url = context["pathto"](f"{student.FOLDER}/{name}", 1)
         found.append({"kind": "download", "text": "Download .ipynb", "url": url})
     if repository:
-        url = new_issue(repository, plain(context["title"]), source, version_of(app.confdir))
+        version = facts(Path(app.confdir)).version
+        url = new_issue(repository, plain(context["title"]), source, version)
         found.append({"kind": "report", "text": "Report an error here", "url": url})
     return found
 
@@ -84,8 +81,11 @@ def surround(app, pagename, templatename, context, doctree):
 def configure(app, config):
     """Runs after book.configure."""
     options = config.html_theme_options
+    options["extra_footer"] += f"<p>{facts(HERE.parent).edition}.</p>"
     if repository := options.get("repository_url"):
-        options["extra_footer"] += f'<p><a href="{repository}">The source of this book</a></p>'
+        links = {"Source": "", "Report a mistake": "/issues/new/choose", "Discuss": "/discussions"}
+        found = [f'<a href="{repository}{path}">{text}</a>' for text, path in links.items()]
+        options["extra_footer"] += f"<p>{' · '.join(found)}</p>"
     config.templates_path = [str(HERE / "templates"), *config.templates_path]
 
 

@@ -19,6 +19,7 @@ import cells
 from book import write
 from live_figures import STATE, closure, outputs_of
 from numbered import numbers
+from repository import facts
 
 FOLDER = "student"
 BRANCH = "student"
@@ -165,7 +166,7 @@ def needed(app) -> str:
     """How a notebook that stands by itself gets the library."""
     options = app.config.html_theme_options
     if repository := options.get("repository_url"):
-        library = requirement(repository, options.get("repository_branch") or "main")
+        library = requirement(repository, facts(Path(app.confdir)).tag)
         return f'In Colab the next cell installs the library. Elsewhere: `pip install "{library}"`.'
     return "It needs the book's library: the zip on the first page has it and says how to start."
 
@@ -187,14 +188,14 @@ def readme(app) -> str:
     )
 
 
-def requirement(repository: str, branch: str) -> str:
-    """The library, from the branch that the chapters are of."""
-    return f"attention-built-by-hand @ git+{repository}@{branch}"
+def requirement(repository: str, tag: str) -> str:
+    """The library, of the edition that the chapters are of."""
+    return f"attention-built-by-hand @ git+{repository}@{tag}"
 
 
-def requirements(repository: str, branch: str) -> str:
+def requirements(repository: str, tag: str) -> str:
     """What Binder installs."""
-    return f"{requirement(repository, branch)}\nnotebook\njupyterlab\n"
+    return f"{requirement(repository, tag)}\nnotebook\njupyterlab\n"
 
 
 def publish(app, exception):
@@ -204,8 +205,7 @@ def publish(app, exception):
     wanted = {"README.md": readme(app)}
     options = app.config.html_theme_options
     if repository := options.get("repository_url"):
-        branch = options.get("repository_branch") or "main"
-        wanted["requirements.txt"] = requirements(repository, branch)
+        wanted["requirements.txt"] = requirements(repository, facts(Path(app.confdir)).tag)
     for docname in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(docname))
         if path.suffix == ".ipynb":

@@ -1,4 +1,4 @@
-"""The project as a whole: layers, files, locks, and the one address that stands in many places."""
+"""The project as a whole: layers, files, locks, and what only the owner can say."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import date
 from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "_ext"))
+import release
+import repository
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "transformer_lib"
@@ -28,7 +34,6 @@ def load(path: Path):
     return module
 
 
-repository = load(ROOT / "_ext" / "repository.py")
 changed_tests = load(ROOT / "tests" / "changed.py")
 
 
@@ -483,17 +488,6 @@ def test_make_lab_keeps_what_a_reader_has_written(tmp_path):
     assert served == "serves -m http.server --directory _build/html --bind 127.0.0.1 8000\n"
 
 
-def test_one_version():
-    versions = {
-        "pyproject.toml": re.search(r'^version = "(.*)"', read("pyproject.toml"), re.M)[1],
-        "CITATION.cff": re.search(r"^version: (.*)", read("CITATION.cff"), re.M)[1],
-        "transformer_lib": re.search(
-            r'^__version__ = "(.*)"', read("transformer_lib/__init__.py"), re.M
-        )[1],
-    }
-    assert len(set(versions.values())) == 1, versions
-
-
 def test_readme_and_contributing_link_to_what_is_there():
     for name in ("README.md", "CONTRIBUTING.md"):
         text = re.sub(r"`[^`\n]*`", "", read(name))  # without examples of links
@@ -543,19 +537,22 @@ def test_actionlint_finds_a_mistake(tmp_path):
     assert '"system" is not defined' in actionlint([wrong])
 
 
-# --- the repository's address ---------------------------------------------------------------------
+# --- what only the owner can say ------------------------------------------------------------------
 
 NEW = "https://github.com/ada-lovelace/notes.on-attention"
+SAID = {"url": NEW, "authors": "Ada Lovelace, O'Neil, and 王小明", "edition": "2.0.1"}
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of every file that holds the address, with a notebook even where there is none."""
-    for pattern, _ in repository.PLACES:
+    """A copy of every file that holds what the owner says, and an edition to come."""
+    for pattern in ["CHANGELOG.md", *(pattern for pattern, *_ in repository.PLACES)]:
         for path in ROOT.glob(pattern):
             target = tmp_path / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
+    with (tmp_path / "CHANGELOG.md").open("a") as file:
+        file.write("\n## 2.0.1 (2030-02-03)\n")
     return tmp_path
 
 
@@ -564,60 +561,54 @@ def contents(tree: Path) -> dict[str, bytes]:
     return {path.relative_to(tree).as_posix(): path.read_bytes() for path in paths}
 
 
-def test_all_places_hold_the_same_address():
-    found = repository.places(ROOT)
-    assert {place.address for place in found} == {found[0].address}
-    chapters = {path.name for path in (ROOT / "chapters").glob("*.ipynb")}
-    assert chapters == {p.path.name for p in found if p.path.suffix == ".ipynb"}
-    repository.checked(found[0].address)
+def test_all_places_say_the_same():
+    known = repository.facts(ROOT)
+    assert repository.differing(ROOT, known) == []
+    of_notebooks = [p.path for p in repository.places(ROOT) if p.path.suffix == ".ipynb"]
+    assert sorted(of_notebooks) == sorted([*(ROOT / "chapters").glob("*.ipynb")] * 2)
+    repository.checked_address(known.address)
+    repository.checked_authors(", ".join(known.authors))
+    repository.checked_edition(known.version)
 
 
 def test_the_address_stands_nowhere_else(files):
     """Whatever is not stamped would go on naming the old one."""
     places = repository.places(ROOT)
+    address = repository.facts(ROOT).address
     elsewhere = {
-        name: text.count(places[0].address) - sum(place.path == ROOT / name for place in places)
+        name: text.count(address)
+        - sum(place.path == ROOT / name and place.text == address for place in places)
         for name, text in texts(files)
         if not name.startswith(("_ext/repository.py", "tests/"))
     }
     assert {name: count for name, count in elsewhere.items() if count} == {}
 
 
-def test_stamping_changes_the_address_and_nothing_else(tree):
-    before = contents(tree)
-    old = repository.places(tree)[0].address
-    changed = repository.stamp(tree, NEW + ".git")
-    assert {path.relative_to(tree).as_posix() for path in changed} == before.keys()
-    assert {place.address for place in repository.places(tree)} == {NEW}
-    after = contents(tree)
-    assert {
-        name: text.replace(NEW.encode(), old.encode()) for name, text in after.items()
-    } == before
-    for name, text in after.items():
+def test_what_is_stamped_stands_everywhere_and_nothing_else_changes(tree):
+    before, old = contents(tree), repository.facts(tree)
+    changed = repository.stamp(tree, **SAID)
+    assert {path.relative_to(tree).as_posix() for path in changed} == before.keys() - {
+        "CHANGELOG.md"
+    }
+    known = repository.facts(tree)
+    assert known == (NEW, ("Ada Lovelace", "O'Neil", "王小明"), "2.0.1", date(2030, 2, 3))
+    assert repository.differing(tree, known) == []
+    assert repository.stamp(tree, **SAID) == []
+    said = contents(tree)
+    for name, text in said.items():
         if name.endswith(".ipynb"):
             json.loads(text)
-
-
-def test_stamping_twice_changes_nothing(tree):
-    repository.stamp(tree, NEW)
-    once = contents(tree)
-    assert repository.stamp(tree, NEW + "/") == []
-    assert contents(tree) == once
-
-
-def test_stamping_mends_a_place_that_differs(tree):
-    readme = tree / "README.md"
-    old = repository.places(tree)[0].address
-    readme.write_text(readme.read_text().replace(old, "https://github.com/someone/else"))
-    assert len({place.address for place in repository.places(tree)}) == 2
-    repository.stamp(tree, NEW)
-    assert {place.address for place in repository.places(tree)} == {NEW}
+    assert yaml.safe_load(said["_config.yml"])["author"] == "Ada Lovelace, O'Neil, and 王小明"
+    cited = yaml.safe_load(said["CITATION.cff"])
+    assert [author["name"] for author in cited["authors"]] == ["Ada Lovelace", "O'Neil", "王小明"]
+    assert "author = {Ada Lovelace and O'Neil and 王小明}," in said["README.md"].decode()
+    repository.stamp(tree, url=old.address, authors=", ".join(old.authors), edition=old.version)
+    assert contents(tree) == before
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "",
         "github.com/ada/book",
         "http://github.com/ada/book",
         "https://gitlab.com/ada/book",
@@ -638,16 +629,57 @@ def test_stamping_mends_a_place_that_differs(tree):
         "https://github.com/owner/name",
     ],
 )
-def test_a_bad_address_is_refused(tree, url):
-    before = contents(tree)
+def test_a_bad_address_is_refused(url):
     with pytest.raises(ValueError, match="URL must be"):
-        repository.stamp(tree, url)
+        repository.checked_address(url)
+
+
+@pytest.mark.parametrize(
+    "said, error",
+    [
+        ({"url": "https://gitlab.com/ada/book"}, "URL must be"),
+        ({"authors": "Ada,, Charles"}, "AUTHORS must be names"),
+        ({"authors": 'Ada "L"'}, "AUTHORS must be names"),
+        ({"edition": "v2"}, "EDITION must be three numbers"),
+        ({"edition": "3.0.0"}, "no entry for 3.0.0: write what's new"),
+    ],
+)
+def test_what_is_refused_changes_nothing(tree, said, error):
+    before = contents(tree)
+    with pytest.raises(ValueError, match=error):
+        repository.stamp(tree, **said)
     assert contents(tree) == before
 
 
-def test_a_file_without_its_address_is_refused(tree):
-    before = (tree / "pyproject.toml").read_bytes()
+def test_a_file_without_its_place_is_refused(tree):
     (tree / "CITATION.cff").write_text("title: gone\n")
-    with pytest.raises(ValueError, match=r"CITATION\.cff holds no address"):
-        repository.stamp(tree, NEW)
-    assert (tree / "pyproject.toml").read_bytes() == before
+    before = contents(tree)
+    with pytest.raises(ValueError, match=r"CITATION\.cff: nothing there matches"):
+        repository.stamp(tree, url=NEW)
+    assert contents(tree) == before
+
+
+def git(tree: Path, *arguments: str) -> None:
+    command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "spoil, obstacle",
+    [
+        (lambda tree: None, None),
+        (lambda tree: repository.stamp(tree, url=repository.UNSET), "The address isn't set"),
+        (lambda tree: (tree / "CHANGELOG.md").write_text(""), "CHANGELOG.md has no entry"),
+        (lambda tree: (tree / "new.md").touch(), "Commit these changes first"),
+        (lambda tree: git(tree, "tag", "v2.0.1"), "The tag v2.0.1 exists"),
+        (lambda tree: git(tree, "switch", "-c", "other"), "git switch main"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_release(tree, spoil, obstacle):
+    repository.stamp(tree, **SAID)
+    git(tree, "init", "--initial-branch=main")
+    git(tree, "add", ".")
+    git(tree, "commit", "--message=All")
+    spoil(tree)
+    found = release.obstacles(tree)
+    assert not found if obstacle is None else obstacle in found[0], found

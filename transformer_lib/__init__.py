@@ -26,7 +26,7 @@ from transformer_lib.positions import (
 )
 from transformer_lib.recurrent import AdditiveScore, LuongScore, RNNSeq2Seq
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 BOOK = "Attention, Built by Hand"  # notebooks look for it: PyPI has another transformer_lib
 

@@ -4,6 +4,12 @@ import sys
 
 from transformer_lib.runs.cli import keep_freed_memory, main
 
-if __name__ == "__main__":
+
+def run() -> int:
+    """Run the command ``attention-built-by-hand``, which is the same as this module."""
     keep_freed_memory()
-    sys.exit(main())
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -24,6 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from execute import CHOSEN_ID, STATE, VIEW, is_random_id, normalize, notebooks, on_gpu
 
 from cells import KINDS, blocks, figure_name, tags
+from repository import facts
+
+EDITION = facts(Path(__file__).resolve().parents[2])
 
 # A folder on somebody's machine, on any system.
 ABSOLUTE_PATH = re.compile(
@@ -50,13 +53,13 @@ TAGS = {
     "hide-input": "folded on the page",
     "hide-output": "folded on the page",
 } | KINDS
-# The install cell; its address is `make repository`'s to write.
-INSTALL = """\
+# The install cell; its address and its edition are `make repository`'s to write.
+INSTALL = f"""\
 # In Colab, fetch this book's library and what it needs. Everywhere, check that it is the book's.
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install -q "attention-built-by-hand @ git+ADDRESS@main"
+    %pip install -q "attention-built-by-hand @ git+ADDRESS@{EDITION.tag}"
 
 import transformer_lib
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pages import ROOT, QuietHandler
 REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
+VERSION = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
 KEPT = ROOT / ".cache" / "published"
 NOWHERE_NEEDED = (".*", "__pycache__", "*.egg-info")
 NOT_AT_THE_TOP = (
@@ -83,7 +85,7 @@ def build_in(folder: Path) -> None:
         shutil.copy2(ROOT / path, book / path)
     (book / "node_modules").symlink_to(ROOT / "node_modules")
     run = partial(subprocess.run, cwd=book, capture_output=True, text=True)
-    run([sys.executable, "_ext/repository.py", REPOSITORY], check=True)
+    run([sys.executable, "_ext/repository.py", "--url", REPOSITORY], check=True)
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     result = run(

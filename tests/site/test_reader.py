@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 from bs4 import BeautifulSoup
 from pages import BOOK, ROOT, chapters, in_every_font, pages, parsed, until
-from published import REPOSITORY, publishing
+from published import REPOSITORY, VERSION, publishing
 
 CHAPTERS = chapters()
 CHAPTER, NEXT = CHAPTERS[:2]
@@ -66,17 +66,16 @@ def test_without_an_address_nothing_leads_there(book):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_colab_opens_the_student_s_edition(published, path):
-    """It is alone on a branch of its own, and what it installs is of the chapters' branch."""
+    """It is alone on a branch of its own, and what it installs is of the chapters' edition."""
     url = actions(published_page(published, f"chapters/{path.stem}.html"))["colab"]
     start = f"https://colab.research.google.com/github{urlsplit(REPOSITORY).path}/blob/"
     assert url == f"{start}student/{path.name}"
     installed = (published / "student" / path.name).read_text(encoding="utf-8")
-    assert f"git+{REPOSITORY}@main" in installed
+    assert f"git+{REPOSITORY}@v{VERSION}" in installed
 
 
 @pytest.mark.slow
 def test_an_error_is_reported_with_its_place(published):
-    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.M)[1]
     reported = 0
     for path in sorted(published.rglob("*.html")):
         page = path.relative_to(published).as_posix()
@@ -96,7 +95,7 @@ def test_an_error_is_reported_with_its_place(published):
         source = re.search(r"^Page: .* \((.*)\)$", body, re.M)[1]
         assert (ROOT / source).stem == page.rpartition("/")[2].removesuffix(".html")
         assert (ROOT / source).is_file()
-        assert f"\nVersion: {version}\n" in body
+        assert f"\nVersion: {VERSION}\n" in body
     assert reported > 5
 
 

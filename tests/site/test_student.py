@@ -15,7 +15,7 @@ from urllib.parse import urldefrag, urlsplit
 import nbformat
 import pytest
 from pages import BOOK, ROOT, parsed
-from published import ADDRESS, REPOSITORY
+from published import ADDRESS, REPOSITORY, VERSION
 
 sys.path.insert(0, str(ROOT / "_ext"))
 import cells
@@ -186,7 +186,7 @@ def test_once_published_its_links_are_whole_addresses(published, path):
     assert any(link.startswith(f"{page}#sol-") for link in links) == exercises
     codes = [cell for cell in student["cells"] if cell["cell_type"] == "code"]
     (install,) = [cell for cell in codes if "google.colab" in cells.text(cell)]
-    library = f'"attention-built-by-hand @ git+{REPOSITORY}@main"'
+    library = f'"attention-built-by-hand @ git+{REPOSITORY}@v{VERSION}"'
     assert library in cells.text(install)
     assert f"`pip install {library}`" in cells.text(student["cells"][1])
 
@@ -197,7 +197,9 @@ def test_the_folder_holds_what_the_branch_will(book, published):
     assert {path.name for path in (BOOK / "student").iterdir()} == names
     folder = published / "student"
     assert {path.name for path in folder.iterdir()} == names | {"requirements.txt"}
-    assert f"git+{REPOSITORY}@main" in (folder / "requirements.txt").read_text(encoding="utf-8")
+    assert f"git+{REPOSITORY}@v{VERSION}" in (folder / "requirements.txt").read_text(
+        encoding="utf-8"
+    )
     place = urlsplit(REPOSITORY).path
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert f"(https://mybinder.org/v2/gh{place}/student)" in readme
