@@ -148,6 +148,17 @@ def test_a_figure_that_goes_away_stops_listening(show):
     assert page.evaluate("models[0].listening()") == 0
 
 
+def drag(page, box, ways):
+    """A finger goes from the middle of a box along these ways."""
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    client = page.context.new_cdp_session(page)
+    for kind, (dx, dy) in zip(["Start", *["Move"] * (len(ways) - 1)], ways, strict=True):
+        point = {"x": x + dx, "y": y + dy}
+        client.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": [point]})
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.evaluate(SETTLE)
+
+
 def test_a_finger_drags_the_query_and_the_page_stays(show):
     page = show(SoftLookup(), viewport={"width": 390, "height": 500}, has_touch=True)
     handle = page.get_by_role("slider", name="query fruit")
@@ -155,17 +166,23 @@ def test_a_finger_drags_the_query_and_the_page_stays(show):
     scroll = page.evaluate("scrollY")
     box = handle.locator(".lf-touch").bounding_box()
     assert min(box["width"], box["height"]) >= 32
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    client = page.context.new_cdp_session(page)
-    for kind, dy in (("Start", 0), ("Move", 10), ("Move", 30), ("Move", 60)):
-        point = {"x": x - 2 * dy, "y": y + dy}
-        client.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": [point]})
-    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    page.evaluate(SETTLE)
+    drag(page, box, [(0, 0), (-20, 10), (-60, 30), (-120, 60)])
     query = page.evaluate("models[0].get('query')")
     assert query[0] < 0.5
     assert query[1] < -0.5
     assert page.evaluate("scrollY") == scroll
+
+
+def test_a_finger_that_scrolls_the_page_moves_no_slider(show):
+    page = show(MixingMatrix(), viewport={"width": 390, "height": 300}, has_touch=True)
+    line = page.locator("input[type=range]").first
+    line.scroll_into_view_if_needed()
+    before, scroll = line.input_value(), page.evaluate("scrollY")
+    drag(page, line.bounding_box(), [(0, 0), (0, -20), (0, -60), (0, -100)])
+    assert page.evaluate("scrollY") > scroll
+    assert line.input_value() == before
+    drag(page, line.bounding_box(), [(0, 0), (20, 0), (60, 0), (100, 0)])
+    assert line.input_value() != before
 
 
 def test_a_notebooks_address_is_left_alone(show):

@@ -169,6 +169,7 @@ export function axes({ x, y, left, bottom, right, top, xTicks, yTicks, xLabel, y
     `texts`: longer texts that it may show, to reserve room for. */
 export function slider({ label, last, read, find, show, texts = [], onInput }) {
   const shown = html("span", { class: "lf-value" });
+  let [now, before] = [];
   const input = html("input", {
     type: "range",
     min: 0,
@@ -176,6 +177,10 @@ export function slider({ label, last, read, find, show, texts = [], onInput }) {
     step: 1,
     "aria-label": label,
     oninput: () => onInput(read(Number(input.value))),
+    onpointerdown: () => {
+      before = now;
+    },
+    onpointercancel: () => onInput(before), // the finger scrolls the page; its touch had moved the slider
     onkeydown: (event) => {
       // Shift makes the arrows take large steps
       const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
@@ -207,6 +212,7 @@ export function slider({ label, last, read, find, show, texts = [], onInput }) {
   return {
     element,
     update(value) {
+      now = value;
       if (!values.textContent) reserve(); // not earlier: `show` may depend on what is built later
       input.value = clamp(Math.round(find(value)), 0, Number(input.max));
       set(input, { "aria-valuetext": show(value) });
