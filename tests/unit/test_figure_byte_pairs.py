@@ -1,4 +1,4 @@
-"""BytePairs: the page and Python split words like `tokenizers`."""
+"""BytePairs: the page splits words like `tokenizers`."""
 
 import random
 
@@ -10,7 +10,7 @@ from tokenizers import models
 from transformer_lib.figures.widgets import BytePairs
 from transformer_lib.figures.widgets.byte_pairs import LONGEST, MARK
 
-HISTORY = "return given.words.map((word) => m.cuts(word, given.merges, given.laid));"
+MODULE = "byte_pairs.js"
 LETTERS = "abcé" + MARK
 
 
@@ -29,38 +29,29 @@ def learned(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("laid", [0, 1, 17, 40])
-def test_page_and_picture_split_words_in_the_same_way(js, seed, laid):
+def test_pieces_and_ids_are_those_of_tokenizers(js, seed, laid):
     merges, words = learned(seed)
-    pages = js("byte_pairs.js", HISTORY, words=words, merges=merges, laid=laid)
-    lines = []
-    for word, page in zip(words, pages, strict=True):
-        shown = BytePairs(letters=LETTERS, merges=merges, word=word, laid=laid).history()
-        assert [(line["number"], line["pieces"]) for line in page] == shown
-        assert all("".join(pieces) == MARK + word for _, pieces in shown)
-        lines.append(len(shown))
-    assert max(lines) > 3 or laid < 17
+    body = """const id = m.rows(given.letters, given.merges);
+    const pieces = given.words.map((word) => m.cuts(word, given.merges, given.laid));
+    return [pieces, pieces.map((lines) => lines.at(-1).pieces.map(id))];"""
+    page, ids = js(MODULE, body, letters=list(LETTERS), merges=merges, words=words, laid=laid)
+    pieces = dict.fromkeys([*LETTERS, *map("".join, merges)])  # in the order of their ids
+    known = {f"<{i}>": i for i in range(3)} | {"<unk>": 3} | {p: i for i, p in enumerate(pieces, 4)}
+    theirs = Theirs(models.BPE(known, merges[:laid], unk_token="<unk>"))
+    for word, lines, found in zip(words, page, ids, strict=True):
+        assert found == theirs.encode(MARK + word).ids
+        assert all("".join(line["pieces"]) == MARK + word for line in lines)
+        lengths = [len(line["pieces"]) for line in lines]
+        assert lengths == sorted(set(lengths), reverse=True)  # each line merges something
+    assert max(map(len, page)) > 3 or laid < 17
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_pieces_and_ids_are_those_of_tokenizers(js, seed):
-    merges, words = learned(seed)
-    body = "const id = m.rows(given.letters, given.merges); return given.pieces.map(id);"
-    for word in words:
-        figure = BytePairs(letters=LETTERS, merges=merges, word=word, laid=40)
-        ids = figure.ids()
-        special = {f"<{i}>": i for i in range(3)} | {"<unk>": 3}
-        theirs = Theirs(models.BPE(special | ids, merges, unk_token="<unk>"))
-        pieces = figure.history()[-1][1]
-        assert [ids.get(piece, 3) for piece in pieces] == theirs.encode(MARK + word).ids
-    assert len({*ids.values()}) == len(ids) == 45 and min(ids.values()) == 4
-    page = js("byte_pairs.js", body, letters=list(LETTERS), merges=merges, pieces=[*ids, "x"])
-    assert page == [*ids.values(), 3]
-
-
-def test_the_default_splits_nineteen():
-    figure = BytePairs(laid=15)
-    assert figure.history()[-1] == (15, ["▁nine", "teen"])
-    assert [number for number, _ in figure.history()] == [0, 1, 5, 7, 11, 12, 14, 15]
+def test_the_default_splits_nineteen(js):
+    figure = BytePairs()
+    body = "return m.cuts(given.word, given.merges, 15);"
+    lines = js(MODULE, body, word=figure.word, merges=figure.merges)
+    assert lines[-1] == {"number": 15, "pieces": ["▁nine", "teen"]}
+    assert [line["number"] for line in lines] == [0, 1, 5, 7, 11, 12, 14, 15]
     assert "ten number words" in figure.note
 
 

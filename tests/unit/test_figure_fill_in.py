@@ -1,4 +1,4 @@
-"""FillIn: the page shows the guesses that Python shows, and clicks hide words."""
+"""FillIn: the page shows the guesses of the hidden words, and clicks hide words."""
 
 import pytest
 from figure_page import SETTLE, status
@@ -8,18 +8,18 @@ from transformer_lib.figures.widgets import FillIn
 STATES = [(hidden, place) for hidden in range(8) for place in range(3)]
 
 
-def test_page_and_picture_show_the_same_guesses(js):
+def test_the_page_shows_the_guesses_of_the_word_asked_for(js):
+    """Of the chosen word if it is hidden, or else of the first that is."""
     body = """return given.states.map(([hidden, place]) => {
       const at = m.lookedAt({ hidden, place }, 3);
       return [at, at === null ? [] : m.guessesAt(given.choices, hidden, at, 3)];
     });"""
-    figure = FillIn()
-    pages = js("fill_in.js", body, states=STATES, choices=figure.guesses[0])
+    choices = FillIn().guesses[0]
+    pages = js("fill_in.js", body, states=STATES, choices=choices)
     for (hidden, place), (at, found) in zip(STATES, pages, strict=True):
-        shown = FillIn(hidden=hidden, place=place)
-        assert shown.looked_at() == at
-        assert [(figure.words[word], share) for word, share in found] == shown.best()
-        assert (at is None) == (hidden == 0)
+        words = [i for i in range(3) if hidden >> i & 1]
+        assert at == (place if place in words else next(iter(words), None))
+        assert found == ([] if at is None else choices[hidden][words.index(at)])
 
 
 def test_clicks_hide_a_word_show_its_guesses_and_bring_it_back(js):

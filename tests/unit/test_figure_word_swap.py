@@ -37,19 +37,6 @@ def test_every_order_is_the_librarys_attention(js, positions):
         assert mark.tolist() == [False, *[positions] * (len(ORDERS) - 1)]
 
 
-def test_the_figure_and_its_picture_have_the_same_numbers(js):
-    figure = WordSwap(positions=True)
-    numbers = {
-        name: getattr(figure, name)
-        for name in ("vectors", "places", "query", "key", "value", "positions")
-    }
-    body = "return m.attend(given.numbers, given.order);"
-    page = js("word_swap.js", body, numbers=numbers, order=figure.order)
-    want = figure.attend()
-    assert page["weights"] == [pytest.approx(row) for row in want.weights.tolist()]
-    assert page["received"] == [pytest.approx(row) for row in want.output.tolist()]
-
-
 def test_an_order_without_some_word_means_the_original_sentence(js):
     body = "return given.orders.map((order) => m.orderOf(order, 3));"
     orders = [[2, 0, 1], [2, 2, 1], [0, 1], [0, 1, 2, 3], [1, 0.5, 2]]

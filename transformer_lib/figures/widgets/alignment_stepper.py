@@ -206,21 +206,6 @@ class AlignmentStepper(LiveFigure):
         numbers.setdefault("attention", "additive" if "additive" in models else [*readings][-1])
         return cls(words=list(source), target=list(target), **_columns(readings), **numbers)
 
-    def contexts(self) -> np.ndarray:
-        """Return the context vectors ``(T, K)`` of the kind shown.
-
-        They are weights @ states; without attention, the last state at every step.
-        """
-        i = self.kinds.index(self.attention)
-        states = np.array(self.states[i])
-        if self.attention == "none":
-            return np.repeat(states[-1:], len(self.outputs[i]), axis=0)
-        return np.array(self.weights[i]) @ states
-
-    def right(self, step: int) -> str:
-        """Return the right word at a step, counted from 0; ``"<eos>"`` after the target."""
-        return self.target[step] if step < len(self.target) else END
-
 
 def read_along(
     model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str], components: int, max_len: int

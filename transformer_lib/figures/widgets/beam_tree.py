@@ -116,14 +116,6 @@ def search(tree: Tree, size: int, exponent: float, max_len: int) -> list[Step]:
     return steps
 
 
-def greedy_end(tree: Tree) -> int:
-    """Return the node where greedy search ends."""
-    node = 0
-    while tree.children[node]:
-        node = max(tree.children[node], key=lambda child: tree.gains[child])
-    return node
-
-
 def stand_in() -> dict[str, list]:
     """Return :data:`STAND_IN` as a tree."""
     nodes: dict[tuple, tuple] = {(): (0,)}

@@ -76,23 +76,3 @@ class BytePairs(LiveFigure):
                 f"word must be one word of at most {LONGEST} letters, without {MARK}; got {word!r}"
             )
         return word
-
-    def ids(self) -> dict[str, int]:
-        """Return the id of each piece."""
-        pieces = dict.fromkeys([*self.letters, *map("".join, self.merges)])
-        return {piece: SPECIAL + i for i, piece in enumerate(pieces)}
-
-    def history(self) -> list[tuple[int, list[str]]]:
-        """Return (number of the merge, pieces) after each merge that changes the word."""
-        pieces = list(MARK + self.word)
-        lines = [(0, pieces)]
-        for number, (left, right) in enumerate(self.merges[: self.laid], start=1):
-            merged, i = [], 0
-            while i < len(pieces):
-                fits = pieces[i : i + 2] == [left, right]
-                merged.append(left + right if fits else pieces[i])
-                i += 1 + fits
-            if len(merged) < len(pieces):
-                lines.append((number, merged))
-            pieces = merged
-        return lines

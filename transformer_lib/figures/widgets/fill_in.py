@@ -95,18 +95,3 @@ class FillIn(LiveFigure):
                     f"{where} must be pairs of an index in words and a probability; "
                     f"got {word}, {share}"
                 )
-
-    def looked_at(self) -> int | None:
-        """Return the word whose guesses to show: `place`, or else the first hidden word."""
-        hidden = [i for i in range(len(self.sentences[0])) if self.hidden >> i & 1]
-        return self.place if self.place in hidden else next(iter(hidden), None)
-
-    def best(self) -> list[tuple[str, float]]:
-        """Return the guesses to show, the best first; none if nothing is hidden."""
-        place = self.looked_at()
-        if place is None:
-            return []
-        number = self.hidden % 2 ** len(self.sentences[0])
-        before = (number % 2**place).bit_count()
-        found = self.guesses[self.sentence][number][before]
-        return [(self.words[word], share) for word, share in found]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-EPS = 1e-5
 
 
 class NormExplorer(LiveFigure):
@@ -85,24 +80,3 @@ class NormExplorer(LiveFigure):
         ):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} must be from {low} to {high}; got {getattr(self, name)}")
-
-    def padded(self) -> tuple[Tensor, Tensor]:
-        """Return the batch ``(B, T, d)`` and where its words are, ``(B, T)``."""
-        import torch
-
-        counts = torch.tensor([len(sentence) for sentence in self.sentences])
-        real = torch.arange(self.length) < counts[:, None]
-        batch = torch.zeros(*real.shape, len(self.vectors[0]), dtype=torch.float64)
-        batch[real] = torch.tensor(self.vectors, dtype=torch.float64)
-        return batch, real
-
-    def normalized(self) -> Tensor:
-        """Return the norm's output, ``(B, T, d)``; ignored padding stays 0."""
-        batch, real = self.padded()
-        if self.norm == "layer":
-            mean, variance = batch.mean(-1, keepdim=True), batch.var(-1, False, keepdim=True)
-        else:
-            pool = batch[real] if self.norm == "real" else batch.flatten(0, 1)
-            mean, variance = pool.mean(0), pool.var(0, False)
-        out = (batch - mean) / (variance + EPS).sqrt()
-        return out * real[..., None] if self.norm == "real" else out

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
-
-if TYPE_CHECKING:
-    from ...attention import Attention
 
 
 class WordSwap(LiveFigure):
@@ -101,18 +98,3 @@ class WordSwap(LiveFigure):
                 f"got {proposal['value']}"
             )
         return [int(word) for word in proposal["value"]]
-
-    def attend(self, order: list[int] | None = None) -> Attention:
-        """Return weights and output of the words in an order, by default `self.order`."""
-        import torch
-
-        from ...attention import attention
-
-        x, places, query, key, value = (
-            torch.tensor(getattr(self, name), dtype=torch.float64)
-            for name in ("vectors", "places", "query", "key", "value")
-        )
-        x = x[self.order if order is None else order]
-        if self.positions:
-            x = x + places
-        return attention(x @ query, x @ key, x @ value)
