@@ -46,25 +46,13 @@ def test_the_pages_singular_values_are_pytorchs(js):
 def test_the_figure_and_its_page_have_the_same_numbers(js, shuffled):
     figure = LowRank(torch.randn(9, 14), rank=3, shuffled=shuffled)
     body = "const matrix = given.shuffled ? m.shuffle(given.numbers) : given.numbers;"
-    body += "const terms = m.decompose(matrix); const shares = m.sharesOf(terms.values);"
-    body += "return [matrix, m.approximate(terms, 3), shares, m.trained(matrix, 3)];"
+    body += "const shares = m.sharesOf(m.decompose(matrix).values);"
+    body += "return [matrix, shares, m.trained(matrix, 3)];"
     page = js("low_rank.js", body, numbers=figure.numbers().tolist(), shuffled=shuffled)
     assert page[0] == figure.matrix().tolist()
-    np.testing.assert_allclose(page[1], figure.approximation(), atol=1e-8)
-    assert page[2] == pytest.approx(figure.shares())
-    assert page[3] == figure.trained() == 3 * 23
+    assert page[1] == pytest.approx(figure.shares())
     assert figure.share() == figure.shares()[3]
-
-
-def test_the_nearest_matrix_of_a_rank_is_nearer_than_others_of_that_rank():
-    figure = LowRank(torch.randn(8, 6), rank=2)
-    matrix = figure.matrix()
-    missing = torch.dist(figure.approximation(), matrix).square() / matrix.square().sum()
-    assert 1 - missing.item() == pytest.approx(figure.share())
-    for _ in range(200):  # the best B A for a random B
-        b = torch.randn(8, 2, dtype=torch.float64)
-        other = b @ torch.linalg.lstsq(b, matrix).solution
-        assert torch.dist(other, matrix) > torch.dist(figure.approximation(), matrix)
+    assert page[2] == 3 * 9 + 3 * 14
 
 
 def test_shuffling_moves_every_number_and_loses_none():

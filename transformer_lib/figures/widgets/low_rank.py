@@ -67,8 +67,8 @@ class LowRank(LiveFigure):
     >>> figure = LowRank([[3, 0, 0], [0, 2, 0], [0, 0, 1]], rank=1)
     >>> figure
     LowRank(rank=1, shuffled=False)
-    >>> round(figure.share(), 3), figure.trained()
-    (0.643, 6)
+    >>> round(figure.share(), 3)
+    0.643
     """
 
     _esm = compose("low_rank.js")
@@ -105,14 +105,6 @@ class LowRank(LiveFigure):
         numbers = self.numbers()
         return torch.from_numpy(shuffled(numbers) if self.shuffled else numbers)
 
-    def approximation(self) -> Tensor:
-        """Return the nearest matrix of the chosen rank, ``(m, n)``."""
-        import torch
-
-        left, values, right = torch.linalg.svd(self.matrix(), full_matrices=False)
-        r = self.rank
-        return left[:, :r] * values[:r] @ right[:r]
-
     def shares(self) -> list[float]:
         """Return each rank's share of the sum of squares, from rank 0 on."""
         return _shares(self.matrix())
@@ -120,10 +112,6 @@ class LowRank(LiveFigure):
     def share(self) -> float:
         """Return the chosen rank's share of the sum of squares."""
         return self.shares()[self.rank]
-
-    def trained(self) -> int:
-        """Return how many numbers the two thin matrices have."""
-        return self.rank * sum(self.numbers().shape)
 
 
 def _shares(matrix: Tensor | np.ndarray) -> list[float]:

@@ -11,7 +11,6 @@ import traitlets
 
 from .base import LiveFigure, Number, Numbers, compose, dress, same_length
 
-RARE = 1e-12  # a sum less probable than this, at either end, is left out
 MOST = 10_000
 
 
@@ -41,10 +40,8 @@ class PairedBootstrap(LiveFigure):
     Source:
         Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*.
 
-    >>> figure = PairedBootstrap(pairs=[["A", "B"]], counts=[[939, 28, 18, 15]])
-    >>> low, high = figure.interval()
-    >>> f"{low:+.1f} to {high:+.1f} points"
-    '-0.3 to +2.3 points'
+    >>> PairedBootstrap(pairs=[["A", "B"]], counts=[[939, 28, 18, 15]])
+    PairedBootstrap(pair=0, questions=1000, paired=True)
     """
 
     _esm = compose("paired_bootstrap.js")
@@ -114,44 +111,3 @@ class PairedBootstrap(LiveFigure):
             if not 1 <= sum(table) <= MOST:
                 raise ValueError(f"counts[{i}] must add up to 1 to {MOST}; got {sum(table)}")
         return [[int(n) for n in table] for table in proposal["value"]]
-
-    def ahead(self) -> float:
-        """Return by how many percentage points the first model is ahead."""
-        table = self.counts[self.pair]
-        return 100 * (table[1] - table[2]) / sum(table)
-
-    def draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the possible differences, in points, and the share of each."""
-        both, first, second, neither = self.counts[self.pair]
-        p, q = first / (total := both + first + second + neither), second / total
-        if not self.paired:
-            one, other = (both + first) / total, (both + second) / total
-            p, q = one * (1 - other), other * (1 - one)
-        low, shares = _power(np.array([q, 1 - p - q, p]), self.questions)
-        return 100 * (low + np.arange(len(shares))) / self.questions, shares
-
-    def interval(self) -> tuple[float, float]:
-        """Return where the middle 95 % of all draws begins and ends, in points."""
-        differences, shares = self.draws()
-        low, high = np.searchsorted(shares.cumsum(), (0.025, 0.975))
-        return float(differences[low]), float(differences[high])
-
-
-def _power(step: np.ndarray, n: int) -> tuple[int, np.ndarray]:
-    """Return the lowest sum of n independent steps of -1, 0 or 1, and the share of each sum.
-
-    The shares of a sum are the convolution of the shares of its parts.
-    """
-    total, low = np.ones(1), 0
-    part, part_low = step, -1
-    while n:
-        if n % 2:
-            low, total = _cut(low + part_low, np.convolve(total, part))
-        part_low, part = _cut(2 * part_low, np.convolve(part, part))
-        n //= 2
-    return low, total
-
-
-def _cut(low: int, shares: np.ndarray) -> tuple[int, np.ndarray]:
-    (kept,) = np.nonzero(shares > RARE)
-    return low + int(kept[0]), shares[kept[0] : kept[-1] + 1]
