@@ -296,9 +296,10 @@ def test_each_link_to_elsewhere_is_listed_once(book):
 def test_the_workflow_publishes_what_make_builds():
     workflow = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text(encoding="utf-8"))
     triggers = workflow[True]  # YAML takes the word `on` for a truth value
-    assert triggers["push"]["branches"] == ["main"]
+    assert triggers["push"] == {"branches": ["main"], "tags": ["v*"]}
     assert "pull_request" not in triggers
     jobs = workflow["jobs"]
+    assert jobs["build"]["if"] == "startsWith(github.ref, 'refs/tags/v')"  # an edition, not main
     steps = jobs["build"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == ["make pdf book"]
     (upload,) = (step for step in steps if "upload-pages" in step.get("uses", ""))
