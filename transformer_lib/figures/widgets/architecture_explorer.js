@@ -91,13 +91,10 @@ export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % hea
 
 /** Positions in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
 export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = {} }, width) {
-  const [gap, s, big] = width >= 560 ? [56, 18, 34] : [20, 10, 66]; // s: the stream; big: a sublayer's height
-  const [column, branch, cell, top] = [
-    kind === "both" ? (width - gap) / 2 : width,
-    s + 16,
-    big + 78,
-    128,
-  ];
+  const wide = width >= 560; // where it isn't, rows are close together, and shapes that repeat have no label
+  const [gap, s, top, lead, high] = wide ? [56, 18, 128, 18, 36] : [14, 10, 102, 6, 32]; // s: the stream
+  const [column, branch] = [kind === "both" ? (width - gap) / 2 : width, s + 16];
+  const bigOf = (name) => (wide ? 34 : width < 320 ? 66 : name === "attention" ? 48 : 34); // a sublayer's height
   const found = {
     boxes: {},
     frames: [],
@@ -105,7 +102,7 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     arrows: [],
     rings: [],
     labels: [],
-    height: top + 3 * cell + 172,
+    height: wide ? 636 : width < 320 ? 568 : 486,
   };
   stacksOf(kind).forEach((stack) => {
     const right = stack === "decoder";
@@ -122,47 +119,55 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     };
 
     label(
-      0,
+      wide ? 0 : s + 8,
       12,
       `${kind === "both" ? ["source", "target"][Number(right)] : "token"} ids (B, ${token})`,
     );
-    arrow([s, 17], [s, 30]);
-    box("embedding", 0, 30, column, 36);
+    arrow([s, 17], [s, wide ? 30 : 18]);
+    box("embedding", 0, wide ? 30 : 18, column, high);
     if (card.positions !== null) {
-      box("positions", branch, 76, column - branch);
-      add(92, [branch, 92]);
+      const at = wide ? 76 : 54;
+      box("positions", branch, at, column - branch);
+      add(at + 16, [branch, at + 16]);
     }
     label(s + 8, top - 4);
-    const bottom = top + 44 + sublayersOf(stack, kind).length * cell;
-    found.frames.push([right ? width - column : 0, top, column, bottom - top]);
-    sublayersOf(stack, kind).forEach((name, i) => {
-      const [y, exit] = [top + 8 + i * cell, branch + 14]; // exit: where the sublayer's output leaves
-      const [at, enter] = pre ? [y + 50, y + 16] : [y, y + big / 2];
+    let y = top + (wide ? 8 : 4);
+    sublayersOf(stack, kind).forEach((name) => {
+      const [big, exit] = [bigOf(name), branch + 14]; // exit: where the sublayer's output leaves
+      const at = pre ? y + (wide ? 50 : 35) : y;
+      const enter = pre ? y + 16 : wide ? y + big / 2 : y + 9;
       arrow([s, enter], [branch, enter]);
-      if (pre) {
+      if (pre && wide) {
         arrow([exit, y + 32], [exit, at]);
         label(exit + 6, y + 45);
       }
       box(
         `norm-${name}`,
-        ...(pre ? [branch, y, column - branch - 6] : [2, at + big + 30, Math.min(120, column - 8)]),
+        ...(pre
+          ? [branch, y, column - branch - 6]
+          : [2, at + big + (wide ? 30 : 4), Math.min(120, column - 8)]),
       );
       box(name, branch, at, column - branch - 6, big);
-      add(at + big + 16, [exit, at + big], [exit, at + big + 16]);
-      label(exit + 6, at + big + 16);
+      if (wide) {
+        add(at + big + 16, [exit, at + big], [exit, at + big + 16]);
+        label(exit + 6, at + big + 16);
+      } else add(at + big - 9, [branch, at + big - 9]);
+      y += big + (wide ? 78 : 43);
     });
-    box("layer", branch, bottom - 38, column - branch - 6);
-    if (pre) box("final", 2, bottom + 18, Math.min(150, column - 2));
-    let y = bottom + 50;
+    const bottom = y + 36;
+    found.frames.push([right ? width - column : 0, top, column, bottom - top]);
+    box("layer", branch, y - 2, column - branch - 6);
+    if (pre) box("final", 2, bottom + lead, Math.min(150, column - 2));
+    y = bottom + lead + 32;
     const ends = [
       ...(kind === "encoder" ? ["head"] : []),
       ...(right || kind === "encoder" ? ["output"] : []),
     ];
     for (const part of ends) {
-      label(s + 8, y + 15);
-      arrow([s, y], [s, (y += 22)]);
-      box(part, 0, y, column, 36);
-      y += 36;
+      if (wide) label(s + 8, y + 15);
+      arrow([s, y], [s, (y += wide ? 22 : 6)]);
+      box(part, 0, y, column, high);
+      y += high;
     }
     found.streams.push([x(s), 30, y]);
     if (ends.length) {
@@ -173,10 +178,10 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
   if (kind === "both") {
     // from the encoder's output to the decoder's cross-attention
     const [start, turn, end, y] = [
-      top + 94 + 2 * cell,
+      found.streams[0][2],
       column + gap / 2 - 1,
       width - column + 6,
-      found.boxes["decoder-cross"][1] + big / 2,
+      found.boxes["decoder-cross"][1] + 17,
     ];
     found.arrows.push([
       [s, start],
@@ -309,10 +314,13 @@ function build({ all, get, change }) {
       64000, 100000,
     ]),
   };
-  const inputs = html(
-    "fieldset",
-    { class: "ae-controls", "aria-label": "sizes" },
-    ...Object.values(controls).map(({ element }) => element),
+  const { d_model, n_layers, ...others } = controls;
+  const [main, rest] = [{ d_model, n_layers }, others].map((some) =>
+    html(
+      "fieldset",
+      { class: "ae-controls", "aria-label": "sizes" },
+      ...Object.values(some).map(({ element }) => element),
+    ),
   );
   let over = null; // the box under the pointer
   const hover =
@@ -351,9 +359,7 @@ function build({ all, get, change }) {
   const [bar, legend] = ["bar", "legend"].map((name) =>
     html("p", { class: `ae-${name}` }, ...GROUPS.map((_, i) => html("span", { "data-group": i }))),
   );
-  const [total, paper, more] = ["total", "paper", "more"].map((name) =>
-    html("p", { class: `ae-${name}` }),
-  );
+  const [paper, more] = ["paper", "more"].map((name) => html("p", { class: `ae-${name}` }));
   const page = fluid(drawing, 600, () => change({}, false));
 
   const aside = (kind, { exact, tokens }) =>
@@ -377,7 +383,9 @@ function build({ all, get, change }) {
     ];
     const sizes = model ? { ...own, ...model.sizes, card: model.boxes } : own;
     models.update(own.model);
-    set(inputs, { disabled: Boolean(model), "data-off": Boolean(model) });
+    [main, rest].forEach((some) =>
+      set(some, { disabled: Boolean(model), "data-off": Boolean(model) }),
+    );
     set(controls.n_heads.element.lastChild, { max: headsOf(sizes.d_model).length - 1 });
     Object.entries(controls).forEach(([name, control]) => control.update(sizes[name]));
     const [parts, place, groups] = [partsOf(sizes), layout(sizes, page.width), groupsOf(sizes)];
@@ -427,10 +435,7 @@ function build({ all, get, change }) {
       bar.children[i].style.flexGrow = n / numbers;
       set(legend.children[i], { "data-none": n === 0, text: `${GROUPS[i]} ${share(n / numbers)}` });
     });
-    const [like] = [
-      publishedLike(sizes, get("published")),
-      set(total, { text: `${millions(numbers)} parameters` }),
-    ];
+    const like = publishedLike(sizes, get("published"));
     set(paper, {
       text:
         model?.says ??
@@ -439,37 +444,29 @@ function build({ all, get, change }) {
     const [{ part, kind, formula, each, times }, [to, name]] = [shown, about(shown.part, sizes)];
     if (more.dataset.to !== String(to))
       set(more, { "data-to": to }).replaceChildren("More in ", chapter(to), ".");
-    const whose = `${part[0] === "d" ? "Decoder" : "Encoder"}, ${name}${name.includes("attention") ? ` of ${sizes.n_heads} head${sizes.n_heads > 1 ? "s" : ""}` : ""}: `;
-    if (!each) return `${whose}${formula}. It adds nothing to the ${millions(numbers)}.`;
+    const whose = sizes.kind === "both" ? `${part[0] === "d" ? "Decoder" : "Encoder"}, ` : "";
+    const is = `${whose}${name}: `.replace(/^./, (letter) => letter.toUpperCase());
+    if (!each) return `${is}${formula}. It adds nothing to the ${millions(numbers)}.`;
     const product =
       kind === "layer"
-        ? `${times} × ${round(each)} = ${round(each * times)} parameters`
-        : `${formula} = ${round(each)} parameters${times > 1 ? ` per layer, ${round(each * times)} in all` : ""}`;
-    return `${whose}${product}, ${share((each * times) / numbers)} of ${millions(numbers)}.`;
+        ? `${times} × ${round(each)} = ${round(each * times)},`
+        : `${formula} = ${round(each)}${times > 1 ? " per layer, in all" : ","}`;
+    return `${is}${product} ${share((each * times) / numbers)} of ${millions(numbers)}.`;
   }
 
+  const own = get("model") === "own";
   return {
-    controls: [models.element, inputs],
-    picture: [
-      html(
-        "div",
-        { class: "lf-wide" },
-        room(total, [`${millions(99999.9e6)} parameters`]),
-        room(paper, papers),
-        bar,
-        legend,
-      ),
-      html("div", { class: "lf-wide" }, boxes.element, more),
-    ],
+    controls: [own ? main : models.element],
+    picture: [html("div", { class: "lf-wide" }, bar, legend), boxes.element],
+    more: [...(own ? [models.element] : [main]), rest, room(paper, papers), more],
     draw,
     longest: [
-      KINDS.attention[1],
-      KINDS.forward[1],
-      ...cards.map(({ boxes }) => boxes.attention?.[0] ?? ""),
-    ].map(
-      (formula) =>
-        `Decoder, masked self-attention of 32 heads: ${formula} = 176,160,768 parameters per layer, 5,637,144,576 in all, under 1\u00a0% of 8,030.3\u00a0million.`,
-    ),
+      `Decoder, masked self-attention: ${KINDS.attention[1]} = 16,785,408`,
+      `Decoder, feed-forward: ${KINDS.forward[1]} = 33,564,672`,
+      ...cards.map(
+        ({ boxes: { attention } }) => `Masked self-attention: ${attention?.[0] ?? ""} = 67,108,864`,
+      ),
+    ].map((start) => `${start} per layer, in all under 1\u00a0% of 8,030.3\u00a0million.`),
   };
 }
 
