@@ -2,9 +2,9 @@
 # Readers run the chapters with `make lab`. Each makes its own environment in .venv when there is none.
 # `make help` lists the rest.
 #
-# On Linux, pip takes torch's build for GPUs with CUDA's libraries, several gigabytes. A machine without a GPU
-# does with the small build for CPUs: before the first `make lab` or `make test`, let pip's own settings (`pip config`)
-# name an index that has it.
+# uv makes the environment if it's on the path; otherwise venv and pip do. On Linux both install torch's build for
+# GPUs, several gigabytes. Without a GPU: `UV_TORCH_BACKEND=cpu make lab`, or let pip's own settings (`pip config`)
+# name an index that has the small build.
 
 PYTHON ?= python3
 PORT   ?= 8000
@@ -24,7 +24,8 @@ test test-all check coverage: export OMP_NUM_THREADS ?= 1
 # Compiled files of a package are written when it is first imported, and only then. There they must be:
 # hundreds of processes start here, and torch alone takes each of them two seconds more without.
 test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
-PIP := $(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile
+UV  := $(shell command -v uv 2> /dev/null)
+PIP := $(if $(UV),"$(UV)" pip install --quiet --python $(PY),$(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile)
 
 .DEFAULT_GOAL := help
 .PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository release lock clean
@@ -139,11 +140,11 @@ release: $(WITH_ALL) $(CHECKERS)  ## Check this edition, build its wheel and its
 
 lock: $(MADE)  ## Resolve requirements*.in anew (all platforms, Python 3.10 and up)
 	@$(PIP) uv
-	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
-		--custom-compile-command "make lock" requirements.in --output-file requirements.txt
-	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
-		--custom-compile-command "make lock" --constraints requirements.txt \
-		requirements-site.in --output-file requirements-site.txt
+	@$(COMPILE) requirements.in --output-file requirements.txt
+	@$(COMPILE) requirements-site.in --output-file requirements-site.txt --constraints requirements.txt
+
+COMPILE = $(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
+	--custom-compile-command "make lock" --config-file requirements.toml
 
 clean:  ## Remove what was built: the site, the environment, the fetched assets
 	rm -rf _build $(VENV) node_modules .cache .pytest_cache .ruff_cache build *.egg-info
@@ -155,7 +156,7 @@ clean:  ## Remove what was built: the site, the environment, the fetched assets
 $(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and f"Python 3.10 or later is needed; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12 …")'
 	@echo "Making an environment in $(VENV)"
-	@$(PYTHON) -m venv $(VENV) > /dev/null 2>&1 \
+	@$(if $(UV),"$(UV)" venv --quiet --seed --allow-existing --python $(PYTHON) $(VENV) ||) $(PYTHON) -m venv $(VENV) > /dev/null 2>&1 \
 		|| { rm -rf $(VENV) \
 		&& $(PYTHON) -m pip install --quiet --quiet --target .cache/virtualenv virtualenv \
 		&& PYTHONPATH=.cache/virtualenv $(PYTHON) -m virtualenv --quiet $(VENV); }
