@@ -94,12 +94,12 @@ function build({ get, all, change }) {
     }),
   );
   const place = choice({
-    label: "the mask goes in",
+    label: "mask before or after the softmax?",
     className: "lf-row-of mp-choice",
     onInput: (value) => change({ place: value }),
     options: [
-      ["before", "before the softmax"],
-      ["after", "after it"],
+      ["before", "before"],
+      ["after", "after"],
       ["renormalized", "after, then renormalized"],
     ],
   });
@@ -121,20 +121,21 @@ function build({ get, all, change }) {
   };
   const features = get("vectors")[0].map((_, i) => String(i + 1));
   const grid = table("scores: click or drag to hide", words, "mp-grid");
-  const [masked, what] = [table("", words, "mp-bare-wide"), html("span")];
+  const [masked, what] = [table("", words, "mp-masked"), html("span")];
   masked.element.caption.append(room(what, ["masked scores (min: −3.4·10³⁸)"]));
-  const [weights, output] = [
-    table("weights", [...words, "sum"], "mp-sums"),
-    table("output", features, "mp-bare"),
-  ];
+  const weights = table("weights", [...words, "sum"], "mp-sums");
+  weights.element.classList.add("mp-bare-wide");
   const weights2 = table("layer 2: weights", [...words, "sum"], "mp-sums");
-  const output2 = table("output", features, "mp-bare");
+  const [output, output2] = ["output", "layer 2: output"].map((caption) =>
+    table(caption, features, "mp-bare"),
+  );
   paintable(grid, { mask, paint });
-  const picture = [
-    [grid, masked],
-    [weights, output],
-    [weights2, output2],
-  ].map((pair) => html("div", { class: "mp-tables lf-wide" }, ...pair.map((map) => map.element)));
+  const [picture, tables] = [
+    [grid, weights, output, output2],
+    [masked, weights2],
+  ].map((some) =>
+    html("div", { class: "mp-tables lf-wide" }, ...some.map(({ element }) => element)),
+  );
 
   const told = new Map(); // what each of the 300 cells shows, to update only those that change
   const tell = (cell, text, weight, marks = {}) => {
@@ -201,7 +202,7 @@ function build({ get, all, change }) {
       return "Nothing is hidden: every word attends to every word, padding too. Each row adds up to 1.";
     if (where === "after") {
       return (
-        `Too late: hidden keys have taken their share, which is lost. In ${rows(first.sums.filter((s) => s < 0.995).length)} ` +
+        `Too late: the hidden keys’ share is lost. In ${rows(first.sums.filter((s) => s < 0.995).length)} ` +
         `the weights add up to less than 1, at worst to ${fixed(Math.min(...first.sums))}.`
       );
     }
@@ -213,12 +214,12 @@ function build({ get, all, change }) {
       const why =
         where === "before"
           ? "a softmax over −∞ alone is 0/0"
-          : "a row of zeros divided by its sum is 0/0";
-      return `Nothing to attend to in ${rows(empty)}: ${why}, NaN. Layer 2 loses ${rows(gone)}, since even a masked NaN comes back: 0 × NaN is NaN.`;
+          : "zeros divided by their sum are 0/0";
+      return `In ${rows(empty)} ${why}: NaN. Layer 2 loses ${rows(gone)}, since 0 × NaN is NaN again.`;
     }
     return filler === "smallest"
-      ? `Nothing to attend to in ${rows(empty)}, so all scores are equal there: each word gets 1/${n}, padding and future too. No NaN, but no mask either.`
-      : `Nothing to attend to in ${rows(empty)}: weights and output are 0, which harms no other row in layer 2. This is the library’s rule.`;
+      ? `In ${rows(empty)} all scores are hidden, so all are equal: each word gets 1/${n}, padding too. No NaN, but no mask either.`
+      : `In ${rows(empty)} weights and output are 0, which harms no other row in layer 2. This is the library’s rule.`;
   }
 
   const fullest = (n = words.length) =>
@@ -250,16 +251,16 @@ function build({ get, all, change }) {
     );
 
   return {
-    controls: [
+    controls: [place.element, fill.element],
+    picture: [picture],
+    more: [
       html(
         "div",
         { class: "mp-rules", role: "group", "aria-label": "rules" },
         ...switches.map((part) => part.element),
       ),
-      place.element,
-      fill.element,
+      tables,
     ],
-    picture,
     draw,
     longest: fullest(),
   };
