@@ -207,24 +207,27 @@ def test_it_says_what_is_true(js, module):
     assert "run this figure’s cell" in say(js, module, text="three", phase="asked")
     assert "didn’t load" in say(js, module, text="three", phase="failed")
     assert say(js, module, text="six one", german="sechs$", weights=[3, 97]) == (
-        "It writes “sechs”. This isn’t a number below 10,000 as its training wrote them: “four "
-        "hundred forty-two”. It always writes something, even when there is no right answer. Piece "
-        "2, “e”, has a probability of "
-        "91\u00a0%. Here head 1 of layer 1 attends most to a space, 97\u00a0%."
+        "It writes “sechs”. It always writes something. Piece 2, “e”: 91\u00a0%. "
+        "Head 1 of layer 1 attends most to a space, 97\u00a0%."
     )
     assert "“sechs”. That’s right." in say(js, module, text="six", german="sechs$")
     wrong = say(js, module, text="three", german="dreig$")
-    assert "It writes “dreig”. That’s wrong: it should be “drei”. Piece 2" in wrong
+    assert "It writes “dreig”. That’s wrong. Piece 2" in wrong
     endless = say(js, module, text="three", german="dreig")
-    assert "It hadn’t finished after 44 pieces. That’s wrong" in endless
+    assert "It writes “dreig”. It had to stop at 44 pieces. Piece 2" in endless
 
 
 def test_it_says_what_the_model_never_saw(js, module):
-    unseen = say(js, module, text="a dozen", phase="idle")
-    assert "“a” and 1 more never appeared in its training, so it reads" in unseen
-    holes = say(js, module, text="hey 42", german="ein$")
-    assert "no piece for 4 2, so it reads <unk>, unknown. It always writes something" in holes
-    assert "never appeared" not in say(js, module, text="six six", phase="idle")
+    texts = ["a dozen", "hey 42", "six six", "six hundred"]
+    body = "const slot = m.numbers(given.pieces); return given.texts.map((t) => slot.oddity(t));"
+    odd = js(module, body, pieces=live_translator.vocabulary(), texts=texts)
+    assert odd == [
+        "“a” and 1 more never appeared in its training: it reads characters.",
+        "“hey” and 1 more never appeared in its training: it reads characters, and <unk> (unknown) "
+        "for 4 2.",
+        "This isn’t a number below 10,000 as its training wrote them: “four hundred forty-two”.",
+        "",
+    ]
 
 
 def test_the_vocabulary_is_the_tokenizers(shipped_model):
@@ -316,8 +319,8 @@ def typed(page, text):
     page.get_by_role("textbox").fill(text)
 
 
-def hint(page):
-    return page.locator(".tr-hint").inner_text()
+def mark(page):
+    return page.locator(".tr-mark").inner_text()
 
 
 SHOWN = """() => [...document.querySelectorAll(".tr-german label:not([data-none=true])")]
@@ -331,7 +334,8 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    assert hint(page) == "A recorded translation. Load the translator for other texts."
+    recorded = "This translation is recorded. Load the translator to type your own."
+    assert mark(page) == f"That’s right. {recorded}"
     before = page.evaluate(SHOWN)
     assert before[:2] == ["z88", "w56"]
     typed(page, "three")
@@ -341,7 +345,7 @@ def test_nothing_is_loaded_until_the_reader_asks(show, beside):
     load(page)
     wait_for(page, "It writes “zweiundvierzig”. That’s right.")
     assert [url.rpartition("-")[2] for url in asked] == [f"{n}.js" for n in range(6)]
-    assert hint(page) == ""
+    assert mark(page) == "That’s right."
     after = page.evaluate(SHOWN)
     assert [one[0] for one in after] == [one[0] for one in before]
     assert page.evaluate("Object.keys(bookModels)") == ["number-words"]
@@ -352,32 +356,41 @@ def test_a_reader_types_chooses_and_points(show, beside):
     page = show(LiveTranslator(), attributes=PUBLISHED, viewport={"width": 760, "height": 1200})
     load(page)
     typed(page, "four")
-    wait_for(page, "It writes “vierzig”. That’s wrong: it should be “vier”.")
+    wait_for(page, "It writes “vierzig”. That’s wrong.")
+    assert mark(page) == "It should be “vier”."
+    page.locator(".lf-more summary").click()
     page.get_by_role("radio", name="beam of 4").check()
     wait_for(page, "It writes “vier”. That’s right.")
     page.get_by_role("radio", name="greedy").check()
     button(page, "dozen").press("Enter")
-    wait_for(page, "“dozen” never appeared in its training", "It writes “einundreienzig”")
+    wait_for(page, "It writes “einundreienzig”")
+    assert "“dozen” never appeared in its training" in mark(page)
     assert page.evaluate(READ) == list("dozen")
-    typed(page, "Ten 4;&")
-    wait_for(page, "“4” never appeared in its training", "It has no piece for 4", "It writes “")
+    label = page.locator(".tr-field [role=status]")
+    typed(page, "Ten 4<—,<")
+    wait_for(page, "It writes “")
+    assert label.inner_text() == "Left out: < — ,. It can’t read that."
     assert page.get_by_role("textbox").input_value() == "Ten 4"
     assert page.evaluate(READ) == ["ten", "▁", "4"]
+    typed(page, "x" * 45)
+    assert label.inner_text() == "Left out: all after 44 characters."
+    assert page.get_by_role("textbox").input_value() == "x" * 44
     typed(page, " FORTY-Two")
+    assert label.inner_text() == "a number below 10,000 in English words"
     wait_for(page, "It writes “zweiundvierzig”. That’s right.")
     assert page.get_by_role("textbox").input_value() == " FORTY-Two"
     typed(page, "42")
-    assert page.locator(".tr-mark").inner_text() == ""
+    assert mark(page) == ""
     button(page, "Did you mean forty-two?").click()
     wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”")
     assert page.locator(".tr-answer b").first.inner_text() == "zweiundvierzig"
-    assert page.locator(".tr-mark").inner_text() == "That’s right."
+    assert mark(page) == "That’s right."
     page.locator(".tr-german label").nth(7).hover()
     wait_for(page, "Piece 8, “v”")
     page.locator(".tr-german input:checked").press("ArrowRight")
     wait_for(page, "Piece 9, “i”")
     page.get_by_role("radio", name="layer 1, head 2").check()
-    wait_for(page, "head 2 of layer 1 attends most to")
+    wait_for(page, "Head 2 of layer 1 attends most to")
 
 
 @pytest.mark.slow
@@ -417,7 +430,7 @@ def test_nothing_jumps_when_it_comes_and_writes(show, beside):
     load(page)
     for text, end in [
         ("seven thousand seven hundred twenty-seven", "siebenundzig”"),
-        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "even when there is no right"),
+        ("wwwwwwwwwwwwwwwwwwwwww4 wwwwwwwwwwwwwwwwwwww", "It always writes"),
         ("", "Type a number"),
     ]:
         typed(page, text)
@@ -434,7 +447,7 @@ def test_reset_keeps_the_translator_and_leaving_ends_it(show, beside):
     button(page, "Reset").click()
     page.evaluate(SETTLE)
     assert (status(page), page.evaluate(SHOWN)) == before
-    assert hint(page) == ""
+    assert mark(page) == "That’s right."
     button(page, "Translator loaded").wait_for()
     button(page, "three").click()  # without loading it again
     wait_for(page, "It writes “dreig”.")

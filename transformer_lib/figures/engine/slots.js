@@ -29,8 +29,7 @@ export class Numbers {
       layers: 2,
       heads: 4,
       longest: 44,
-      chips: 44,
-      field: "a number in English words",
+      field: "a number below 10,000 in English words",
       empty: "Type a number below 10,000 in English words.",
       examples: ["forty-two", "four thousand two hundred six", "three", "dozen", "ten thousand"],
     });
@@ -42,6 +41,14 @@ export class Numbers {
       .filter((letter) => LATIN.test(letter))
       .slice(0, this.longest)
       .join("");
+  }
+
+  /** What `tidy` drops, in a sentence; empty if it drops nothing. */
+  dropped(text) {
+    const odd = listed([...text.replace(/\s/g, " ")].filter((letter) => !LATIN.test(letter)));
+    if (odd.length)
+      return `Left out: ${odd.slice(0, 4).join(" ")}${more(odd, 4)}. It can’t read that.`;
+    return [...text].length > this.longest ? `Left out: all after ${this.longest} characters.` : "";
   }
 
   /** What the model reads of that: its training text was all lowercase. */
@@ -75,10 +82,12 @@ export class Numbers {
         .map((piece) => piece.text),
     );
     if (words.length) {
+      const [word] = words;
+      const short = word.length > 14 ? `${word.slice(0, 13)}…` : word;
       const without = holes.length
-        ? ` It has no piece for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}, so it reads <unk>, unknown.`
+        ? `, and <unk> (unknown) for ${holes.slice(0, 3).join(" ")}${more(holes, 3)}`
         : "";
-      return `“${words[0]}”${more(words, 1)} never appeared in its training, so it reads character by character.${without}`;
+      return `“${short}”${more(words, 1)} never appeared in its training: it reads characters${without}.`;
     }
     return valueOf(text) === null
       ? "This isn’t a number below 10,000 as its training wrote them: “four hundred forty-two”."
@@ -90,17 +99,14 @@ export class Numbers {
     return /^\d{1,4}$/.test(text) ? english(Number(text)) : "";
   }
 
-  /** Whether the answer is right, in a few words; empty where nothing is. */
-  mark(text, answer) {
+  /** What the answer should be; empty if it's right or nothing is. */
+  wanted(text, answer) {
     const n = valueOf(text);
-    if (n === null) return "";
-    return answer === german(n) ? "That’s right." : `It should be “${german(n)}”.`;
+    return n === null || answer === german(n) ? "" : `It should be “${german(n)}”.`;
   }
 
   verdict(text, answer) {
-    const n = valueOf(text);
-    if (n === null)
-      return `${this.oddity(text)} It always writes something, even when there is no right answer.`;
-    return answer === german(n) ? "That’s right." : `That’s wrong: it should be “${german(n)}”.`;
+    if (valueOf(text) === null) return "It always writes something.";
+    return this.wanted(text, answer) ? "That’s wrong." : "That’s right.";
   }
 }

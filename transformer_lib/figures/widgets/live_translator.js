@@ -5,7 +5,6 @@ import {
   diverging,
   html,
   live,
-  longest,
   moved,
   paint,
   room,
@@ -18,12 +17,11 @@ import {
 // ---- words
 const [MOST, MAPS, END] = [44, 8, "end"]; // pieces to write, heads to show at once
 const LONG = "siebentausendsiebenhundertsiebenundsiebzig";
-const HINT = "A recorded translation. Load the translator for other texts.";
+const RECORDED = "This translation is recorded. Load the translator to type your own.";
 const FAILED = "The translator didn’t load: its files aren’t next to this page.";
 const hundredths = (x) => `${x}\u00a0%`;
 const closing = (text) => `“${text}”${/[.!?]$/.test(text) ? "" : "."}`; // a quotation that ends a sentence
 const load = ({ megabytes }) => `Load the translator (${megabytes} MB)`;
-const field = (slot) => `${slot.field}, at most ${slot.longest} characters`;
 export const numbers = (pieces) => new engine.Numbers(pieces);
 
 /** The status line. said: null, or { pieces: [{ id, text, share, heads }] } in percent; phase: the translator's. */
@@ -44,7 +42,7 @@ export function sentence({
     return "Asking the notebook’s kernel for the translator. If nothing happens, run this figure’s cell first.";
   if (phase === "writing") return `It has read “${text}” and is writing.`;
   if (!said)
-    return `${phase === "failed" ? FAILED : `Load the translator to translate ${closing(text)}`} ${slot.oddity(text)}`.trim();
+    return phase === "failed" ? FAILED : `Load the translator to translate ${closing(text)}`;
   const ended = said.pieces.at(-1).text === END;
   const answer = slot.written(ended ? said.pieces.slice(0, -1) : said.pieces);
   const at = Math.min(place, said.pieces.length - 1);
@@ -53,12 +51,11 @@ export function sentence({
   const most = Math.max(...weights);
   const looked = source[weights.indexOf(most)].text;
   const look =
-    `Piece ${at + 1}, “${piece.text}”, has a probability of ${hundredths(piece.share)}. Here ` +
-    `head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} attends most to ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
+    `Piece ${at + 1}, “${piece.text}”: ${hundredths(piece.share)}. ` +
+    `Head ${(head % slot.heads) + 1} of layer ${Math.floor(head / slot.heads) + 1} attends most to ${looked === "▁" ? "a space" : `“${looked}”`}, ${hundredths(most)}.`;
   return [
     `It writes ${closing(answer)}`,
-    ended ? "" : `It hadn’t finished after ${MOST} pieces.`,
-    slot.verdict(text, answer),
+    ended ? slot.verdict(text, answer) : `It had to stop at ${MOST} pieces.`,
     look,
     recorded && phase === "failed" ? FAILED : "",
   ]
@@ -95,9 +92,9 @@ function build({ get, change, refresh }) {
   });
   const typed = () => slot.read(engine.plain(get("text")));
   const heard = (content) => reader.hear(content);
-  let rest = true; // as at the start: show the recording instead of translating it again
-  const put = (changes) => {
-    rest = false;
+  let [rest, dropped] = [true, ""]; // rest: as at the start, show the recording instead of translating it again
+  const put = (changes, without = "") => {
+    [rest, dropped] = [false, without];
     change(
       "text" in changes ? { ...changes, text: engine.coded(changes.text), place: 0 } : changes,
     );
@@ -113,8 +110,9 @@ function build({ get, change, refresh }) {
   const input = textInput({
     class: "lf-text tr-text",
     oninput: () => {
+      const without = slot.dropped(input.value);
       input.value = slot.tidy(input.value);
-      put({ text: input.value });
+      put({ text: input.value }, without);
     },
   });
   const examples = html(
@@ -134,25 +132,23 @@ function build({ get, change, refresh }) {
     rest = false;
     reader.load();
   });
-  const progress = html("progress", {
-    class: "tr-progress",
-    value: 0,
-    "aria-label": "parts of the translator loaded",
-  });
-  const [label, hint] = [html("span"), html("span", { class: "tr-hint" })];
-  const beside = room(hint, [HINT]); // the hint or the progress bar
-  beside.append(progress);
-  // What the status line says to everybody stands here large.
+  start.classList.add("tr-load");
+  const label = html("span", { role: "status" });
+  // The status line says the answer to everybody; it stands here large.
   const [answer, mark] = [html("b"), html("span", { class: "tr-mark" })];
-  const large = [room(answer, [LONG]), room(mark, [`It should be “${LONG}”.`])];
-  large.forEach((box) => set(box, { "aria-hidden": true }));
   const offer = button("", () => put({ text: slot.inWords(typed()) }));
+  const verdict = room(mark, [`That’s right. ${RECORDED}`, slot.oddity(`${"m".repeat(40)} !?`)]);
+  verdict.append(offer);
   const controls = [
-    html("label", { class: "tr-field" }, room(label, [field(slot)]), input),
-    html("div", { class: "tr-answer" }, ...large, offer),
-    html("div", { class: "tr-load" }, room(start, [load(slot)]), beside),
-    html("div", { class: "lf-room tr-all" }, examples),
-    search.element,
+    html("label", { class: "tr-field" }, room(label, [slot.field, slot.dropped(",;:<>()")]), input),
+    room(start, [load(slot)]),
+    examples,
+    html(
+      "div",
+      { class: "tr-answer" },
+      set(room(answer, [LONG]), { "aria-hidden": true }),
+      verdict,
+    ),
   ];
 
   // ---- picture
@@ -160,31 +156,20 @@ function build({ get, change, refresh }) {
     const [text, small] = [html("b"), html("small")];
     return { text, small, element: html("li", {}, text, small) };
   };
-  const english = steps(slot.chips).map(chip);
+  const english = steps(slot.longest).map(chip);
   const strip = html(
     "ol",
     { class: "tr-english", "aria-label": "the pieces it reads, with their weights in percent" },
     ...english.map(({ element }) => element),
   );
-  const boxes = (count) =>
-    html(
-      "ol",
-      { class: "tr-english lf-unseen", "aria-hidden": true },
-      ...steps(count).map(() =>
-        html("li", {}, html("b", { text: "w" }), html("small", { text: "100" })),
-      ),
-    );
   const read = html(
     "div",
-    { class: "tr-read lf-wide" },
-    html("p", {
-      class: "tr-label",
-      text: "It reads, with the weights of the chosen head in percent",
-    }),
-    html("div", { class: "lf-room" }, strip, boxes(slot.chips)),
+    { class: "lf-wide" },
+    html("p", { class: "tr-label", text: "It reads, with attention weights in percent" }),
+    strip,
   );
   const german = choice({
-    label: "It writes, piece by piece, with probabilities in percent. Point at a piece",
+    label: "It writes, with probabilities in percent",
     options: steps(MOST).map((i) => [i, ""]),
     onInput: (place) => change({ place }),
     className: "tr-german lf-wide",
@@ -205,14 +190,13 @@ function build({ get, change, refresh }) {
       "Cross-attention, layer · head. One row per piece it writes, one column per piece it reads",
     onInput: (head) => change({ head }),
     options: steps(MAPS).map((h) => [h, ""]),
-    className: "tr-heads lf-wide",
+    className: "tr-heads",
   });
   const maps = heads.labels.map((box) => {
     const [map, row] = [html("canvas", { width: 1, height: 1, "aria-hidden": true }), html("i")];
     box.append(html("span", { class: "tr-map" }, map, row));
     return { box, map, row, name: box.children[1] };
   });
-  const picture = [read, german.element, heads.element];
 
   function update(source, said) {
     const count = said?.pieces.length ?? 0;
@@ -270,26 +254,29 @@ function build({ get, change, refresh }) {
     const said = ready ? job : recorded ? unpack(record, source.length) : null;
     const { idle, part, phase } = reader;
     if (slot.read(slot.tidy(input.value)) !== text) input.value = engine.plain(get("text"));
-    set(input, { maxlength: slot.longest, "aria-label": slot.field });
-    set(label, { text: field(slot) });
+    set(input, { "aria-label": slot.field });
+    const above = dropped || slot.field;
+    if (label.textContent !== above) label.textContent = above;
     [...examples.children].forEach((one) => set(one, { "aria-pressed": one.textContent === text }));
-    set(hint, { text: recorded && idle ? HINT : "" });
     search.update(get("search"));
     set(start, {
-      text: phase === "ready" ? "Translator loaded" : idle ? load(slot) : "Loading …",
+      text:
+        phase === "ready"
+          ? "Translator loaded"
+          : idle
+            ? load(slot)
+            : `Loading: ${part} of ${slot.parts} parts`,
       "aria-disabled": !idle,
-    });
-    set(progress, {
-      max: slot.parts,
-      value: phase === "asked" ? null : part,
-      "data-none": phase !== "loading" && phase !== "asked",
     });
     const written = said
       ? slot.written(said.pieces.filter(({ text: piece }) => piece !== END))
       : "";
     const words = slot.inWords(text);
     set(answer, { text: written });
-    set(mark, { text: said?.pieces.at(-1)?.text === END ? slot.mark(text, written) : "" });
+    const ended = said?.pieces.at(-1)?.text === END;
+    const judged = ended ? slot.wanted(text, written) || "That’s right." : "";
+    const marks = [slot.oddity(text) || judged, recorded && idle ? RECORDED : ""];
+    set(mark, { text: text && !words ? marks.join(" ").trim() : "" });
     set(offer, { text: words ? `Did you mean ${words}?` : "", hidden: words ? null : "" });
     update(source, said);
     const now =
@@ -310,11 +297,12 @@ function build({ get, change, refresh }) {
   model.on("msg:custom", heard);
   return {
     controls,
-    picture,
+    picture: [read, german.element],
+    more: [search.element, heads.element],
     draw,
-    longest: longest(worst(slot)),
+    longest: worst(slot),
     restart: () => {
-      rest = true;
+      [rest, dropped] = [true, ""];
       reader.rest();
     },
     leave: () => {
@@ -323,31 +311,22 @@ function build({ get, change, refresh }) {
     },
   };
 }
-/** Candidates for a slot's longest sentences. */
+
+/** The longest sentences: with the longest answer, right or unfinished. */
 function worst(slot) {
-  const say = (text, source, piece, answer) =>
+  const heads = steps(MAPS).map(() => [100]);
+  const piece = (text) => ({ text, share: 100, heads });
+  const say = (end) =>
     sentence({
-      slot: Object.assign(Object.create(slot), { written: () => answer }),
-      text,
-      source: [{ text: source }],
-      said: {
-        pieces: steps(MOST).map(() => ({
-          text: piece,
-          share: 100,
-          heads: steps(MAPS).map(() => [100]),
-        })),
-      },
+      slot,
+      text: "three",
+      source: [{ text: "thousand" }],
+      said: { pieces: [...[...LONG].map(piece), piece(end)] },
       phase: "ready",
       place: MOST,
       head: MAPS - 1,
     });
-  return [
-    `${"m".repeat(15)} ${"w".repeat(28)}`,
-    "m".repeat(44),
-    `m!? ${"m".repeat(40)}`,
-    "six thousand six hundred thirty-three three",
-    "seven thousand seven hundred twenty-seven",
-  ].map((text) => say(text, slot.cut(text)[0].text, "w", "w".repeat(MOST)));
+  return [say(END), say("w")];
 }
 
 const PLAIN = numbers([]); // knows which characters can be typed
