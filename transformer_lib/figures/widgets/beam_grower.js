@@ -97,7 +97,7 @@ export function inView(candidates, room) {
 
 const share = (total) => (Math.exp(total) < 0.01 ? "under 1\u00a0%" : percent(Math.exp(total)));
 
-const [LEFT, TOP, MOST] = [20, 34, 7]; // room for the steps' numbers and for the source; columns at most
+const [LEFT, TOP, MOST] = [20, 30, 7]; // room for the steps' numbers and for the source; columns at most
 const SIZES = [1, 2, 3, 4];
 
 function build({ get, change }) {
@@ -114,7 +114,7 @@ function build({ get, change }) {
   const greedy = greedyEnd(tree);
   const onGreedy = new Set(tree.path(greedy));
   const long = rowsOf > 12; // a text spelled in letters, for example: no room for numbers
-  const [rowHeight, tall] = long ? [30, 20] : [48, 34];
+  const [rowHeight, tall] = long ? [20, 17] : [48, 34];
 
   const beamSize = slider({
     label: "beam size",
@@ -153,7 +153,7 @@ function build({ get, change }) {
     const [edge, box, token, total] = [
       svg("path"),
       svg("rect", { rx: 5, height: tall }),
-      svg("text", { "text-anchor": "middle", y: 15 }),
+      svg("text", { "text-anchor": "middle", y: long ? 13 : 15 }),
       svg("text", { "text-anchor": "middle", y: 29, class: "lf-tick" }),
     ];
     return { edge, box, token, total, group: svg("g", {}, box, token, ...(long ? [] : [total])) };
@@ -277,18 +277,19 @@ function build({ get, change }) {
         ends[0].node === greedy
           ? "greedy search writes the same"
           : `greedy search writes ${quoted(greedy)}, ${fixed(own)}`;
-      return `Done after step ${step}: nothing left can do better. ${quoted(ends[0].node)} wins with ${fixed(ends[0].rank)}; ${after}.`;
+      return `Done after step ${step}: ${quoted(ends[0].node)} wins with ${fixed(ends[0].rank)}; ${after}.`;
     }
     const [kept, lost, ended] = ["kept", "lost", "ended"].map((fate) =>
       candidates.filter((candidate) => candidate.fate === fate),
     );
     const finish = ended.length
-      ? `${quoted(ended[0].node)} ends with score ${fixed(ended[0].total / penalty(step, x))}. `
+      ? `${quoted(ended[0].node)} ends with ${fixed(ended[0].total / penalty(step, x))}. `
       : "";
-    const loses = lost.length
-      ? `; the best it loses is ${quoted(lost[0].node)}, ${share(lost[0].total)}`
-      : "";
-    return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${share(kept[0].total)}${kept.length > 1 ? `, and ${kept.length - 1} more` : ""}${loses}.`;
+    const loses =
+      lost.length && !finish
+        ? `; the best it loses is ${quoted(lost[0].node)}, ${share(lost[0].total)}`
+        : "";
+    return `Step ${step}: ${finish}The beam keeps ${quoted(kept[0].node)}, ${share(kept[0].total)}${loses}.`;
   }
 
   const everything = () =>
@@ -300,8 +301,9 @@ function build({ get, change }) {
       ),
     );
   return {
-    controls: [beamSize.element, exponent.element, time.element],
-    picture: [picture, list, legend],
+    controls: [beamSize.element, time.element],
+    picture: [picture, legend],
+    more: [exponent.element, list],
     draw,
     longest: longest(everything()),
   };
