@@ -23,13 +23,11 @@ import {
 export const strongest = (row) => row.indexOf(Math.max(...row));
 /** The probability of a text. */
 export const together = (probabilities) => probabilities.reduce((product, p) => product * p, 1);
-/** The token whose probability falls the most. */
-export const worst = (before, after) => strongest(before.map((p, i) => p - after[i]));
 
 // ---- picture
 
 const NAMES = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
-const [ROW, LEFT] = [20, 64];
+const LEFT = 64;
 
 function build({ get, change }) {
   const [kinds, weights, writes] = ["kinds", "weights", "writes"].map(get);
@@ -82,7 +80,7 @@ function build({ get, change }) {
   });
   const layer = counted("layer", layers, "layer");
   const head = counted("head", heads, "head");
-  const off = toggle({ label: "switch this head off", onInput: (value) => change({ off: value }) });
+  const off = toggle({ label: "switch it off", onInput: (value) => change({ off: value }) });
   const strips = kinds.map((kind) =>
     tokenStrip({
       words: words[kind][0],
@@ -97,6 +95,7 @@ function build({ get, change }) {
 
   // The heat maps, queries on rows, one for each kind of attention.
   const rows = Math.max(...kinds.flatMap((kind) => words[kind].map((list) => list.length)));
+  const ROW = rows > 16 ? 14 : 20;
   const TOP =
     14 + 7 * Math.max(...kinds.flatMap((kind) => words[kind][1].map((word) => word.length))); // room for upright words
   const height = TOP + ROW * rows + 4;
@@ -154,17 +153,17 @@ function build({ get, change }) {
   lines.append(...heading, ...faint, ...ties, ...left, ...right, ...places);
 
   // The probabilities of the written tokens: outlined with all heads, filled with this one off.
-  const bars = canvas(640, 104, { role: "img", class: "lf-svg he-svg he-bars" });
+  const bars = canvas(640, 74, { role: "img", class: "lf-svg he-svg he-bars" });
   const frames = writes.map(() => svg("rect", { class: "he-whole" }));
   const fills = writes.map(() => svg("rect", { class: "he-fill" }));
   const labels = writes.map((word) =>
-    svg("text", { y: 86, "text-anchor": "middle", text: word === "<eos>" ? "end" : word }),
+    svg("text", { y: 56, "text-anchor": "middle", text: word === "<eos>" ? "end" : word }),
   );
   bars.append(...fills, ...frames, ...labels);
   const sizes = [
     fluid(heat, height, () => draw()),
     fluid(lines, height, () => draw()),
-    fluid(bars, 104, () => draw()),
+    fluid(bars, 74, () => draw()),
   ];
 
   function drawHeat({ k, queries, keys, map, token }) {
@@ -241,12 +240,12 @@ function build({ get, change }) {
       const bar = (p) => ({
         x: fixed(i * width + 2),
         width: fixed(width - 4),
-        y: fixed(70 - 64 * p),
-        height: fixed(64 * p),
+        y: fixed(42 - 40 * p),
+        height: fixed(40 * p),
       });
       set(frames[i], bar(before[i]));
       set(fills[i], { ...bar(after[i]), "data-fallen": before[i] - after[i] > 0.1 });
-      set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 100 : 86 }); // in two rows if they're crowded
+      set(labels[i], { x: fixed((i + 0.5) * width), y: longest > width && i % 2 ? 70 : 56 }); // in two rows if they're crowded
     });
     set(bars, {
       "aria-label": `probability of each ${answer}: ${after.map((p, i) => `${writes[i]} ${percent(p)}`).join(", ")}`,
@@ -276,23 +275,16 @@ function build({ get, change }) {
     if (!writes.length) return seen;
     if (!get("off"))
       return `${seen} With all heads ${all} has probability ${told(together(before))}.`;
-    const w = worst(before, after);
-    const fallen =
-      before[w] - after[w] >= 0.005
-        ? `, most for “${writes[w]}”: ${fixed(before[w])} to ${fixed(after[w])}`
-        : "";
-    return `${seen} Without this one head the probability of ${all} goes from ${told(together(before))} to ${told(together(after))}${fallen}.`;
+    return `${seen} Without it ${all} has probability ${told(together(after))} instead of ${told(together(before))}.`;
   }
 
   const [word] = longest(kinds.flatMap((name) => words[name].flat()));
-  const [fallen] = longest(writes.length ? writes : [""]);
   const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it attends to “${word}” with 100\u00a0%.${
     writes.length
-      ? ` Without this one head the probability of ${all} goes from ${told(1e-99)} to ${told(1e-99)}, most for “${fallen}”: 0.00 to 0.00.`
+      ? ` Without it ${all} has probability ${told(1e-99)} instead of ${told(1e-99)}.`
       : ""
   }`;
   const wanted = [
-    [attention, kinds.length],
     [layer, layers],
     [head, heads],
   ]
@@ -300,12 +292,16 @@ function build({ get, change }) {
     .map(([part]) => part.element);
   const caption = html("p", {
     class: "lf-legend",
-    text: `probability of each ${answer} (outline: with all heads)`,
+    text: `probability of each ${answer} (outline: all heads)`,
   });
   const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];
   return {
     controls: [...wanted, ...(writes.length ? [off.element] : []), stack],
-    picture: [lines, heat, ...results],
+    picture: [html("div", { class: "lf-wide" }, heat), ...results],
+    more: [
+      ...(kinds.length > 1 ? [attention.element] : []),
+      html("div", { class: "he-lines" }, lines),
+    ],
     draw,
     longest: [fullest],
   };
