@@ -101,7 +101,7 @@ def test_padding_changes_only_batch_norm(show):
         said[name] = (before, status(page))
     changed = {name: before != after for name, (before, after) in said.items()}
     assert changed == {"layer norm": False, "batch norm": True, "batch, real words": False}
-    assert "24 numbers: feature 1 of all positions, 18 of them padding" in said["batch norm"][1]
+    assert "feature 1 of all 24 positions, 18 of them padding" in said["batch norm"][1]
 
 
 @pytest.mark.slow

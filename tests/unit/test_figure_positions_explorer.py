@@ -122,7 +122,7 @@ def test_rows_and_the_distance_can_be_dragged(show):
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + 30, y + 25)  # 8 rows of 200 / 64 pixels; sideways does nothing
+    page.mouse.move(x + 30, y + 19)  # 8 rows of 150 / 64 pixels; sideways does nothing
     page.mouse.up()
     assert (told(page, "first"), told(page, "second")) == (28, 27)
     a.press("ArrowUp")
@@ -140,6 +140,7 @@ def test_rows_and_the_distance_can_be_dragged(show):
 @pytest.mark.slow
 def test_a_shorter_table_keeps_the_pair_inside(show):
     page = show(PositionsExplorer(first=40, second=60))
+    page.get_by_text("More", exact=True).click()
     page.get_by_role("slider", name="length").press("Home")
     assert (told(page, "first"), told(page, "second")) == (0, 7)
     assert "any two rows 7 apart" in status(page)

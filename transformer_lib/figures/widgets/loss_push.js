@@ -66,12 +66,12 @@ export const evenly = (p, target, right) =>
 
 // ---- picture
 
-const [HEIGHT, LEFT, TOP, BOTTOM] = [222, 58, 22, 212];
+const [HEIGHT, LEFT, TOP, BOTTOM] = [186, 58, 22, 176];
 const [LOW, HIGH] = [-4, 8]; // the range of logits to draw and to drag in
-const CURVE = { height: 214, left: 28, top: 22, bottom: 172, most: 4 };
+const CURVE = { height: 164, left: 28, top: 22, bottom: 122, most: 4 };
 const signed = (x) => (x >= 0.005 ? `+${fixed(x)}` : fixed(x));
 const small = (x) =>
-  x < 0.0001 ? "less than 0.0001" : x < 0.005 ? String(Number(x.toPrecision(1))) : fixed(x);
+  x < 0.0001 ? "< 0.0001" : x < 0.005 ? String(Number(x.toPrecision(1))) : fixed(x);
 
 function build({ get, all, change, refresh }) {
   const tokens = get("tokens");
@@ -298,19 +298,20 @@ function build({ get, all, change, refresh }) {
   function sentence({ right, smoothing }, push, loss, lowest) {
     const now = `The loss is ${small(loss)} nats`;
     if (Math.max(...push.map(Math.abs)) < 0.0005 && smoothing > 0) {
-      return `${now}, and with smoothing ${Number(smoothing.toFixed(2))} it can’t get lower. The softmax is the target, so nothing is pushed: more steps change nothing.`;
+      return `${now}, the lowest possible with smoothing ${Number(smoothing.toFixed(2))}. The softmax is the target, so nothing is pushed.`;
     }
     const [up, down] = [push.indexOf(Math.max(...push)), push.indexOf(Math.min(...push))];
-    const pushes = `It pushes ${tokens[up]} up the most, by ${small(push[up])}, and ${tokens[down]} down the most, by ${small(-push[down])}.`;
+    const pushes = `It pushes ${tokens[up]} up and ${tokens[down]} down the most, by ${small(push[up])} and ${small(-push[down])}.`;
     if (smoothing > 0) return `${now}, ${small(loss - lowest)} above its lowest. ${pushes}`;
-    return `${now}. ${pushes} The target of ${tokens[right]} is 1, which no softmax reaches: without smoothing, the pushing never ends.`;
+    return `${now}. ${pushes} No softmax reaches a target of 1: without smoothing, the pushing never ends.`;
   }
 
   const [one, two] = steps(n).sort((a, b) => tokens[b].length - tokens[a].length);
   const most = tokens.map((_, i) => (i === one ? 0.00002 : i === two ? -0.00001 : 0));
   const rested = tokens.map(() => 0);
   return {
-    controls: [which.element, smooth.element, speed.element, buttons],
+    controls: [smooth.element, buttons],
+    more: [which.element, speed.element],
     picture: [html("div", { class: "lp-main" }, picture, table, legend), graph],
     draw,
     longest: [

@@ -80,7 +80,7 @@ export function normalized(state) {
 // ---- picture
 
 const MOST = 8; // columns of a table, even with less padding
-const HEIGHT = 142;
+const [HEIGHT, AXIS] = [112, 46];
 const short = (x) => fixed(x, 1);
 
 function build({ get, all, change }) {
@@ -141,22 +141,19 @@ function build({ get, all, change }) {
 
   const size = Math.max(1, ...vectors.flat().map(Math.abs));
   const line = canvas(640, HEIGHT, { class: "lf-svg ne-line", role: "img" });
-  const band = svg("rect", { y: 40, height: 44, class: "ne-band" });
-  const middle = svg("line", { y1: 34, y2: 90, class: "ne-mean" });
-  const ground = svg("line", { y1: 62, y2: 62, class: "lf-grid" });
+  const band = svg("rect", { y: AXIS - 22, height: 44, class: "ne-band" });
+  const middle = svg("line", { y1: AXIS - 28, y2: AXIS + 28, class: "ne-mean" });
+  const ground = svg("line", { y1: AXIS, y2: AXIS, class: "lf-grid" });
   const dots = steps(Math.max(sentences.length * MOST, features.length)).map(() =>
     svg("circle", { r: 5, class: "ne-dot" }),
   );
   const chosen = svg("circle", { r: 7, class: "lf-knob" });
-  const [label, sd, sumUp] = [
-    [12, "middle"],
-    [28, "middle"],
-    [132, "start"],
-  ].map(([y, anchor]) => svg("text", { y, class: "lf-halo", "text-anchor": anchor }));
+  const label = svg("text", { y: 12, class: "lf-halo", "text-anchor": "middle" });
+  const sumUp = svg("text", { y: 108 });
   const ticks = steps(7).map(() =>
-    svg("text", { y: 106, class: "lf-tick", "text-anchor": "middle" }),
+    svg("text", { y: 88, class: "lf-tick", "text-anchor": "middle" }),
   );
-  line.append(ground, band, middle, ...ticks, ...dots, chosen, label, sd, sumUp);
+  line.append(ground, band, middle, ...ticks, ...dots, chosen, label, sumUp);
   const width = fluid(line, HEIGHT, () => draw());
   const grid = html("div", { class: "ne-grid lf-wide" }, ...tables.map((map) => map.element), line);
 
@@ -222,17 +219,17 @@ function build({ get, all, change }) {
       set(dot, {
         hidden: y === undefined,
         cx: place(y ?? 0),
-        cy: 62 - Math.min(up, 12) * 2,
+        cy: AXIS - Math.min(up, 12) * 2,
         "data-pad": y === 0 && pool.pads > 0,
       });
       dot.style.display = y === undefined ? "none" : "";
     });
-    set(chosen, { cx: place(x), cy: 62 });
-    const inside = (y, half) => clamp(place(y), half, width.width - half);
-    set(label, { x: inside(mean, 42), text: `mean ${fixed(mean)}` });
-    set(sd, { x: inside(mean, 60), text: `± deviation ${fixed(deviation)}` });
+    set(chosen, { cx: place(x), cy: AXIS });
+    set(label, {
+      x: clamp(place(mean), 96, width.width - 96),
+      text: `mean ${fixed(mean)}, deviation ${fixed(deviation)}`,
+    });
     set(sumUp, {
-      x: 0,
       text: `(${fixed(x)} − ${mean < 0 ? `(${fixed(mean)})` : fixed(mean)}) / ${fixed(deviation)} = ${fixed(result)}`,
     });
     set(line, {
@@ -243,19 +240,16 @@ function build({ get, all, change }) {
   }
 
   function sentence(state, at, x, pool, result) {
-    const name = `Feature ${state.feature + 1} of ${sentences.flat()[state.word]}, ${fixed(x)},`;
-    if (state.norm === "layer") {
-      return `${name} is compared with the ${pool.numbers.length} features of its own word, and becomes ${fixed(result)}, no matter what else is in the batch.`;
-    }
+    const [one, many] = [`eature ${state.feature + 1} of `, pool.numbers.length];
+    const start = `F${one}${sentences.flat()[state.word]}, ${fixed(x)}, becomes ${fixed(result)}, compared with`;
+    if (state.norm === "layer")
+      return `${start} the ${many} features of its own word, whatever else is in the batch.`;
+    if (state.norm === "real")
+      return `${start} f${one}all ${many} real words, in every sentence. Padding doesn’t count.`;
+    if (pool.pads === 0) return `${start} f${one}all ${many} words. There is no padding here.`;
     const real = statistics(poolOf({ ...state, norm: "real" }, at).numbers);
-    const company = `${pool.numbers.length} numbers: feature ${state.feature + 1} of `;
-    if (state.norm === "real") {
-      return `${name} is compared with ${company}the real words of all sentences, and becomes ${fixed(result)}. Padding doesn’t count, but the other sentences do.`;
-    }
-    if (pool.pads === 0)
-      return `${name} is compared with ${company}all words of all sentences, and becomes ${fixed(result)}. There is no padding here.`;
     const without = fixed((x - real.mean) / real.deviation);
-    return `${name} is compared with ${company}all positions, ${pool.pads} of them padding. It becomes ${fixed(result)}; without the padding, ${without}.`;
+    return `${start} f${one}all ${many} positions, ${pool.pads} of them padding. Without padding: ${without}.`;
   }
 
   const state = {
@@ -277,7 +271,8 @@ function build({ get, all, change }) {
     ),
   );
   return {
-    controls: [norm.element, length.element, strip.element, which.element, after.element],
+    controls: [norm.element, length.element],
+    more: [strip.element, which.element, after.element],
     picture: [grid],
     draw,
     longest: fullest,

@@ -78,8 +78,8 @@ export const apart = (a, distance, last) =>
 
 const WIDTHS = [2, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const LENGTHS = [8, 12, 16, 24, 32, 48, 64, 96, 128];
-const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, CHART] = [336, 58, 30, 24, 224, 300]; // heights are fixed; widths follow the column
-const [STRIPS, STRIP, DIALS] = [[252, 272, 296], 16, 6];
+const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM, CHART] = [280, 58, 30, 24, 174, 192]; // heights are fixed; widths follow the column
+const [STRIPS, STRIP, DIALS] = [[200, 218, 240], 16, 6];
 const nearest = (list, x) =>
   list.reduce((best, n, i) => (Math.abs(n - x) < Math.abs(list[best] - x) ? i : best), 0);
 const strip = (top, height) =>
@@ -163,7 +163,7 @@ function build({ get, change }) {
     role: "group",
     "aria-label": "table of waves, one row per position",
   });
-  let [y, frame, foot] = [null, svg("g"), svg("text", { x: LEFT, y: 330, class: "lf-tick" })];
+  let [y, frame, foot] = [null, svg("g"), svg("text", { x: LEFT, y: 274, class: "lf-tick" })];
   const rows = [
     ["a", goA],
     ["b", goB],
@@ -297,7 +297,7 @@ function build({ get, change }) {
   }
 
   function drawChart({ view: kind, d, length: n, last }) {
-    const frameOf = { left: 40, right: room.width - 16, top: TOP, bottom: CHART - 44 };
+    const frameOf = { left: 40, right: room.width - 16, top: TOP, bottom: CHART - 36 };
     list = dots(kind, d, n);
     x = scale([-last, last], [frameOf.left, frameOf.right]);
     up = scale([Math.min(...list) < 0 ? -d / 2 : 0, d / 2], [frameOf.bottom, TOP]);
@@ -414,14 +414,8 @@ function build({ get, change }) {
   }
 
   return {
-    controls: [
-      view.element,
-      width.element,
-      length.element,
-      first.element,
-      second.element,
-      both.element,
-    ],
+    controls: [view.element, second.element, both.element],
+    more: [first.element, width.element, length.element],
     picture: [html("div", { class: "pe-views" }, waves, turning), chart],
     draw,
     longest: [

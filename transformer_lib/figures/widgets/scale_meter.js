@@ -103,7 +103,7 @@ export function histogram(list, low, high, n) {
 
 // ---- picture
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 200, 34, 334, 24, 160];
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 158, 34, 334, 24, 118];
 const [REACH, BINS] = [120, 120]; // the score axis always shows -120…120, so that wider bells look wider
 
 function build({ get, change }) {
@@ -163,8 +163,8 @@ function build({ get, change }) {
     ["spread", "spread of scores", 2],
     ["largest", "largest weight", 2],
     ["entropy", "entropy, of 4 bits", 2],
-    ["typical", "gradient at the query: median", null],
-    ["average", "gradient at the query: mean", null],
+    ["typical", "gradient, median", null],
+    ["average", "gradient, mean", null],
   ];
   const short = (x) => (x < 0.0005 && x > 0 ? "< 0.001" : fixed(x, x < 0.095 ? 3 : 2));
   const cells = rows.map(() => [html("td"), html("td")]);
@@ -174,7 +174,7 @@ function build({ get, change }) {
   const table = html(
     "table",
     { class: "sm-table lf-wide" },
-    html("caption", { text: "over 64 queries; the gradients are lengths" }),
+    html("caption", { text: "over 64 queries; gradient: its length at the query" }),
     html("thead", {}, html("tr", {}, html("td"), ...heads)),
     html(
       "tbody",
@@ -219,7 +219,7 @@ function build({ get, change }) {
     heads.forEach((head, j) => set(head, { "data-now": j === Number(divide) }));
     return (
       `d_k = ${d}, ${divide ? "scaled" : "unscaled"}: scores spread by ${fixed(now.spread, 1)}, the best key gets ${percent(now.largest)} of the weight, ` +
-      `the typical query gets a gradient of ${short(now.typical)}, the average is ${short(now.average)}.`
+      `and the typical gradient is ${short(now.typical)}.`
     );
   }
 
@@ -228,8 +228,8 @@ function build({ get, change }) {
     picture: [scoresPicture, weightsPicture, table],
     draw,
     longest: [
-      "d_k = 1024, unscaled: scores spread by " +
-        "32.0, the best key gets 100\u00a0% of the weight, the typical query gets a gradient of < 0.001, the average is < 0.001.",
+      "d_k = 1024, unscaled: scores spread by 32.0, the best key gets 100\u00a0% of the weight, " +
+        "and the typical gradient is < 0.001.",
     ],
   };
 }
