@@ -65,7 +65,7 @@ export function rows(letters, merges) {
 // ---- picture
 
 const [LEFT, ROW, TALL] = [30, 20, 18]; // room for the merges' numbers; heights of a line and a box
-const COLUMNS = LONGEST + 1;
+const [COLUMNS, LINES] = [LONGEST + 1, 12];
 
 function build({ get, change }) {
   const [letters, merges] = [get("letters"), get("merges")];
@@ -116,11 +116,11 @@ function build({ get, change }) {
     ];
     return { box, text, group: svg("g", {}, box, text) };
   };
-  const board = steps(COLUMNS).map((y) => ({
+  const board = steps(LINES).map((y) => ({
     cells: steps(COLUMNS).map(cell),
     number: svg("text", { class: "lf-tick", x: LEFT - 6, y: y * ROW + 14, "text-anchor": "end" }),
   }));
-  const height = COLUMNS * ROW;
+  const height = LINES * ROW;
   const picture = canvas(
     340,
     height,
@@ -159,10 +159,11 @@ function build({ get, change }) {
       set(id, { text: idOf(piece) });
     });
     const width = Math.min(34, (size.width - LEFT) / COLUMNS);
+    const left = Math.max(0, lines.length - LINES); // the oldest merges make room
     board.forEach(({ cells, number: label }, y) => {
-      const now = lines[y];
+      const now = lines[y && y + left];
       set(label, { text: now && y ? now.number : "", visibility: now ? "visible" : "hidden" });
-      const before = new Set(y && now ? lines[y - 1].pieces : now?.pieces);
+      const before = new Set(y && now ? lines[y + left - 1].pieces : now?.pieces);
       let at = 0;
       cells.forEach(({ box, text, group }, x) => {
         const piece = now?.pieces[x];
@@ -185,7 +186,7 @@ function build({ get, change }) {
     if (!word) return `Type a word of up to ${LONGEST} letters.`;
     const strange = [...new Set(pieces.filter((piece) => idOf(piece) === UNKNOWN))];
     const holes = strange.length
-      ? ` ${strange.join(", ")} ${strange.length > 1 ? "don’t have ids of their" : "doesn’t have an id of its"} own: id 3, <unk>.`
+      ? ` ${strange.length > 1 ? `${strange.length} letters don’t have ids of their` : `${strange} doesn’t have an id of its`} own: id 3, <unk>.`
       : "";
     const count = `${pieces.length} piece${pieces.length > 1 ? "s" : ""}`;
     if (!laid) return `No merge yet: “${word}” and the mark before it are ${count}.${holes}`;

@@ -165,7 +165,7 @@ function build({ get, all, change }) {
     const ratio = cache / parameters;
     const share =
       ratio < 0.01
-        ? "less than 1\u00a0%"
+        ? "under 1\u00a0%"
         : ratio < 1
           ? percent(ratio)
           : `${ratio < 9.95 ? fixed(ratio, 1) : round(Math.round(ratio))} times`;
@@ -173,13 +173,13 @@ function build({ get, all, change }) {
     const groups =
       group === 1
         ? "Each head has its own keys and values."
-        : `Groups of ${group} heads divide the cache by ${group}.`;
+        : `Groups of heads divide the cache by ${group}.`;
     const saved = !s.window
       ? ""
       : keptOf(s) === s.length
         ? " The window holds the whole text."
         : ` The window divides it by ${round(Number((s.length / s.window).toPrecision(3)))}.`;
-    return `${name} keeps ${each} per token. That makes ${size(cache)}, ${share}${ratio < 1 ? " of" : ""} the parameters’ ${size(parameters)}. ${groups}${saved}`;
+    return `${name} keeps ${each} per token, so ${size(cache)}, ${share}${ratio < 1 ? " of" : ""} the parameters’ ${size(parameters)}. ${groups}${saved}`;
   }
 
   function draw() {
@@ -239,8 +239,10 @@ function build({ get, all, change }) {
   };
   const wordy = (parameters) =>
     sentence("Your own model", { ...most, n_kv_heads: 1, window: 1 }, parameters, 1016 * 2 ** 38);
+  const [length, texts, ...further] = part(use);
   return {
-    controls: [models.element, inputs, html("div", { class: "cs-controls" }, ...part(use))],
+    controls: [models.element, html("div", { class: "cs-controls" }, length, texts)],
+    more: [inputs, html("div", { class: "cs-controls" }, ...further)],
     picture: [
       html(
         "div",

@@ -47,16 +47,13 @@ export const verdict = (mean) =>
 
 // ---- picture
 
-const [WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM] = [320, 240, 34, 26, 308, 200];
+const [WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM] = [320, 190, 34, 26, 308, 150];
 
 function build({ get, change }) {
   const [words, cosines, means] = [get("words"), get("cosines"), get("means")];
   const last = means[0][0].length - 1;
   const depth = stepper({ label: "after layer", last, onInput: (layer) => change({ layer }) });
-  const residual = toggle({
-    label: "residual: add the input",
-    onInput: (on) => change({ residual: on }),
-  });
+  const residual = toggle({ label: "residual", onInput: (on) => change({ residual: on }) });
   const norm = choice({
     label: "norm",
     options: NORMS,
@@ -119,8 +116,8 @@ function build({ get, change }) {
   }
 
   return {
-    controls: [residual.element, norm.element, depth.element],
-    picture: [html("div", {}, map.element), chart],
+    controls: [norm.element, residual.element, depth.element],
+    picture: [html("div", { class: "ld-map" }, map.element), chart],
     draw,
     longest: longest([-0.1, 0.8, 1].map((mean) => sentence(false, "post", last, mean))),
   };

@@ -98,7 +98,7 @@ export const trained = (matrix, rank) => rank * (matrix.length + matrix[0].lengt
 
 // ---- picture
 
-const [HEIGHT, LEFT, TOP, BOTTOM] = [210, 40, 24, 168];
+const [HEIGHT, LEFT, TOP, BOTTOM] = [190, 40, 24, 150];
 const many = (n) => n.toLocaleString("en-US");
 
 function build({ get, change, refresh }) {
@@ -163,7 +163,7 @@ function build({ get, change, refresh }) {
     { class: "lr-legend" },
     key("lr-of-change", "the change"),
     key("lr-of-shuffled", "shuffled"),
-    key("lr-no-gain", "no fewer numbers"),
+    key("lr-no-gain", "no saving"),
   );
 
   const most = trained(changed, full);
@@ -224,7 +224,7 @@ function build({ get, change, refresh }) {
     const cost =
       learn < all
         ? `with ${many(learn)} numbers instead of ${many(all)}`
-        : `but its ${many(learn)} numbers are no fewer than the matrix’s ${many(all)}`;
+        : `with ${many(learn)} numbers, no fewer than the matrix’s ${many(all)}`;
     if (r === 0) return "Rank 0 changes nothing: everything fine-tuning changed is lost.";
     if (shuffled)
       return `Shuffled, the same numbers have no pattern: rank ${r} captures ${share(kinds[1], r)} of them, ${cost}.`;

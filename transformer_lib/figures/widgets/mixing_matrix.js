@@ -149,7 +149,8 @@ function build({ get, change }) {
     ),
   );
   return {
-    controls: [mode.element, sharpness.element, strip.element],
+    controls: [mode.element, strip.element],
+    more: [sharpness.element],
     picture: [picture],
     draw,
     longest: fullest,

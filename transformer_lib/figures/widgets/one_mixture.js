@@ -117,7 +117,7 @@ function build({ get, change }) {
     };
   });
   const title = html("p", {
-    text: `What can tell from these numbers, for all ${sentences.length} sentences?`,
+    text: `What can tell from them, for all ${sentences.length} sentences?`,
   });
   const answers = html(
     "div",
@@ -193,13 +193,13 @@ function build({ get, change }) {
     const same = alike.findIndex((one, i) => one !== i);
     const again =
       now.length > 1 && now[0] === now[1]
-        ? "Head 2 has the same weights as head 1, so it adds nothing. "
+        ? "Head 2 has the same weights, so it adds nothing. "
         : "";
     if (same > 0)
-      return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers. Nothing that reads only these numbers can tell them apart.`;
+      return `${again}“${said[alike[same]]}” and “${said[same]}” arrive as the same numbers, so nothing can tell them apart.`;
     if (now.length === 1 || again) {
       const [finds, not] = now[0] > 0.5 ? ["eats", "is eaten"] : ["is eaten", "eats"];
-      return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}: it’s the word with the largest number. No matrix can tell who ${not}.`;
+      return `${again}All six sentences arrive as different numbers. A matrix can tell who ${finds}, but not who ${not}.`;
     }
     return "Two heads with different weights: a matrix can tell both who eats and who is eaten.";
   }
