@@ -1,6 +1,15 @@
 """The library of *Attention, Built by Hand*: every line a chapter shows is a line tested here."""
 
-from transformer_lib.attention import Attention, attention, fused_attention
+try:
+    from transformer_lib.attention import Attention, attention, fused_attention
+except ImportError as error:
+    if error.name != __name__ + ".attention":  # torch is missing, say
+        raise
+    # PyPI has another transformer_lib. In one folder with ours its attention/ hides attention.py.
+    raise ImportError(
+        "another project's transformer_lib lies in the same folder: run pip uninstall -y "
+        "transformer-lib attention-built-by-hand, and install the book's library again"
+    ) from error
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.decoding import Beams, Generation, StepModel, beam_search, greedy, sample

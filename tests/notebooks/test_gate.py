@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import shutil
+import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +14,7 @@ from types import ModuleType
 import nbformat
 import pytest
 import strict
-from execute import STATE, VIEW, is_random_id, normalize, notebooks, on_gpu, stale_modules
+from execute import ROOT, STATE, VIEW, is_random_id, normalize, notebooks, on_gpu, stale_modules
 from gate import INSTALL, RULES, TAGS, findings, install_cells
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -263,6 +265,18 @@ def test_the_install_cell_tells_another_project_s_library(monkeypatch, book):
     source = TransformerManager().transform_cell(INSTALL)  # as IPython would, %pip included
     with nullcontext() if book else pytest.raises(ImportError, match="another project's"):
         exec(source, {})
+
+
+def test_the_library_tells_another_project_s_files_among_its_own(tmp_path):
+    """pip puts both into one folder, where its attention/ is found before our attention.py."""
+    package = tmp_path / "transformer_lib"
+    (package / "attention").mkdir(parents=True)
+    (package / "attention" / "__init__.py").touch()
+    for name in ("__init__.py", "attention.py"):
+        shutil.copyfile(ROOT / "transformer_lib" / name, package / name)
+    command = [sys.executable, "-c", "import transformer_lib"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "another project's transformer_lib lies in the same folder" in found.stderr
 
 
 def test_nothing_makes_the_comparison_of_outputs_lax():
