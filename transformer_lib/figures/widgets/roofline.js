@@ -275,17 +275,10 @@ function build({ get, all, change, refresh }) {
     { tokens: 2048, width: 1024, size: 4, rate: 9e5, bandwidth: 9999 },
     { memory: 1, arithmetic: 0.001 },
   ];
-  const { size, ...sliders } = controls;
-  const kinds = html("div", { class: "rl-kinds" }, preset.element, size.element);
+  const { tokens, ...rest } = controls;
   return {
-    controls: [
-      html(
-        "div",
-        { class: "rl-controls" },
-        kinds,
-        ...Object.values(sliders).map(({ element }) => element),
-      ),
-    ],
+    controls: [preset.element, tokens.element],
+    more: Object.values(rest).map(({ element }) => element),
     picture: [html("div", { class: "rl-roofs" }, picture, legend), table],
     draw,
     longest: [

@@ -214,32 +214,28 @@ function build({ get, all, change }) {
     const millions = parametersOf(state) / 1e6;
     const many =
       millions >= 1000 ? `${fixed(millions / 1000, 1)} billion` : `${fixed(millions, 1)} million`;
-    const start = `${many} parameters: ${gib(steady)}\u00a0GiB for any batch, and ${gib(kept)} for ${round(Math.ceil(state.tokens / state.pieces))} tokens at once.`;
+    const start = `${many} parameters: ${gib(steady)}\u00a0GiB, plus ${gib(kept)} for ${round(Math.ceil(state.tokens / state.pieces))} tokens at once.`;
     const enough = piecesThatFit(state);
     const verdict =
       total <= state.memory
         ? "That fits."
         : enough
-          ? `Too much; in ${enough} micro-batches it would fit.`
+          ? `Too much, but ${enough} micro-batches fit.`
           : steady > state.memory
             ? "Too much, for any batch."
             : "Too much, even in 256 micro-batches.";
     return `${start} ${verdict} At ${rate(state.speed)}, ${Number((state.total / 1e9).toPrecision(3))} billion tokens take ${duration(hours)}.`;
   }
 
+  const { d_model, pieces, ...others } = controls;
   return {
-    controls: [
-      html(
-        "div",
-        { class: "rp-controls" },
-        ...Object.values(controls).map(({ element }) => element),
-      ),
-    ],
+    controls: [d_model.element, pieces.element],
+    more: Object.values(others).map(({ element }) => element),
     picture: [html("div", { class: "lf-wide" }, legend, picture)],
     draw,
     longest: [
-      "100.0 billion parameters: 10,000\u00a0GiB for any batch, and 10,000 for 262,144 tokens " +
-        "at once. Too much; in 256 micro-batches it would fit. At 1,000 TFLOP/s, 1.23 billion tokens take under 0.1\u00a0minutes.",
+      "100.0 billion parameters: 10,000\u00a0GiB, plus 10,000 for 262,144 tokens at once. " +
+        "Too much, even in 256 micro-batches. At 1,000 TFLOP/s, 1.23 billion tokens take 10,000\u00a0years.",
     ],
   };
 }
