@@ -36,15 +36,13 @@ def runs(*pairs):
 
 def test_it_says_what_is_true(js, module):
     assert say(js, module, None) == (
-        "Nothing is running yet. Start trains two models to reverse words in this page, for 300 "
-        "steps."
+        "Nothing is running yet. Start trains two models to reverse words, for 300 steps."
     )
     assert say(js, module, None, guess="none").startswith("Your guess: not at all. Nothing is")
     assert "one model to copy words" in say(js, module, None, causal=True, task="copy")
     told = {"phase": "running", "step": 100, "runs": runs((0.24, 0.92), (0.01, 0))}
     assert say(js, module, told) == (
-        "At step 100 the first run has a loss of 0.24 and gets 92 of 100 right; "
-        "the second has a loss of 0.01 and gets 0 of 100 right."
+        "At step 100 the first run gets 92 of 100 right, the second 0."
     )
     assert say(js, module, told | {"phase": "paused"}).startswith("Paused. At step 100")
     assert say(js, module, {"phase": "paused"}).startswith("Paused: two runs with the same initial")
@@ -54,8 +52,9 @@ def test_it_says_what_is_true(js, module):
 def test_the_end_compares_the_guess_with_what_came_out(js, module):
     told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (0.01, 0))}
     end = say(js, module, told, guess="same")
-    assert "You guessed “as well”; the answer is “low loss, nothing right”. In training" in end
-    assert "The answer is “low loss, nothing right”." in say(js, module, told)
+    assert "The answer: “low loss, nothing right”. You guessed “as well”. In training" in end
+    assert "You guessed it. In training" in say(js, module, told, guess="blind")
+    assert "The answer: “low loss, nothing right”. In" in say(js, module, told)
     told = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (1.7, 0))}
     assert "“not at all”. With heads of width 32" in say(js, module, told, question="scale")
     # with two changes there is no single reason
@@ -109,14 +108,14 @@ SLOW_WORKER = """() => {
 @pytest.mark.slow
 def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     page = show(LiveTraining())
+    page.locator(".lf-more summary").click()
     page.get_by_role("checkbox", name="residual").uncheck()
     assert page.workers == []
     button(page, "Step").click()
     page.locator(".lt-run", has_text="step 1:").nth(1).wait_for()
     assert len(page.workers) == 1
     assert page.locator(".lt-written").first.inner_text().startswith("abcdefgh → ")
-    page.locator(".lf-status", has_text="Paused").wait_for()  # comes after the step
-    assert status(page).startswith("Paused")
+    page.locator(".lf-status", has_text="Paused. At step 1 the first run gets").wait_for()
     with page.workers[0].expect_event("close"):
         button(page, "Reset").click()
     page.wait_for_function("!document.querySelector('figure').textContent.includes('step 1:')")
@@ -138,6 +137,7 @@ def test_it_is_started_paused_and_looked_into(show):
     page.wait_for_function("document.querySelector('.lt-line').points.numberOfItems > 0")
     button(page, "Pause").press("Space")
     button(page, "Go on").wait_for()
+    page.locator(".lf-more summary").click()
     example = page.get_by_role("textbox", name="your example")
     # What it writes, without "?", comes after the step in progress.
     written = """(text) => {
@@ -146,7 +146,6 @@ def test_it_is_started_paused_and_looked_into(show):
     }"""
     example.fill("Bad?")
     page.wait_for_function(written, arg="bad →")
-    assert status(page).endswith("from a to j, or are numbers below 100.")
     first = page.locator(".lt-run").first.locator("span").first
     said = first.inner_text()
     example.fill("dab")
@@ -159,9 +158,21 @@ def test_it_is_started_paused_and_looked_into(show):
     page.get_by_role("radio", name="decoder to encoder").check()
     page.evaluate(SETTLE)
     assert page.evaluate(shapes)[0] == [3, 4]
-    # changing a switch drops the runs
-    page.get_by_role("checkbox", name="causal mask").check()
-    assert status(page).startswith("Nothing is running yet. Start trains one model")
+    # the sentence and both runs tell of the same step
+    step = status(page).split()[3]
+    assert [
+        text.split("\n")[2].split(":")[0] for text in page.locator(".lt-run").all_inner_texts()
+    ] == [f"step {step}"] * 2
+    # a switch keeps the runs until the reader starts anew
+    switch = page.get_by_role("checkbox", name="causal mask")
+    switch.check()
+    assert status(page).startswith("These runs keep their own settings.")
+    switch.uncheck()
+    assert status(page).startswith(f"Paused. At step {step}")
+    switch.check()
+    assert page.locator(".lt-written").first.inner_text().startswith("dab →")
+    button(page, "Start anew").click()
+    assert status(page) == "Started: one run."
 
 
 @pytest.mark.slow
@@ -171,8 +182,8 @@ def test_a_whole_run_ends_in_a_verdict(show):
     button(page, "Start").click()
     button(page, "Go on").wait_for(timeout=300 * SECONDS)
     said = status(page)
-    assert said.startswith("At step 300 the first run has a loss of 0.0")
-    assert "You guessed “less well”; the answer is “low loss, nothing right”." in said
+    assert said.startswith("At step 300 the first run gets ")
+    assert "The answer: “low loss, nothing right”. You guessed “less well”." in said
     points = page.locator(".lt-line").evaluate_all(
         "(lines) => lines.map((line) => line.points.numberOfItems)"
     )

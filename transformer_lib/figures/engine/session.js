@@ -40,12 +40,15 @@ export class Session {
     this.working = true;
     try {
       await this.made;
-      while (this.running && this.step < this.end) {
-        const next = Math.min(this.end, this.step + EVERY - (this.step % EVERY));
-        await this.worker.call("train", { steps: next - this.step }, (news) => this.hear(news));
-        await this.look(text());
-        if (this.step % MARK === 0) await this.count();
-      }
+      do {
+        while (this.running && this.step < this.end) {
+          const next = Math.min(this.end, this.step + EVERY - (this.step % EVERY));
+          await this.worker.call("train", { steps: next - this.step }, (news) => this.hear(news));
+          await this.look(text());
+          if (this.step % MARK === 0) await this.count();
+        }
+        await this.count(); // while which the reader may go on
+      } while (this.running && this.step < this.end);
       this.phase = "paused";
     } catch {
       this.phase = "failed";
@@ -71,7 +74,7 @@ export class Session {
   }
 
   async count() {
-    if (this.counted?.step === this.step) return;
+    if (!this.step || this.counted?.step === this.step) return;
     const shares = await this.worker.call("exact", { n: 100 });
     shares.forEach((share, i) => this.right[i].push([this.step, share]));
     this.counted = {

@@ -25,7 +25,6 @@ import {
 
 // ---- words
 const LAST = 300; // steps
-const LIMITS = " Examples have up to 8 letters from a to j, or are numbers below 100.";
 const GUESSES = [
   ["same", "as well"],
   ["worse", "less well"],
@@ -34,6 +33,7 @@ const GUESSES = [
 ];
 const guessed = Object.fromEntries(GUESSES);
 const EXAMPLES = { reverse: "abcdefgh", copy: "abcdefgh", sort: "hgcabfde", numbers: "73" };
+const LIMITS = ["your example: up to 8 letters from a to j", "your example: a number below 100"];
 const DEED = {
   reverse: "reverse words",
   copy: "copy words",
@@ -42,65 +42,52 @@ const DEED = {
 };
 const REASONS = {
   "no causal mask blind":
-    "In training it could read the letter it had to predict; when it writes, that letter isn’t there yet.",
+    "In training it could read the letter to predict; when it writes, it can’t.",
   "no positions none": "Without positions, a word and its reverse look the same to the encoder.",
   "no scale none":
-    "With heads of width 32, its scores are 5.7 times as large, and the softmax has all but decided before it learns anything.",
-  "no scale same": "With heads of width 8, the scale is only 2.8: try it with the wide model.",
+    "With heads of width 32, its scores are 5.7 times as large: the softmax saturates.",
+  "no scale same": "With heads of width 8, the scale is only 2.8: try the wide model.",
   "norm after same":
-    "With one layer, the order hardly matters: try it with the deep model, without a warm-up.",
-  "no warm-up same":
-    "With one layer and the norm first, it hardly matters: try it with the deep model.",
-  "no warm-up none": "Now change the order of the norms too, and run it again.",
+    "With one layer, the order hardly matters: try the deep model without a warm-up.",
+  "no warm-up same": "With one layer and the norm first, it hardly matters: try the deep model.",
+  "no warm-up none": "Now change the order of the norms too.",
 };
 
-/** The status line. told: null before the first start, or { phase, step, runs: [{ loss, exact }] }. */
+/** The status line. told: null before the first start, or { phase, step, runs: [{ loss, exact }], outdated }. */
 export function sentence(state, told) {
   const differs = engine.changes(state);
   const bet = state.guess && differs.length ? `Your guess: ${guessed[state.guess]}. ` : "";
   if (!told)
-    return `${bet}Nothing is running yet. Start trains ${differs.length ? "two models" : "one model"} to ${DEED[state.task]} in this page, for ${LAST} steps.`;
+    return `${bet}Nothing is running yet. Start trains ${differs.length ? "two models" : "one model"} to ${DEED[state.task]}, for ${LAST} steps.`;
   if (told.phase === "failed")
     return "This page isn’t allowed to compute in the background, so it can’t train anything.";
+  if (told.outdated)
+    return "These runs keep their own settings. “Start anew” drops them and trains with yours.";
   const { step, runs = null, phase } = told;
   if (!runs)
     return `${bet}${phase === "paused" ? "Paused" : "Started"}: ${differs.length ? "two runs with the same initial weights and the same words" : "one run"}.`;
-  const news = runs.map(
-    ({ loss, exact }) =>
-      `a loss of ${fixed(loss)} and gets ${Math.round(100 * exact)} of 100 right`,
-  );
-  const now = `${phase === "paused" ? "Paused. " : ""}At step ${step} the first run has ${news.join("; the second has ")}.`;
+  const [first, second] = runs.map(({ exact }) => Math.round(100 * exact));
+  const now = `${phase === "paused" ? "Paused. " : ""}At step ${step} the first run gets ${first} of 100 right${runs.length > 1 ? `, the second ${second}` : ""}.`;
   if (phase !== "done" || runs.length < 2) return now;
   const result = engine.outcome(runs);
   if (!result)
     return `${now} The first run hasn’t learned the task yet: continue, or try another seed.`;
-  const verdict = state.guess
-    ? `You guessed “${guessed[state.guess]}”; the answer is “${guessed[result]}”.`
-    : `The answer is “${guessed[result]}”.`;
+  const right =
+    state.guess === result ? " You guessed it." : ` You guessed “${guessed[state.guess]}”.`;
+  const verdict = `The answer: “${guessed[result]}”.${state.guess ? right : ""}`;
   return `${now} ${verdict} ${(differs.length === 1 && REASONS[`${differs[0]} ${result}`]) || ""}`.trim();
 }
 
 // ---- picture
 
 const LEVEL = (8 / 9) * Math.log(10); // the loss for guessing letters and knowing where the end is
-const [HEIGHT, TOP, BOTTOM, LEFT, HEADS] = [150, 22, 112, 40, 4];
+const [HEIGHT, TOP, BOTTOM, LEFT, HEADS] = [104, 20, 84, 40, 4];
 const MAPS = { cross: /^decoder.*cross/, encoder: /^encoder/, decoder: /^decoder.*self/ };
+// each with what the second run may lack; the rest of "all" folds under More
 const QUESTIONS = {
   all: [
     "What does a model need in order to learn?",
-    [
-      "task",
-      "base",
-      "scale",
-      "causal",
-      "residual",
-      "several",
-      "order",
-      "warmup",
-      "positions",
-      "rate",
-      "smoothing",
-    ],
+    ["causal", "residual", "scale", "several", "warmup"],
   ],
   mask: ["What does a model learn without a causal mask?", ["causal"]],
   residual: ["Does a model learn without residual connections?", ["residual"]],
@@ -122,7 +109,7 @@ function chart({ label, low, high, ticks, say }) {
   let [drawn, given] = ["", { last: 300, curves: [] }];
   function draw() {
     const { last, curves, from = null } = given;
-    const right = size.width - 12;
+    const right = size.width - 32;
     const [x, y] = [scale([0, last], [LEFT, right]), scale([low, high], [BOTTOM, TOP])];
     if (drawn !== (drawn = `${last} ${size.width}`)) {
       const fresh = axes({
@@ -132,10 +119,10 @@ function chart({ label, low, high, ticks, say }) {
         right,
         top: TOP,
         bottom: BOTTOM,
-        xLabel: "step",
+        xLabel: "",
         yLabel: label,
         yTicks: ticks.map((tick) => [tick, say(tick)]),
-        xTicks: steps(4).map((i) => [(last * i) / 3, String((last * i) / 3)]),
+        xTicks: steps(4).map((i) => [(last * i) / 3, `${(last * i) / 3}${i < 3 ? "" : " steps"}`]),
       });
       frame.replaceWith(fresh);
       frame = fresh;
@@ -189,14 +176,14 @@ function panel(i) {
   const head = html(
     "p",
     { class: "lt-name", "data-run": i },
-    room(name, ["second run: learned positions, no causal mask"]),
+    room(name, ["second run: learned positions"]),
   );
   const element = html(
     "div",
     { class: "lt-run" },
     head,
     room(numbers, ["step 9000: loss 0.000, 100 of 100 right"]),
-    room(written, ["88 → seventy-threexxx"]),
+    room(written, ["abcdefgh → (nothing)"]),
     html("div", { class: "lt-maps" }, beside, ...maps.map((map) => map.element)),
   );
   return {
@@ -212,7 +199,7 @@ function panel(i) {
         ...(!title
           ? []
           : look
-            ? [`${look.text} → `, ...(letters.length ? letters : ["(ends at once)"])]
+            ? [`${look.text} → `, ...(letters.length ? letters : ["(nothing)"])]
             : [`${text} → ${answer}?`]),
       );
       const [read, right] = [[...(look?.text ?? "")], [...(look?.answer ?? "")]];
@@ -248,12 +235,13 @@ function panel(i) {
 
 function build({ get, all, change, refresh }) {
   const [, shown] = QUESTIONS[get("question")];
-  const task = () => engine.TASKS[get("task")];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const keyOf = (state) => JSON.stringify(engine.runsOf(state));
-  let [session, frame, refused] = [undefined, 0, false]; // a session ends when the reader changes its runs
-  const typed = () => engine.tidy(get("task"), get("example"));
-  const example = () => typed() || EXAMPLES[get("task")];
+  let [session, frame] = [undefined, 0]; // a session keeps the settings that it began with
+  const shownState = () =>
+    session ? { ...session.state, guess: get("guess"), attention: get("attention") } : all();
+  const typed = (task = get("task")) => engine.tidy(task, get("example"));
+  const example = ({ task } = shownState()) => typed(task) || EXAMPLES[task];
 
   function begin() {
     const script = `"use strict"; const engine = (${engineSource})(); engine.serve(engine.trainingCommands());`;
@@ -266,7 +254,7 @@ function build({ get, all, change, refresh }) {
     };
     return Object.assign(
       new engine.Session(script, engine.runsOf(all()), { drawn, said: refresh }),
-      { key: keyOf(all()) },
+      { state: all(), key: keyOf(all()) },
     );
   }
   function go(most) {
@@ -283,7 +271,6 @@ function build({ get, all, change, refresh }) {
     choice({
       label,
       options,
-      className: "lt-pick",
       onInput: (value) => change({ [trait]: value, ...more(value) }),
     });
   const on = (label, trait) => toggle({ label, onInput: (value) => change({ [trait]: value }) });
@@ -327,41 +314,37 @@ function build({ get, all, change, refresh }) {
       onInput: (smoothing) => change({ smoothing }),
     }),
   };
-  const guess = pick("Your guess first: the second run will learn it", "guess", GUESSES);
+  const guess = pick("Your guess: the second run will learn it", "guess", GUESSES);
   const kind = pick("show the attention of", "attention", [
     ["cross", "decoder to encoder"],
     ["encoder", "encoder"],
     ["decoder", "decoder"],
   ]);
-  const type = (text, fit = engine.tidy(get("task"), text)) => {
-    [refused, input.value] = [fit !== text.toLowerCase(), fit];
-    change({ example: fit });
-  };
   const input = textInput({
     "aria-label": "your example",
-    oninput: () => type(input.value),
+    oninput: () => {
+      input.value = engine.tidy(get("task"), input.value);
+      change({ example: input.value });
+    },
   });
   const start = button("Start", () =>
     session?.running ? (session.pause(), refresh()) : go(LAST - ((session?.step ?? 0) % LAST)),
   );
   start.classList.add("lt-start");
-  const buttons = html(
-    "div",
-    { class: "lt-buttons" },
-    start,
-    button("Step", () => go(1)),
-    button("Another seed", () => change({ seed: (get("seed") + 1) % 100 })),
-  );
+  const anew = button("Start anew", () => {
+    drop();
+    go(LAST);
+    start.focus(); // this button goes away
+  });
+  const seed = button("Another seed", () => change({ seed: (get("seed") + 1) % 100 }));
+  const buttons = html("div", { class: "lt-buttons" }, start, seed, anew);
   const group = (label, names) =>
-    names.length === 0
-      ? null
-      : html(
-          "div",
-          { class: "lt-group", role: "group", "aria-label": label },
-          html("p", { text: label }),
-          ...names.map((name) => controls[name].element),
-        );
-  const isBoth = (name) => name === "task" || name === "base";
+    html(
+      "div",
+      { class: "lt-group", role: "group", "aria-label": label },
+      html("p", { text: label }),
+      ...names.map((name) => controls[name].element),
+    );
   const charts = [
     chart({ label: "loss", low: 0, high: 4, ticks: [0, 2, 4], say: String }),
     chart({
@@ -375,7 +358,7 @@ function build({ get, all, change, refresh }) {
   const panels = [panel(0), panel(1)];
 
   function update() {
-    const [state, text] = [all(), example()];
+    const [state, text] = [shownState(), example()];
     const [differs, runs] = [engine.changes(state), engine.runsOf(state)];
     const end = LAST * Math.max(1, Math.ceil((session?.step ?? 0) / LAST));
     charts[0].update({
@@ -387,19 +370,20 @@ function build({ get, all, change, refresh }) {
     const titles = [
       `first run: ${state.base}, seed ${state.seed}`,
       runs[1] &&
-        `second run: ${differs.length > 2 ? `${differs.length} things changed` : differs.join(", ")}`,
+        `second run: ${differs.length > 1 ? `${differs.length} things changed` : differs[0]}`,
     ];
     panels.forEach((one, i) => {
-      const [loss, right] = [session?.losses[i]?.at(-1), session?.right[i]?.at(-1)];
-      const said = loss
-        ? `step ${loss[0]}: loss ${fixed(loss[1], 3)}${right ? `, ${Math.round(100 * right[1])} of 100 right` : ""}`
+      const { step, runs: counted } = session?.counted ?? {};
+      const now = counted?.[i];
+      const said = now
+        ? `step ${step}: loss ${fixed(now.loss, 3)}, ${Math.round(100 * now.exact)} of 100 right`
         : "";
       one.update({
         title: titles[i] ?? "",
         said,
         look: session?.looks[i],
         text,
-        answer: task().answer(text),
+        answer: engine.TASKS[state.task].answer(text),
         kind: state.attention,
         heads: runs[i]?.settings.n_heads ?? 0,
       });
@@ -408,7 +392,9 @@ function build({ get, all, change, refresh }) {
 
   function draw() {
     const state = all();
-    if (session && session.key !== keyOf(state)) drop();
+    const outdated = session && session.key !== keyOf(state);
+    set(anew, { "data-none": !outdated });
+    set(limits, { text: LIMITS[state.task === "numbers" ? 1 : 0] });
     Object.entries(controls).forEach(([name, control]) => control.update(state[name]));
     guess.update(state.guess);
     kind.update(state.attention);
@@ -417,54 +403,54 @@ function build({ get, all, change, refresh }) {
     if (session?.step && !session.working) session.look(example());
     update();
     const done = session?.phase === "paused" && session.step && session.step % LAST === 0;
-    return (
-      sentence(state, session && { ...session.counted, phase: done ? "done" : session.phase }) +
-      (refused ? LIMITS : "")
+    return sentence(
+      shownState(),
+      session && { ...session.counted, phase: done ? "done" : session.phase, outdated },
     );
   }
 
   const legend = html("p", {
-    class: "lf-legend lf-wide",
+    class: "lf-legend",
     text:
       "Dotted: the loss of guessing. Each map is one head of the last layer as it learns: one row per letter of the " +
       "answer (encoder: of the example), one column per letter it attends to, darker for larger weights; ^ begins, $ ends.",
   });
-  const field = html("label", { class: "lt-field" }, html("span", { text: "your example" }), input);
+  const limits = html("span");
+  const field = html("label", { class: "lt-field" }, room(limits, LIMITS), input);
+  // an outcome with its reason, to be replaced by each of the others; the guess is the longest
   const cheat = { ...all(), ...engine.WHOLE, causal: false, guess: "blind" };
   const end = sentence(cheat, {
     phase: "done",
-    step: 9999,
+    step: 900,
     runs: [
       { loss: 0.04, exact: 1 },
       { loss: 0.01, exact: 0 },
     ],
   });
-  const sentences = Object.values(REASONS).map(
-    (reason) => end.replace(REASONS["no causal mask blind"], reason) + LIMITS,
+  const sentences = Object.entries(REASONS).map(([key, reason]) =>
+    end
+      .replace(REASONS["no causal mask blind"], reason)
+      .replace(guessed.blind, guessed[key.split(" ").at(-1)])
+      .replace("You guessed it", `You guessed “${guessed.blind}”`),
   );
   return {
-    controls: [
-      guess.element,
-      group("both runs", shown.filter(isBoth)),
-      group(
-        "the second run has",
-        shown.filter((name) => !isBoth(name)),
-      ),
+    controls: [guess.element, group("the second run has", shown), buttons],
+    picture: [...charts.map(({ picture }) => picture), ...panels.map(({ element }) => element)],
+    more: [
+      ...(get("question") === "all"
+        ? [
+            group("both runs", ["task", "base"]),
+            group("the second run also has", ["order", "positions", "rate", "smoothing"]),
+          ]
+        : []),
       kind.element,
       field,
-      buttons,
-    ].filter(Boolean),
-    picture: [
-      ...charts.map(({ picture }) => picture),
-      ...panels.map(({ element }) => element),
+      button("Step", () => go(1)),
       legend,
     ],
     draw,
     longest: longest([...sentences, sentence({ ...cheat, task: "numbers" }, null)]),
-    restart: () => {
-      drop();
-      refused = false;
-    },
+    restart: drop,
     leave: drop,
   };
 }
