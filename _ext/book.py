@@ -26,18 +26,23 @@ def count_by_chapter(collector, env):
 
     Sphinx counts chapters as the table of contents lists them; ours carry their numbers in their
     file names, and chapters still to come leave gaps. So each chapter lends its own number while
-    figures are counted, and Sphinx goes on printing none before sections.
+    figures are counted, and Sphinx goes on printing none before sections. A page without a number
+    counts its own alone: 1, 2, …
     """
-    printed = env.toc_secnumbers
+    printed, before = env.toc_secnumbers, env.toc_fignumbers
     env.toc_secnumbers = {
         docname: {"": (number,)}
         for docname in env.found_docs
         if (number := chapter_of(docname)) is not None
     }
     try:
-        return count_figures(collector, env)
+        count_figures(collector, env)
     finally:
         env.toc_secnumbers = printed
+    for docname, kinds in env.toc_fignumbers.items():
+        for found in kinds.values() if chapter_of(docname) is None else ():
+            found.update({anchor: (i,) for i, anchor in enumerate(found, 1)})
+    return [doc for doc, kinds in env.toc_fignumbers.items() if kinds != before.get(doc)]
 
 
 def number_title(app, doctree):

@@ -62,15 +62,6 @@ def numbers(env) -> dict[tuple[str, str], str]:
     }
 
 
-def count_anew(app, env):
-    """Exercises of a page without a number are counted on that page alone."""
-    for kinds in env.toc_fignumbers.values():
-        found = kinds.get("exercise", {})
-        if any(len(number) == 1 for number in found.values()):
-            found.update({anchor: (i,) for i, anchor in enumerate(found, 1)})
-    return []
-
-
 class CheckNumbers(SphinxPostTransform):
     """A link that reads as a number leads to what has that number."""
 
@@ -102,7 +93,6 @@ def name_anchors(app, env):
 
 
 def setup(app):
-    app.connect("env-get-updated", count_anew, priority=900)  # when Sphinx has counted
     app.add_transform(TagEquations)
     app.add_post_transform(CheckNumbers)
     # After Sphinx has counted, which it does at the usual priority.

@@ -37,6 +37,12 @@ def test_a_link_that_is_a_number_leads_there(book, page):
         assert shown(there, anchor) == link.get_text(), link
 
 
+@pytest.mark.parametrize("page", [page for page in pages() if page not in CHAPTERS])
+def test_a_page_without_a_number_counts_from_one(book, page):
+    numbers = [number.get_text() for number in parsed(page).select("figure .caption-number")]
+    assert numbers == [f"Figure {i} " for i in range(1, len(numbers) + 1)]
+
+
 @every_chapter
 def test_an_equation_has_the_number_of_its_tag(book, page):
     source = ROOT / page.replace(".html", ".ipynb")
