@@ -2,9 +2,8 @@
 
 In a notebook a work is cited by a link to its own address, `[Liu et al., 2020](https://…)`: plain
 Markdown, which leads to the paper wherever the notebook is read. If references.bib has the address,
-the link leads, on the page, to the work's entry under *References*, which has the address and a way
-back to each place. Under *Further reading* it goes on leading to the paper itself. The appendix has
-all works, and says which chapters cite each.
+the link leads, on the page, to the work's line under *Further reading*, which says what is in the
+paper and leads there. The appendix has all works, and says which chapters cite each.
 """
 
 from functools import cache
@@ -18,11 +17,13 @@ from pybtex.richtext import HRef, Tag, Text
 from pybtex.style import FormattedEntry
 from pybtex.style.formatting import BaseStyle
 from pybtex_docutils import Backend
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from book import chapter_of
 from tooltips import as_text
 
+LOGGER = logging.getLogger(__name__)
 APPENDIX = "chapters/bibliography"
 MOST_AUTHORS = 6
 FURTHER = "Further reading"
@@ -85,43 +86,28 @@ def rewrite_appendix(app, env):
     return [APPENDIX] if APPENDIX in env.all_docs else []
 
 
-def list_references(app, doctree, docname):
+def lead_to_works(app, doctree, docname):
     if docname == APPENDIX:
         name_chapters(app, doctree)
     if chapter_of(docname) is None:
         return
-    known, places = works(app), {}
-    for link in list(doctree.findall(nodes.reference)):
-        entry = known.get(link.get("refuri"))
-        if entry is None:
-            continue
-        here = places.setdefault(entry.key, [])
-        here.append(f"cite-{entry.key}-{len(here) + 1}")
-        link["ids"].append(here[-1])
-        if not is_further_reading(link):
-            link["refuri"] = f"#ref-{entry.key}"
-            link["internal"] = True
-    entries = [entry for entry in known.values() if entry.key in places]
-    if entries:
-        title = nodes.title("", "References")
-        listed = style().sort(entries)
-        items = [reference(app, docname, entry, places[entry.key]) for entry in listed]
-        section = nodes.section("", title, nodes.bullet_list("", *items, classes=["references"]))
-        section["ids"] = ["references"]
-        doctree.next_node(nodes.section).append(section)
-
-
-def reference(app, docname, entry, places) -> nodes.list_item:
-    """A work's entry, and the ways back; its text is also the tip of the links to it."""
-    paragraph = entry_text(entry)
+    known, cited, listed = works(app), [], set()
     tips = app.__dict__.setdefault("attention_tips", {})
-    tips[docname, f"ref-{entry.key}"] = as_text(app, paragraph.deepcopy())
-    for number, place in enumerate(places, start=1):
-        which = f", place {number} of {len(places)}" if len(places) > 1 else ""
-        label = f'aria-label="Back to the text{which}"'
-        back = f'\N{NO-BREAK SPACE}<a class="back" href="#{place}" {label}>↩</a>'
-        paragraph.append(nodes.raw("", back, format="html"))
-    return nodes.list_item("", paragraph, ids=[f"ref-{entry.key}"])
+    for link in doctree.findall(nodes.reference):
+        if (entry := known.get(link.get("refuri"))) is None:
+            continue
+        name = f"ref-{entry.key}"
+        tips[docname, name] = as_text(app, entry_text(entry))
+        if not is_further_reading(link):
+            cited.append((link, name))
+        elif name not in listed:
+            listed.add(name)
+            link["ids"].append(name)
+    for link, name in cited:
+        if name not in listed:
+            message = "%s is cited, but not listed under Further reading"
+            LOGGER.warning(message, link["refuri"], location=link, type="bibliography")
+        link["refuri"], link["internal"] = f"#{name}", True
 
 
 def is_further_reading(node) -> bool:
@@ -145,7 +131,8 @@ def name_chapters(app, doctree):
         paragraph = item.next_node(nodes.paragraph)
         for position, (number, doc) in enumerate(chapters):
             lead = ", " if position else " Chapter " if len(chapters) == 1 else " Chapters "
-            link = make_refnode(app.builder, APPENDIX, doc, "references", nodes.Text(str(number)))
+            name = nodes.Text(str(number))
+            link = make_refnode(app.builder, APPENDIX, doc, "further-reading", name)
             paragraph += [nodes.Text(lead), link]
         paragraph += nodes.Text("." if chapters else "")
 
@@ -158,6 +145,6 @@ def setup(app):
     register_plugin("pybtex.style.formatting", "book", BookStyle)
     app.connect("doctree-read", note_citations)
     app.connect("env-updated", rewrite_appendix)
-    app.connect("doctree-resolved", list_references)
+    app.connect("doctree-resolved", lead_to_works)
     version = crc32(Path(__file__).read_bytes())
     return {"env_version": version, "parallel_read_safe": False, "parallel_write_safe": False}

@@ -15,7 +15,7 @@ from book import write
 
 # What would only repeat other pages, or is of no use to a reader.
 LEFT_OUT = {"chapters/predictions", "reference/figures"}
-ENDS = {"further-reading", "references"}
+ENDS = {"further-reading"}
 
 NO_PROSE = (nodes.section, nodes.literal_block, nodes.math_block, nodes.raw, addnodes.glossary,
             addnodes.desc)  # fmt: skip
