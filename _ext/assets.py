@@ -160,13 +160,17 @@ class Assets:
         return sorted(words)
 
     def hand_over(self, blocks: list[str], folder: Path, characters: str) -> None:
-        """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for."""
-        faces = []
+        """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for, and
+        fonts.css for readers without scripts."""
+        faces, rules = [], []
         for block in blocks:
             said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
             font = (folder / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
             packed = b64encode(self.subset(font, characters)).decode()
             faces.append([said.pop("family"), packed, said])
+            source = f'src:url("data:font/woff2;base64,{packed}")'
+            rules.append(re.sub(r"src:[^;}]*", source, block))
+        write(folder / "fonts.css", "".join(rules).encode())
         script = FACES_SCRIPT.replace("FACES", json.dumps(faces))
         write(folder / "fonts.js", script.encode())
 

@@ -90,9 +90,10 @@ def slim_page(text: str, assets: Assets) -> str:
     # Last: scripts in the page set what the script reads, and the sheet overrides others. Scripts
     # that do not wait for the page build on it, so where there are any it does not wait either.
     defer = "" if early else "defer "
-    fonts = f'<script src="{root}_static/fonts.js"></script>\n'
-    if equations:
-        fonts += f'<script src="{root}_static/katex/fonts.js"></script>\n'
+    fonts = ""
+    for name in ("fonts", *["katex/fonts"] * equations):
+        fonts += f'<script src="{root}_static/{name}.js"></script>\n<noscript>'
+        fonts += f'<link rel="stylesheet" href="{root}_static/{name}.css"></noscript>\n'
     ours = f'{fonts}<script {defer}src="{root}_static/site.js"></script>\n{"".join(early)}'
     ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
     return text.replace("</head>", f"{ours}</head>", 1)

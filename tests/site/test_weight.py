@@ -8,6 +8,7 @@ else it does: `make bench` measures it.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import PurePosixPath
 from types import SimpleNamespace
 
@@ -183,9 +184,9 @@ def test_images_wait_in_places_of_their_size(page):
 
 
 def test_text_is_set_in_the_book_s_own_face(browser, bases):
-    """Over http and in a file: no rule, script or font on the way to it was taken for unused."""
-    for base in bases.values():
-        context = browser.new_context()
+    """Over http and in a file, with scripts and without: nothing on the way to it was left out."""
+    for base, scripts in product(bases.values(), (True, False)):
+        context = browser.new_context(java_script_enabled=scripts)
         try:
             page = context.new_page()
             page.goto(base + "index.html")
