@@ -1,8 +1,9 @@
 """The gallery: the list of all live figures.
 
 Each part of the book has a page of figures, a notebook `chapters/live_figures_….ipynb`. In the
-list, `{gallery} live_figures_….ipynb` stands for the figures of one: the question above each, which
-leads to it, and the chapters that the text below the question names. Nothing is listed by hand.
+list, `{gallery} live_figures_….ipynb` stands for the figures of one: each as a small picture, the
+question above it, which leads to it, and the chapters that the text below the question names.
+Nothing is listed by hand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 import cells
+from live_figures import outputs_of, picture_of
 
 LIST = "chapters/live_figures"
 HEADING = re.compile(r"## (\S[^\n]*)")
@@ -55,8 +57,8 @@ class Gallery(SphinxDirective):
         if not path.is_file():
             raise self.error(f"gallery: there is no {name} beside the list")
         self.env.note_dependency(str(path))
-        lines = []
-        for question, chapters in entries(read(path)):
+        lines, notebook = [], read(path)
+        for question, chapters in entries(notebook):
             if not question.endswith("?") or not chapters:
                 raise self.error(
                     f"gallery: {name}: above a figure stand its question, '## …?', and its chapter"
@@ -66,6 +68,14 @@ class Gallery(SphinxDirective):
             lines.append(f"- [{question}]({name}#{slug(question)}) ({kind} {where})")
         holder = nodes.container(classes=["gallery"])
         self.state.nested_parse(StringList(lines, name), self.content_offset, holder)
+        pictures = [
+            picture_of(self.env, bundle, cell["metadata"]["mystnb"]["image"]["alt"])
+            for cell in notebook["cells"]
+            if "live-figure" in cells.tags(cell)
+            for _, bundle in outputs_of({"cells": [cell]})
+        ]
+        for item, picture in zip(holder.findall(nodes.list_item), pictures, strict=True):
+            item.insert(0, picture)
         return [holder]
 
 

@@ -94,7 +94,8 @@ class LiveFigure(SphinxDirective):
 
         needed = {**stored, "state": closure(stored["state"], model_id)}
         add_script(self.env, f"live_figure_{model_id}", None, type=STATE, body=as_script(needed))
-        result = mounting_point(model_id, self.picture(bundle))
+        picture = picture_of(self.env, bundle, self.options.get("alt", ""))
+        result = mounting_point(model_id, picture)
         if "caption" in self.options:
             parsed, messages = self.state.inline_text(self.options["caption"], self.lineno)
             caption = nodes.caption(self.options["caption"], "", *parsed, *messages)
@@ -105,16 +106,18 @@ class LiveFigure(SphinxDirective):
             self.state.document.note_explicit_target(result[0], result[0])
         return result
 
-    def picture(self, bundle):
-        if "image/png" not in bundle:
-            return None
-        content = a2b_base64("".join(bundle["image/png"]))
-        folder = Path(self.env.mystnb_config.output_folder)
-        target = folder / f"{hashlib.sha256(content).hexdigest()}.png"
-        folder.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-        uri = "/" + Path(os.path.relpath(target, self.env.srcdir)).as_posix()
-        return nodes.image(uri=uri, alt=self.options.get("alt", ""))
+
+def picture_of(env, bundle, alt):
+    """The picture of a figure's first state, if there is one, where MyST-NB keeps it."""
+    if "image/png" not in bundle:
+        return None
+    content = a2b_base64("".join(bundle["image/png"]))
+    folder = Path(env.mystnb_config.output_folder)
+    target = folder / f"{hashlib.sha256(content).hexdigest()}.png"
+    folder.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    uri = "/" + Path(os.path.relpath(target, env.srcdir)).as_posix()
+    return nodes.image(uri=uri, alt=alt)
 
 
 def outputs_of(notebook):

@@ -1,5 +1,6 @@
-// Shows what a link means (its aria-describedby, see tooltips.py) while the pointer or the focus is on
-// it. A first touch shows, a second follows the link. Esc, or a touch elsewhere, hides.
+// Shows what a link means (its aria-describedby, see tooltips.py), or the equation or figure of this page
+// that it leads to, while the pointer or the focus is on it. A first touch shows, a second follows the
+// link. Esc, or a touch elsewhere, hides.
 (() => {
   "use strict";
   let tip = null,
@@ -35,6 +36,22 @@
     timer = setTimeout(what, wait);
   }
 
+  for (const each of document.querySelectorAll(
+    'article a.internal:is([href^="#eq-"], [href^="#fig-"])',
+  )) {
+    const id = `tip-${each.hash.slice(1)}`;
+    const thing = document.getElementById(each.hash.slice(1))?.querySelector(".equation, img");
+    if (!thing) continue;
+    each.setAttribute("aria-describedby", id);
+    if (document.getElementById(id)) continue;
+    const preview = Object.assign(document.createElement("div"), {
+      id,
+      role: "tooltip",
+      hidden: true,
+    });
+    preview.append(thing.cloneNode(true));
+    document.querySelector(".tips").append(preview);
+  }
   for (const each of document.querySelectorAll('a[aria-describedby^="tip-"]')) {
     each.addEventListener(
       "pointerenter",

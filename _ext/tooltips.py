@@ -6,6 +6,8 @@ script the link leads to the glossary, as it did.
 
 In a notebook a term is linked as `[queries](glossary.md#term-query)`: plain Markdown, which also
 reads well where no Sphinx is. MyST knows the anchors of headings only, so it is told of the terms'.
+
+The glossary leads back: letters at its top, and below each term the section that links it first.
 """
 
 import posixpath
@@ -14,18 +16,29 @@ from pathlib import Path
 from zlib import crc32
 
 from docutils import nodes
-from sphinx.addnodes import glossary
+from sphinx.addnodes import glossary, pending_xref
+from sphinx.util.nodes import make_refnode
 
-from book import write
+from book import chapter_of, write
 
 SCRIPT = "tooltips.js"
+GLOSSARY = "chapters/glossary"
 LINK = re.compile(r'<a class="reference internal[^"]*" href="([^"#]*)#([^"]+)"')
 
 
-def note_glossary(app, doctree):
-    """When a definition may have changed, pages that show it are written again."""
-    if next(doctree.findall(glossary), None) is not None:
+def note_terms(app, doctree):
+    """Which section of a chapter links each term first. When a definition may have changed, pages
+    that show it are written again."""
+    env = app.env
+    if env.docname == GLOSSARY:
         app.attention_glossary_changed = True
+    if not hasattr(env, "attention_sections"):
+        env.attention_sections = {}
+    sections = env.attention_sections[env.docname] = {}
+    for section in doctree.findall(nodes.section):
+        for link in section.findall(pending_xref) if isinstance(section[0], nodes.title) else ():
+            if link.get("reftarget") == GLOSSARY:
+                sections[link.get("reftargetid")] = section["ids"][0]
 
 
 def name_anchors(app, env):
@@ -34,7 +47,25 @@ def name_anchors(app, env):
         if kind == "term":
             slugs = env.metadata[docname].setdefault("myst_slugs", {})
             slugs[anchor] = (0, anchor, name)
-    return list(env.found_docs) if hasattr(app, "attention_glossary_changed") else []
+    changed = hasattr(app, "attention_glossary_changed")
+    return list(env.found_docs if changed else env.found_docs & {GLOSSARY})
+
+
+def lead_on(app, doctree, docname):
+    """The letters, and each term's chapter."""
+    if docname != GLOSSARY or app.builder.name != "html":
+        return
+    letters, sections = nodes.paragraph(classes=["glossary-letters"]), app.env.attention_sections
+    chapters = sorted(doc for doc in sections if chapter_of(doc))
+    for item in doctree.findall(nodes.definition_list_item):
+        (anchor,), letter = item[0]["ids"], item[0].astext()[0].upper()
+        if letter not in letters.astext():
+            letters += [nodes.reference("", letter, refid=anchor, internal=True), nodes.Text(" ")]
+        for doc in [doc for doc in chapters if anchor in sections[doc]][:1]:
+            name = nodes.Text(f"Chapter {chapter_of(doc)}")
+            link = make_refnode(app.builder, docname, doc, sections[doc][anchor], name)
+            item[-1] += nodes.container("", nodes.inline("", "", link), classes=["first-linked"])
+    next(doctree.findall(glossary)).insert(0, letters)
 
 
 def definitions(app) -> dict[tuple[str, str], str]:
@@ -100,8 +131,9 @@ def copy_script(app):
 
 def setup(app):
     app.connect("builder-inited", copy_script)
-    app.connect("doctree-read", note_glossary)
+    app.connect("doctree-read", note_terms)
+    app.connect("doctree-resolved", lead_on)
     app.connect("env-updated", name_anchors)
     app.connect("html-page-context", describe_links)
     version = crc32(Path(__file__).read_bytes())
-    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": False}
+    return {"env_version": version, "parallel_read_safe": False, "parallel_write_safe": False}

@@ -1,4 +1,4 @@
-"""The list of live figures leads to each of them."""
+"""The list of live figures shows each of them and leads there."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def test_the_list_leads_to_every_figure(book):
             wanted.append(f"{page.removeprefix('chapters/')}#{section['id']}")
     assert listed == wanted
     assert len(listed) > 20
+
+
+def test_each_figure_has_a_small_picture(book):
+    stills = [image["src"] for page in gallery() for image in parsed(page).select("img.live-still")]
+    assert [image["src"] for image in parsed(LIST).select(".gallery li > img")] == stills

@@ -40,6 +40,28 @@ def test_a_term_is_linked_where_it_first_appears(book, page):
         assert len(terms) == len(set(terms))
 
 
+def test_the_glossary_leads_back(book):
+    """Its letters to their first terms, each term to the section that links it first."""
+    soup = parsed("chapters/glossary.html")
+    terms = soup.select("dl.glossary > dt")
+    firsts = {dt.get_text()[0].upper(): f"#{dt['id']}" for dt in reversed(terms)}
+    letters = soup.select(".glossary-letters a")
+    assert {link.get_text(): link["href"] for link in letters} == firsts
+    first = {
+        link["href"].partition("#")[2]: page
+        for page in reversed(CHAPTERS)
+        for link in parsed(page).select("a[href*='glossary.html#term-']")
+    }
+    assert len(first) > 100
+    for dt in terms:
+        link = dt.find_next("dd").select_one(".first-linked a")
+        assert (link is not None) == (dt["id"] in first), dt["id"]
+        if link:
+            page, anchor = link["href"].split("#")
+            assert f"chapters/{page}" == first[dt["id"]]
+            assert parsed(f"chapters/{page}").find(id=anchor).select(f"a[href$='#{dt['id']}']")
+
+
 @every_page
 def test_nothing_relies_on_titles(book, page):
     assert [str(a)[:100] for a in parsed(page).select("article a.reference[title]")] == []
@@ -141,6 +163,15 @@ def test_keyboard(visit, scheme):
     tip.link.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/glossary.html#term-*")
+
+
+@pytest.mark.parametrize("page, kind", [("03_bottleneck", "eq"), ("03_bottleneck", "fig")])
+def test_a_link_to_an_equation_or_a_figure_shows_it(visit, page, kind):
+    page, _ = visit(f"chapters/{page}.html", figures=AWAKE)
+    tip = Tip(page, 0, f"article a[href^='#{kind}-'][aria-describedby]:visible")
+    tip.link.focus()
+    assert tip.box.is_visible() and tip.is_on_screen()
+    assert tip.box.locator({"eq": ".katex", "fig": "img"}[kind]).first.is_visible()
 
 
 @pytest.mark.slow
