@@ -37,8 +37,9 @@ def obstacles(root: Path) -> list[str]:
         found.append("An edition is made from main: git switch main")
     if git(root, "tag", "--list", known.tag):
         found.append(
-            f"The tag {known.tag} exists, and readers may have installed it. Make a new edition: "
-            "write its entry in CHANGELOG.md, then make repository EDITION=… and commit"
+            f"The tag {known.tag} exists. If it was never pushed: git tag --delete {known.tag}. If "
+            "it was, readers have installed it, and what's new is a new edition: write its entry "
+            "in CHANGELOG.md, then make repository EDITION=…, and commit"
         )
     return found
 
@@ -79,7 +80,8 @@ def main(arguments: list[str]) -> int:
         f"Attention, Built by Hand: {known.edition}",
     )
     print(f"{known.edition}, is tagged here as {known.tag}.")
-    print(f"Its wheel is {wheel.relative_to(ROOT)}, its site is in _build/html. {tested(ROOT)}")
+    print(f"Its wheel is {wheel.relative_to(ROOT)}, its site is in _build/html.")
+    print(tested(ROOT))
     for line in missing(known):
         print(line)
     print(f"To publish it: git push --atomic origin main {known.tag}")

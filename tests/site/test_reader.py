@@ -61,6 +61,8 @@ def test_without_an_address_nothing_leads_there(book):
         pytest.skip("the address is set")
     offered = {kind for page in pages() for kind in actions(parsed(page))}
     assert offered == {"download"}
+    footer = parsed(CHAPTER).select_one(".extra_footer")
+    assert f"Edition {VERSION}, " in footer.get_text() and not footer.select("a[href^=https]")
 
 
 @pytest.mark.slow
@@ -88,6 +90,9 @@ def test_an_error_is_reported_with_its_place(published):
             continue
         reported += 1
         assert url.startswith(f"{REPOSITORY}/issues/new?")
+        assert [link["href"] for link in soup.select(".extra_footer a[href^=https]")] == [
+            f"{REPOSITORY}{path}" for path in ("", "/issues/new/choose", "/discussions")
+        ]
         fields = parse_qs(urlsplit(url).query, strict_parsing=True)
         title = " ".join(soup.h1.get_text().removesuffix("#").split())
         assert fields["title"] == [f"Error in “{title}”"]
