@@ -545,9 +545,9 @@ SAID = {"url": NEW, "authors": "Ada Lovelace, O'Neil, and 王小明", "edition":
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of every file that holds what the owner says, and an edition to come."""
+    """A copy of each file that holds what the owner says, but two notebooks; an edition to come."""
     for pattern in ["CHANGELOG.md", *(pattern for pattern, *_ in repository.PLACES)]:
-        for path in ROOT.glob(pattern):
+        for path in sorted(ROOT.glob(pattern))[:2]:
             target = tmp_path / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
