@@ -111,7 +111,7 @@ function build({ get, all, change }) {
       show: rate,
       onInput: (speed) => change({ speed }),
     }),
-    memory: among("memory of the machine", "memory", MEMORY, (x) => `${Number(x.toFixed(1))} GiB`, [
+    memory: among("memory available", "memory", MEMORY, (x) => `${Number(x.toFixed(1))} GiB`, [
       "255.9 GiB",
     ]),
     precision: choice({
