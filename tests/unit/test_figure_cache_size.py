@@ -159,7 +159,7 @@ def test_your_own_model_starts_with_the_sizes_shown_before(show):
     assert sizes == [12, 12, 12, 64]
     assert "Each head has its own keys and values." in status(page)
     shared.press("Home")
-    assert "Groups of heads divide the cache by 12." in status(page)
+    assert "Groups divide the cache by 12." in status(page)
     shared.press("ArrowRight")
     shared.press("ArrowRight")
     assert page.evaluate("models[0].get('n_kv_heads')") == 4

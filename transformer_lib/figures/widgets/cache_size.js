@@ -173,7 +173,7 @@ function build({ get, all, change }) {
     const groups =
       group === 1
         ? "Each head has its own keys and values."
-        : `Groups of heads divide the cache by ${group}.`;
+        : `Groups divide the cache by ${group}.`;
     const saved = !s.window
       ? ""
       : keptOf(s) === s.length
@@ -224,7 +224,7 @@ function build({ get, all, change }) {
     set(picture, {
       "aria-label": `parameters ${size(parameters)}, cache ${size(cache)}, without groups or window ${size(plain)}`,
     });
-    return sentence(published ? cards[state.model].name : "Your own model", s, parameters, cache);
+    return sentence(published ? cards[state.model].name : "Your model", s, parameters, cache);
   }
 
   const most = {
@@ -238,7 +238,7 @@ function build({ get, all, change }) {
     precision: "float32",
   };
   const wordy = (parameters) =>
-    sentence("Your own model", { ...most, n_kv_heads: 1, window: 1 }, parameters, 1016 * 2 ** 38);
+    sentence("Your model", { ...most, n_kv_heads: 1, window: 1 }, parameters, 1016 * 2 ** 38);
   const [length, texts, ...further] = part(use);
   return {
     controls: [models.element, html("div", { class: "cs-controls" }, length, texts)],

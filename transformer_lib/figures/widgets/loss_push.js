@@ -303,7 +303,7 @@ function build({ get, all, change, refresh }) {
     const [up, down] = [push.indexOf(Math.max(...push)), push.indexOf(Math.min(...push))];
     const pushes = `It pushes ${tokens[up]} up and ${tokens[down]} down the most, by ${small(push[up])} and ${small(-push[down])}.`;
     if (smoothing > 0) return `${now}, ${small(loss - lowest)} above its lowest. ${pushes}`;
-    return `${now}. ${pushes} No softmax reaches a target of 1: without smoothing, the pushing never ends.`;
+    return `${now}. ${pushes} No softmax reaches a target of 1, so the pushing never ends.`;
   }
 
   const [one, two] = steps(n).sort((a, b) => tokens[b].length - tokens[a].length);

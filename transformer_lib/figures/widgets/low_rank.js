@@ -98,7 +98,7 @@ export const trained = (matrix, rank) => rank * (matrix.length + matrix[0].lengt
 
 // ---- picture
 
-const [HEIGHT, LEFT, TOP, BOTTOM] = [190, 40, 24, 150];
+const [HEIGHT, LEFT, TOP, BOTTOM] = [184, 40, 24, 144];
 const many = (n) => n.toLocaleString("en-US");
 
 function build({ get, change, refresh }) {
@@ -167,7 +167,7 @@ function build({ get, change, refresh }) {
   );
 
   const most = trained(changed, full);
-  const bars = ["all", "low rank"].map((name) => {
+  const bars = ["all numbers", "low rank"].map((name) => {
     const [bar, text] = [html("div", { class: "lr-bar" }), html("span")];
     return {
       bar,
@@ -231,12 +231,7 @@ function build({ get, change, refresh }) {
     return `Rank ${r} captures ${share(kinds[0], r)} of the change, ${cost}. Of the same numbers, shuffled, it captures ${share(kinds[1], r)}.`;
   }
 
-  const figures = html(
-    "div",
-    { class: "lr-bars lf-wide" },
-    html("p", { text: "trained numbers" }),
-    ...bars.map(({ element }) => element),
-  );
+  const figures = html("div", { class: "lr-bars lf-wide" }, ...bars.map(({ element }) => element));
   return {
     controls: [rank.element, which.element],
     picture: [maps, html("div", { class: "lr-graph" }, graph, legend), figures],

@@ -158,7 +158,7 @@ function build({ get, change }) {
       : `With nothing read, “${visible(letter)}” comes.`;
     const seen = times
       ? `Counting gives it ${share(chance(letter))}, from ${times.toLocaleString("en-US")} case${times === 1 ? "" : "s"}.`
-      : "The training text never has this, so counting guesses evenly.";
+      : "Counting has never seen this and guesses evenly.";
     return `${start_} GPT gives it ${share(Math.exp(-data.costs[i][place]))}. ${seen} Mean cost: ${gpt.toFixed(2)} nats with GPT, ${counts.toFixed(2)} by counting.`;
   }
 
