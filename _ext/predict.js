@@ -1,8 +1,8 @@
 // A reader commits to an answer, then sees the right one, the reason, and what others might think.
 //
-// All that is said stands in the page from the start, unseen and in its place (predict.py), so nothing moves.
-// What was answered is a list by question in this browser's own storage. Where storage is refused, nothing is
-// remembered and everything else works. The page "Your predictions" shows the list and clears it.
+// All that is said stands in the page from the start, unseen (predict.py). What was answered is a list by question
+// in this browser's own storage. Where storage is refused, nothing is remembered and everything else works. The page
+// "Your predictions" shows the list, saves it as a file, and clears it.
 (() => {
   "use strict";
 
@@ -10,7 +10,7 @@
 
   // ---- Memory --------------------------------------------------------------------------------------
 
-  /** Question -> { said: [texts], right: true, false or null, answer: text }; whatever else is stored is left out. */
+  /** Question -> { said: [texts], right: true, false or null, answer: text, on: date }; whatever else is stored is left out. */
   function recall() {
     try {
       const isOne = ([, kept]) =>
@@ -61,12 +61,9 @@
     }[kind];
     const hasChoices = kind === "one" || kind === "some";
 
-    function show() {
-      form.dataset.told = { true: "yes", false: "no", null: "yes" }[isRight()];
-      for (const field of fields) {
-        if (hasChoices) field.disabled = true;
-        else field.readOnly = true;
-      }
+    function show(isTold = true) {
+      form.dataset.told = isTold ? { true: "yes", false: "no", null: "yes" }[isRight()] : "not";
+      for (const field of fields) field[hasChoices ? "disabled" : "readOnly"] = isTold;
     }
 
     /** What is wrong with what stands there, for the browser to say where it stands. */
@@ -91,9 +88,16 @@
         : kind === "number"
           ? `${Number(form.dataset.number).toLocaleString("en")} ${form.dataset.unit}`.trim()
           : "";
-      remember({ ...recall(), [of]: { said, right: isRight(), answer } });
+      const on = new Date().toISOString().slice(0, 10);
+      remember({ ...recall(), [of]: { said, right: isRight(), answer, on } });
       show();
-      told.focus({ preventScroll: true }); // the button is gone, and a screen reader reads on here
+      told.focus(); // the button is gone, and a screen reader reads on here
+    });
+    // Until there is a new answer, the old one is kept.
+    form.querySelector(".predict-again").addEventListener("click", () => {
+      form.reset();
+      show(false);
+      fields[0].focus();
     });
 
     const kept = recall()[of]?.said;
@@ -114,11 +118,12 @@
   const summary = document.querySelector(".your-predictions");
   if (!summary) return;
   const count = document.createElement("p");
+  const save = document.createElement("button");
   const clear = document.createElement("button");
-  count.tabIndex = -1;
-  clear.type = "button";
-  clear.textContent = "Clear my predictions";
-  summary.append(count, clear);
+  save.type = clear.type = "button";
+  save.textContent = "Save my predictions";
+  summary.append(count, save, " ", clear);
+  let cleared = null; // what Undo brings back
 
   /** A paragraph of words, in which every other piece is bold. */
   function sentence(...pieces) {
@@ -147,24 +152,50 @@
       judged += kept.right !== null;
       right += kept.right === true;
       const mark = { true: "✓ ", false: "✗ ", null: "" }[kept.right] ?? "";
-      const line = sentence(`${mark}You said: `, kept.said.join("; "));
-      if (kept.right === false && kept.answer)
-        line.append(...sentence(". The answer: ", kept.answer).childNodes);
-      item.append(line);
+      const isWrong = kept.right === false && kept.answer;
+      const answer = isWrong ? [". The answer: ", kept.answer] : [];
+      item.append(sentence(`${mark}You said: `, kept.said.join("; "), ...answer));
     }
     const ofThem = judged ? ` Right: ${right} of the ${judged} that can be right or wrong.` : "";
     count.textContent = made
       ? `You made ${made} of ${links.length} predictions.${ofThem}`
       : "No prediction of yours is kept in this browser.";
-    clear.hidden = made === 0;
+    if (made) cleared = null;
+    clear.textContent = cleared ? "Undo" : "Clear my predictions";
+    save.hidden = made === 0;
+    clear.hidden = !made && !cleared;
     summary.classList.add("predict-filled");
   }
 
+  /** Under each chapter's title: the question, what was said, right or wrong, and the date. */
+  function asText() {
+    const all = recall();
+    const lines = [document.querySelector("article h1").firstChild.textContent];
+    for (const line of document.querySelectorAll(".predict-kept")) {
+      const item = line.closest("li");
+      const link = item.querySelector("a");
+      const { right, on } = all[link.hash.slice("#predict-".length)];
+      const title = item.closest("section").querySelector("h3").textContent.replace(/#$/, "");
+      if (!lines.includes(`\n${title}`)) lines.push(`\n${title}`);
+      const verdict = { true: " (right)", false: " (wrong)" }[right] ?? "";
+      const question = link.closest("p").textContent.replace(/\s+/g, " ");
+      lines.push(`\n${question}\n${line.textContent}${verdict}${on ? `, ${on}` : ""}`);
+    }
+    return `${lines.join("\n")}\n`;
+  }
+
+  save.addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([asText()], { type: "text/plain" }));
+    link.download = "predictions.txt";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
   clear.addEventListener("click", () => {
-    if (!confirm("Clear all your predictions? This can't be undone.")) return;
-    remember({});
+    const back = cleared;
+    cleared = back ? null : recall();
+    remember(back ?? {});
     list();
-    count.focus(); // the button is gone, and the focus must be somewhere
   });
   addEventListener("storage", ({ key }) => {
     if (key === KEY || key === null) list();

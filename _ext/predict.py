@@ -2,8 +2,8 @@
 
 `chapter_page.py` makes the directives of a notebook's cells, and `predictions.py` says what those
 hold. A page holds each question twice: as a form, for predict.js, and inside <noscript> as a list
-with a folded answer. All that the form will say stands in it from the start, unseen and in its
-place, so nothing moves when the reader commits. Other builders get the list and the answer.
+with a folded answer. All that the form will say stands in it from the start, unseen. Other builders
+get the list and the answer.
 
 The page `chapters/predictions.md` lists the questions of all chapters, and predict.js enters what
 this reader answered. That is in the reader's own browser, and nowhere else.
@@ -175,8 +175,9 @@ class Parts:
             f'<form class="predict-live" autocomplete="off"{said}>{ask}'
             '<div class="predict-foot"><button type="submit">This is my answer</button>'
             f'<div class="predict-told" tabindex="-1">{self.verdict()}'
-            f'{self.told}<p class="predict-all"><a href="{self.page}">All your predictions</a></p>'
-            "</div></div></form>"
+            f'{self.told}<p class="predict-all">'
+            '<button type="button" class="predict-again">Try again</button> '
+            f'<a href="{self.page}">All your predictions</a></p></div></div></form>'
         )
 
     def ask_choices(self) -> str:
@@ -200,13 +201,13 @@ class Parts:
         return f'<label class="predict-text"><span>Your line</span>{field}</label>'
 
     def verdict(self) -> str:
-        """Both verdicts, of which one will be seen, in one place."""
+        """Both verdicts, of which one will be seen."""
         names = "; ".join(text for _, text, _, right in self.choices if right)
         kept = "Compare it with this." if self.told else "Kept. Now read on, and compare."
         yes, no = {
             "one": (f"Yes: {names}.", f"The answer: {names}."),
             "some": ("Yes, these and no others.", f"The answer: {names}."),
-            "number": ("Near enough.", "The answer is another number."),
+            "number": ("Near enough.", "The answer is a different number."),
             "line": (kept, kept),
         }[self.kind]
         return (
@@ -251,7 +252,9 @@ def list_questions(app, docname, source):
             title = cells.text(json.loads(path.read_text(encoding="utf-8"))["cells"][0])
             lines += [f"## {part}", ""] if part else []
             lines += [f"### {number}. {title.splitlines()[0].removeprefix('# ')}", ""]
-            lines += [f"- [{found.short}]({path.name}#{label})" for label, found in questions(path)]
+            for label, found in questions(path):
+                before, asks = found.in_a_paragraph
+                lines.append(f"- {before} [{asks}]({path.name}#{label})")
             lines, part = [*lines, ""], ""
     source[0] += "\n" + "\n".join(lines)
 

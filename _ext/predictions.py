@@ -58,14 +58,12 @@ class Prediction(NamedTuple):
     unit: str = ""
 
     @property
-    def short(self) -> str:
-        """The question in a line or two: its sentences that ask, or else its last one."""
-        plain = re.sub(r"\A.*\*\*Before you [^*]*\*\*", "", self.question, flags=re.S)
-        plain = LINK.sub(r"\1", plain)
-        lines = [line for line in plain.split("\n") if not re.match(r"(-|\d+\.) ", line)]
-        sentences = [part.strip() for part in SENTENCE.split("\n".join(lines)) if part.strip()]
-        asking = [part for part in sentences if "?" in part]
-        return " ".join(asking or sentences[-1:])
+    def in_a_paragraph(self) -> tuple[str, str]:
+        """The question without its lists: what comes before the first "?", and from there on."""
+        plain = re.sub(r"\*\*Before you [^*]*\*\*\s*", "", LINK.sub(r"\1", self.question))
+        sentences = SENTENCE.split(re.sub(r"(?m)^(-|\d+\.) .*\n?", "", plain).strip())
+        first = next((i for i, part in enumerate(sentences) if "?" in part), 0)
+        return " ".join(sentences[:first]), " ".join(sentences[first:])
 
 
 def items(text: str) -> list[str]:

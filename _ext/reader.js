@@ -46,13 +46,10 @@
   const count = document.createElement("span");
   const clear = document.createElement("button");
   summary.className = "reading-memory";
-  summary.hidden = true;
-  summary.tabIndex = -1;
   clear.type = "button";
-  clear.textContent = "Clear";
-  clear.setAttribute("aria-label", "Clear the marks of chapters read");
   summary.append(count, clear);
   list?.append(summary);
+  let cleared = null; // what Undo brings back
 
   function showTicks() {
     const read = chaptersRead();
@@ -71,19 +68,18 @@
         link.querySelector(".read-tick")?.remove();
       }
     }
-    summary.hidden = ticks === 0;
-    clear.hidden = false;
+    if (ticks) cleared = null;
+    summary.hidden = !ticks && !cleared;
     count.textContent = `${ticks} of ${links.length} chapters read`;
+    clear.textContent = cleared ? "Undo" : "Clear";
+    clear.setAttribute("aria-label", cleared ? "Undo" : "Clear the marks of chapters read");
   }
 
   clear.addEventListener("click", () => {
-    if (!confirm("Clear the marks of all chapters you have read? This can't be undone.")) return;
-    for (const what of ["read", "seen", "place"]) remember(what, null);
+    const back = cleared;
+    cleared = back ? null : ["read", "seen", "place"].map((what) => [what, recall(what, null)]);
+    for (const [what, value] of back ?? cleared) remember(what, back && value);
     showTicks();
-    summary.hidden = false;
-    clear.hidden = true;
-    count.textContent = "No chapter is marked as read";
-    summary.focus(); // the button is gone, and the focus must be somewhere
   });
   addEventListener("storage", ({ key }) => {
     if (key === `${KEY}read` || key === null) showTicks();

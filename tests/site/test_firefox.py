@@ -147,7 +147,7 @@ def test_a_question_tells_after_the_answer_and_keeps_it(visit, scheme):
       const box = part.getBoundingClientRect();
       return [box.x + box.width / 2, box.y + box.height / 2];
     }}"""
-    told = f"""() => [...{form}.querySelectorAll(".predict-reason, .predict-told, button")]
+    told = f"""() => [...{form}.querySelectorAll(".predict-reason, .predict-told, [type=submit]")]
       .map((part) => part.checkVisibility({{ visibilityProperty: true }}))"""
     assert page.run(told) == [False] * 3 + [True, False]
     page.mouse(page.run(place, ".predict-right"))
@@ -158,10 +158,7 @@ def test_a_question_tells_after_the_answer_and_keeps_it(visit, scheme):
     assert page.run(told) == [True] * 3 + [False, True]
     visit("chapters/predictions.html", scheme)
     assert page.run("() => document.querySelectorAll('.predict-kept').length") == 1
-    page.run("""() => {
-      window.confirm = () => true;
-      document.querySelector('.your-predictions button').click();
-    }""")
+    page.run("() => document.querySelector('.your-predictions button:last-child').click()")
     assert page.run("() => document.querySelectorAll('.predict-kept').length") == 0
 
 

@@ -97,15 +97,25 @@ def test_by_mouse_a_wrong_answer(visit, scheme):
     assert box.get_by_text("even weights that add up to 1").is_visible()
     assert box.get_by_text(f"The answer: {RIGHT}.").is_visible()
     assert box.get_by_text(f"Yes: {RIGHT}.").is_hidden()
-    assert box.get_by_role("button").is_hidden()
+    assert box.locator("[type=submit]").is_hidden()
     assert box.locator("input:enabled").count() == 0
-    assert kept(page) == {"01-break-it-predict": {"said": [WRONG], "right": False, "answer": RIGHT}}
+    stored = kept(page)["01-break-it-predict"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", stored.pop("on"))
+    assert stored == {"said": [WRONG], "right": False, "answer": RIGHT}
     # It is still there tomorrow, and on the reader's own page.
     page.reload()
     assert reason.is_visible() and box.locator("input:checked").get_attribute("value") == WRONG
     box.get_by_role("link", name="All your predictions").click()
     page.wait_for_url(f"**/{OURS}")
     assert f"✗ You said: {WRONG}. The answer: {RIGHT}" in page.locator("article").inner_text()
+    # It can be tried again where it stands, and the old answer is kept until there is a new one.
+    page.go_back()
+    box.get_by_role("button", name="Try again").click()
+    assert reason.is_hidden() and box.locator("input:enabled:not(:checked)").count() == 3
+    assert kept(page)["01-break-it-predict"]["said"] == [WRONG]
+    box.get_by_text(RIGHT).first.click()
+    box.get_by_role("button", name="This is my answer").click()
+    assert kept(page)["01-break-it-predict"]["said"] == [RIGHT]
     assert watch.complaints == {}
 
 
@@ -120,7 +130,7 @@ def test_by_keyboard_a_right_answer(visit):
     # The button is gone; who hears the page goes on where the verdict stands.
     assert page.evaluate("document.activeElement.className") == "predict-told"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "All your predictions"
+    assert page.evaluate("document.activeElement.textContent") == "Try again"
     assert watch.complaints == {}
 
 
@@ -128,7 +138,7 @@ def test_by_keyboard_a_right_answer(visit):
 @pytest.mark.parametrize(
     "typed, verdict",
     [("8", "Near enough."), ("7,99", "Near enough."), ("$8.50", None), ("much", None),
-     ("1,000", "The answer is another number.")],
+     ("1,000", "The answer is a different number.")],
 )  # fmt: skip
 def test_a_number(visit, typed, verdict):
     page, _ = visit(FIRST, figures=".nothing")
@@ -148,7 +158,7 @@ def test_a_number(visit, typed, verdict):
 def test_nothing_is_told_to_whom_has_not_answered(visit):
     page, _ = visit(SIXTH, figures=".nothing")
     for form in page.locator(".predict-live").all():
-        form.locator("button").click()
+        form.locator("[type=submit]").click()
         assert form.get_attribute("data-told") == "not"
         assert form.locator(".predict-told").is_hidden()
     assert kept(page) == {}
@@ -170,7 +180,8 @@ def test_axe_finds_nothing_before_and_after(visit, axe, page, theme):  # noqa: F
 @pytest.mark.parametrize("width", [1280, 390])
 def test_what_is_touched_is_large_enough(visit, width):
     page, _ = visit(FIRST, figures=".nothing", viewport={"width": width, "height": 900})
-    for part in page.locator(".predict-live :is(.predict-choice, button, [type=text])").all():
+    of = ".predict-live :is(.predict-choice, [type=submit], [type=text])"
+    for part in page.locator(of).all():
         assert part.bounding_box()["height"] >= 32
 
 
@@ -215,7 +226,7 @@ def test_a_spoiled_memory_harms_nothing(visit, stored):
     page.evaluate(f"localStorage.setItem('{KEY}', '{stored}')")
     page.reload()
     box = question(page, "01-break-it-predict")
-    assert box.get_by_role("button").is_visible()
+    assert box.locator("[type=submit]").is_visible()
     page.evaluate(ANSWER_ALL)
     assert box.get_by_text("each column holds a single number").is_visible()
     assert kept(page).keys() >= {"01-break-it-predict", "01-the-gap-predict"}
@@ -228,7 +239,7 @@ def test_a_spoiled_memory_harms_nothing(visit, stored):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_the_reader_s_own_page(visit, scheme):
-    """All questions in order, each with its place; what was answered; a button to clear it."""
+    """All questions in order, each with its place; what was answered; saved, cleared, undone."""
     soup = parsed(OURS)
     links = [link["href"] for link in soup.select("article li a")]
     there = [f"{page.removeprefix('chapters/')}#{box['id']}"
@@ -245,19 +256,24 @@ def test_the_reader_s_own_page(visit, scheme):
     right = page.locator(".predict-kept").filter(has_text=re.compile("^✓")).count()
     assert f"You made {answered} of {len(links)} predictions." in text
     assert f"Right: {right} of the {answered} that can be right or wrong." in text
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save my predictions").click()
+    saved = Path(download.value.path()).read_text(encoding="utf-8")
+    assert saved.startswith("Your predictions\n\n1. A dictionary that answers almost\n\n")
+    assert len(re.findall(r" \((right|wrong)\), \d{4}-\d\d-\d\d$", saved, re.M)) == answered
+    first = "With dim=0, each column of the weights adds up to 1."
+    assert re.search(rf"^{first} .* what does it cost\?\n✗ You said: 0\.60", saved, re.M)
     clear = page.get_by_role("button", name="Clear my predictions")
-    page.once("dialog", lambda dialog: dialog.dismiss())
     clear.press("Enter")
+    page.get_by_role("button", name="Undo").press("Enter")
     assert page.locator(".predict-kept").count() == answered
-    page.once("dialog", lambda dialog: dialog.accept())
     clear.press("Enter")
     assert page.locator(".predict-kept").count() == 0
     assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
-    assert page.evaluate("document.activeElement.textContent").startswith("No prediction of yours")
-    assert clear.is_hidden()
+    assert page.evaluate("document.activeElement.textContent") == "Undo"
     page.locator("article li a").first.click()
     page.wait_for_url(f"**/{links[0]}")
-    assert question(page, "01-the-gap-predict").get_by_role("button").is_visible()
+    assert question(page, "01-the-gap-predict").locator("[type=submit]").is_visible()
     assert watch.complaints == {}
 
 
