@@ -52,8 +52,15 @@ pdf: $(WITH_SITE) $(ASSETS)  ## Print the book with Chromium or Chrome: _build/p
 student: book  ## Write the student's edition: notebooks without solutions, in _build/html/student
 	@echo "The student's edition: $(CURDIR)/$(SITE)/student"
 
-assignment: book  ## Write a chapter's exercises without solutions, to hand out (CH=5)
-	@ls "$(CURDIR)/$(SITE)/assignment/assignment_$$(printf %2s $(or $(CH),$(error say which chapter: make assignment CH=5)) | tr ' ' 0)"_*.ipynb
+# Which chapter is asked for is known before the book is built.
+ifneq ($(filter assignment,$(MAKECMDGOALS)),)
+CHAPTER := $(basename $(notdir $(wildcard chapters/$(CH)_*.ipynb chapters/0$(CH)_*.ipynb)))
+$(if $(filter 1,$(words $(CHAPTER))),,$(error CH must be the number of a chapter, as in make assignment CH=5; it is '$(CH)'))
+endif
+
+assignment: book  ## Write a chapter's exercises without solutions, to hand out, and for nbgrader (CH=5)
+	@echo "To hand out:  $(CURDIR)/$(SITE)/assignment/assignment_$(CHAPTER).ipynb"
+	@echo "For nbgrader: $(CURDIR)/_build/nbgrader, where: nbgrader generate_assignment $(CHAPTER)"
 
 serve: book  ## Build, then serve the site on this machine (PORT=8000)
 	@echo "Serving on http://localhost:$(PORT)  (Ctrl-C stops it)"

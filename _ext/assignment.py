@@ -1,14 +1,13 @@
 """The assignment of a chapter: a notebook with its exercises, for a teacher to hand out.
 
-It stands in the site's folder `assignment`. It holds the exercises, with room to write in, the
-cells of the chapter that answers to them use, and no solution. Its last cell asks the checker once
-more about each answer and writes what it says into a file. The student's edition (student.py) has
-the rest of the chapter.
+It stands in the site's folder `assignment`: the exercises, with room to write in, and the cells of
+the chapter that answers use. Its last cell asks the checker once more about each answer and writes
+a report. Cells carry nbgrader's metadata. With the book's solutions, the same notebook is what
+nbgrader starts from: a course folder beside the site has one for each chapter.
 """
 
 from __future__ import annotations
 
-import ast
 import dis
 import json
 import re
@@ -18,34 +17,67 @@ from types import CodeType
 
 import cells
 from book import chapter_of, write
-from mine import parts
-from student import INSTALL, Places, empty_code, exercise, is_code, markdown, plain
+from student import (
+    CHECKED,
+    INSTALL,
+    Places,
+    asked,
+    empty_code,
+    import_of_check,
+    is_code,
+    markdown,
+    needed,
+    plain,
+    without_outputs,
+)
 
-FOLDER = "assignment"
-CHECKED = re.compile(r"^# check\((\w+)\)", re.MULTILINE)
+FOLDER, FOR_NBGRADER = "assignment", "nbgrader"
 ABOUT = """\
-These are the exercises of [the chapter]({page}), and the cells of it that they use. Write your
-answers into the empty cells. Remove the `#` in front of `check(…)` when a function or a class is
-ready: the checker says what is wrong with it. Ask it as often as you like.
+# Chapter {chapter}: {title}. Exercises
 
-Before you hand in, run the whole notebook from the top. Its last cell writes a report."""
+These are the exercises of {page}, and the cells of it that they use. {library}
+
+Write your name into the next cell, and each answer into the cell below its exercise. A cell with
+`check(…)` says what is wrong with your function or class. Run it as often as you like."""
+YOURS = """\
+your_name = ""
+your_answers = {}"""
+WORDS = """\
+# Write between the quotes.
+your_answers["{number}"] = r\"\"\"
+{solution}
+\"\"\""""
 HAND_IN = """\
 ## Hand in
 
-Run the whole notebook from the top. The next cell asks the checker about each answer and writes
-what it says into the file `{report}`, beside this notebook. In Colab you find it in the folder at
-the left margin. Hand in both files.
+Run the whole notebook from the top. The next cell writes a report beside this notebook: your
+answers, and what the checker says about each function and class. Hand in both files.
 
-Anybody can change a report. A teacher who wants to be sure runs the notebook again."""
+If a cell stops with an error, fix it if you can. If not, run the next cell by itself: it also
+writes the report then."""
 REPORT = """\
+import re
 from pathlib import Path
 
-report = check.summary({{
+{check}
+
+name = globals().get("your_name", "").strip()
+answers = globals().get("your_answers", {{}})
+report = f"Chapter {chapter}, {title}\\nName: {{name or 'not given'}}\\n\\n"
+report += check.summary({{
 {exercises}
 }}, globals())
-report = "Chapter {chapter}, {title}\\n" + report
-_ = Path("{report}").write_text(report + "\\n", encoding="utf-8")
+for number in {numbers}:
+    report += f"\\n\\n{{number}} {{answers.get(number, '').strip() or 'open'}}"
+file = re.sub(r"\\W+", "_", f"report {place} {{name}}").strip("_")
+_ = Path(f"{{file}}.txt").write_text(report + "\\n", encoding="utf-8")
 print(report)"""
+SOLUTION = "### BEGIN SOLUTION\n{}\n### END SOLUTION"
+CONFIG = """\
+c = get_config()
+c.ClearSolutions.code_stub = {"python": ""}  # the cells have stubs of their own
+c.Execute.timeout = 600  # seconds for a cell: some train a model
+"""
 
 
 def name(docname: str) -> str:
@@ -85,142 +117,121 @@ def names_of(code: CodeType) -> tuple[set[str], set[str]]:
     return needs, gives
 
 
-def imports(source: str) -> dict[str, str]:
-    """Name -> the line that imports it."""
-    found = {}
-    for line in ast.parse(source).body:
-        if isinstance(line, ast.Import):
-            for each in line.names:
-                known_as = each.asname or each.name.partition(".")[0]
-                found[known_as] = ast.unparse(ast.Import([each]))
-        elif isinstance(line, ast.ImportFrom):
-            for each in line.names:
-                known_as = each.asname or each.name
-                found[known_as] = ast.unparse(ast.ImportFrom(line.module, [each], line.level))
-    return found
+def used(blocks: list[cells.Block], figures: set[str]) -> set[str]:
+    """The cells of a chapter that answers to its exercises use, and those that draw `figures`.
 
-
-def definitions(source: str, needed: set[str]) -> str:
-    """The functions, classes and imports of a cell, if nothing else in it is needed; else all."""
-    lines = list(zip(ast.parse(source).body, parts(source), strict=True))
-    given = [needs_and_gives(part.source)[1] for _, part in lines]
-    wanted, chosen, before = set(needed), set(), -1
-    while len(chosen) > before:
-        before = len(chosen)
-        for i, (_, part) in enumerate(lines):
-            if given[i] & wanted and i not in chosen:
-                chosen.add(i)
-                wanted |= needs_and_gives(part.source)[0]
-    kinds = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    if not all(isinstance(lines[i][0], kinds) for i in chosen):
-        return source
-    for i, (line, _) in enumerate(lines):  # a setting that makes what follows faster
-        if chosen and ast.unparse(line).startswith("torch.set_num_threads"):
-            chosen.add(i)
-    found = [lines[i][1].source for i in sorted(chosen)]
-    text = "\n\n\n".join(found) if chosen else source
-    return re.sub(r"^((?:import|from) .*)\n\n\n(?=import |from )", r"\1\n", text, flags=re.M)
-
-
-def changed(body: list[ast.stmt], functions: dict[str, set[str]]) -> set[str]:
-    """The names whose object is changed: by `losses[0] = …`, `losses.append(…)`, or `note(loss)`
-    where `functions` says that `note` changes it; not by `losses = …`."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [*body]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
-            continue
-        waiting += ast.iter_child_nodes(node)
-        stored = isinstance(getattr(node, "ctx", None), ast.Store)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            stored, node = True, node.value.func
-            found |= functions.get(getattr(node, "id", ""), set())
-        inside = isinstance(node, ast.Attribute | ast.Subscript)
-        while isinstance(node, ast.Attribute | ast.Subscript):
-            node = node.value
-        if stored and inside and isinstance(node, ast.Name):
-            found.add(node.id)
-    return found
-
-
-def used(
-    blocks: list[cells.Block], forced: frozenset[str] = frozenset()
-) -> tuple[dict[str, str], set[str]]:
-    """What of a chapter the answers to its exercises use: cells, id -> text, and import lines.
-
-    Read from the end: what a cell needs, the last cell before it that defines it must give, and
-    those between that change it. What is still missing then is named in a function and defined
-    behind it: that cell is `forced`. A prediction needs no code.
+    Read from the end: what a cell needs, the last cell before it that defines it must give. A
+    prediction needs no code.
     """
-    kept, lines, given = {}, set(), {}
+    kept, names = set(), set()
     titles = {block.label.replace("ex-", "sol-", 1): block.title for block in blocks}
-    modules, functions, needed = set(), {}, {"check"}
-    for cell in (cell for block in blocks for cell in block.cells):
-        if cell["cell_type"] == "code":
-            source = without_magics(cells.text(cell))
-            modules |= imports(source).keys()
-            for line in ast.parse(source).body:
-                if isinstance(line, ast.FunctionDef):
-                    functions[line.name] = changed(line.body, {})
     for block, cell in reversed([(each, cell) for each in blocks for cell in each.cells]):
-        if cell["cell_type"] != "code" or {"remove-cell", "fold"} & set(cells.tags(cell)):
+        if cell["cell_type"] != "code" or "remove-cell" in cells.tags(cell):
             continue
-        source = without_magics(cells.text(cell))
-        needs, gives = needs_and_gives(source)
+        needs, gives = needs_and_gives(without_magics(cells.text(cell)))
         if block.kind == "solution":
             if not titles[block.label].startswith("Predict:"):
-                needed = (needed - gives) | needs
-        elif CHECKED.search(source):  # room for an answer
-            needed = (needed - gives) | {"check"}
-        else:
-            given |= dict.fromkeys(gives, cell["id"])
-            imported = imports(source)
-            lines |= {imported[each] for each in needed & imported.keys()}
-            needed -= imported.keys()
-            touched = changed(ast.parse(source).body, functions) - modules
-            if needed & (gives | touched) or cell["id"] in forced:
-                kept[cell["id"]] = cells.text(cell)
-                if source == cells.text(cell) and not needed & touched and cell["id"] not in forced:
-                    kept[cell["id"]] = definitions(source, needed & gives)
-                    needs, gives = needs_and_gives(kept[cell["id"]])
-                needed = (needed - gives) | needs
-    missing = {given[each] for each in needed & given.keys()} - forced
-    return used(blocks, forced | missing) if missing else (kept, lines)
+                names = ((names - gives) | needs) - {"check"}
+        elif CHECKED.search(cells.text(cell)):  # room for an answer
+            names -= gives
+        elif names & gives or block.label in figures:
+            kept.add(cell["id"])
+            names = (names - gives) | needs
+    return kept
+
+
+def graded(cell: dict, **kinds: bool) -> dict:
+    """The cell with what nbgrader reads: `grade`, `solution` and `locked`, as its manual says."""
+    known = {"grade": False, "solution": False, "locked": False, "task": False, **kinds}
+    known |= {"schema_version": 3, "grade_id": cell["id"]}
+    if known["grade"]:
+        known["points"] = 1
+    return {**cell, "metadata": {"nbgrader": known}}
+
+
+def room(
+    block: cells.Block, follows: cells.Block | None, solution: list[dict], places: Places
+) -> Iterator[dict]:
+    """The cells to answer an exercise in, with the book's solution."""
+    name = block.cells[0]["id"]
+    text, source = (
+        "\n\n\n".join(cells.text(cell) for cell in solution if cell["cell_type"] == kind)
+        for kind in ("markdown", "code")
+    )
+    source = re.sub(r"^assert check\(.*\)\n*", "", source, flags=re.M).strip()
+    stub = cells.text(follows.cells[0]) if follows and is_code(follows) else ""
+    checked = CHECKED.search(stub)
+    if not checked or block.title.startswith("Predict"):
+        number = places.number(block.label).rpartition(" ")[2]
+        words = WORDS.format(number=number, solution=SOLUTION.format(text))
+        yield graded(code(f"{name}-words", words), grade=True, solution=True)
+    if checked:
+        stub = stub[: checked.start()].rstrip()
+        answer = code(f"{name}-code", f"{stub}\n\n\n{SOLUTION.format(source)}")
+        yield graded(answer, solution=True)
+        asks = f"{import_of_check(places.docname)}\n\ncheck({checked[1]}).share"
+        yield graded(code(f"{name}-check", asks), grade=True, locked=True)
+    elif not block.title.startswith("Predict:"):
+        answer = f"{stub}\n{SOLUTION.format(source)}".strip()
+        yield graded(code(f"{name}-code", answer), solution=True)
 
 
 def assignment(app, docname: str, notebook: dict) -> dict:
-    """The assignment of a chapter."""
+    """The assignment of a chapter, with the book's solutions."""
     places, chapter = Places(app, docname), chapter_of(docname)
     blocks = cells.blocks(docname, notebook["cells"])
     title = cells.text(notebook["cells"][0]).splitlines()[0].removeprefix("# ")
-    kept, lines = used(blocks)
+    texts = [cells.text(block.cells[0]) for block in blocks if block.kind == "exercise"]
+    figures = {b.label for b in blocks if b.kind == "figure" and any(b.label in t for t in texts)}
+    solutions = {block.label: block.cells for block in blocks if block.kind == "solution"}
+    kept, checked = used(blocks, figures), {}
     install = next(cell for cell in notebook["cells"] if INSTALL in cells.text(cell))
-    first = f"# Chapter {chapter}: {title}. Exercises\n\n{ABOUT}"
-    needed = code("imports", "\n".join(sorted(lines, key=lambda line: (line[0] == "f", line))))
-    written = [markdown("title", first.format(page=places.page(docname)))]
-    written += [plain(install, places), needed]
-    checked = {}
+    page = f"[the chapter]({places.page(docname)})"
+    about = ABOUT.format(chapter=chapter, title=title, page=page, library=needed(app))
+    written = [markdown("title", about), plain(install, places), code("yours", YOURS)]
+    numbers = []
     for block, follows in zip(blocks, [*blocks[1:], None], strict=True):
         if block.kind == "exercise":
-            written += exercise(block, follows, places)
-            if is_code(follows):
-                room = follows.cells[0]
-                written.append(without_outputs(room, places))
-                number = places.number(block.label).rpartition(" ")[2]
-                checked[number] = "".join(CHECKED.findall(cells.text(room)))
+            written.append(asked(block, places))
+            solution = solutions.get(block.label.replace("ex-", "sol-", 1), [])
+            number = places.number(block.label).rpartition(" ")[2]
+            for cell in room(block, follows, solution, places):
+                written.append(cell)
+                if cell["id"].endswith("-check"):
+                    checked[number] = re.findall(r"check\((\w+)\)", cell["source"])[0]
+                if cell["id"].endswith("-words"):
+                    numbers.append(number)
         else:
-            for cell in block.cells:
-                if cell["id"] in kept:
-                    cell = {**collapsed(cell), "source": kept[cell["id"]]}
-                    written.append(without_outputs(cell, places))
-    report = f"report_{cells.place(docname)}.txt"
-    exercises = "\n".join(f'    "{key}": "{value}",' for key, value in checked.items() if value)
-    said = title.replace("*", "")
-    last = REPORT.format(exercises=exercises, chapter=chapter, title=said, report=report)
-    written += [markdown("hand-in", HAND_IN.format(report=report)), code("report", last)]
+            shown = [plain(collapsed(cell), places) for cell in block.cells if cell["id"] in kept]
+            written += map(without_outputs, shown)
+            if block.label in figures:
+                caption = places.links_in(cells.text(block.cells[1]))
+                caption = f"**{places.number(block.label)}.** {caption}"
+                written.append(markdown(block.cells[1]["id"], caption))
+    last = REPORT.format(
+        check=import_of_check(docname),
+        exercises="\n".join(f'    "{number}": "{name}",' for number, name in checked.items()),
+        numbers=json.dumps(numbers),
+        chapter=chapter,
+        title=title.replace("*", ""),
+        place=cells.place(docname),
+    )
+    written += [markdown("hand-in", HAND_IN), code("report", last)]
+    for cell in written:
+        if cell["cell_type"] == "code":  # whatever fails, JupyterLab goes on to the report
+            cell["metadata"]["tags"] = ["raises-exception"]
+        elif not app.config.html_baseurl:  # a page that lies elsewhere
+            cell["source"] = re.sub(r"\[([^][]*)\]\((?!https?:)[^()\s]+\)", r"\1", cells.text(cell))
     metadata = {key: value for key, value in notebook["metadata"].items() if key != "widgets"}
     return {**notebook, "cells": written, "metadata": metadata}
+
+
+def handed_out(notebook: dict) -> dict:
+    """The assignment without the solutions."""
+    region = re.compile(SOLUTION.format(".*?"), re.S)
+    shown = (region.sub("", cells.text(cell)).rstrip() for cell in notebook["cells"])
+    without = [{**c, "source": text} for c, text in zip(notebook["cells"], shown, strict=True)]
+    return {**notebook, "cells": without}
 
 
 def collapsed(cell: dict) -> dict:
@@ -231,10 +242,6 @@ def collapsed(cell: dict) -> dict:
     return {**cell, "metadata": {**cell["metadata"], "tags": [*tags, "hide-input"]}}
 
 
-def without_outputs(cell: dict, places: Places) -> dict:
-    return {**plain(cell, places), "outputs": [], "execution_count": None}
-
-
 def code(cell_id: str, source: str) -> dict:
     return {**empty_code(cell_id), "source": source}
 
@@ -242,15 +249,19 @@ def code(cell_id: str, source: str) -> dict:
 def publish(app, exception):
     if app.builder.name != "html" or exception is not None:
         return
-    folder, wanted = Path(app.outdir, FOLDER), {}
+    folder = Path(app.outdir, FOLDER)
+    course = Path(app.outdir).with_name(FOR_NBGRADER)
+    wanted = {course / "nbgrader_config.py": CONFIG}
     for docname in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(docname))
         if path.suffix == ".ipynb" and chapter_of(docname) is not None:
             made = assignment(app, docname, json.loads(path.read_text(encoding="utf-8")))
-            wanted[folder / name(docname)] = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+            source = course / "source" / path.stem / name(docname)
+            for file, notebook in ((source, made), (folder / name(docname), handed_out(made))):
+                wanted[file] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     for path, text in wanted.items():
         write(path, text.encode())
-    for path in set(folder.glob("*")) - wanted.keys():
+    for path in {*folder.glob("*"), *course.glob("source/*/*")} - wanted.keys():
         path.unlink()
 
 

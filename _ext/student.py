@@ -29,6 +29,7 @@ FOLDED_INPUT = {"hide-input", "hide-cell", "remove-input"}
 FOLDED_OUTPUT = {"hide-output", "hide-cell"}
 KEPT_TAGS = ("raises-exception",)
 INSTALL = "google.colab"
+CHECKED = re.compile(r"^# check\((\w+)\)", re.M)  # in a cell with room for an answer
 
 
 class Places:
@@ -39,8 +40,12 @@ class Places:
         self.numbers = numbers(app.env)
 
     def page(self, docname: str, anchor: str = "") -> str:
-        uri = self.app.builder.get_target_uri(docname) + (f"#{anchor}" if anchor else "")
-        return (self.app.config.html_baseurl or "../") + uri
+        return self.file(
+            self.app.builder.get_target_uri(docname) + (f"#{anchor}" if anchor else "")
+        )
+
+    def file(self, path: str) -> str:
+        return (self.app.config.html_baseurl or "../") + path
 
     def number(self, label: str) -> str:
         """Exercise 6.1, Figure 6.2."""
@@ -88,18 +93,34 @@ def plain(cell: dict, places: Places) -> dict:
         kept["collapsed"] = True
     if hidden:
         kept["jupyter"] = hidden
-    outputs = [] if "remove-output" in tags else cell["outputs"]
-    return {**cell, "metadata": kept, "outputs": outputs}
+    if "remove-output" in tags:
+        cell = without_outputs(cell)
+    return {**cell, "metadata": kept}
+
+
+def without_outputs(cell: dict) -> dict:
+    return {**cell, "outputs": [], "execution_count": None}
+
+
+def import_of_check(docname: str) -> str:
+    place = cells.place(docname)
+    module = f"chapter{place}" if place.isdigit() else place
+    return f"from transformer_lib.checks.{module} import check"
+
+
+def asked(block: cells.Block, places: Places, end: str = "") -> dict:
+    """The text of an exercise, with its number."""
+    title = f"### {places.number(block.label)}. {block.title}"
+    text = places.links_in(cells.below_title(block.cells[0]))
+    return markdown(block.cells[0]["id"], f"{title}\n\n{text}{end}")
 
 
 def exercise(
-    block: cells.Block, follows: cells.Block | None, places: Places, end: str = ""
+    block: cells.Block, follows: cells.Block | None, places: Places, end: str
 ) -> list[dict]:
-    """An exercise with its number, and room for the answer where the chapter has none."""
+    """An exercise, and room for the answer where the chapter has none."""
     (cell,) = block.cells
-    title = f"### {places.number(block.label)}. {block.title}"
-    text = places.links_in(cells.below_title(cell))
-    found = [markdown(cell["id"], f"{title}\n\n{text}{end}")]
+    found = [asked(block, places, end)]
     if block.title.startswith("Predict"):
         found.append(markdown(f"{cell['id']}-answer", "*Your answer:*"))
     if not is_code(follows) and not block.title.startswith("Predict:"):
@@ -133,20 +154,35 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
             number = places.number(block.label)
             text = places.links_in(cells.text(caption))
             return [plain(figure, places), markdown(caption["id"], f"**{number}.** {text}")]
+        case "mine":
+            file = places.file(f"mine/{cells.place(places.docname)}/mine.py")
+            where = (
+                "This goes into your `mine.py`, a file beside this notebook. In JupyterLab, "
+                f"*File → New → Python File* makes it. [Here it is as it is now]({file})."
+            )
+            return [plain(first, places), markdown(f"{first['id']}-file", where)]
         case _:
-            out = "remove-cell" in cells.tags(first) and INSTALL not in cells.text(first)
-            return [] if out else [plain(first, places)]
+            if "remove-cell" in cells.tags(first) and INSTALL not in cells.text(first):
+                return []
+            if CHECKED.search(cells.text(first)):  # it also works right after a restart
+                source = f"{import_of_check(places.docname)}\n\n\n{cells.text(first)}"
+                first = {**first, "source": source}
+            return [plain(first, places)]
 
 
 def edition(app, docname: str, notebook: dict) -> dict:
     """The student's edition of a chapter."""
     places = Places(app, docname)
     found = cells.blocks(docname, notebook["cells"])
-    title, *written = [
-        cell
-        for block, follows in zip(found, [*found[1:], None], strict=True)
-        for cell in as_written(block, follows, places)
-    ]
+    shown, is_asked = [], False
+    for block, follows in zip(found, [*found[1:], None], strict=True):
+        is_asked |= block.kind == "predict"
+        is_asked &= not cells.text(block.cells[0]).startswith("## ")
+        for cell in as_written(block, follows, places):
+            # What a section prints after its question would give the answer away.
+            hides = is_asked and cell["cell_type"] == "code"
+            shown.append(without_outputs(cell) if hides else cell)
+    title, *written = shown
     page = f"[The page of this chapter]({places.page(docname)})"
     yours = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
     how = "A live figure works once you've run its cell. To write into a text, double-click it."
@@ -168,7 +204,7 @@ def needed(app) -> str:
     if repository := options.get("repository_url"):
         library = requirement(repository, facts(Path(app.confdir)).tag)
         return f'In Colab the next cell installs the library. Elsewhere: `pip install "{library}"`.'
-    return "It needs the book's library: the zip on the first page has it and says how to start."
+    return "It needs the book's library: the zip on the book's first page says how to get it."
 
 
 def readme(app) -> str:

@@ -22,6 +22,8 @@ CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.ipynb"))
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 RUN = [path for path in CHAPTERS if path.stem in ("01_soft_lookup", "05_masks")]
 LINK = re.compile(r"(?<=\])\(([^()\s]+)\)")
+# A cell to answer in, one that tests the answer, and one to write in that somebody reads.
+KINDS = ({"solution"}, {"grade", "locked"}, {"grade", "solution"})
 
 
 @cache
@@ -35,6 +37,10 @@ def assignment(path: Path, site: Path = BOOK) -> dict:
 
 def code_of(notebook: dict) -> list[dict]:
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def is_test(cell: dict) -> bool:
+    return cell["metadata"].get("nbgrader", {}).get("locked", False)
 
 
 def blocks(path: Path) -> list[cells.Block]:
@@ -52,7 +58,7 @@ def checked(path: Path) -> dict[str, str]:
 
 def left_in(chapter: list, written: list) -> list[str]:
     """The solution cells of a chapter that are in its assignment."""
-    shown = {cells.text(cell).strip() for cell in written}
+    shown = "\n".join(cells.text(cell) for cell in written)
     solutions = [cell for cell in chapter if "solution" in cells.tags(cell)]
     return [cell["id"] for cell in solutions if cells.text(cell).strip() in shown]
 
@@ -72,9 +78,39 @@ def test_it_has_each_exercise_with_its_number_and_room_and_no_solution(book, pat
         text = cells.text(made["cells"][place])
         assert text.startswith(f"### {number}. {block.title}\n")
         assert "#sol-" not in text
-        room = made["cells"][place + 1]
-        assert room["cell_type"] == "code" or cells.text(room) == "*Your answer:*"
+        assert made["cells"][place + 1]["metadata"]["nbgrader"]["solution"] is True
     assert not any(cell["outputs"] for cell in code_of(made))
+
+
+def with_solutions(path: Path) -> dict:
+    """What nbgrader starts from."""
+    return read(BOOK.with_name("nbgrader") / "source" / path.stem / f"assignment_{path.name}")
+
+
+@every_chapter
+def test_its_cells_say_what_nbgrader_asks_of_them(book, path):
+    """As its manual describes version 3 of the metadata; each function has a cell that tests it."""
+    for notebook in (assignment(path), with_solutions(path)):
+        found = [
+            {**cell["metadata"]["nbgrader"]}
+            for cell in notebook["cells"]
+            if "nbgrader" in cell["metadata"]
+        ]
+        names = [cell["grade_id"] for cell in found]
+        assert len(set(names)) == len(names)
+        for cell in found:
+            assert re.fullmatch(r"[\w-]+", cell["grade_id"])
+            kinds = {key: cell.pop(key) for key in ("grade", "solution", "locked", "task")}
+            assert {key for key, value in kinds.items() if value} in KINDS
+            assert cell.pop("points", 0) == kinds["grade"]
+            assert cell.keys() == {"schema_version", "grade_id"} and cell["schema_version"] == 3
+    asked = [cells.text(c).splitlines()[-1] for c in code_of(assignment(path)) if is_test(c)]
+    assert asked == [f"check({name}).share" for name in checked(path).values()]
+    regions = [
+        cells.text(cell).count("### BEGIN SOLUTION") for cell in with_solutions(path)["cells"]
+    ]
+    solutions = [cell["metadata"].get("nbgrader", {}).get("solution") for cell in notebook["cells"]]
+    assert regions == [int(each or 0) for each in solutions]
 
 
 @every_chapter
@@ -94,28 +130,6 @@ def test_its_report_asks_for_each_answer_that_has_a_checker(book, path):
             (i for i in numbers if ordered.index(i) < ordered.index(room)), key=ordered.index
         )
         assert numbers[before] == number
-    assert set(asked) <= {cell["id"] for cell in made}
-
-
-def with_solutions(path: Path) -> dict:
-    """The assignment with the book's own solutions written into its empty cells."""
-    solutions, exercise = {}, ""
-    for block in blocks(path):
-        if block.kind == "exercise":
-            exercise = block.title.startswith("Predict:") or block.cells[0]["id"]
-        if block.kind == "solution":
-            found = [cell for cell in block.cells if cell["cell_type"] == "code"]
-            solutions[exercise] = [{**cell, "metadata": {}, "outputs": []} for cell in found]
-    made = assignment(path)
-    written, waiting = [], []
-    for cell in made["cells"]:
-        written.append(cell)
-        waiting = solutions.get(cell["id"], waiting)
-        if waiting and cell["cell_type"] == "code":
-            written += waiting
-            waiting = []
-    assert not waiting
-    return {**made, "cells": written}
 
 
 @every_chapter
@@ -140,54 +154,70 @@ def test_no_cell_that_it_keeps_answers_an_exercise_or_waits_for_an_answer(book, 
     """But the reader's own machine may hold an earlier answer of the same name, collapsed."""
     from assignment import needs_and_gives
 
-    asked, answers = checked(path), set()
+    asked, answers = set(checked(path).values()), set()
     machine = {cell["id"] for cell in read(path)["cells"] if "mine" in cells.tags(cell)}
     for cell in code_of(assignment(path))[1:-1]:
         needs, gives = needs_and_gives(cells.text(cell))
-        if cell["id"] in asked:
-            answers.add(asked[cell["id"]])
-        elif cell["id"] != "imports":
+        if "nbgrader" in cell["metadata"]:
+            answers |= gives & asked
+        else:
             hidden = cell["metadata"].get("jupyter", {}).get("source_hidden")
             if cell["id"] in machine:
                 assert hidden is True
             else:
-                assert not gives & set(asked.values()), cell["id"]
+                assert not gives & asked, cell["id"]
             assert not needs & answers, cell["id"]
+            assert not gives & {"your_name", "your_answers"} or cell["id"] == "yours"
 
 
-def report_of(notebook: dict, folder: Path) -> str:
-    """What the report says when the notebook has run from the top, as JupyterLab runs it."""
+def report_of(notebook: dict, folder: Path, **written: str) -> str:
+    """What the report says when the notebook has run from the top, as JupyterLab runs it.
+
+    `written` is put in place of the cells whose ids end like its names.
+    """
     ready = nbformat.reads(json.dumps(notebook), as_version=4)
+    for cell in ready.cells:
+        cell.source = written.get(cell.id.rpartition("-")[2], cell.source)
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(ready, timeout=600, kernel_name="python3", resources=resources).execute()
     (path,) = folder.glob("report_*.txt")
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    return text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
 def test_it_runs_to_the_end_without_an_answer_and_with_the_books(book, path, tmp_path):
-    names = list(checked(path).values())
-    said = report_of(assignment(path), tmp_path).splitlines()
-    assert said[0].startswith(f"Chapter {int(path.stem[:2])}, ")
-    assert [line.split(" ", 1)[1] for line in said[1:-1]] == [f"{name}: open" for name in names]
-    assert said[-1] == f"0 of {len(names)} passed"
-    said = report_of(with_solutions(path), tmp_path).splitlines()
-    assert [line.split(" ", 1)[1] for line in said[1:-1]] == [f"{name}: passed" for name in names]
+    names, chapter = list(checked(path).values()), int(path.stem[:2])
+    said = report_of(assignment(path), tmp_path)
+    assert said.startswith(f"Chapter {chapter}, ") and "\nName: not given\n\n" in said
+    assert re.findall(r"^[\d.]+ (\w+): open$", said, re.M) == names
+    assert f"\n0 of {len(names)} passed; 0 of {len(names)} points" in said
+    assert re.search(rf"^{chapter}\.1 open$", said, re.M)
+    said = report_of(with_solutions(path), tmp_path)
+    assert re.findall(r"^[\d.]+ (\w+): passed$", said, re.M) == names
+    assert not re.search(r"open$", said, re.M)
+
+
+@pytest.mark.slow
+def test_a_cell_with_an_error_does_not_keep_the_report_from_being_written(book, tmp_path):
+    yours = 'your_name = "Ada B."\nyour_answers = {}'
+    words = 'your_answers["1.1"] = "Half and half."'
+    said = report_of(assignment(RUN[0]), tmp_path, yours=yours, words=words, code="1 / 0")
+    assert "\nName: Ada B.\n" in said and "\n1.1 Half and half." in said
+    assert "my_softmax: open, nothing here is called my_softmax\n" in said
 
 
 @pytest.mark.slow
 @every_chapter
 def test_its_links_lead_somewhere(book, published, path):
+    """From wherever it was handed out to: there are none to the site before that has an address."""
     for site in (BOOK, published):
         for cell in assignment(path, site)["cells"]:
             if cell["cell_type"] == "markdown":
                 for link in LINK.findall(cells.text(cell)):
-                    if site == published:
-                        assert link.startswith("https://"), link
-                    elif not link.startswith("https://"):
-                        target = BOOK / "assignment" / link.partition("#")[0]
-                        assert target.is_file(), link
+                    assert link.startswith("https://"), link
     assert any(ADDRESS in cells.text(c) for c in assignment(path, published)["cells"])
 
 

@@ -23,6 +23,7 @@ import cells
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 LINK = re.compile(r"(?<=\])\(([^()\s]+)\)")
+IMPORT = re.compile(r"from transformer_lib\.checks\.\w+ import check\n*")
 
 
 @cache
@@ -74,22 +75,46 @@ def test_it_is_a_notebook_with_the_cells_and_outputs_of_the_chapter(book, path):
     ids = [cell["id"] for cell in student["cells"]]
     assert len(ids) == len(set(ids))
     ordinary = [
-        (cell["id"], cells.text(cell), cell["outputs"])
+        (cell["id"], cells.text(cell))
         for cell in read(path)["cells"]
         if cell["cell_type"] == "code"
         and "solution" not in cells.tags(cell)
         and ("remove-cell" not in cells.tags(cell) or "google.colab" in cells.text(cell))
     ]
     code = [cell for cell in student["cells"] if cell["cell_type"] == "code"]
-    assert [
-        (cell["id"], cells.text(cell), cell["outputs"]) for cell in code if cells.text(cell)
-    ] == ordinary
+    texts = [(c["id"], IMPORT.sub("", cells.text(c))) for c in code if cells.text(c)]
+    assert texts == [(name, IMPORT.sub("", text)) for name, text in ordinary]
     for cell in read(path)["cells"]:
         if {"hide-input", "hide-cell"} & set(cells.tags(cell)):
             (same,) = [other for other in code if other["id"] == cell["id"]] or [None]
             if same is not None:
                 assert same["metadata"]["jupyter"]["source_hidden"] is True
                 assert same["metadata"]["cellView"] == "form"
+
+
+@every_chapter
+def test_it_has_the_outputs_of_the_chapter_but_none_that_gives_a_prediction_away(book, path):
+    """A section's outputs after its question are cleared."""
+    stored = {cell["id"]: cell.get("outputs") for cell in edition(path)["cells"]}
+    is_asked = False
+    for cell in read(path)["cells"]:
+        is_asked |= "predict" in cells.tags(cell)
+        is_asked &= not cells.text(cell).startswith("## ")
+        if stored.get(cell["id"]) is not None and "solution" not in cells.tags(cell):
+            hides = is_asked or "remove-output" in cells.tags(cell)
+            assert stored[cell["id"]] == ([] if hides else cell["outputs"])
+
+
+@every_chapter
+def test_an_exercise_brings_its_checker_and_mine_says_where_it_goes(book, path):
+    student = edition(path)["cells"]
+    for cell in student:
+        if re.search(r"^# check\(", cells.text(cell), re.M):
+            assert IMPORT.match(cells.text(cell))
+    for cell in read(path)["cells"]:
+        if "mine" in cells.tags(cell):
+            (said,) = [cells.text(c) for c in student if c["id"] == f"{cell['id']}-file"]
+            assert "`mine.py`, a file beside this notebook" in said
 
 
 @every_chapter

@@ -16,14 +16,21 @@ def causal(t, s):
 
 def said(checker, name: str, answer) -> str:
     text = " ".join(checker.summary({"1.1": name}, {name: answer}).split())
-    return text.removeprefix(f"1.1 {name}: ").removesuffix(" 0 of 1 passed")
+    return text.removeprefix(f"1.1 {name}: ").partition(" 0 of 1 passed; ")[0]
 
 
 def test_a_right_answer_passes_whatever_its_own_name():
     other = causal
     assert check.summary({"5.6": "causal"}, {"causal": other}) == (
-        "5.6 causal: passed\n1 of 1 passed"
+        "5.6 causal: passed\n1 of 1 passed; 1 of 1 points for the cases that pass"
     )
+
+
+def test_an_answer_that_is_wrong_in_one_case_does_not_look_like_one_without_an_idea():
+    wrong = {"causal": lambda t, s: torch.ones(t, t, dtype=torch.bool).tril()}
+    text = check.summary({"5.6": "causal"}, wrong)
+    assert "not passed, 2 of 4 cases pass." in text
+    assert text.endswith("\n0 of 1 passed; 0.5 of 1 points for the cases that pass")
 
 
 def test_an_answer_with_nothing_in_it_is_open():

@@ -79,9 +79,9 @@ class Checker:
         5.3 leaks: open, nothing here is called leaks
         5.6 causal: not passed, 2 of 4 cases pass. That is what happens when the
           mask is square: it has as many columns as rows, whatever s is.
-        0 of 2 passed
+        0 of 2 passed; 0.5 of 2 points for the cases that pass
         """
-        lines, passed = [], 0
+        lines, passed, points = [], 0, 0.0
         for number, name in exercises.items():
             if name not in self.exercises:
                 known = ", ".join(self.exercises)
@@ -94,10 +94,13 @@ class Checker:
                     found = self.exercises[name]  # whatever its own name is
                 result = _result(found, answer)
                 passed += result.passed
+                points += result.share
                 count = f", {result.count}" if result.count else ""
                 said = "passed" if result else f"not passed{count}. {_of_them(result.reason)}"
             lines.append(wrapped(f"{number} {name}: {said}"))
-        return "\n".join([*lines, f"{passed} of {len(exercises)} passed"])
+        of = f"of {len(exercises)}"
+        last = f"{passed} {of} passed; {points:.3g} {of} points for the cases that pass"
+        return "\n".join([*lines, last])
 
     def case(
         self, answer: Callable[..., Any], number: int

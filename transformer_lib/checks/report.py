@@ -35,6 +35,7 @@ class Result:
     report: str = field(repr=False)
     count: str = field(default="", repr=False)  # "9 of 11 cases pass"
     reason: str = field(default="", repr=False)  # a sentence on what is wrong
+    share: float = field(default=0.0, repr=False)  # of the cases, 0 to 1
 
     def __bool__(self) -> bool:
         return self.passed
@@ -60,7 +61,7 @@ def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
     findings = [_finding(exercise, answer, i, outcome) for i, outcome in enumerate(outcomes)]
     failed = [i for i, finding in enumerate(findings) if finding]
     if not failed:
-        return Result(True, f"✓ {name}: all cases pass.{_renamed(outcomes)}")
+        return Result(True, f"✓ {name}: all cases pass.{_renamed(outcomes)}", share=1.0)
     passed, tried = len(outcomes) - len(failed), len(outcomes)
     first = failed[0]
     finding, details = findings[first]  # type: ignore
@@ -85,7 +86,7 @@ def _examine(exercise: Exercise, answer: Callable[..., Any]) -> Result:
     elif first > 0 and outcomes[first].changed:  # in the other cases it changes nothing
         lines.append(point)
     lines += _prints(outcomes[first])
-    return Result(False, "\n".join(map(wrapped, lines)), count, reason)
+    return Result(False, "\n".join(map(wrapped, lines)), count, reason, passed / len(cases))
 
 
 def _speaks_for_itself(outcome: Outcome, finding: Difference) -> bool:
