@@ -92,7 +92,7 @@ export const headsOf = (d) => [1, 2, 4, 8, 12, 16, 32].filter((heads) => d % hea
 /** Positions in pixels: boxes {part: [x, y, width, height]}, frames, streams, arrows, rings, labels. */
 export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = {} }, width) {
   const wide = width >= 560; // where it isn't, rows are close together, and shapes that repeat have no label
-  const [gap, s, top, lead, high] = wide ? [56, 18, 128, 18, 36] : [14, 10, 102, 6, 32]; // s: the stream
+  const [gap, s, top, lead, high] = wide ? [56, 18, 128, 12, 36] : [14, 10, 102, 6, 32]; // s: the stream
   const [column, branch] = [kind === "both" ? (width - gap) / 2 : width, s + 16];
   const bigOf = (name) => (wide ? 34 : width < 320 ? 66 : name === "attention" ? 48 : 34); // a sublayer's height
   const found = {
@@ -102,7 +102,7 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     arrows: [],
     rings: [],
     labels: [],
-    height: wide ? 636 : width < 320 ? 568 : 486,
+    height: wide ? 606 : width < 320 ? 568 : 486,
   };
   stacksOf(kind).forEach((stack) => {
     const right = stack === "decoder";
@@ -134,25 +134,25 @@ export function layout({ kind, d_model: d, vocab_size: v, pre_norm: pre, card = 
     let y = top + (wide ? 8 : 4);
     sublayersOf(stack, kind).forEach((name) => {
       const [big, exit] = [bigOf(name), branch + 14]; // exit: where the sublayer's output leaves
-      const at = pre ? y + (wide ? 50 : 35) : y;
+      const at = pre ? y + (wide ? 46 : 35) : y;
       const enter = pre ? y + 16 : wide ? y + big / 2 : y + 9;
       arrow([s, enter], [branch, enter]);
       if (pre && wide) {
         arrow([exit, y + 32], [exit, at]);
-        label(exit + 6, y + 45);
+        label(exit + 6, y + 42);
       }
       box(
         `norm-${name}`,
         ...(pre
           ? [branch, y, column - branch - 6]
-          : [2, at + big + (wide ? 30 : 4), Math.min(120, column - 8)]),
+          : [2, at + big + (wide ? 28 : 4), Math.min(120, column - 8)]),
       );
       box(name, branch, at, column - branch - 6, big);
       if (wide) {
-        add(at + big + 16, [exit, at + big], [exit, at + big + 16]);
-        label(exit + 6, at + big + 16);
+        add(at + big + 14, [exit, at + big], [exit, at + big + 14]);
+        label(exit + 6, at + big + 14);
       } else add(at + big - 9, [branch, at + big - 9]);
-      y += big + (wide ? 78 : 43);
+      y += big + (wide ? 70 : 43);
     });
     const bottom = y + 36;
     found.frames.push([right ? width - column : 0, top, column, bottom - top]);
