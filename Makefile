@@ -40,6 +40,8 @@ book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, 
 	@echo "      or: make serve, then http://localhost:$(PORT)"
 
 lab: book $(WITH_ALL)  ## Open the notebooks in JupyterLab: copies for you to change, in lab/
+	@$(PY) -c "import socket; socket.create_server(('127.0.0.1', $(PORT)))" 2> /dev/null \
+		|| { echo "Port $(PORT) is taken, and links in lab/ lead there: free it, or make lab PORT=8001"; exit 1; }
 	@mkdir -p lab
 	@for path in $(SITE)/student/*.ipynb; do copy="lab/$${path##*/}"; \
 		[ -e "$$copy" ] || sed 's#](\.\./#](http://localhost:$(PORT)/#g' "$$path" > "$$copy"; done

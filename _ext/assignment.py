@@ -77,6 +77,7 @@ CONFIG = """\
 c = get_config()
 c.ClearSolutions.code_stub = {"python": ""}  # the cells have stubs of their own
 c.Execute.timeout = 600  # seconds for a cell: some train a model
+c.CourseDirectory.ignore.append("report_*.txt")  # validating the source writes one, with solutions
 """
 
 
@@ -261,7 +262,7 @@ def publish(app, exception):
                 wanted[file] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     for path, text in wanted.items():
         write(path, text.encode())
-    for path in {*folder.glob("*"), *course.glob("source/*/*")} - wanted.keys():
+    for path in {*folder.glob("*"), *course.glob(f"source/*/{name('*')}")} - wanted.keys():
         path.unlink()
 
 

@@ -158,7 +158,8 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
             file = places.file(f"mine/{cells.place(places.docname)}/mine.py")
             where = (
                 "This goes into your `mine.py`, a file beside this notebook. In JupyterLab, "
-                f"*File → New → Python File* makes it. [Here it is as it is now]({file})."
+                "*File → New → Python File* makes it. `import mine` in a cell shows that it runs. "
+                f"[Here it is as it is now]({file})."
             )
             return [plain(first, places), markdown(f"{first['id']}-file", where)]
         case _:
