@@ -110,6 +110,18 @@ def test_a_link_opens_a_part_of_deeper(browser, bases):
         shown.close()
 
 
+def test_a_box_s_content_stands_below_its_title(visit):
+    page, _ = visit("chapters/02_scaled_dot_product.html", figures=".nothing")
+    shifts = page.evaluate(
+        """[...document.querySelectorAll("article .admonition:not(.hide)")].map((box) => {
+            box.open = true;
+            const [title, content] = [...box.children].map((e) => e.getBoundingClientRect().left);
+            return content - title - parseFloat(getComputedStyle(box.children[0]).paddingLeft);
+        })"""
+    )
+    assert len(shifts) > 10 and set(map(round, shifts)) == {0}
+
+
 @pytest.mark.slow
 def test_a_print_is_complete_and_light(visit):
     """Folds are open, a figure that never woke is a picture, and dark prints as light does."""
