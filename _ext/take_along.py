@@ -17,6 +17,8 @@ NAME = "attention-built-by-hand"
 # What the wheel is made of.
 SOURCES = ["pyproject.toml", "README.md", "LICENSE", "LICENSE-text", "transformer_lib", "results"]
 START = """1. Install the library and JupyterLab: python -m pip install {wheel} jupyterlab
+   (On Linux, pip takes torch for GPUs, several gigabytes. Without a GPU, first install torch
+   for CPUs, as pytorch.org says.)
 2. Start: python -m jupyterlab, then open a chapter. It's yours: change it, write into it.
 3. mine/06/mine.py is what you have when chapter 6 ends, and so on: use it, or write your own.
 """
