@@ -152,7 +152,8 @@ lock: $(MADE)  ## Resolve requirements*.in anew (all platforms, Python 3.10 and 
 	@$(COMPILE) requirements.in --output-file requirements.txt
 	@$(COMPILE) requirements-site.in --output-file requirements-site.txt --constraints requirements.txt
 
-COMPILE = $(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
+# The lock fits every build of torch, whichever this shell asks for.
+COMPILE = env -u UV_TORCH_BACKEND $(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
 	--custom-compile-command "make lock" --config-file requirements.toml
 
 clean:  ## Remove what was built: the site, the environment, the fetched assets

@@ -13,7 +13,7 @@ import json
 import posixpath
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import cells
 from book import write
@@ -24,6 +24,7 @@ from repository import facts
 FOLDER = "student"
 BRANCH = "student"
 BINDER = "https://mybinder.org/v2/gh"
+KAGGLE = "https://kaggle.com/kernels/welcome"
 LINK = re.compile(r"(?<=\])\((#[\w.-]+|[\w./-]+\.(?:ipynb|md)(?:#[\w.-]+)?)\)")
 FOLDED_INPUT = {"hide-input", "hide-cell", "remove-input"}
 FOLDED_OUTPUT = {"hide-output", "hide-cell"}
@@ -230,9 +231,42 @@ def requirement(repository: str, tag: str) -> str:
     return f"attention-built-by-hand @ git+{repository}@{tag}"
 
 
-def requirements(repository: str, tag: str) -> str:
-    """What Binder installs."""
-    return f"{requirement(repository, tag)}\nnotebook\njupyterlab\n"
+def environment(repository: str, tag: str) -> str:
+    """What Binder installs. PyPI's torch would bring CUDA, so torch is conda-forge's for CPUs."""
+    return f"""\
+channels: [conda-forge]
+dependencies:
+  - python=3.12
+  - pytorch-cpu
+  - jupyterlab
+  - notebook
+  - pip
+  - pip:
+      - {requirement(repository, tag)}
+"""
+
+
+def elsewhere(repository: str | None) -> str:
+    """Where a class can open the edition: what {{ elsewhere }} says on the teachers' page."""
+    if not repository:
+        return "links to Kaggle, Binder, and nbgitpuller stand here once the site has an address."
+    place = urlsplit(repository).path
+    name = place.rpartition("/")[2]
+    query = urlencode({"repo": repository, "branch": BRANCH, "urlpath": f"lab/tree/{name}"})
+    notebook = f"{repository}/blob/{BRANCH}/01_soft_lookup.ipynb"
+    return (
+        f"chapter 1 [in Kaggle]({KAGGLE}?src={notebook}), and all chapters "
+        f"[in Binder]({BINDER}{place}/{BRANCH}). On a JupyterHub with nbgitpuller, this link "
+        "fetches them and keeps what students have changed: "
+        f"`https://YOUR-HUB/hub/user-redirect/git-pull?{query}`. In Kaggle and on a hub, the text "
+        "below a notebook's title says how to install the library."
+    )
+
+
+def offer(app, config):
+    """Runs after book.configure, which takes the repository's address out while it's not real."""
+    repository = config.html_theme_options.get("repository_url")
+    config.myst_substitutions = {**config.myst_substitutions, "elsewhere": elsewhere(repository)}
 
 
 def publish(app, exception):
@@ -242,7 +276,7 @@ def publish(app, exception):
     wanted = {"README.md": readme(app)}
     options = app.config.html_theme_options
     if repository := options.get("repository_url"):
-        wanted["requirements.txt"] = requirements(repository, facts(Path(app.confdir)).tag)
+        wanted["environment.yml"] = environment(repository, facts(Path(app.confdir)).tag)
     for docname in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(docname))
         if path.suffix == ".ipynb":
@@ -255,5 +289,6 @@ def publish(app, exception):
 
 
 def setup(app):
+    app.connect("config-inited", offer, priority=900)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,7 @@ from urllib.parse import urldefrag, urlsplit
 
 import nbformat
 import pytest
+import yaml
 from pages import BOOK, ROOT, parsed
 from published import ADDRESS, REPOSITORY, VERSION
 
@@ -221,10 +222,16 @@ def test_the_folder_holds_what_the_branch_will(book, published):
     names = {path.name for path in CHAPTERS} | {"README.md"}
     assert {path.name for path in (BOOK / "student").iterdir()} == names
     folder = published / "student"
-    assert {path.name for path in folder.iterdir()} == names | {"requirements.txt"}
-    assert f"git+{REPOSITORY}@v{VERSION}" in (folder / "requirements.txt").read_text(
-        encoding="utf-8"
-    )
+    assert {path.name for path in folder.iterdir()} == names | {"environment.yml"}
+    binder = yaml.safe_load((folder / "environment.yml").read_text(encoding="utf-8"))
+    assert "pytorch-cpu" in binder["dependencies"]  # else pip would fetch CUDA
+    assert binder["dependencies"][-1] == {
+        "pip": [f"attention-built-by-hand @ git+{REPOSITORY}@v{VERSION}"]
+    }
     place = urlsplit(REPOSITORY).path
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert f"(https://mybinder.org/v2/gh{place}/student)" in readme
+    kaggle = f"?src={REPOSITORY}/blob/student/01_soft_lookup.ipynb"
+    for site in (BOOK, published):  # the teachers' page links to it once there is an address
+        page = (site / "chapters" / "teach.html").read_text(encoding="utf-8")
+        assert (kaggle in page) == (site is published)
