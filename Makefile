@@ -28,16 +28,18 @@ UV  := $(shell command -v uv 2> /dev/null)
 PIP := $(if $(UV),"$(UV)" pip install --quiet --python $(PY),$(PY) -m pip --disable-pip-version-check install --quiet --quiet --no-compile)
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository release lock clean
+.PHONY: help book lab pdf student assignment serve check test test-all lint format coverage notebooks weights bench gpu repository release lock next clean
 .DELETE_ON_ERROR:
 
 help:  ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 book: $(WITH_SITE) $(ASSETS)  ## Build the site (the first time about a minute, then seconds)
-	@$(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet > /dev/null
+	@$(BUILD) > /dev/null
 	@echo "The book: file://$(CURDIR)/$(SITE)/index.html"
 	@echo "      or: make serve, then http://localhost:$(PORT)"
+
+BUILD = $(VENV)/bin/jupyter-book build . --warningiserror --nitpick --keep-going --quiet
 
 lab: book $(WITH_ALL)  ## Open the notebooks in JupyterLab: copies for you to change, in lab/
 	@$(PY) -c "import socket; socket.create_server(('127.0.0.1', $(PORT)))" 2> /dev/null \
@@ -155,6 +157,11 @@ lock: $(MADE)  ## Resolve requirements*.in anew (all platforms, Python 3.10 and 
 # The lock fits every build of torch, whichever this shell asks for.
 COMPILE = env -u UV_TORCH_BACKEND $(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
 	--custom-compile-command "make lock" --config-file requirements.toml
+
+next: $(WITH_ALL) $(CHECKERS)  ## Build the book with the next Sphinx, and look at it with the site's quick tests
+	@$(PIP) --quiet --upgrade --target .cache/next -r requirements-next.in
+	@export PYTHONPATH="$(CURDIR)/.cache/next" BOOK_HTML=_build/next/_build/html; \
+		$(BUILD) --path-output _build/next > /dev/null && $(PAGES)
 
 clean:  ## Remove what was built: the site, the environment, the fetched assets
 	rm -rf _build $(VENV) node_modules .cache .pytest_cache .ruff_cache build *.egg-info

@@ -1,7 +1,7 @@
 """What the theme and Sphinx leave out for readers who do not see the page, put in at the end.
 
 Each change answers a finding of axe-core (tests/site/test_accessibility.py), which says whether it
-is still needed.
+is still needed; the last one takes out scripts that no page has a use for.
 """
 
 import re
@@ -30,6 +30,8 @@ CHANGES = [
     (r'<summary aria-label="Toggle hidden content">', "<summary>"),
     # sphinx-exercise calls the inside of every box by the same id.
     (r'<section id="(exercise|solution)-content">', r'<section class="\1-content">'),
+    # The book has its own search (search.py); the theme loads Sphinx's.
+    (r'<script src="[^"]*\b(?:searchtools|language_data|searchindex)\.js"></script>\s*', ""),
 ]
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 # Parameters on lines of their own are a list of definitions without a term.

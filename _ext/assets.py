@@ -176,11 +176,12 @@ class Assets:
 
     def icon_face(self, sheet: str) -> str:
         """The icons that the sheet shows, as a font inside it."""
+        family = re.search(r"Font Awesome \d+ Free", sheet)[0]
         icons = "".join(sorted(set(re.findall("[\ue000-\uf8ff]", sheet))))
         (file,) = self.static.rglob("fa-solid-900.woff2")
         font = b64encode(self.subset(file.read_bytes(), icons)).decode()
         return (
-            '@font-face{font-family:"Font Awesome 6 Free";font-weight:900;font-display:block;'
+            f'@font-face{{font-family:"{family}";font-weight:900;font-display:block;'
             f'src:url("data:font/woff2;base64,{font}")}}'
         )
 

@@ -40,12 +40,16 @@ THEME_AT_ONCE = (
     r'\1["light", "dark"].find((mode) => mode === localStorage.getItem("mode"))'
     r' ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")'
 )
+# The theme's one menu, with a choice of colors, needs no script to open and close.
+MENU = [
+    ('data-bs-toggle="dropdown"', 'popovertarget="color-menu"'),
+    ('dropdown-menu-end"', 'dropdown-menu-end" popover id="color-menu"'),
+    ('theme-change-button"', 'theme-change-button" popovertarget="color-menu"'),
+]
 # What only Bootstrap does, a page must not ask for. A title is a tooltip already.
 BOOTSTRAP = re.compile(r'data-bs-toggle="(?!tooltip")[^"]*"')
 # Which page this is may be asked before any other script has come.
 INLINED = "documentation_options.js"
-# The book has its own search (search.py).
-SPHINX_SEARCH = re.compile(r"\b(?:searchtools|language_data|searchindex)\.js")
 
 
 def waiting(found, images: Path) -> str:
@@ -71,7 +75,7 @@ def slim_page(text: str, assets: Assets) -> str:
         name = in_static(found[1])
         if name == INLINED:
             return f"<script>{assets.options}</script>\n"
-        if name in assets.scripts or name in assets.dropped or SPHINX_SEARCH.search(found[1]):
+        if name in assets.scripts or name in assets.dropped:
             return ""
         if " defer" in found[0]:
             return found[0]
@@ -83,6 +87,8 @@ def slim_page(text: str, assets: Assets) -> str:
     text = IMAGE.sub(lambda found: waiting(found, assets.static.parent / "_images"), text)
     text = WIDE.sub(SCROLLING, text)
     text = ICON.sub(r'<\1 aria-hidden="true" ', text)
+    for bootstrap, browser in MENU:
+        text = text.replace(bootstrap, browser)
     if states := STATES.findall(text):
         together = live_figures.share(map(json.loads, states), assets.minify)
         text = STATES.sub("", text)
@@ -100,7 +106,7 @@ def slim_page(text: str, assets: Assets) -> str:
 
 
 def slim(app, exception):
-    if exception is not None or app.builder.name != "html":
+    if exception is not None or app.builder.name != "html" or not app.config.slim:
         return
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
@@ -111,10 +117,10 @@ def slim(app, exception):
     if assets.fresh:
         assets.join()
     for file, text in pages.items():
+        if "_static/site.css" not in text:
+            pages[file] = text = slim_page(text, assets)
         for asked in BOOTSTRAP.findall(text):
             LOGGER.warning("%s: nothing here answers to %s", file.relative_to(out), asked)
-        if "_static/site.css" not in text:
-            pages[file] = slim_page(text, assets)
     assets.finish()
     versions = {
         name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8]
@@ -126,6 +132,7 @@ def slim(app, exception):
 
 
 def setup(app):
+    app.add_config_value("slim", True, "html", bool)
     # When everything has been written that other extensions write.
     app.connect("build-finished", slim, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -156,7 +156,7 @@ def part_of_the_book(folder, root: str):
     """A function that builds a book of one page there, without torch and the library."""
     for name in ("_ext", "_static", "reference", "transformer_lib"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("_config.yml", "references.bib"):
+    for name in ("_config.yml", "references.bib", "pyproject.toml", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, folder / name)
     (folder / "node_modules").symlink_to(ROOT / "node_modules")
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: {root}\n")
@@ -191,7 +191,10 @@ def test_no_module_is_imported_to_write_it(tmp_path):
 
 @pytest.mark.slow
 def test_a_second_build_keeps_what_pages_load(tmp_path):
-    """Also beside a page of the first build that only leads on, and loads nothing."""
+    """Also beside a page of the first build that only leads on, and loads nothing.
+
+    With `slim: false`, pages load the theme's files and the book's, which are there again.
+    """
     build = part_of_the_book(tmp_path, "reference/attention")
     html = build()
     script = (html / "_static" / "site.js").read_bytes()
@@ -203,3 +206,9 @@ def test_a_second_build_keeps_what_pages_load(tmp_path):
         encoding="utf-8"
     )
     assert (html / "_static" / "site.js").read_bytes() == script
+    config = tmp_path / "_config.yml"
+    config.write_text(config.read_text("utf-8").replace("slim: true", "slim: false"), "utf-8")
+    page = (build() / "reference" / "attention.html").read_text(encoding="utf-8")
+    loaded = set(re.findall(r'(?:href|src)="\.\./(_static/[\w./-]+)', page))
+    assert {"_static/book.css", "_static/scripts/bootstrap.js"} <= loaded
+    assert [name for name in loaded if not (html / name).is_file()] == []
