@@ -8,7 +8,6 @@ paper and leads there. The appendix has all works, and says which chapters cite 
 
 from functools import cache
 from pathlib import Path
-from zlib import crc32
 
 from docutils import nodes
 from pybtex.database import parse_file
@@ -146,5 +145,4 @@ def setup(app):
     app.connect("doctree-read", note_citations)
     app.connect("env-updated", rewrite_appendix)
     app.connect("doctree-resolved", lead_to_works)
-    version = crc32(Path(__file__).read_bytes())
-    return {"env_version": version, "parallel_read_safe": False, "parallel_write_safe": False}
+    return {"parallel_read_safe": False, "parallel_write_safe": False}

@@ -9,6 +9,11 @@ from docutils import nodes
 from sphinx.environment.collectors.toctree import TocTreeCollector
 
 CHAPTER = re.compile(r"(?:^|/)(\d+)_[^/]*$")
+EXTENSIONS = [
+    path
+    for path in sorted(Path(__file__).parent.rglob("*.*"))
+    if path.suffix in {".py", ".js", ".html"}
+]
 SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
 
 
@@ -24,10 +29,9 @@ count_figures = TocTreeCollector.assign_figure_numbers
 def count_by_chapter(collector, env):
     """Number figures, tables, equations and exercises by the chapter's own number: 13.1, 13.2, …
 
-    Sphinx counts chapters as the table of contents lists them; ours carry their numbers in their
-    file names, and chapters still to come leave gaps. So each chapter lends its own number while
-    figures are counted, and Sphinx goes on printing none before sections. A page without a number
-    counts its own alone: 1, 2, …
+    Sphinx's own `numbered: true` counts afresh in each part and numbers sections, too; and pages'
+    titles, their links and the search would have no numbers. So each chapter lends the number in
+    its file's name while figures are counted. A page without a number counts its own alone: 1, 2, …
     """
     printed, before = env.toc_secnumbers, env.toc_fignumbers
     env.toc_secnumbers = {
@@ -77,17 +81,6 @@ def copy_fonts(app):
             write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
 
 
-def drop_preloads(app, exception):
-    """Take font preloads out: opened as a file, a page may not preload a font, and says so loudly.
-
-    Only the theme that Python 3.10 gets asks for them; the fonts load when they are needed.
-    """
-    if app.builder.format == "html" and exception is None:
-        for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_bytes()
-            write(page, re.sub(rb'<link rel="preload" as="font"[^>]*>\s*', b"", text))
-
-
 def write(path, content):
     """Write a file unless it says the same already: it then keeps its date, and caches hold."""
     if not path.is_file() or path.read_bytes() != content:
@@ -120,9 +113,8 @@ def setup(app):
     app.add_config_value("comments_config", {}, "")
     app.connect("config-inited", configure)
     app.connect("builder-inited", copy_fonts)
-    app.connect("build-finished", drop_preloads)
     # Before Sphinx collects the titles, which it does at the usual priority.
     app.connect("doctree-read", number_title, priority=100)
-    # Pages built by an earlier version of this file are built again.
-    version = crc32(Path(__file__).read_bytes())
+    # Pages built by earlier extensions, scripts or templates are built again.
+    version = crc32(b"".join(path.read_bytes() for path in EXTENSIONS))
     return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}

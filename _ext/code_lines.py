@@ -31,4 +31,4 @@ def own_element(piece):
 
 def setup(app):
     PygmentsBridge.html_formatter = Lines
-    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

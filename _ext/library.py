@@ -13,7 +13,6 @@ import builtins
 import re
 from functools import cache
 from pathlib import Path
-from zlib import crc32
 
 import griffe
 from docutils import nodes
@@ -167,6 +166,4 @@ def setup(app):
     app.connect("viewcode-follow-imported", where_defined)
     app.connect("viewcode-find-source", source_of)
     app.connect("html-page-context", lead_back)
-    sources = [Path(__file__), Path(__file__).with_name("library_source.py")]
-    version = crc32(b"".join(path.read_bytes() for path in sources))
-    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,7 +12,6 @@ import html
 import re
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
-from zlib import crc32
 
 from docutils import nodes
 
@@ -100,7 +99,4 @@ def setup(app):
     app.connect("config-inited", configure, priority=900)
     app.connect("builder-inited", copy_scripts)
     app.connect("html-page-context", surround)
-    # Pages built with earlier templates are built again.
-    sources = [Path(__file__), *SCRIPTS, *sorted((HERE / "templates").rglob("*.html"))]
-    version = crc32(b"".join(path.read_bytes() for path in sources))
-    return {"env_version": version, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
