@@ -145,6 +145,7 @@ def test_it_is_started_paused_and_looked_into(show):
       return said.startsWith(text) && !said.endsWith("?");
     }"""
     example.fill("Bad?")
+    assert status(page) == "Your example can only be up to 8 letters from a to j."
     page.wait_for_function(written, arg="bad →")
     first = page.locator(".lt-run").first.locator("span").first
     said = first.inner_text()

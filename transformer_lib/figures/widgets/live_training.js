@@ -33,7 +33,7 @@ const GUESSES = [
 ];
 const guessed = Object.fromEntries(GUESSES);
 const EXAMPLES = { reverse: "abcdefgh", copy: "abcdefgh", sort: "hgcabfde", numbers: "73" };
-const LIMITS = ["your example: up to 8 letters from a to j", "your example: a number below 100"];
+const LIMITS = ["up to 8 letters from a to j", "a number below 100"]; // what an example can be
 const DEED = {
   reverse: "reverse words",
   copy: "copy words",
@@ -176,14 +176,14 @@ function panel(i) {
   const head = html(
     "p",
     { class: "lt-name", "data-run": i },
-    room(name, ["second run: learned positions"]),
+    room(name, ["second run: learned positions", "second run: 5 things changed"]),
   );
   const element = html(
     "div",
     { class: "lt-run" },
     head,
     room(numbers, ["step 9000: loss 0.000, 100 of 100 right"]),
-    room(written, ["abcdefgh → (nothing)"]),
+    room(written, ["abcdefgh → (nothing)", "abcdefgh → hgfedcba?", "88 → seventy-threexx"]),
     html("div", { class: "lt-maps" }, beside, ...maps.map((map) => map.element)),
   );
   return {
@@ -237,7 +237,7 @@ function build({ get, all, change, refresh }) {
   const [, shown] = QUESTIONS[get("question")];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const keyOf = (state) => JSON.stringify(engine.runsOf(state));
-  let [session, frame] = [undefined, 0]; // a session keeps the settings that it began with
+  let [session, frame, refused] = [undefined, 0, false]; // a session keeps the settings that it began with
   const shownState = () =>
     session ? { ...session.state, guess: get("guess"), attention: get("attention") } : all();
   const typed = (task = get("task")) => engine.tidy(task, get("example"));
@@ -323,8 +323,9 @@ function build({ get, all, change, refresh }) {
   const input = textInput({
     "aria-label": "your example",
     oninput: () => {
-      input.value = engine.tidy(get("task"), input.value);
-      change({ example: input.value });
+      const fit = engine.tidy(get("task"), input.value);
+      [refused, input.value] = [fit !== input.value.toLowerCase(), fit];
+      change({ example: fit });
     },
   });
   const start = button("Start", () =>
@@ -394,7 +395,8 @@ function build({ get, all, change, refresh }) {
     const state = all();
     const outdated = session && session.key !== keyOf(state);
     set(anew, { "data-none": !outdated });
-    set(limits, { text: LIMITS[state.task === "numbers" ? 1 : 0] });
+    const limit = LIMITS[state.task === "numbers" ? 1 : 0];
+    set(limits, { text: `your example: ${limit}` });
     Object.entries(controls).forEach(([name, control]) => control.update(state[name]));
     guess.update(state.guess);
     kind.update(state.attention);
@@ -403,6 +405,10 @@ function build({ get, all, change, refresh }) {
     if (session?.step && !session.working) session.look(example());
     update();
     const done = session?.phase === "paused" && session.step && session.step % LAST === 0;
+    if (refused) {
+      refused = false; // said once
+      return `Your example can only be ${limit}.`;
+    }
     return sentence(
       shownState(),
       session && { ...session.counted, phase: done ? "done" : session.phase, outdated },
@@ -416,7 +422,12 @@ function build({ get, all, change, refresh }) {
       "answer (encoder: of the example), one column per letter it attends to, darker for larger weights; ^ begins, $ ends.",
   });
   const limits = html("span");
-  const field = html("label", { class: "lt-field" }, room(limits, LIMITS), input);
+  const field = html(
+    "label",
+    { class: "lt-field" },
+    room(limits, [`your example: ${LIMITS[0]}`]),
+    input,
+  );
   // an outcome with its reason, to be replaced by each of the others; the guess is the longest
   const cheat = { ...all(), ...engine.WHOLE, causal: false, guess: "blind" };
   const end = sentence(cheat, {
