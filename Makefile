@@ -159,7 +159,7 @@ COMPILE = env -u UV_TORCH_BACKEND $(PY) -m uv pip compile --quiet --upgrade --un
 	--custom-compile-command "make lock" --config-file requirements.toml
 
 next: $(WITH_ALL) $(CHECKERS)  ## Build the book with the next Sphinx, and look at it with the site's quick tests
-	@$(PIP) --quiet --upgrade --target .cache/next -r requirements-next.in
+	@PIP_NO_WARN_CONFLICTS=0 $(PIP) --upgrade --target .cache/next -r requirements-next.in  # .venv keeps its own
 	@export PYTHONPATH="$(CURDIR)/.cache/next" BOOK_HTML=_build/next/_build/html; \
 		$(BUILD) --path-output _build/next > /dev/null && $(PAGES)
 
