@@ -1,4 +1,4 @@
-"""OneMixture: its mixtures are the library's, and a matrix reads what chapter 6 proves."""
+"""OneMixture: its mixtures are attention's, and a matrix reads what chapter 6 proves."""
 
 import pytest
 import torch
@@ -8,93 +8,84 @@ from transformer_lib.figures.widgets import OneMixture
 
 TENTHS = [i / 10 for i in range(11)]
 STATES = [(p, q, twice) for p in TENTHS for q in TENTHS for twice in (True, False)]
-SIDES = ("left", "right")
+SENTENCES = [[0, 1], [1, 0], [0, 2], [2, 0], [1, 2], [2, 1]]
+SIDES = (0, 1)  # left, right
 
 CALL = """return given.states.map(([first, second, twice]) => {
   const [heads, sentences] = [twice ? [first, second] : [first], m.sentencesOf(3)];
   const rows = m.mixtures(sentences, heads, 3);
-  const who = [0, 1].map((side) => m.whatCan(sentences, heads, side, 3));
-  return [sentences, rows, m.firstAlike(rows), who];
+  const ofSide = (find) => [0, 1].map(find);
+  return { sentences, rows, alike: m.firstAlike(rows),
+    who: ofSide((side) => m.whatCan(sentences, heads, side, 3)),
+    factors: ofSide((side) => m.untangle([first, second], side)) };
 });"""
 
 
-def figures():
-    return [OneMixture(first=p, second=q, twice=twice) for p, q, twice in STATES]
+@pytest.fixture(scope="module")
+def pages(js):
+    """What the page has in every state."""
+    return dict(zip(STATES, js("one_mixture.js", CALL, states=STATES), strict=True))
 
 
-def test_page_and_library_say_the_same_in_every_state(js):
-    pages = js("one_mixture.js", CALL, states=STATES)
-    for figure, (sentences, rows, alike, who) in zip(figures(), pages, strict=True):
-        assert [tuple(pair) for pair in sentences] == figure.sentences()
-        torch.testing.assert_close(torch.tensor(rows).double(), figure.mixtures())
-        groups = [[j for j in range(6) if alike[j] == i] for i in range(6)]
-        assert [group for group in groups if len(group) > 1] == figure.alike()
-        assert who == [figure.what_can(side) for side in SIDES]
-
-
-def test_what_arrives_is_attention_with_these_weights():
+def test_what_arrives_is_attention_with_these_weights(pages):
     """The softmax of the weights' logarithms is the weights; *eats* itself gets 0."""
-    figure = OneMixture(first=0.7, second=0.2, twice=True)
-    vectors = torch.eye(4, dtype=torch.float64)  # three words and the verb
-    weights = torch.tensor([[0.7, 0, 0.3], [0.2, 0, 0.8]], dtype=torch.float64)
-    for (left, right), row in zip(figure.sentences(), figure.mixtures(), strict=True):
-        sentence = vectors[[left, 3, right]]
-        scores, one = weights.clamp(min=1e-9).log(), torch.eye(3, dtype=torch.float64)
-        got = attention(scores, one, sentence, weights > 0, scale=1.0)
-        torch.testing.assert_close(got.output[:, :3].flatten(), row)
-        assert not got.output[:, 3].any()
+    one = torch.eye(3, dtype=torch.float64).expand(6, 3, 3)
+    at = torch.tensor([[left, 3, right] for left, right in SENTENCES])
+    sentences = torch.eye(4, dtype=torch.float64)[at]  # three words and the verb
+    for (p, q, twice), page in pages.items():
+        assert page["sentences"] == SENTENCES
+        weights = torch.tensor([[p, 0, 1 - p], [q, 0, 1 - q]][: 1 + twice], dtype=torch.float64)
+        scores = weights.clamp(min=1e-9).log().expand(6, -1, 3)
+        got = attention(scores, one, sentences, weights > 0, scale=1.0).output  # (6, H, 4)
+        rows = torch.tensor(page["rows"], dtype=torch.float64)
+        torch.testing.assert_close(got[..., :3].flatten(1), rows)
+        assert not got[..., 3].any()
 
 
-def wrong_answers(figure, side):
+def wrong_answers(page, side):
     """For a sentence and a wrong answer, by what the matrix and its bias are multiplied to give
     the lead of the right answer. A matrix reads all sentences if every lead is positive.
     """
-    at = SIDES.index(side)
-    rows = torch.cat([figure.mixtures(), torch.ones(6, 1, dtype=torch.float64)], 1)
     found = {}
-    for sentence, row in zip(figure.sentences(), rows, strict=True):
-        for other in {0, 1, 2} - {sentence[at]}:
-            table = torch.zeros(3, len(row), dtype=torch.float64)
-            table[sentence[at]], table[other] = row, -row
-            found[sentence, other] = table
+    for sentence, row in zip(SENTENCES, page["rows"], strict=True):
+        for other in {0, 1, 2} - {sentence[side]}:
+            table = torch.zeros(3, len(row) + 1, dtype=torch.float64)
+            table[sentence[side]] = torch.tensor([*row, 1], dtype=torch.float64)
+            table[other] = -table[sentence[side]]
+            found[tuple(sentence), other] = table
     return found
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_where_a_matrix_can_there_is_one(js, side):
-    states = [state for state, figure in zip(STATES, figures(), strict=True)
-              if figure.what_can(side) == "a matrix"]  # fmt: skip
-    assert len(states) > 100
-    body = "return given.pairs.map((pair) => m.untangle(pair, given.side));"
-    pairs = [[p, q] if twice and p != q else [0, 1] for p, q, twice in states]
-    found = js("one_mixture.js", body, pairs=pairs, side=SIDES.index(side))
-    for (p, q, twice), numbers in zip(states, found, strict=True):
-        figure = OneMixture(first=p, second=q, twice=twice)
-        alone = [1.0, 0.0] if twice else [1.0]  # the largest number of head 1
-        parts = numbers if twice and p != q else alone
+def test_where_a_matrix_can_there_is_one(pages, side):
+    readable = {state: page for state, page in pages.items() if page["who"][side] == "a matrix"}
+    assert len(readable) > 100
+    for (p, q, twice), page in readable.items():
+        both = twice and p != q
+        parts = page["factors"][side] if both else [1, 0][: 1 + twice]  # or head 1's largest
         matrix = torch.cat([x * torch.eye(3, dtype=torch.float64) for x in parts], 1)
-        if parts is numbers:  # only one word is left
-            words = figure.mixtures() @ matrix.T
-            at = torch.tensor(figure.sentences())[:, SIDES.index(side)]
+        if both:  # only one word is left
+            words = torch.tensor(page["rows"], dtype=torch.float64) @ matrix.T
+            at = [sentence[side] for sentence in SENTENCES]
             torch.testing.assert_close(words, torch.eye(3, dtype=torch.float64)[at])
-        for table in wrong_answers(figure, side).values():
+        for table in wrong_answers(page, side).values():
             assert (table[:, :-1] * matrix).sum() > 1e-9
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
+def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(pages, side):
     """Positive multiples of sums that must be positive add up to 0."""
     found = 0
-    for figure in figures():
-        if figure.what_can(side) == "a matrix":
+    for (first, _, _), page in pages.items():
+        if page["who"][side] == "a matrix":
             continue
         found += 1
-        must = wrong_answers(figure, side)
+        must = wrong_answers(page, side)
         a, c, y = 0, 1, 2
-        turn = (lambda *pair: pair) if side == "left" else (lambda one, other: (other, one))
+        turn = (lambda *pair: pair) if side == 0 else (lambda one, other: (other, one))
         apart = must[turn(a, y), c] + must[turn(c, y), a]  # step 1: p
         swapped = must[turn(a, c), c] + must[turn(c, a), a]  # step 2: p - q
-        p = figure.first if side == "left" else 1 - figure.first
+        p = first if side == 0 else 1 - first
         times = (1 - 2 * p, p)  # q - p, and p
         assert min(times) >= -1e-9 and max(times) > 0.05
         total = times[0] * apart + times[1] * swapped
@@ -102,29 +93,25 @@ def test_where_no_matrix_can_the_proof_of_chapter_6_forbids_it(side):
     assert found > 10
 
 
-@pytest.mark.parametrize("side", SIDES)
-def test_nothing_can_where_the_same_numbers_need_two_answers(side):
-    for figure in figures():
-        answers = {}
-        for sentence, row in zip(figure.sentences(), figure.mixtures().tolist(), strict=True):
-            key = tuple(round(x, 6) for x in row)
-            answers.setdefault(key, set()).add(sentence[SIDES.index(side)])
-        impossible = any(len(each) > 1 for each in answers.values())
-        assert (figure.what_can(side) == "nothing") is impossible
+def test_nothing_can_where_the_same_numbers_need_two_answers(pages):
+    for page in pages.values():
+        keys = [[round(x, 6) for x in row] for row in page["rows"]]
+        assert page["alike"] == [keys.index(key) for key in keys]
+        for side in SIDES:
+            needs = {(first, SENTENCES[i][side]) for i, first in enumerate(page["alike"])}
+            impossible = len(needs) > len(set(page["alike"]))
+            assert (page["who"][side] == "nothing") is impossible
 
 
-def test_the_sentences_of_the_chapter():
+def test_the_sentences_of_the_chapter(pages):
     """Half and half: both orders arrive as the same numbers. 0.7: the eater's number is larger."""
-    assert OneMixture().alike() == [[0, 1], [2, 3], [4, 5]]
-    assert OneMixture(first=1.0).alike() == [[0, 2], [1, 4], [3, 5]]
-    figure = OneMixture(first=0.7)
-    assert figure.alike() == []
-    assert figure.mixtures()[:2].tolist() == [
-        pytest.approx([0.7, 0.3, 0]),
-        pytest.approx([0.3, 0.7, 0]),
-    ]
-    twice = OneMixture(first=1.0, second=0.0, twice=True)
-    assert twice.mixtures()[0].tolist() == [1, 0, 0, 0, 1, 0]
+    assert pages[0.5, 0, False]["alike"] == [0, 0, 2, 2, 4, 4]
+    assert pages[1, 0, False]["alike"] == [0, 1, 0, 3, 1, 3]
+    page = pages[0.7, 0, False]
+    assert page["alike"] == [0, 1, 2, 3, 4, 5]
+    assert page["rows"][0] == pytest.approx([0.7, 0.3, 0])
+    assert page["rows"][1] == pytest.approx([0.3, 0.7, 0])
+    assert pages[1, 0, True]["rows"][0] == [1, 0, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -137,6 +124,3 @@ def test_the_sentences_of_the_chapter():
 def test_bad_arguments_are_refused(given, error, message):
     with pytest.raises(error, match=message):
         OneMixture(**given)
-
-
-SAID, READ = ".om-who > :last-child > :first-child", ".om-asked > .lf-room > :first-child"

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from .base import LiveFigure, Number, compose, dress
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-ALIKE = 1e-9
 
 
 class OneMixture(LiveFigure):
@@ -41,11 +35,8 @@ class OneMixture(LiveFigure):
     Raises:
         ValueError: a weight that isn't one of 0, 0.1, …, 1, or words that aren't different.
 
-    >>> figure = OneMixture(first=0.7)
-    >>> figure
+    >>> OneMixture(first=0.7)
     OneMixture(first=0.7, second=0.0, twice=False)
-    >>> figure.what_can("left"), figure.what_can("right")
-    ('a matrix', 'no matrix')
     """
 
     _esm = compose("one_mixture.js")
@@ -61,7 +52,7 @@ class OneMixture(LiveFigure):
     @traitlets.validate("first", "second")
     def _a_tenth(self, proposal: Any) -> float:
         weight = round(proposal["value"], 1)
-        if abs(weight - proposal["value"]) > ALIKE:
+        if abs(weight - proposal["value"]) > 1e-9:
             name = proposal["trait"].name
             raise ValueError(f"{name} must be one of 0, 0.1, …, 1; got {proposal['value']}")
         return weight
@@ -71,43 +62,3 @@ class OneMixture(LiveFigure):
         if len(set(proposal["value"])) < len(proposal["value"]):
             raise ValueError(f"words must be different; got {proposal['value']}")
         return proposal["value"]
-
-    def sentences(self) -> list[tuple[int, int]]:
-        """Return each sentence's left and right word; both orders of a pair are neighbors."""
-        pairs = combinations(range(len(self.words)), 2)
-        return [each for a, b in pairs for each in ((a, b), (b, a))]
-
-    def heads(self) -> list[float]:
-        """Return each head's weight on the left."""
-        return [self.first, self.second] if self.twice else [self.first]
-
-    def mixtures(self) -> Tensor:
-        """Return what arrives from each sentence: ``(6, 3)`` for one head, ``(6, 6)`` for two."""
-        import torch
-
-        weights = torch.tensor([[p, 1 - p] for p in self.heads()], dtype=torch.float64)  # (H, 2)
-        vectors = torch.eye(len(self.words), dtype=torch.float64)
-        pairs = vectors[torch.tensor(self.sentences())]  # (6, 2, 3)
-        return (weights @ pairs).flatten(1)
-
-    def alike(self) -> list[list[int]]:
-        """Return the groups of sentences that arrive as the same numbers."""
-        rows = self.mixtures()
-        same = ((rows[:, None] - rows).abs().amax(-1) < ALIKE).tolist()
-        groups = ([j for j, one in enumerate(line) if one] for line in same)
-        return [group for i, group in enumerate(groups) if len(group) > 1 and group[0] == i]
-
-    def what_can(self, side: str) -> str:
-        """Return what can name a side's word: ``"a matrix"``, ``"no matrix"`` or ``"nothing"``.
-
-        Args:
-            side: ``"left"``, who eats, or ``"right"``, who is eaten.
-        """
-        if side not in ("left", "right"):
-            raise ValueError(f"side must be 'left' or 'right'; got {side!r}")
-        at = ("left", "right").index(side)
-        answers = [sentence[at] for sentence in self.sentences()]
-        if any(len({answers[i] for i in group}) > 1 for group in self.alike()):
-            return "nothing"
-        prefers = self.first > 0.5 if side == "left" else self.first < 0.5
-        return "a matrix" if prefers or len(set(self.heads())) > 1 else "no matrix"
