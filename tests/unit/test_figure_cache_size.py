@@ -1,4 +1,4 @@
-"""CacheSize: the page's bytes are Python's, and Python's are those of the library's tensors."""
+"""CacheSize: the page's bytes are those of the library's tensors."""
 
 import itertools
 
@@ -8,10 +8,12 @@ from figure_page import SETTLE, status
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.figures.widgets import ArchitectureExplorer, CacheSize
-from transformer_lib.figures.widgets.cache_size import BYTES, DECODERS, SIZES, own_config
+from transformer_lib.figures.widgets.cache_size import DECODERS, SIZES
 from transformer_lib.masks import causal_mask, local_mask
 
 MODULE = "cache_size.js"
+DTYPES = {"float32": torch.float32, "float16": torch.bfloat16, "int8": torch.int8}
+BYTES = "return given.all.map(m.cacheBytes);"
 OWN = [
     (1, 1, 1, 2),
     (3, 4, 2, 6),
@@ -24,8 +26,8 @@ USES = [(1, 1, 0), (8192, 16, 0), (131_072, 256, 4096), (300, 3, 300), (301, 3, 
 STATES = [
     {"length": length, "texts": texts, "window": window, "precision": precision, **sizes}
     for (length, texts, window), precision, sizes in itertools.product(
-        USES, BYTES, [{"model": name} for name in DECODERS]
-        + [{"model": "own", **dict(zip(SIZES, numbers, strict=True))} for numbers in OWN]
+        USES, DTYPES, [CacheSize().cards[name]["sizes"] for name in DECODERS]
+        + [dict(zip(SIZES, numbers, strict=True)) for numbers in OWN]
     )
 ]  # fmt: skip
 
@@ -35,16 +37,14 @@ def tensors_of(cache):
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 6])
-@pytest.mark.parametrize(
-    ("dtype", "precision"), [(torch.float32, "float32"), (torch.bfloat16, "float16")]
-)
-def test_the_bytes_are_those_of_a_cache(n_kv_heads, dtype, precision):
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_the_bytes_are_those_of_a_cache(js, n_kv_heads, precision):
     sizes = {"n_layers": 3, "n_heads": 6, "n_kv_heads": n_kv_heads, "d_head": 4}
     config = ModelConfig(
         vocab_size=11, d_model=24, n_heads=6, n_kv_heads=n_kv_heads, n_layers=3, d_ff=5,
         positions="rotary",
     )  # fmt: skip
-    model = DecoderOnly(config).to(dtype).eval()
+    model = DecoderOnly(config).to(DTYPES[precision]).eval()
     with torch.no_grad():
         state = model.start(torch.ones(5, 7, dtype=torch.int64))  # the prompt
         for _ in range(3):  # then token by token
@@ -52,49 +52,46 @@ def test_the_bytes_are_those_of_a_cache(n_kv_heads, dtype, precision):
     length = state.cache.length
     assert length > 7
     found = sum(t.numel() * t.element_size() for t in tensors_of(state.cache))
-    figure = CacheSize(model="own", length=length, texts=5, precision=precision, **sizes)
-    assert figure.cache_bytes() == found
-    assert figure.cache_bytes(shared=False) == found * 6 // n_kv_heads
+    state = {"length": length, "texts": 5, "window": 0, "precision": precision, **sizes}
+    page = js(MODULE, BYTES, all=[state, state | {"n_kv_heads": 6}])
+    assert page == [found, found * 6 // n_kv_heads]
 
 
 @pytest.mark.parametrize(("length", "window"), [(9, 4), (9, 9), (3, 5), (1, 1)])
-def test_a_window_keeps_the_keys_that_the_next_token_may_attend_to(length, window):
+def test_a_window_keeps_the_keys_that_the_next_token_may_attend_to(js, length, window):
     may = causal_mask(length) & local_mask(length, window=window - 1)
     kept = may[-1].sum().item()
-    windowed, whole = CacheSize(length=length, window=window), CacheSize(length=length)
-    assert windowed.cache_bytes() * length == whole.cache_bytes() * kept
-    assert windowed.cache_bytes(windowed=False) == whole.cache_bytes()
+    assert js(MODULE, "return m.keptOf(given);", length=length, window=window) == kept
 
 
 @pytest.mark.parametrize("numbers", OWN)
 def test_the_parameters_of_your_own_model_are_the_librarys(js, numbers):
     sizes = dict(zip(SIZES, numbers, strict=True))
+    own = {name: sizes[name] for name in SIZES[:3]}
+    d = sizes["n_heads"] * sizes["d_head"]
+    config = ModelConfig.published("llama-2-7b", d_model=d, d_ff=7 * d // 2, **own)
     with torch.device("meta"):
-        model = DecoderOnly(own_config(**sizes))
+        model = DecoderOnly(config)
     count = sum(parameter.numel() for parameter in model.parameters())
-    assert CacheSize(model="own", precision="int8", **sizes).parameter_bytes() == count
     assert js(MODULE, "return m.parametersOf(given);", **sizes) == count
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_published_models_agree_with_the_architecture_explorer(name):
-    other = sum(ArchitectureExplorer(model=name).groups().values())
-    assert CacheSize(model=name, precision="int8").parameter_bytes() == other
+    card = CacheSize().cards[name]
+    assert f": {card['parameters']:,} parameters" in ArchitectureExplorer().cards[name]["says"]
     config = ModelConfig.published(name)
-    sizes = CacheSize(model=name).sizes()
+    sizes = card["sizes"]
     assert (sizes["n_layers"], sizes["n_heads"]) == (config.n_layers, config.n_heads)
     assert sizes["n_heads"] * sizes["d_head"] == config.d_model
     assert sizes["n_kv_heads"] == (config.n_kv_heads or config.n_heads)
 
 
-@pytest.mark.parametrize("states", [STATES[i::6] for i in range(6)])
-def test_the_page_counts_like_python(js, states):
-    figures = [CacheSize(**state) for state in states]
-    given = [state | figure.sizes() for state, figure in zip(states, figures, strict=True)]
-    body = """return given.all.map((s) => [m.cacheBytes(s),
-      m.cacheBytes({ ...s, n_kv_heads: s.n_heads, window: 0 })]);"""
-    page = js(MODULE, body, all=given)
-    assert page == [[f.cache_bytes(), f.cache_bytes(shared=False, windowed=False)] for f in figures]
+def test_the_bytes_are_those_of_keys_and_values_in_every_state(js):
+    for state, page in zip(STATES, js(MODULE, BYTES, all=STATES), strict=True):
+        kept = min(state["length"], state["window"] or state["length"])
+        shape = (2, state["texts"], kept, *(state[name] for name in SIZES if name != "n_heads"))
+        assert page == torch.empty(shape, dtype=DTYPES[state["precision"]], device="meta").nbytes
 
 
 def test_sizes_have_a_suitable_unit(js):
@@ -139,9 +136,7 @@ def test_groups_and_windows_divide_the_cache(show):
         window.press("ArrowRight")
     assert page.evaluate("models[0].get('window')") == 4096
     assert "The window divides it by 32." in status(page)
-    share = CacheSize(model="mistral-7b", length=131_072, window=4096)
-    share = share.cache_bytes() / share.parameter_bytes()
-    assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(share, rel=0.01)
+    assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(8 / 13.489, rel=0.01)
     window.press("End")
     page.get_by_role("slider", name="tokens per text").press("Home")
     assert "The window holds the whole text." in status(page)

@@ -39,7 +39,6 @@ PARTS = [
     "head",
     "output",
 ]
-GROUPS = ("embeddings", "attention", "feed-forward", "norms", "head")
 NOTE = (
     "No single vocabulary gives both of the paper’s numbers: base needs 40,700 tokens, big 35,800. "
     "And both need a single matrix for both embeddings and the output."
@@ -106,54 +105,6 @@ def card(name: str) -> dict[str, Any]:
     }
 
 
-def parts(
-    kind: str,
-    d_model: int,
-    d_ff: int,
-    n_layers: int,
-    vocab_size: int,
-    pre_norm: bool,
-    boxes: dict[str, Any] | None = None,
-) -> dict[str, tuple[int, int, int]]:
-    """Return the boxes of a model: ``{part: (group, parameters, how many times)}``.
-
-    A layer's box adds up the others, and has group 5. ``boxes`` are those of :func:`card`.
-
-    >>> parts("both", 512, 2048, 6, 37_000, True)["encoder-attention"]
-    (1, 1050624, 6)
-    """
-    d, each, own = d_model, {}, boxes or {}
-
-    def of(box: str, count: int) -> int:
-        return own[box][1] if own.get(box) else count
-
-    attention, norm = of("attention", 4 * d * d + 4 * d), of("norm", 2 * d)
-    kinds = {
-        "attention": (1, attention),
-        "cross": (1, attention),
-        "forward": (2, of("forward", 2 * d * d_ff + d_ff + d)),
-    }
-    for stack in ("encoder", "decoder") if kind == "both" else (kind,):
-        first = not each
-        each[f"{stack}-embedding"] = (0, vocab_size * d if first else 0, 1)
-        if "positions" not in own or own["positions"]:
-            each[f"{stack}-positions"] = (0, of("positions", 0), 1)
-        total = 0
-        for name, (group, count) in kinds.items():
-            if name != "cross" or not first:
-                each[f"{stack}-norm-{name}"] = (3, norm, n_layers)
-                each[f"{stack}-{name}"] = (group, count, n_layers)
-                total += norm + count
-        each[f"{stack}-layer"] = (5, total, n_layers)
-        if pre_norm:
-            each[f"{stack}-final"] = (3, norm, 1)
-        if kind == "encoder":
-            each[f"{stack}-head"] = (4, of("head", 2 * d * d + 4 * d), 1)
-        if kind == "encoder" or stack == "decoder":
-            each[f"{stack}-output"] = (0, of("shared", 0), 1)
-    return each
-
-
 class ArchitectureExplorer(LiveFigure):
     r"""The Transformer with the shape of every arrow and the number of parameters of every box.
 
@@ -181,8 +132,8 @@ class ArchitectureExplorer(LiveFigure):
         Vaswani et al. (2017), section 3 and Table 3; Devlin et al. (2019), section 3; Radford et
         al. (2018).
 
-    >>> ArchitectureExplorer(n_layers=2).groups()
-    {'embeddings': 18944000, 'attention': 6303744, 'feed-forward': 8398848, 'norms': 12288}
+    >>> ArchitectureExplorer(model="gpt2").cards["gpt2"]["says"]
+    'GPT-2: 124,439,808 parameters, as published.'
     """
 
     _esm = compose("architecture_explorer.js")
@@ -222,24 +173,3 @@ class ArchitectureExplorer(LiveFigure):
         if proposal["value"] % 2:
             raise ValueError(f"d_model must be even; got {proposal['value']}")
         return proposal["value"]
-
-    def groups(self) -> dict[str, int]:
-        """Return the number of parameters of each kind of box."""
-        boxes = self._parts().values()
-        return {
-            name: count
-            for i, name in enumerate(GROUPS)
-            if (count := sum(each * times for group, each, times in boxes if group == i))
-        }
-
-    def _parts(self) -> dict[str, tuple[int, int, int]]:
-        sizes = {name: size for name, size in self._sizes().items() if name != "n_heads"}
-        return parts(**sizes, boxes=self._boxes())
-
-    def _sizes(self) -> dict[str, Any]:
-        if self.model != "own":
-            return self.cards[self.model]["sizes"]
-        return {name: getattr(self, name) for name in self.shown if name != "model"}
-
-    def _boxes(self) -> dict[str, Any]:
-        return {} if self.model == "own" else self.cards[self.model]["boxes"]

@@ -11,7 +11,6 @@ from ...models import parameter_counts
 from .architecture_explorer import MODELS
 from .base import LiveFigure, Number, OneOf, compose, dress
 
-BYTES = {"float16": 2, "float32": 4, "int8": 1}
 DECODERS = ("llama-3-8b", "llama-2-7b", "mistral-7b", "gpt2")
 SIZES = ("n_layers", "n_heads", "n_kv_heads", "d_head")
 NOTE = (
@@ -19,19 +18,6 @@ NOTE = (
     "longer than the model can read. Your own model has Llama’s layer, an inner width of "
     "3.5 d_model, and a vocabulary of 32,000 tokens."
 )
-
-
-def own_config(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> ModelConfig:
-    """Return the config of the reader's own model, with Llama's layer.
-
-    >>> own_config(32, 32, 8, 128) == ModelConfig.published("mistral-7b")
-    True
-    """
-    d_model = n_heads * d_head
-    return ModelConfig.published(
-        "llama-2-7b", d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads, n_layers=n_layers,
-        d_ff=7 * d_model // 2,
-    )  # fmt: skip
 
 
 def card(name: str) -> dict[str, Any]:
@@ -77,9 +63,8 @@ class CacheSize(LiveFigure):
     Source:
         Ainslie et al. (2023), section 2; Jiang et al. (2023), section 2.
 
-    >>> figure = CacheSize(length=8192, texts=1)
-    >>> figure.cache_bytes() / 2**30, figure.cache_bytes(shared=False) / 2**30
-    (1.0, 4.0)
+    >>> CacheSize(length=8192, texts=1)
+    CacheSize(model='llama-3-8b', length=8192, texts=1, precision='float16', window=0)
     """
 
     _esm = compose("cache_size.js")
@@ -93,7 +78,7 @@ class CacheSize(LiveFigure):
     d_head = Number(128, low=2, high=256, whole=True)
     length = Number(8192, low=1, high=131_072, whole=True)
     texts = Number(16, low=1, high=256, whole=True)
-    precision = OneOf(*BYTES)
+    precision = OneOf("float16", "float32", "int8")
     window = Number(0, low=0, high=131_072, whole=True)
     cards = traitlets.Dict({name: card(name) for name in DECODERS}, read_only=True).tag(sync=True)
 
@@ -109,29 +94,3 @@ class CacheSize(LiveFigure):
         if proposal["value"] % 2:
             raise ValueError(f"d_head must be even; got {proposal['value']}")
         return proposal["value"]
-
-    def sizes(self) -> dict[str, int]:
-        """Return the numbers of layers, heads and key-value heads, and the width of a head."""
-        if self.model != "own":
-            return self.cards[self.model]["sizes"]
-        return {name: getattr(self, name) for name in SIZES}
-
-    def parameter_bytes(self) -> int:
-        """Return the bytes of the parameters."""
-        if self.model != "own":
-            count = self.cards[self.model]["parameters"]
-        else:
-            count = sum(parameter_counts(own_config(**self.sizes()), "decoder").values())
-        return count * BYTES[self.precision]
-
-    def cache_bytes(self, *, shared: bool = True, windowed: bool = True) -> int:
-        """Return the bytes of all texts' caches.
-
-        Args:
-            shared: whether heads share keys and values, as in the model.
-            windowed: whether to use the window.
-        """
-        layers, heads, kv_heads, d_head = self.sizes().values()
-        kept = min(self.length, self.window) if windowed and self.window else self.length
-        each = 2 * layers * (kv_heads if shared else heads) * d_head * BYTES[self.precision]
-        return each * kept * self.texts
