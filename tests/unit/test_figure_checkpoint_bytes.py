@@ -1,5 +1,6 @@
 """CheckpointBytes: it reads what safetensors and PyTorch read."""
 
+import itertools
 import json
 import math
 import struct
@@ -10,7 +11,6 @@ from figure_page import SETTLE
 from safetensors.torch import load
 
 from transformer_lib.figures.widgets import CheckpointBytes
-from transformer_lib.figures.widgets.checkpoint_bytes import decode
 
 TENSORS = {
     "b": torch.tensor([[1.5, -0.25, 0.0], [1e-40, -torch.inf, torch.nan]]),
@@ -18,7 +18,9 @@ TENSORS = {
     "c": torch.tensor([[[-3e38]]], dtype=torch.bfloat16),
 }
 
-WAYS = [(back, after) for back in (True, False) for after in (True, False)]
+MODULE = "checkpoint_bytes.js"
+KINDS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+WORDS = "const words = (x) => (Object.is(x, -0) ? '-0' : String(x));"  # JSON has no NaN
 
 
 def same(a, b):
@@ -27,78 +29,54 @@ def same(a, b):
     )
 
 
-def test_all_numbers_are_those_of_the_format():
-    figure = CheckpointBytes(TENSORS)
-    tensors = load(bytes(map(int, figure.file)))
-    names = [name for name, _, _ in figure.numbers()]
-    want = {"a", "c[0, 0, 0]"} | {f"b[{i}, {j}]" for i in (0, 1) for j in (0, 1, 2)}
-    assert set(names) == want and len(names) == 8
-    for i, name in enumerate(names):
-        figure.number = i
-        index = tuple(json.loads(name[1:])) if len(name) > 1 else ()
-        assert same(figure.read(), tensors[name[0]][index].item()), name
+def reads(data):
+    """Every number's name, and what PyTorch reads with and without each mistake."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    entries = json.loads(data[8:end]).items()
+    for name, entry in sorted(entries, key=lambda item: item[1]["data_offsets"]):
+        dtype = KINDS[entry["dtype"]]
+        indices = itertools.product(*map(range, entry["shape"]))
+        for at, index in zip(itertools.count(entry["data_offsets"][0], dtype.itemsize), indices):
+            values = []
+            for begin in (at + end, at):
+                raw = data[begin : begin + dtype.itemsize]
+                for each in (raw, raw[::-1]):
+                    values.append(torch.frombuffer(bytearray(each), dtype=dtype).item())
+            yield name, index, values
 
 
-@pytest.mark.parametrize(("dtype", "torchs"), [("F16", torch.float16), ("BF16", torch.bfloat16)])
-def test_every_16_bit_pattern(dtype, torchs):
-    patterns = torch.arange(-(2**15), 2**15).to(torch.int16)
-    want = patterns.view(torchs).tolist()
-    raw = [struct.pack(">h", pattern) for pattern in patterns.tolist()]
-    assert all(same(decode(bytes_, dtype), x) for bytes_, x in zip(raw, want, strict=True))
-
-
-def test_many_32_bit_patterns():
-    torch.manual_seed(0)
-    patterns = torch.randint(-(2**31), 2**31, (5000,)).to(torch.int32)
-    want = patterns.view(torch.float32).tolist()
-    raw = [struct.pack(">i", pattern) for pattern in patterns.tolist()]
-    assert all(same(decode(bytes_, "F32"), x) for bytes_, x in zip(raw, want, strict=True))
-
-
-@pytest.mark.parametrize("from_back", [True, False])
-@pytest.mark.parametrize("after_header", [True, False])
-def test_both_mistakes_read_what_numpy_reads_there(from_back, after_header):
-    figure = CheckpointBytes(from_back=from_back, after_header=after_header)
+@pytest.mark.parametrize("figure", [CheckpointBytes(), CheckpointBytes(TENSORS)])
+def test_all_numbers_are_those_of_the_format(js, figure):
+    """Also what both mistakes read."""
+    body = """const { end, numbers } = m.parse(given.file);
+      return numbers.map((number) => [number.name, [true, false].flatMap((afterHeader) =>
+        [true, false].map((fromBack) => words(
+          m.read({ file: given.file, end, number, fromBack, afterHeader }).value)))]);"""
     data = bytes(map(int, figure.file))
-    length = int.from_bytes(data[:8], "little")
-    entry = json.loads(data[8 : 8 + length])["half"]
-    begin = entry["data_offsets"][0] + (8 + length if after_header else 0)
-    want = struct.unpack(("<" if from_back else ">") + "3e", data[begin : begin + 6])
-    found = []
-    for i, (name, _, _) in enumerate(figure.numbers()):
-        figure.number = i
-        if name.startswith("half"):
-            found.append(figure.read())
-    assert found == list(want)
+    tensors = load(data)
+    page = js(MODULE, WORDS + body, file=figure.file)
+    for (said, values), (name, index, want) in zip(page, reads(data), strict=True):
+        assert said == (f"{name}{list(index)}" if index else name)
+        assert same(want[0], tensors[name][index].item())
+        assert all(same(float(value), x) for value, x in zip(values, want, strict=True)), said
 
 
-def test_the_page_reads_like_python(js):
-    patterns = [0, 1, 2**15, 31 << 10, 32257, 64512, 15 << 10, 1023, 1024, 0x4248, 0x7F80, 0xFF81]
-    for figure in (CheckpointBytes(), CheckpointBytes(TENSORS)):
-        body = """const { end, numbers } = m.parse(given.file);
-          const words = (x) => (Number.isFinite(x) ? x : String(x));
-          return { end, names: numbers.map(({ name, dtype, at }) => [name, dtype, at]),
-            values: numbers.map((number) => given.ways.map(([fromBack, afterHeader]) => words(
-              m.read({ file: given.file, end, number, fromBack, afterHeader }).value))),
-            bits: given.patterns.map((x) => ["F16", "BF16"].map((type) => words(
-              m.floatOf([x >> 8, x & 255], type).value))) };"""
-        page = js("checkpoint_bytes.js", body, file=figure.file, patterns=patterns, ways=WAYS)
-        assert page["end"] == figure.header_end()
-        assert [tuple(one) for one in page["names"]] == figure.numbers()
-        for i, values in enumerate(page["values"]):
-            figure.number = i
-            for value, (back, after) in zip(values, WAYS, strict=True):
-                figure.from_back, figure.after_header = back, after
-                assert same(float(value), figure.read()) or figure.read() == float(value) == 0
-        for pattern, values in zip(patterns, page["bits"], strict=True):
-            for value, dtype in zip(values, ("F16", "BF16"), strict=True):
-                want = decode(pattern.to_bytes(2, "big"), dtype)
-                assert same(float(value), want) or want == float(value) == 0
+@pytest.mark.parametrize("dtype", ["F16", "BF16", "F32"])
+def test_bits_are_read_as_pytorch_reads_them(js, dtype):
+    """Every pattern of 16 bits, and many of 32."""
+    patterns = torch.arange(-(2**15), 2**15).to(torch.int16)
+    if dtype == "F32":
+        patterns = torch.randint(-(2**31), 2**31, (5000,)).to(torch.int32)
+    raw = patterns.view(torch.uint8).view(len(patterns), -1).flip(-1)  # the highest byte first
+    body = "return given.raw.map((bytes) => words(m.floatOf(bytes, given.dtype).value));"
+    page = js(MODULE, WORDS + body, raw=raw.tolist(), dtype=dtype)
+    want = patterns.view(KINDS[dtype]).tolist()
+    assert all(same(float(value), x) for value, x in zip(page, want, strict=True))
 
 
 def test_numbers_have_five_digits(js):
     numbers = "3.1415927, -2, 0.1000976, 2.466e-43, -4.0331e16, NaN, Infinity, -Infinity, 0"
-    assert js("checkpoint_bytes.js", f"return [{numbers}].map(m.show);") == [
+    assert js(MODULE, f"return [{numbers}].map(m.show);") == [
         *("3.1416", "−2", "0.1001", "2.466 · 10^−43", "−4.0331 · 10^16"),
         *("not a number", "infinity", "minus infinity", "0"),
     ]
