@@ -15,6 +15,9 @@ from transformer_lib.results import load_result
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 EIGHT = 0b11111111
+MODULE = "head_prices.js"
+PRICES = "return given.table.map((_, gone) => m.prices(given.table, gone));"
+SUMS = ("added", "together", "lasts")
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +39,25 @@ def test_the_record_is_what_the_library_measures(record, monkeypatch):
         assert abs(got - record["wrong"][gone]) <= 2, gone  # there may be near ties
 
 
-def test_what_chapter_16_says_of_it_is_in_the_record(record):
+def test_what_chapter_16_says_of_it_is_in_the_record(js, record):
     """In the question, its answer, the text after it, and the picture's description."""
     path = Path(__file__).resolve().parents[2] / "chapters" / "16_looking_inside.ipynb"
     cells = {cell["id"]: cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
     layer_1, layer_2, head_2, head_4 = 0x0F, 0xF0, 1 << 5, 1 << 7
     loss, wrong = record["loss"], record["wrong"]
-    price = HeadPrices(gone=layer_2).prices()
+    price = js(MODULE, PRICES, table=loss)[layer_2]
+    added, together, lasts = (price[name] for name in SUMS)
+    last = price["last"][7]
     assert wrong[head_4] == wrong[0]
     in_its_way = wrong[layer_1 + head_2] - wrong[layer_1]
     for id_, said in {
         "remove-read": f"256 sets, on {record['letters']:,} letters",
         "prices-predict": f"costs {loss[head_4] - loss[0]:.3f} in loss, and not one more letter is",
-        "prices-answer": f"{wrong[layer_2] - wrong[layer_2 - head_4]}, and {price.last[7]:.2f} in",
-        "prices-read": f"cost {price.added:.2f} in loss one by one, {price.together:.2f} "
-        f"together, and {price.lasts:.2f} if",
-        "live-prices": f"to {price.added:.2f} in loss, together they cost {price.together:.2f}, "
-        f"and their prices as the last add up to {price.lasts:.2f}",
+        "prices-answer": f"{wrong[layer_2] - wrong[layer_2 - head_4]}, and {last:.2f} in",
+        "prices-read": f"cost {added:.2f} in loss one by one, {together:.2f} "
+        f"together, and {lasts:.2f} if",
+        "live-prices": f"to {added:.2f} in loss, together they cost {together:.2f}, "
+        f"and their prices as the last add up to {lasts:.2f}",
     }.items():
         cell = cells[id_]
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
@@ -100,38 +105,30 @@ def test_too_many_heads_and_unknown_sets_are_refused(small):
         price_table(many, source, target)
 
 
-def test_page_and_library_have_the_same_prices(js):
-    torch.manual_seed(0)
+def test_each_price_is_a_difference_of_two_sets_and_the_track_holds_all_sums(js, record):
     tables = [torch.rand(2**n).tolist() for n in (2, 6, 8)]
-    body = """return given.tables.map((table) => table.map((_, gone) => m.prices(table, gone)));"""
-    for table, pages in zip(tables, js("head_prices.js", body, tables=tables), strict=True):
-        for gone, page in enumerate(pages):
-            figure = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone)
-            want = figure.prices()
-            for name in ("alone", "last", "added", "together", "lasts"):
-                assert page[name] == pytest.approx(getattr(want, name)), (gone, name)
-
-
-def test_the_track_holds_all_sums(js, record):
-    body = "return given.tables.map((table) => m.range(table));"
-    tables = [record["loss"], record["wrong"], [5, 3, 4, 1]]
-    for table, (low, high) in zip(tables, js("head_prices.js", body, tables=tables), strict=True):
+    for table in (*tables, record["loss"], record["wrong"], [5, 3, 4, 1]):
+        heads = [1 << i for i in range(len(table).bit_length() - 1)]
         sums = []
-        for gone in range(len(table)):
-            price = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone).prices()
-            sums += [price.added, price.together, price.lasts]
-        assert (low, high) == (pytest.approx(min(0, *sums)), pytest.approx(max(sums)))
+        for gone, page in enumerate(js(MODULE, PRICES, table=table)):
+            alone = [table[head] - table[0] for head in heads]
+            last = [table[gone | head] - table[gone - (gone & head)] for head in heads]
+            assert (page["alone"], page["last"]) == (alone, last)
+            here = [i for i, head in enumerate(heads) if gone & head]
+            assert page["added"] == pytest.approx(sum(alone[i] for i in here))
+            assert page["together"] == table[gone] - table[0]
+            assert page["lasts"] == pytest.approx(sum(last[i] for i in here))
+            sums += [page[name] for name in SUMS]
+        assert js(MODULE, "return m.range(given.table);", table=table) == [min(0, *sums), max(sums)]
 
 
-def test_prices_that_add_up_do_so_in_all_three_ways():
+def test_prices_that_add_up_do_so_in_all_three_ways(js):
     """If no head replaces another, all three sums are equal."""
     own = [0.5, 0.25, 2.0, 1.0]
     table = [3 + sum(x for i, x in enumerate(own) if gone >> i & 1) for gone in range(16)]
-    for gone in range(16):
-        figure = HeadPrices(table=[[table]], measures=["loss"], digits=[2], gone=gone)
-        alone, last, *sums = figure.prices()
-        assert alone == last == pytest.approx(own)
-        assert sums == pytest.approx([table[gone] - 3] * 3)
+    for gone, page in enumerate(js(MODULE, PRICES, table=table)):
+        assert page["alone"] == page["last"] == pytest.approx(own)
+        assert [page[name] for name in SUMS] == pytest.approx([table[gone] - 3] * 3)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +152,7 @@ def test_bad_arguments_are_refused(given, error, message):
 
 
 @pytest.mark.slow
-def test_the_bars_are_as_long_as_the_sums(show):
+def test_the_bars_are_as_long_as_the_sums(js, show):
     """If the loss falls without a head, its price is negative and its bar goes left."""
     table = [1.0, 0.8, 1.1, 1.5]
     page = show(HeadPrices(table=[[table]], measures=["loss"], digits=[2], layers=["layer 1"]))
@@ -163,15 +160,11 @@ def test_the_bars_are_as_long_as_the_sums(show):
       const width = track.getBoundingClientRect().width;
       return [...track.children].map((bar) => bar.getBoundingClientRect().width / width);
     })"""
-    for gone in range(4):
+    for gone, price in enumerate(js(MODULE, PRICES, table=table)):
         page.evaluate(f"models[0].set('gone', {gone})")
-        figure = HeadPrices(
-            table=[[table]], measures=["loss"], digits=[2], layers=["layer 1"], gone=gone
-        )
-        price = figure.prices()
         whole = 1.1 + 0.2  # from head 1 alone, -0.2, to both as the last, 0.4 + 0.7
-        for (ahead, back), x in zip(page.evaluate(bars), price[2:], strict=True):
-            assert ahead - back == pytest.approx(x / whole, abs=0.01)
+        for (ahead, back), name in zip(page.evaluate(bars), SUMS, strict=True):
+            assert ahead - back == pytest.approx(price[name] / whole, abs=0.01)
             assert min(ahead, back) == 0
     assert page.locator(".hp-map tbody td").all_inner_texts() == [
         "−0.20",

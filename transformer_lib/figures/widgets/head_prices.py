@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -23,16 +23,6 @@ NOTE = (
     "set of its cross-attention heads: the mean loss per letter, and how many of 6,520 letters are "
     "wrong."
 )
-
-
-class Prices(NamedTuple):
-    """What removing heads costs, by one measure."""
-
-    alone: list[float]  # each head, removed from the whole model
-    last: list[float]  # each head, removed after the others that are gone
-    added: float  # the heads that are gone: the sum of their prices alone
-    together: float  # all of them at once
-    lasts: float  # the sum of their prices as the last
 
 
 def price_table(
@@ -112,10 +102,8 @@ class HeadPrices(LiveFigure):
     Raises:
         ValueError: a table that doesn't fit the names, or a model, measure or set out of range.
 
-    >>> figure = HeadPrices(gone=0b11110000)  # the second layer
-    >>> price = figure.prices()
-    >>> f"alone {price.added:.2f}, together {price.together:.2f}, as the last {price.lasts:.2f}"
-    'alone 0.18, together 0.42, as the last 0.63'
+    >>> HeadPrices(gone=0b11110000)  # the second layer
+    HeadPrices(model=0, measure=0, gone=240)
     """
 
     _esm = compose("head_prices.js")
@@ -157,13 +145,3 @@ class HeadPrices(LiveFigure):
         for name, size in sizes.items():
             if getattr(self, name) >= size:
                 raise ValueError(f"{name} must be below {size}; got {getattr(self, name)}")
-
-    def prices(self) -> Prices:
-        """Return the prices of each head and of the removed heads, by the chosen measure."""
-        table, gone = self.table[self.model][self.measure], self.gone
-        n = len(table).bit_length() - 1
-        alone = [table[1 << i] - table[0] for i in range(n)]
-        last = [table[gone | 1 << i] - table[gone & ~(1 << i)] for i in range(n)]
-        here = [i for i in range(n) if gone >> i & 1]
-        added, lasts = (sum(each[i] for i in here) for each in (alone, last))
-        return Prices(alone, last, added, table[gone] - table[0], lasts)

@@ -131,20 +131,3 @@ class LayerDepth(LiveFigure):
         if not 3 <= len(self.words) <= 8:
             raise ValueError(f"words must be 3 to 8 words; got {len(self.words)}")
         self.cosines, self.means = measure(len(self.words))
-
-    @property
-    def stack(self) -> int:
-        """The index of the chosen stack in `cosines` and `means`."""
-        return STACKS.index((self.residual, self.norm))
-
-    def table(self) -> Tensor:
-        """Return the cosines after the chosen layer, ``(T, T)``."""
-        import torch
-
-        count = len(self.words)
-        upper = torch.zeros(count, count, dtype=torch.float64)
-        first, second = torch.triu_indices(count, count, 1)
-        upper[first, second] = torch.tensor(
-            self.cosines[self.stack][self.layer], dtype=torch.float64
-        )
-        return upper + upper.T + torch.eye(count, dtype=torch.float64)

@@ -107,18 +107,14 @@ class LowRank(LiveFigure):
 
     def shares(self) -> list[float]:
         """Return each rank's share of the sum of squares, from rank 0 on."""
-        return _shares(self.matrix())
+        import torch
+
+        squares = torch.linalg.svdvals(self.matrix()) ** 2
+        return [0.0, *(squares.cumsum(0) / squares.sum()).tolist()]
 
     def share(self) -> float:
         """Return the chosen rank's share of the sum of squares."""
         return self.shares()[self.rank]
-
-
-def _shares(matrix: Tensor | np.ndarray) -> list[float]:
-    import torch
-
-    squares = torch.linalg.svdvals(torch.as_tensor(matrix)) ** 2
-    return [0.0, *(squares.cumsum(0) / squares.sum()).tolist()]
 
 
 def _matrix(change: Any) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any
 
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
-PARTS = ("parameters", "gradients", "Adam", "saved activations")
 NOTE = "Inner width 4 d_model, sentences of 32 tokens, one vocabulary of 37,000; Adam in 32 bits."
 
 
@@ -19,16 +18,6 @@ def parameters(d_model: int, n_layers: int, vocab_size: int) -> int:
     """
     d = d_model
     return n_layers * (28 * d * d + 32 * d) + 4 * d + vocab_size * d
-
-
-def token_flops(d_model: int, n_layers: int, vocab_size: int, length: int) -> float:
-    """Return the FLOPs of a training update per source and target token.
-
-    >>> token_flops(512, 6, 37_000, 32) * 8 * 32
-    97649688576
-    """
-    d = d_model
-    return 6 * (28 * n_layers * d * d + vocab_size * d) + 36 * n_layers * d * length
 
 
 class RunPlanner(LiveFigure):
@@ -94,8 +83,3 @@ class RunPlanner(LiveFigure):
         at_once = math.ceil(self.tokens / self.pieces)
         first = 6 if self.precision == "mixed" else 4  # bytes, including a 16-bit copy
         return [n / 2**30 for n in (first * count, 4 * count, 8 * count, at_once * each)]
-
-    def hours(self) -> float:
-        """Return how many hours the whole run takes."""
-        each = token_flops(self.d_model, self.n_layers, self.vocab_size, self.length)
-        return self.total * each / (self.speed * 1e9) / 3600
