@@ -40,13 +40,24 @@ def foretold(model, tokenizer, past):
         return model(ids)[0, -1].softmax(-1)
 
 
+def past(figure, read, place):
+    """The last letters before a place of the line."""
+    end = figure.start + place
+    return figure.text[end - read : end]
+
+
+def counted(figure, read, place):
+    """The probability of each letter by counting what followed its past."""
+    row = figure.rows.get(past(figure, read, place), {})
+    total = sum(row.values()) + 0.1 * len(figure.pieces)
+    return {piece: (row.get(piece, 0) + 0.1) / total for piece in figure.pieces}
+
+
 def test_the_numbers_are_the_models(small):
     figure, model, tokenizer = small
-    assert figure.line() == TEXT[11:] == " and a cap 1\n11 a mat"
     for i, read in enumerate((0, 1, 2, 5, 8)):
-        for place, letter in enumerate(figure.line()):
-            end = 11 + place
-            probs = foretold(model, tokenizer, TEXT[end - read : end])
+        for place, letter in enumerate(TEXT[11:]):
+            probs = foretold(model, tokenizer, past(figure, read, place))
             cost = -math.log(probs[tokenizer.encode(letter)[0]])
             assert figure.costs[i][place] == pytest.approx(cost, abs=6e-4)
             shares = figure.shares[i][place]
@@ -61,10 +72,11 @@ def test_the_stored_line_is_read_by_the_shipped_gpt():
     figure, (model, tokenizer) = NextLetter(), load_bundled("shakespeare")
     assert figure.text in shakespeare.load("val")
     assert figure.text not in shakespeare.load("train")
-    assert figure.line() == "They call me Katharina that do talk of me.\n"
+    line = figure.text[figure.start :]
+    assert line == "They call me Katharina that do talk of me.\n"
     for i, place in ((0, 3), (2, 17), (4, 18), (6, 18), (9, 40), (10, 42)):
-        read, letter = int(figure.reads[i]), figure.line()[place]
-        probs = foretold(model, tokenizer, figure.past(read, place))
+        read, letter = int(figure.reads[i]), line[place]
+        probs = foretold(model, tokenizer, past(figure, read, place))
         p = probs[tokenizer.encode(letter)[0]].item()
         assert figure.costs[i][place] == pytest.approx(-math.log(p), abs=1e-3)
         first = max(figure.pieces, key=lambda piece: probs[tokenizer.encode(piece)[0]])
@@ -79,11 +91,11 @@ def test_the_stored_counts_are_those_of_the_training_text(read):
     starts = range(len(train) - read)
     after = Counter(train[i : i + read + 1] for i in starts)  # as in chapter 18
     before = Counter(train[i : i + read] for i in starts)
-    for place in range(0, len(figure.line()), 5):
-        past, counted = figure.past(read, place), figure.counted(read, place)
-        for piece in figure.pieces:
-            want = (after[past + piece] + 0.1) / (before[past] + 0.1 * 65)
-            assert counted[piece] == pytest.approx(want)
+    for place in range(0, len(figure.text) - figure.start, 5):
+        so_far = past(figure, read, place)
+        for piece, p in counted(figure, read, place).items():
+            want = (after[so_far + piece] + 0.1) / (before[so_far] + 0.1 * 65)
+            assert p == pytest.approx(want)
 
 
 def test_overlapping_pasts_are_counted():
@@ -95,27 +107,32 @@ def test_overlapping_pasts_are_counted():
 def test_only_pasts_that_never_occur_have_no_row(small):
     figure, *_ = small
     for read in (0, 1, 2, 5, 8):
-        for place in range(len(figure.line())):
-            past = figure.past(read, place)
-            assert figure.rows.get(past, {}) == followers(COUNTED, past)
-    assert any(figure.past(5, k) not in figure.rows for k in range(len(figure.line())))
+        for place in range(len(TEXT) - 11):
+            so_far = past(figure, read, place)
+            assert figure.rows.get(so_far, {}) == followers(COUNTED, so_far)
+    assert any(past(figure, 5, k) not in figure.rows for k in range(len(TEXT) - 11))
 
 
-def test_the_page_has_pythons_probabilities_and_costs(js, small):
+def test_the_page_has_these_probabilities_and_costs(js, small):
     for figure in (small[0], NextLetter()):
         data = {name: getattr(figure, name) for name in DATA}
-        body = """return given.data.costs.map((_, i) => [...given.data.text.slice(given.data.start)]
-          .map((_, place) => m.rungs(given.data, place, i)));"""
-        page = js(MODULE, body, data=data)
+        line, letters = figure.text[figure.start :], figure.pieces
+        even = [dict.fromkeys(letters, 1 / len(letters)) for _ in line]
+        body = "return given.places.map((place) => m.rungs(given.data, place, given.i));"
         for i, read in enumerate(figure.reads):
-            for place, letter in enumerate(figure.line()):
-                figure.set_trait("read", int(read))
-                figure.set_trait("place", place)
-                for found, want in zip(page[i][place], figure.rungs(), strict=True):
-                    _, each, cost, mean = want
-                    assert found["costs"][place] == pytest.approx(cost)
-                    assert sum(found["costs"]) / len(found["costs"]) == pytest.approx(mean)
-                    kept = {piece: p for piece, p in each.items() if p >= 0.01 or piece == letter}
+            counts = [[counted(figure, n, k) for k in range(len(line))] for n in (0, 1, int(read))]
+            costs = [
+                [-math.log(each[letter]) for each, letter in zip(row, line, strict=True)]
+                for row in (even, *counts)
+            ] + [figure.costs[i]]
+            page = js(MODULE, body, data=data, i=i, places=list(range(len(line))))
+            for place, letter in enumerate(line):
+                said = {piece: p / 1000 for piece, p in figure.shares[i][place].items()}
+                said[letter] = math.exp(-figure.costs[i][place])
+                each = [row[place] for row in (even, *counts)] + [said]
+                for found, want, cost in zip(page[place], each, costs, strict=True):
+                    assert found["costs"] == pytest.approx(cost)
+                    kept = {piece: p for piece, p in want.items() if p >= 0.01 or piece == letter}
                     assert dict(found["each"]) == pytest.approx(kept)
                     shares = [p for _, p in found["each"]]
                     assert shares == sorted(shares, reverse=True)
@@ -124,8 +141,6 @@ def test_the_page_has_pythons_probabilities_and_costs(js, small):
 def test_between_two_numbers_the_lower_one_is_read(js):
     body = "return given.reads.map((n) => m.placeOf([0, 1, 2, 5, 8], n));"
     assert js(MODULE, body, reads=[0, 1, 2, 3, 4, 5, 7, 8, 9999]) == [0, 1, 2, 2, 2, 3, 3, 4, 4]
-    figure = NextLetter(read=5)
-    assert figure.reads[figure.nearest()] == 4
 
 
 def test_a_past_can_be_the_name_of_an_objects_property(js):
@@ -177,19 +192,24 @@ def test_a_letter_is_chosen_by_a_click(show):
 
 
 @pytest.mark.slow
-def test_a_bar_is_as_long_as_its_probability(show):
+def test_a_bar_is_as_long_as_its_probability(js, show):
     figure = NextLetter(place=20, read=6)
     page = show(figure, viewport={"width": 760, "height": 900})
     page.evaluate(SETTLE)
-    for parts, (_, each, cost, _) in zip(page.evaluate(BARS), figure.rungs(), strict=True):
+    data = {name: getattr(figure, name) for name in DATA}
+    found = js(MODULE, "return m.rungs(given.data, 20, given.data.reads.indexOf(6));", data=data)
+    for parts, predictor in zip(page.evaluate(BARS), found, strict=True):
+        each = dict(predictor["each"])
         comes = [width for width, _, own in parts if own]
-        assert comes == [pytest.approx(math.exp(-cost), abs=0.004)]
+        assert comes == [pytest.approx(math.exp(-predictor["costs"][20]), abs=0.004)]
         for width, text, _ in parts:
             if text:
                 assert width == pytest.approx(
                     each[text.replace("␣", " ").replace("↵", "\n")], abs=0.002
                 )
     rows = page.locator(".nl-ladder tbody tr:nth-child(odd)").all_inner_texts()
-    for said, (name, _, cost, mean) in zip(rows, figure.rungs(), strict=True):
+    names = ["uniform guess", *(f"counts, {n}" for n in ("0 letters", "1 letter", "6 letters"))]
+    for said, name, each in zip(rows, [*names, "GPT, 6 letters"], found, strict=True):
+        costs = each["costs"]
         assert said.split("\t")[0] == name
-        assert said.split("\t")[2:] == [f"{cost:.2f}", f"{mean:.2f}"]
+        assert said.split("\t")[2:] == [f"{costs[20]:.2f}", f"{sum(costs) / len(costs):.2f}"]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 READS = (0, 1, 2, 3, 4, 6, 8, 16, 32, 64, 127)
 LINE = (6526, 6569)  # of the held-out text: "They call me Katharina that do talk of me."
-ADDED = 0.1  # to each count, as in chapter 18
 LEAST = 0.01  # less probable letters share one part of the bar
 DATA = ("text", "start", "pieces", "reads", "rows", "costs", "shares")
 NOTE = (
@@ -69,8 +68,7 @@ class NextLetter(LiveFigure):
     Raises:
         ValueError: a number out of range, or data that don't fit together.
 
-    >>> figure = NextLetter(read=4)
-    >>> figure
+    >>> NextLetter(read=4)
     NextLetter(place=18, read=4)
     """
 
@@ -94,7 +92,7 @@ class NextLetter(LiveFigure):
         super().__init__(**numbers)
         if self.reads[:1] != [0] or sorted(set(self.reads)) != self.reads:
             raise ValueError(f"reads must rise from 0; got {self.reads}")
-        length = len(self.line())
+        length = len(self.text[self.start :])
         for name in ("costs", "shares"):
             table = getattr(self, name)
             if len(table) != len(self.reads) or any(len(row) != length for row in table):
@@ -130,55 +128,6 @@ class NextLetter(LiveFigure):
         """
         found = measured(model, tokenizer, counted, text, start, reads)
         return cls(**found, **numbers)
-
-    def line(self) -> str:
-        """Return the line to predict."""
-        return self.text[self.start :]
-
-    def past(self, read: int, place: int | None = None) -> str:
-        """Return the last ``read`` letters before a place."""
-        end = self.start + (self.place if place is None else place)
-        return self.text[end - read : end]
-
-    def counted(self, read: int, place: int | None = None) -> dict[str, float]:
-        """Return the probability of each letter by counting what followed its past."""
-        row = self.rows.get(self.past(read, place), {})
-        total = sum(row.values()) + ADDED * len(self.pieces)
-        return {piece: (row.get(piece, 0) + ADDED) / total for piece in self.pieces}
-
-    def nearest(self) -> int:
-        """Return the index in ``reads`` of the number of letters to read."""
-        return max(i for i, n in enumerate(self.reads) if n <= self.read)
-
-    def rungs(self) -> list[tuple[str, dict[str, float], float, float]]:
-        """Return the name, probabilities, cost, and mean cost over the line of each predictor.
-
-        The model's probabilities are those of at least 1 %, and that of the right letter.
-        """
-        i, letter = self.nearest(), self.line()[self.place]
-        n = int(self.reads[i])
-        found = []
-        for name, read in (("uniform guess", -1), *((counts(k), k) for k in (0, 1, n))):
-            if read < 0:
-                each = dict.fromkeys(self.pieces, 1 / len(self.pieces))
-                costs = [math.log(len(self.pieces))] * len(self.line())
-            else:
-                each = self.counted(read)
-                costs = [-math.log(self.counted(read, k)[c]) for k, c in enumerate(self.line())]
-            found.append((name, each, costs[self.place], sum(costs) / len(costs)))
-        costs = self.costs[i]
-        each = {piece: share / 1000 for piece, share in self.shares[i][self.place].items()}
-        each[letter] = math.exp(-costs[self.place])
-        found.append((f"GPT, {letters(n)}", each, costs[self.place], sum(costs) / len(costs)))
-        return found
-
-
-def letters(n: int) -> str:
-    return f"{n} letter{'' if n == 1 else 's'}"
-
-
-def counts(n: int) -> str:
-    return f"counts, {letters(n)}"
 
 
 def measured(
