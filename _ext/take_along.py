@@ -4,6 +4,7 @@ It holds the student's notebooks, the library as a wheel, the reader's mine.py a
 leaves it, and three lines that say how to start.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,10 @@ START = """1. Install the library and JupyterLab: python -m pip install {wheel} 
    for CPUs, as pytorch.org says.)
 2. Start: python -m jupyterlab, then open a chapter. It's yours: change it, write into it.
 3. mine/06/mine.py is what you have when chapter 6 ends, and so on: use it, or write your own.
+Solutions, answers, and the glossary are on the book's pages, which have the notebooks' names.
 """
+# Until the book has an address, a link to its pages leads nowhere from here: its words stay.
+NOWHERE = re.compile(rb"\[((?:[^][]|\[[^][]*\])*)\]\(\.\./[^)\s]*\)")
 
 
 def wheel(root: Path, folder: Path) -> Path:
@@ -50,7 +54,8 @@ def publish(app, exception):
         ZipFile(out / f"{NAME}.zip", "w", ZIP_DEFLATED) as packed,
     ):
         made = wheel(Path(app.srcdir), Path(folder))
-        files = {path.name: path.read_bytes() for path in [made, *notebooks]}
+        files = {path.name: NOWHERE.sub(rb"\1", path.read_bytes()) for path in notebooks}
+        files[made.name] = made.read_bytes()
         files |= {
             path.relative_to(out).as_posix(): path.read_bytes() for path in out.glob("mine/*/*.py")
         }

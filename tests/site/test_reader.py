@@ -46,6 +46,7 @@ def test_all_can_be_taken_along(book):
         (wheel,) = (name for name in names if name.endswith(".whl"))
         assert wheel in packed.read(names["START.txt"]).decode()
         assert packed.read(names["mine/06/mine.py"]) == (BOOK / "mine/06/mine.py").read_bytes()
+        assert not [name for name in names if b"](../" in packed.read(names[name])]
         with ZipFile(packed.open(names[wheel])) as library:
             inside = set(library.namelist())
     ours = [path.relative_to(ROOT) for path in (ROOT / "transformer_lib").rglob("*.py")]
