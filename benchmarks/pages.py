@@ -34,6 +34,7 @@ def painted(browser, url: str) -> float:
         client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
         page.add_init_script(WATCH)
         page.goto(url, wait_until="networkidle")
+        page.wait_for_function("window.paint")  # told late where the machine is busy
         page.wait_for_timeout(300)
         return page.evaluate("window.paint")
     finally:
