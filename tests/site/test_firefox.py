@@ -218,5 +218,5 @@ def test_the_translator_is_loaded_and_translates(visit, scheme):
     says = "(text) => document.querySelector('figure [aria-live]').innerText.includes(text)"
     page.wait_for(says, "It writes “vierzig”.")
     radios = "[...document.querySelectorAll('figure label')]"
-    page.run(f"() => {radios}.find((e) => e.innerText === 'beam of 4').click()")
+    page.run(f"() => {radios}.find((e) => e.textContent === 'beam of 4').click()")
     page.wait_for(says, "It writes “vier”. That’s right.")
