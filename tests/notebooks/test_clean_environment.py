@@ -158,7 +158,9 @@ class Environment:
 def readers_cells(path: Path, nb: nbformat.NotebookNode) -> set[str]:
     """The ids of the cells that the student's edition has."""
     places: Any = SimpleNamespace(
-        docname="", page=lambda *_: "", number=lambda _: "", links_in=lambda text: text
+        **dict.fromkeys(("page", "file", "number"), lambda *_: ""),
+        docname="",
+        links_in=lambda text: text,
     )
     found = cells.blocks(path.stem, nb.cells)
     return {
