@@ -298,7 +298,8 @@ PICTURE = """
     [name, name === "class" ? value.split(/\\s+/).sort().join(" ") : value.trim()];
   const told = (node) => {
     if (node.nodeType !== Node.ELEMENT_NODE) return node.textContent;
-    if (node.matches("[aria-live], .lf-controls")) return "";
+    if (node.matches("[aria-live], .lf-controls:not(.lf-more *)")) return "";
+    if (node.matches(".lf-more :is(label, fieldset, button)")) return "";
     if (!node.checkVisibility({ visibilityProperty: true })) return "";
     const attributes = [...node.attributes].map(tidy)
       .filter(([name, value]) => value && name !== "name" && !name.startsWith("aria-"))

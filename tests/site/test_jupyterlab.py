@@ -147,6 +147,7 @@ def operate(page, figure) -> None:
     reset = figure.locator("button", has_text="Reset")
     changes(page, reset.click)
     if figure.locator("input[type=range]").count():
+        figure.evaluate("(e) => e.querySelectorAll('.lf-more').forEach((m) => { m.open = true; })")
         slider = figure.locator("input[type=range]").first
         box = slider.bounding_box()
         share = 0.8 if slider.evaluate("(c) => c.valueAsNumber < Number(c.max) / 2") else 0.2
