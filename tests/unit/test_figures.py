@@ -55,14 +55,12 @@ def test_ink_can_be_read_on_the_card(ink):
     assert contrast(ink, style.CARD) >= 4.5  # WCAG 2.2, level AA
 
 
-def test_use_sets_the_style_and_context_only_lends_it():
+def test_use_sets_the_style():
     with plt.rc_context():
         plt.rcdefaults()
-        with style.context():
-            assert plt.rcParams["figure.dpi"] >= 144
-            assert plt.rcParams["savefig.facecolor"] == style.CARD
         assert plt.rcParams["savefig.facecolor"] != style.CARD
         style.use()
+        assert plt.rcParams["figure.dpi"] >= 144
         assert plt.rcParams["savefig.facecolor"] == style.CARD
 
 

@@ -8,10 +8,9 @@ tell apart.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["ACCENT", "PALETTE", "context", "settings", "use"]
+__all__ = ["ACCENT", "PALETTE", "settings", "use"]
 
 PALETTE = ("#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9")
 CARD, INK, QUIET, LINE = "#fbfbf9", "#1d2126", "#565d66", "#d9dbd7"
@@ -78,16 +77,3 @@ def use() -> None:
     import matplotlib as mpl
 
     mpl.rcParams.update(settings())
-
-
-def context() -> AbstractContextManager[None]:
-    """Use the book's style inside a ``with`` block.
-
-    >>> import matplotlib as mpl
-    >>> with context():
-    ...     mpl.rcParams["figure.facecolor"]
-    '#fbfbf9'
-    """
-    import matplotlib as mpl
-
-    return mpl.rc_context(settings())
