@@ -152,6 +152,7 @@ def by_mouse(figure: Figure, control: Locator):
             figure.page.keyboard.press("x")
         yield
         return
+    control.scroll_into_view_if_needed()
     box = control.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     if what == "range":
