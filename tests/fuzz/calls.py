@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -182,10 +181,6 @@ def saved(name: str, save: Callable[[Path], Any]) -> Path:
 
 def checkpoint(name: str = "saved.pt") -> Path:
     return saved(name, lambda path: training.save_checkpoint(path, {"model": {"w": torch.ones(2)}}))
-
-
-def model_folder() -> Path:
-    return saved("model", lambda path: pretrained.save_pretrained(some(models.Transformer), path))
 
 
 def run_folder() -> Path:
@@ -373,11 +368,6 @@ def heads_of_attention(layer: Any) -> dict[str, Any]:
     return chosen | {"mask_name": ...}  # for the library's own calls
 
 
-def fetched(_: Any) -> dict[str, Any]:
-    source = written("source.txt", b"content").resolve()
-    return {"url": source.as_uri(), "sha256": sha256(b"content").hexdigest(), "path": "copy.txt"}
-
-
 def trained(_: Any) -> dict[str, Any]:
     folder = f"train-{random.random()}"
     small = {"n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 8}
@@ -416,7 +406,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     data.TokenBatchSampler: lambda _: {"lengths": [2, 9, 3], "max_tokens": 18},
     data.number_words: lambda _: {"n": 1234},
     data.number_word_pairs: lambda _: {"low": 3, "high": 20},
-    data.fetch: fetched,
     metrics.paired_bootstrap: lambda _: {"score": metrics.chrf, "samples": 7},
     results.load_run: lambda _: {"name": "multi30k-tiny-s0"},
     results.load_result: lambda _: {"name": "multi30k-text"},
@@ -465,8 +454,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     pretrained.from_peer: lambda _: {"peer": peers()["from_llama"]},
     pretrained.load_peer: lambda _: {"source": "minilm"},
     pretrained.published_folder: lambda _: {"name": "minilm"},
-    pretrained.save_pretrained: lambda _: {"folder": Path("model")},
-    pretrained.from_pretrained: lambda _: {"folder": model_folder()},
     **dict.fromkeys((pretrained.load_bundled, pretrained.bundled_folder), name_of_a_bundled_model),
     runs.Run.load: lambda _: {"checkpoint": "last"},
     runs.Run.together: lambda _: {"folders": [run_folder(), run_folder()], "checkpoint": "last"},
@@ -563,7 +550,6 @@ WRONG: dict[str, tuple[Callable[[], Any], ...]] = {
     "training": (lambda: {"warmup": -1}, lambda: {"steps": 3}, lambda: "quick"),
     "betas": (lambda: (0.9,), lambda: (0.9, 1.0)),
     "name": (lambda: "..", lambda: "../results/multi30k-text", lambda: "/etc", lambda: "\0"),
-    "url": (lambda: "file:///nowhere", lambda: "ftp://host/x"),
     "paths": (lambda: [Path(".")], lambda: ["nowhere"], lambda: [checkpoint(), damaged()]),
     **dict.fromkeys(("path", "folder"), PATHS),
 }  # fmt: skip
@@ -588,7 +574,6 @@ FILES = {
     "folder",
     "folders",
     "directory",
-    "url",
     "vocab",
     "merges",
     "distilled",

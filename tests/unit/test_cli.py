@@ -24,7 +24,6 @@ import transformer_lib
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.decoding import text as text_module
-from transformer_lib.pretrained import save_pretrained
 from transformer_lib.runs import TASKS, Run, batches, tasks
 from transformer_lib.runs import run as run_module
 from transformer_lib.runs.cli import InTurn, _search, keep_freed_memory, main
@@ -455,19 +454,6 @@ def test_train_overwrites_only_what_a_run_has_written(
         error = capsys.readouterr().err
         assert next(iter(files)) in error and "choose another folder" in error
         assert contents(tmp_path) == files
-
-
-def test_train_and_saved_models_leave_each_other_alone(
-    folder: Path, tmp_path: Path, capsys
-) -> None:
-    model = Run.load(folder, device="cpu").model
-    save_pretrained(model, tmp_path)
-    saved, run = contents(tmp_path), contents(folder)
-    assert main([*TRAIN, "--steps", "2", "--output", str(tmp_path), "--restart"]) == 1
-    assert f"{tmp_path} is not the folder of a run" in capsys.readouterr().err
-    with pytest.raises(FileExistsError, match=r"holds config\.json, but not those of a saved"):
-        save_pretrained(model, folder)
-    assert contents(tmp_path) == saved and contents(folder) == run
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Convert models from other libraries, save and load models, and load the bundled ones.
+"""Convert models from other libraries, and load published and bundled ones.
 
 Conversions are tested for parity: with the same weights, both models compute the same numbers.
 """
@@ -10,7 +10,6 @@ from transformer_lib.pretrained.llama import from_llama
 from transformer_lib.pretrained.marian import from_marian
 from transformer_lib.pretrained.published import from_peer, load_peer, published_folder
 from transformer_lib.pretrained.pytorch import from_torch
-from transformer_lib.pretrained.saved import from_pretrained, save_pretrained
 
 __all__ = [
     "bundled_folder",
@@ -19,10 +18,8 @@ __all__ = [
     "from_llama",
     "from_marian",
     "from_peer",
-    "from_pretrained",
     "from_torch",
     "load_bundled",
     "load_peer",
     "published_folder",
-    "save_pretrained",
 ]
