@@ -16,7 +16,7 @@ from transformer_lib.data.batching import (
     pad,
 )
 from transformer_lib.data.bpe_dropout import BpeDropout
-from transformer_lib.data.download import DownloadError, fetch
+from transformer_lib.data.download import DownloadError
 from transformer_lib.data.numbers import copy_pairs, number_word_pairs, number_words, split_pairs
 from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from transformer_lib.data.world import Story, stories, story_pairs
@@ -38,7 +38,6 @@ __all__ = [
     "WindowBatches",
     "collate",
     "copy_pairs",
-    "fetch",
     "multi30k",
     "number_word_pairs",
     "number_words",

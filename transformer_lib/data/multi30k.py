@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from transformer_lib.data.download import fetch, has_hash
-from transformer_lib.validation import check_type
+from transformer_lib.validation import check_choice, check_type
 
 _HOME = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
@@ -64,8 +64,7 @@ def load(split: str, *, lowercase: bool = False, progress: bool = False) -> list
         FileNotFoundError: a file isn't in `TRANSFORMER_LIB_DATA`.
         DownloadError: a download failed.
     """
-    if not isinstance(split, str) or split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+    check_choice("split", split, SPLITS)
     check_type("lowercase", lowercase, bool)
     check_type("progress", progress, bool)
     name = f"tok/{split}.lc.norm.tok.{{}}" if lowercase else f"raw/{split}.{{}}.gz"
