@@ -1,1 +1,1 @@
-"""Right calls of every public function, and ways to spoil them, for `tests/unit/test_fuzz.py`."""
+"""Right calls of every public function, for `tests/unit/test_fuzz.py`."""

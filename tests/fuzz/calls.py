@@ -8,7 +8,6 @@ function needs, and `MADE` makes the objects whose methods are called.
 from __future__ import annotations
 
 import inspect
-import math
 import random
 import tempfile
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,6 @@ from transformer_lib import (
     data,
     decoding,
     layers,
-    masks,
     metrics,
     models,
     multihead,
@@ -147,13 +146,6 @@ def merging() -> data.Tokenizer:
 @cache
 def speaker(kind: Any) -> Any:
     return kind(ModelConfig(vocab_size=tokenizer().vocab_size, max_len=12, **SMALL)).eval()
-
-
-def broken() -> nn.Module:
-    """A model whose weights are not numbers any more."""
-    model = models.Transformer(config(positions="none"))
-    nn.init.constant_(model.embedding.weight, math.nan)
-    return model
 
 
 def filled(batch: int = B) -> AttentionCache:
@@ -369,7 +361,7 @@ def heads_of_attention(layer: Any) -> dict[str, Any]:
 
 
 def trained(_: Any) -> dict[str, Any]:
-    folder = f"train-{random.random()}"
+    folder = f"train-{uuid4().hex}"
     small = {"n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 8}
     return {
         "folder": folder,
@@ -425,7 +417,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
         name: nn.Linear(D, 4 if name in ("key", "value") else D)
         for name in ("query", "key", "value", "output")
     },
-    layers.layer_norm: lambda _: {"bias": torch.rand(D)},
     layers.DecoderLayer.forward: layer_cache,
     models.EncoderDecoder.forward: lambda _: {"source": vectors(S), "target": vectors(T)},
     models.parameter_counts: lambda _: {"kind": random.choice(("both", "encoder", "decoder"))},
@@ -486,8 +477,6 @@ MADE: dict[type, Callable[[], Any]] = {
     positions.RelativePositionBias: lambda: positions.RelativePositionBias(
         n_heads=H, bidirectional=True
     ),
-    layers.LayerNorm: lambda: layers.LayerNorm(D),
-    layers.RMSNorm: lambda: layers.RMSNorm(D),
     Dropout: lambda: Dropout(0.5),
     AttentionCache: filled,
     KVCache: used_cache,
@@ -504,55 +493,15 @@ MADE: dict[type, Callable[[], Any]] = {
 }
 
 
-# --- wrong values by name, beside those of spoil.py ----------------------------------------------
+# --- wrong values by name, beside those that test_fuzz.py makes of right ones ---------------------
 
-HUGE = (10**9, 2**62, 2**63, 10**30)
-EXTREME = (1e300, 1e-300, 10**400)
-NO_SIZES = {
-    *("pad_id", "bos_id", "eos_id", "seed", "epoch", "epochs", "start", "offset", "step", "warmup"),
-    *("cooldown", "left", "window", "max_steps", "patience", "accumulate", "log_every", "top_k"),
-    *("held_out", "max_tokens", "batch_size", "low", "high"),
-}
-
-
-def nothing() -> Any:
-    """Batches of nothing but padding."""
-    batches = data.Batches([([4], [])], batch_size=1)
-    batches.epoch = lambda epoch, start=0: iter(())  # type: ignore[method-assign]
-    return batches
-
-
-def damaged() -> Path:
-    return written("path.pt", b"PK\3\4 no longer a checkpoint")
-
-
-PATHS = (lambda: Path("nowhere"), lambda: Path("."), lambda: "\0", damaged)
 WRONG: dict[str, tuple[Callable[[], Any], ...]] = {
-    "model": (broken, lambda: nn.Linear(2, 3), lambda: models.Transformer),
-    "models": (lambda: [some(models.Transformer)], lambda: [some(models.Transformer), 3]),
-    "peer": (*(lambda name=name: peers()[name] for name in ("from_gpt2", "from_torch")),
-             lambda: nn.Transformer(12, 4, 1, 1, 20, bias=False), lambda: nn.Transformer),
     "cache": (lambda: KVCache(2), AttentionCache, lambda: used_cache(3), lambda: filled(3)),
-    "state": (lambda: some(models.DecoderOnly).start(ids(3)[:1]),
-              lambda: {3.5: 1}, lambda: {"a": [{"b": len}]}),
+    "state": (lambda: some(models.DecoderOnly).start(ids(3)[:1]),),
     "rotary": (lambda: positions.RotaryPositions(d_head=6, max_len=11),),
     "relative": (lambda: positions.RelativePositions(d_head=5),),
-    "memory": (lambda: vectors(S)[:1], lambda: vectors(S)[..., 1:]),
-    "batches": (lambda: data.TextBatches(TEXTS, batch_size=2), nothing, lambda: [1]),
-    "decode": (lambda: lambda *_, **__: 3,),
-    "on_step": (lambda: lambda tokens: tokens,),
-    "stop": (lambda: [[]], lambda: [5, 6], lambda: [[2**70]], lambda: [""], lambda: "ab"),
-    "text": (lambda: "\ud800", lambda: "a\0b", lambda: "<eos>", lambda: "ß" * 50),
-    "tokenizer": (tokenizer, merging),
-    "device": (lambda: "tpu", lambda: "cuda:x", lambda: "cpu"),
-    "split": (lambda: "train", lambda: "test"),
-    "checkpoint": (lambda: "best", lambda: "average"),
-    "training": (lambda: {"warmup": -1}, lambda: {"steps": 3}, lambda: "quick"),
-    "betas": (lambda: (0.9,), lambda: (0.9, 1.0)),
-    "name": (lambda: "..", lambda: "../results/multi30k-text", lambda: "/etc", lambda: "\0"),
-    "paths": (lambda: [Path(".")], lambda: ["nowhere"], lambda: [checkpoint(), damaged()]),
-    **dict.fromkeys(("path", "folder"), PATHS),
-}  # fmt: skip
+    "path": (lambda: "\0", lambda: Path(".")),
+}
 
 # Errors of what is handed over to be called are its own; so are those of files.
 OTHERS = {
@@ -585,31 +534,8 @@ ANYTHING = {decoding.evaluating}  # takes whatever there is
 # --- what is right about a result ----------------------------------------------------------------
 
 
-def _attention(result: Any, given: dict[str, Any]) -> None:
-    """In float64; a query without keys gets zeros. So no mask may be spread out by accident."""
-    output = result if isinstance(result, Tensor) else result.output
-    tensors = [given[name] for name in ("query", "key", "value", "mask", "bias")]
-    query, key, value, mask, bias = tensors
-    assert output.shape[-2:] == (query.size(-2), value.size(-1))
-    there = [x for x in tensors if x is not None]
-    if given["dropout"] or any(x.device.type == "meta" or not x.isfinite().all() for x in there):
-        return
-    scale = query.size(-1) ** -0.5 if given["scale"] is None else given["scale"]
-    scores = query.double() @ key.double().mT * scale
-    scores = scores if bias is None else scores + bias.double()
-    hidden = torch.zeros(1, dtype=torch.bool) if mask is None else ~mask
-    if given.get("causal"):
-        hidden = hidden | ~masks.causal_mask(*scores.shape[-2:])
-    weights = scores.masked_fill(hidden, -math.inf).softmax(-1).masked_fill(hidden, 0.0)
-    near = {torch.float64: 1e-6, torch.float32: 1e-4}.get(output.dtype, 5e-2)
-    expected = weights @ value.double()
-    torch.testing.assert_close(output.double(), expected, rtol=near, atol=near, equal_nan=True)
-
-
 def check(function: Any, result: Any, given: dict[str, Any]) -> None:
-    """Raise if the result is wrong for its arguments. A layer keeps its input's shape and type."""
-    if function in (attention, fused_attention):
-        _attention(result, given)
-    elif isinstance(given.get("x"), Tensor) and function.__name__ == "forward":
+    """Raise unless a layer keeps its input's shape and type."""
+    if isinstance(given.get("x"), Tensor) and function.__name__ == "forward":
         x = given["x"]
         assert result.shape == x.shape and result.dtype is x.dtype and result.device == x.device

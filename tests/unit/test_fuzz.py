@@ -1,7 +1,6 @@
-"""Wrong calls end in a right result, or in an error that names the argument.
+"""Each argument of every public function, spoiled: an error that names it, or a right result.
 
-`tests/fuzz` makes the calls. They are the same in every run; for others, or more:
-``FUZZ_SEED=7 FUZZ_CALLS=20000 python -m pytest tests/unit/test_fuzz.py -s``.
+`tests/fuzz/calls.py` makes the right calls. What an error says beside the name isn't tested.
 """
 
 from __future__ import annotations
@@ -9,19 +8,12 @@ from __future__ import annotations
 import gzip
 import importlib
 import inspect
-import os
 import random
 import re
-import signal
-import sys
-import threading
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import is_dataclass
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,16 +25,12 @@ from torch import Tensor, nn
 
 import transformer_lib
 from fuzz import calls
-from fuzz.spoil import spoiled
 from transformer_lib.cache import AttentionCache
 from transformer_lib.data import multi30k
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch, about what it is given here
 
-SEED = int(os.environ.get("FUZZ_SEED", 0))
-N_CALLS = int(os.environ.get("FUZZ_CALLS", 2000))
 LIBRARY = Path(transformer_lib.__file__).parent
-LIMIT = 60.0  # seconds for a call: it ends what hangs, however busy the machine
 
 # --- what is public ------------------------------------------------------------------------------
 
@@ -119,43 +107,17 @@ class Wrong(AssertionError):
     """A call that ended in neither a right result nor a proper error."""
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in a block that computes for longer, where the system can.
-
-    It counts the processor's time: on a busy machine a call may have to wait for its turn.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not hasattr(signal, "setitimer") or not main:
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        raise TimeoutError(f"no answer within {seconds} s")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def judge(function: Any, call: calls.Call, wrong: dict[str, Any]) -> str:
     """Run a call: "answered" or "refused", or an error that says what is wrong with the outcome."""
     given = call.given | wrong
     try:
-        with time_limit(LIMIT), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call.run(**given)
     except Exception as error:
-        if not _is_proper(error, wrong):
+        if not _is_proper(error, wrong, call):
             raise Wrong(f"{type(error).__name__}: {error}") from error
         return "refused"
-    for name, value in wrong.items():
-        if function not in calls.ANYTHING and (type(value) is object or _is_nan(value)):
-            raise Wrong(f"{name} is {value}, and was accepted")
     if not_finite(result) and not not_finite(given):
         raise Wrong(f"NaN or infinity from finite arguments: {result}")
     try:
@@ -165,7 +127,7 @@ def judge(function: Any, call: calls.Call, wrong: dict[str, Any]) -> str:
     return "answered"
 
 
-def _is_proper(error: Exception, wrong: dict[str, Any]) -> bool:
+def _is_proper(error: Exception, wrong: dict[str, Any], call: calls.Call) -> bool:
     """Whether the library itself says what is wrong, and with which argument."""
     where = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
     if not where.is_relative_to(LIBRARY):  # of what was handed over to be called, or of a file
@@ -173,7 +135,9 @@ def _is_proper(error: Exception, wrong: dict[str, Any]) -> bool:
     if not isinstance(error, TypeError | ValueError):  # the first: of training
         return isinstance(error, FloatingPointError) or _is_of_a_file(error, wrong)
     # "t" is not named by "isn't", nor "x" by "max". What is wrong with a file is said of its path.
-    names = [rf"(?<![\w'’]){re.escape(name)}\b" for name in wrong]
+    # Tensors have to fit together, so either of two may be named.
+    tensors = [name for name, value in call.given.items() if isinstance(value, Tensor)]
+    names = [rf"(?<![\w'’]){re.escape(name)}\b" for name in (*wrong, *tensors)]
     values = [each for value in wrong.values() for each in _listed(value)]
     names += [re.escape(str(each)) for each in values if isinstance(each, Path | str) and str(each)]
     return any(re.search(name, str(error)) for name in names)
@@ -185,10 +149,6 @@ def _is_of_a_file(error: Exception, wrong: dict[str, Any]) -> bool:
 
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value
 
 
 def not_finite(thing: Any) -> bool:
@@ -238,35 +198,43 @@ def test_a_right_call_is_answered_with_numbers_of_numpy_and_tuples_too(function:
     assert judge(function, call, as_numpy(call.given)) == "answered"
 
 
+def spoiled(value: Any) -> Iterator[Any]:
+    """Other values in place of a right one: most of them wrong, some of them right as well."""
+    if isinstance(value, Tensor):
+        yield from (value.tolist(), value.to("meta"), value.bool(), value.to(torch.complex64))
+        yield value.long() if value.is_floating_point() else value.double()
+        yield from (value.flatten(), value.sum(), value[..., None, None, None])
+        for dim in range(value.dim()):
+            yield from (value.narrow(dim, 0, 0), torch.cat((value, value), dim))
+            yield value.narrow(dim, 0, 1)
+        if not value.is_floating_point() and value.dtype is not torch.bool:
+            yield from (torch.full_like(value, -7), torch.full_like(value, 10_000))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from (-1, 0, 2.5, float("inf"), str(value))
+    elif isinstance(value, str):
+        yield from ("", value + "?", value.encode(), [value])
+    elif isinstance(value, list | tuple):
+        yield from ([], [*value, None], value[:1], dict(enumerate(value)))
+    yield None
+
+
 @each_function
 def test_each_argument_is_checked(function: Any) -> None:
     """No argument may be any object, and no number NaN or negative."""
+    failures = []
     for name, right in right_call(function, 0).given.items():
         number = isinstance(right, int | float) and not isinstance(right, bool)
         number = number and name != "pad_id"  # whose -100 is usual elsewhere
-        for value in (object(), *((-3, float("nan")) if number else ())):
-            outcome = judge(function, right_call(function, 0), {name: value})
-            assert outcome == "refused" or function in calls.ANYTHING, f"{name}={value}"
-
-
-@pytest.mark.slow
-def test_wrong_calls_are_refused_by_name_or_answered_rightly() -> None:
-    outcomes: Counter[str] = Counter()
-    failures = []
-    for number in range(N_CALLS):
-        function = list(PUBLIC)[number % len(PUBLIC)]
-        call = right_call(function, 1000 * SEED + number)
-        names = random.sample(list(call.given), min(len(call.given), random.choice((1, 1, 1, 2))))
-        wrong = {name: spoiled(name, call.given[name]) for name in names}
-        try:
-            outcomes[judge(function, call, wrong)] += 1
-        except Wrong as error:
-            shown = ", ".join(f"{name}={_shown(value)}" for name, value in wrong.items())
-            failures.append(f"{function.__qualname__}({shown}): {error}")
-    print(dict(outcomes))
+        never = (object(), *((-3, float("nan")) if number else ()))
+        made = (make() for make in calls.WRONG.get(name, ()))
+        for value in (*never, *spoiled(right), *made):
+            try:
+                outcome = judge(function, right_call(function, 0), {name: value})
+                if outcome == "answered" and value in never and function not in calls.ANYTHING:
+                    raise Wrong("accepted")
+            except Wrong as error:
+                failures.append(f"{name}={_shown(value)}: {error}")
     assert not failures, "\n".join(failures)
-    assert outcomes["refused"] > N_CALLS / 3
-    assert outcomes["answered"] > N_CALLS / 20
 
 
 def _shown(value: Any) -> str:
@@ -285,35 +253,15 @@ def _raising(error: Exception) -> Any:
     return run
 
 
-def _forever(t: int) -> None:
-    while t:
-        pass
-
-
 @pytest.mark.parametrize(
     "run, complaint",
     [
         (_raising(IndexError("t is out of range")), "IndexError"),
         (_raising(ValueError("t must be another")), "ValueError"),  # not the library's
         (lambda t: transformer_lib.causal_mask(3, s=-1), "ValueError"),  # names another
-        (lambda t: torch.full((2,), torch.nan), "NaN or infinity"),
         (lambda t: {"loss": [float("nan")]}, "NaN or infinity"),
-        (_forever, "TimeoutError: no answer"),
     ],
 )
-def test_the_judge_finds(run, complaint, monkeypatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.05)
+def test_the_judge_finds(run, complaint) -> None:
     with pytest.raises(Wrong, match=complaint):
         judge(None, calls.Call(run, {"t": 3}), {"t": 4})
-
-
-def test_the_judge_finds_a_wrong_result_and_what_was_let_in() -> None:
-    x = {"query": torch.randn(2, 3), "key": torch.randn(2, 3), "value": torch.randn(2, 3)}
-    call = calls.right_call(transformer_lib.attention, None)
-    call.run = partial(lambda **given: transformer_lib.attention(**(given | {"mask": None})))
-    given = x | {"mask": torch.eye(2, dtype=torch.bool), "bias": None}
-    with pytest.raises(Wrong, match="wrong result"):
-        judge(transformer_lib.attention, call, given)
-    for value in (float("nan"), object()):
-        with pytest.raises(Wrong, match="t is "):
-            judge(None, calls.Call(lambda t: 1, {"t": 3.0}), {"t": value})

@@ -199,7 +199,7 @@ class RelativePositionBias(nn.Module):
             every = torch.arange(-s, t, device=device)  # look up each distance once, not t times
             bias = wide(self.table)[self.bucket(every)].T  # (n_heads, s + t)
             return bias[:, distances(t, s, device) + s]  # (n_heads, t, s)
-        check_positions(positions, None, s, of="s")
+        check_positions(positions, None, s, like=self.table, of="s")
         bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
         return wide(self.table)[bucket].permute(0, 3, 1, 2)
 
