@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.config import ModelConfig
-from transformer_lib.layers import FeedForward, LayerNorm
+from transformer_lib.layers import FeedForward
 from transformer_lib.models import Transformer
 from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.pretrained.peers import (
@@ -145,7 +145,7 @@ def _rename_features(model: Transformer, order: Tensor) -> None:
             _renamed(reads=module.in_proj, writes=module.out_proj, order=order)
         elif isinstance(module, FeedForward):
             _renamed(reads=module.up, writes=module.down, order=order)
-        elif isinstance(module, LayerNorm):
+        elif isinstance(module, nn.LayerNorm):
             module.weight.copy_(module.weight[order])
             module.bias.copy_(module.bias[order])
     words = model.embedding.weight
