@@ -43,35 +43,6 @@ def test_reorder_gathers_rows_and_appending_goes_on() -> None:
     assert cache.length == 4
 
 
-def test_layers_do_not_share() -> None:
-    cache = KVCache(n_layers=2)
-    cache.layers[1].self_attention.append(torch.ones(B, H, 3, D), torch.ones(B, H, 3, D))
-    assert cache.length == 0
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda c, x: KVCache(n_layers=0), ValueError, "n_layers must be .* at least 1, got 0"),
-        (lambda c, x: AttentionCache().read(), ValueError, "cache is empty"),
-        (lambda c, x: c.reorder(torch.ones(2)), TypeError, "index must .*float32"),
-        (lambda c, x: c.reorder(torch.ones(1, 2).long()), ValueError, r"index must .*\(1, 2\)"),
-        (lambda c, x: c.reorder(torch.tensor([0, 2])), ValueError, r"in \[0, 2\).*got 2"),
-        (lambda c, x: own(c).append(x, None), TypeError, "value must be a Tensor, got NoneType"),
-        (lambda c, x: own(c).append(x[0], x[0]), ValueError, r"key \(3, 4, 5\)"),
-        (lambda c, x: own(c).append(x, x[:, :, 1:]), ValueError, r"value \(2, 3, 3, 5\)"),
-        (lambda c, x: own(c).append(x.double(), x.double()), TypeError, "must be torch.float32"),
-        (lambda c, x: AttentionCache().append(x, x.double()), TypeError, "float32 and .*float64"),
-        (lambda c, x: own(c).append(x[:1], x[:1]), ValueError, r"\(2, 3, T, 5\) like those before"),
-    ],
-)
-def test_errors(call, error: type[Exception], message: str) -> None:
-    cache, x = KVCache(n_layers=1), torch.randn(B, H, 4, D)
-    own(cache).append(x, x)
-    with pytest.raises(error, match=message):
-        call(cache, x)
-
-
 def own(cache: KVCache) -> AttentionCache:
     return cache.layers[0].self_attention
 

@@ -19,7 +19,7 @@ from transformer_lib import (
     record_attention,
 )
 from transformer_lib.cache import AttentionCache
-from transformer_lib.positions import RelativePositions, RotaryPositions
+from transformer_lib.positions import RelativePositions
 
 B, T, S, H, D = 2, 5, 7, 3, 33  # d_head 11
 
@@ -67,15 +67,6 @@ def test_equals_torch(masked: bool, cross: bool, recording: bool) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_self_attention_with_a_cache_is_one_causal_pass() -> None:
-    ours, x = layer(), torch.randn(B, T, D).double()
-    whole, cache, parts = ours(x, mask=causal_mask(T)), AttentionCache(), []
-    for part in x.split([1, 3, 1], dim=1):
-        mask = causal_mask(part.size(1), cache.length + part.size(1))
-        parts.append(ours(part, mask=mask, cache=cache))
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
-
-
 def test_cross_attention_projects_its_memory_once() -> None:
     ours, cache = layer(), AttentionCache()
     x, memory = torch.randn(B, T, D).double(), torch.randn(B, S, D).double()
@@ -92,10 +83,6 @@ def test_the_projections_are_drawn_as_square_matrices() -> None:
     for weight in (*ours.in_proj.weight.chunk(3), ours.out_proj.weight):
         assert 0.98 * bound < weight.abs().max() < bound
     assert ours.in_proj.bias.eq(0).all()
-
-
-def turned() -> MultiHeadAttention:
-    return layer(d_model=30, rotary=RotaryPositions(d_head=10, max_len=9))
 
 
 class Pair(nn.Module):
@@ -115,27 +102,7 @@ def test_the_record_of_a_layer_is_that_layers() -> None:
         with record_attention(getattr(model, name)) as alone:
             getattr(model, name)(query, memory)
         torch.testing.assert_close(maps[name], alone[""])
-    model.first, model.second = model.second, model.first
-    with record_attention(model) as swapped:
-        model(x)
-    assert not swapped["first"].allclose(maps["first"])
-
-
-def test_record_names_shapes_and_rows() -> None:
-    model, x = Pair(), torch.randn(B, T, D).double()
-    plain = model(x)
-    with record_attention(model) as maps:
-        torch.testing.assert_close(model(x), plain)
-    assert {name: tuple(w.shape) for name, w in maps.items()} == {
-        "first": (B, H, T, T),
-        "second": (B, H, T, 3),
-    }
-    for weights in maps.values():
-        torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, T).double())
-        assert not weights.requires_grad
-    maps.clear()
-    model(x)
-    assert maps == {}  # over when the block is over
+        assert not maps[name].requires_grad
 
 
 def test_record_ends_when_an_exception_does_and_nests() -> None:
@@ -153,50 +120,7 @@ def test_record_ends_when_an_exception_does_and_nests() -> None:
     assert model.first.recorder is None
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda x: MultiHeadAttention(d_model=10, n_heads=3), ValueError, r"\(10\).*n_heads \(3\)"),
-        (lambda x: layer(dropout=1.0), ValueError, "dropout.*1.0"),
-        (lambda x: layer()(x[0]), ValueError, r"x must have shape \(B, length, 33\).*got \(5, 33"),
-        (lambda x: layer()(x, x[..., 1:]), ValueError, r"memory must have.*\(2, 5, 32\)"),
-        (lambda x: layer()(x, x.new_zeros(3, S, D)), ValueError, r"same batch"),
-        (lambda x: layer()(x, mask=torch.ones(T, T)), TypeError, "mask must be bool.*float32"),
-        (lambda x: layer()(x, mask=torch.ones(T, S) > 0), ValueError, r"mask.*\(5, 7\)"),
-        (lambda x: layer()(x, positions=torch.arange(T)), ValueError, r"positions .*\(2, 5\)"),
-        (lambda x: layer()(x, x, causal=True), ValueError, "causal must be False.*got True"),
-        (lambda x: turned()(*x.new_zeros(2, B, T, 30)), ValueError, "memory must be None"),
-        (lambda x: record_attention(nn.Linear(2, 2)).__enter__(), ValueError, "Linear"),
-    ],
-)
-def test_errors_name_the_argument(call, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        call(torch.randn(B, T, D).double())
-
-
 # --- heads that share, biases, other libraries' projections ---------------------------------------
-
-
-def test_shared_heads_are_heads_with_equal_keys_and_values() -> None:
-    """Two groups of two query heads; the wide layer's keys are the narrow layer's, twice each."""
-    torch.manual_seed(0)
-    narrow = MultiHeadAttention(d_model=20, n_heads=4, n_kv_heads=2).double()
-    wide = MultiHeadAttention(d_model=20, n_heads=4).double()
-    nn.init.normal_(narrow.in_proj.bias)
-    query, key, value = narrow.in_proj.weight.split((20, 10, 10))
-    twice = lambda w: w.view(2, 1, 5, -1).expand(2, 2, 5, -1).reshape(20, -1)  # noqa: E731
-    bias = narrow.in_proj.bias.split((20, 10, 10))
-    with torch.no_grad():
-        wide.in_proj.weight.copy_(torch.cat((query, twice(key), twice(value))))
-        spread = (bias[0], *(twice(b[:, None])[:, 0] for b in bias[1:]))
-        wide.in_proj.bias.copy_(torch.cat(spread))
-        wide.out_proj.load_state_dict(narrow.out_proj.state_dict())
-    x, memory = torch.randn(2, 5, 20).double(), torch.randn(2, 7, 20).double()
-    torch.testing.assert_close(narrow(x), wide(x))
-    torch.testing.assert_close(narrow(x, memory), wide(x, memory))
-    with record_attention(narrow) as maps:
-        narrow(x)
-    assert maps[""].shape == (2, 4, 5, 5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -239,18 +163,6 @@ def test_causal_and_shared_heads_on_both_paths(
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_both_paths_have_exact_scores_in_half_precision(dtype: torch.dtype) -> None:
-    block = MultiHeadAttention(d_model=12, n_heads=3).to(dtype)
-    x = (20 * torch.randn(B, 20, 12)).to(dtype)  # scores of several hundred
-    with torch.no_grad():  # so that a CPU takes the kernel
-        found = block(x, causal=True)
-        with record_attention(block):
-            recorded = block(x, causal=True)
-    near = 2 * torch.finfo(dtype).eps * found.abs().max().item()
-    torch.testing.assert_close(found, recorded, rtol=0, atol=near)
-
-
 def test_a_mask_for_each_text_is_not_taken_for_one_for_each_head() -> None:
     """Three texts and three heads: by broadcasting alone it would be."""
     block, x = MultiHeadAttention(d_model=12, n_heads=3), torch.randn(3, 5, 12)
@@ -273,17 +185,6 @@ def test_a_mask_for_each_text_is_not_taken_for_one_for_each_head() -> None:
             call()
 
 
-def test_a_bias_is_added_to_the_scores_on_both_paths() -> None:
-    torch.manual_seed(0)
-    block, x = MultiHeadAttention(d_model=12, n_heads=3), torch.randn(2, 5, 12)
-    distances = (torch.arange(5)[:, None] - torch.arange(5)).abs()
-    bias = torch.where(distances == 0, 1e4, 0.0).expand(3, 5, 5)  # each sees itself alone
-    alone = torch.cat([block(x[:, i : i + 1]) for i in range(5)], dim=1)
-    torch.testing.assert_close(block(x, bias=bias), alone)
-    with record_attention(block):
-        torch.testing.assert_close(block(x, bias=bias), alone)
-
-
 @pytest.mark.parametrize("biased", [True, False])
 def test_separate_projections_can_be_loaded(biased: bool) -> None:
     torch.manual_seed(0)
@@ -295,38 +196,13 @@ def test_separate_projections_can_be_loaded(biased: bool) -> None:
     x = torch.randn(2, 5, 12)
     heads = [attention(part, key(x), value(x)).output for part in query(x).split(4, dim=-1)]
     torch.testing.assert_close(block(x), output(torch.cat(heads, dim=-1)))
-    with pytest.raises(ValueError, match=r"key's weight must have shape \(4, 12\), got \(12, 12\)"):
-        block.load_projections(query, wide(), value, output)
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("qkv_bias", [True, False, None])
-def test_without_biases_nothing_is_added(bias: bool, qkv_bias: bool | None) -> None:
-    """Where one is missing, it is as if it were 0: for one text and between two."""
-    torch.manual_seed(0)
-    block = MultiHeadAttention(d_model=12, n_heads=3, bias=bias, qkv_bias=qkv_bias)
-    inside = bias if qkv_bias is None else qkv_bias
-    assert (block.in_proj.bias is not None, block.out_proj.bias is not None) == (inside, bias)
-    whole = MultiHeadAttention(d_model=12, n_heads=3)
-    for name, linear in (("in_proj", block.in_proj), ("out_proj", block.out_proj)):
-        if linear.bias is not None:
-            nn.init.normal_(linear.bias)
-            getattr(whole, name).bias = linear.bias
-        getattr(whole, name).weight = linear.weight
-    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    assert block(x).equal(whole(x)) and block(x, memory).equal(whole(x, memory))
-    block.reset_parameters()
-    assert all(p.eq(0).all() for name, p in block.named_parameters() if name.endswith("bias"))
-
-
-def test_a_bias_is_not_lost_where_there_is_none() -> None:
-    block = MultiHeadAttention(d_model=12, n_heads=3, bias=False)
-    plain, biased = nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
-    block.load_projections(plain, plain, plain, plain)
-    with pytest.raises(ValueError, match="output's bias must be None: this layer has no biases"):
-        block.load_projections(plain, plain, plain, biased)
-    with pytest.raises(ValueError, match="value's bias must be None"):
-        block.load_projections(plain, plain, biased, plain)
+    bare = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1, bias=False)
+    if biased:
+        with pytest.raises(ValueError, match="query's bias must be None: this layer has no biases"):
+            bare.load_projections(query, key, value, output)
+    else:
+        bare.load_projections(query, key, value, output)
+        torch.testing.assert_close(bare(x), block(x))
 
 
 def test_relative_positions_are_added_to_keys_and_values() -> None:
