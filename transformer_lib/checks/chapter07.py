@@ -84,7 +84,7 @@ LAYER_NORM = Exercise(
     cases=norm_cases,
     section="How do you normalize one token?",
     keeps=KEEPS,
-    forbids=(nn.LayerNorm, F.layer_norm, layers.LayerNorm),
+    forbids=(nn.LayerNorm, F.layer_norm),
     mistakes={
         "the sum of squares is divided by d - 1: `std` and `var` do so unless they are told "
         "`unbiased=False`": norm(variance=lambda self, x: x.var(-1, keepdim=True)),
