@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from result_file import head, write_result
 
-from transformer_lib.data import BOS, EOS, pad
+from transformer_lib.data import collate
 from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import load_bundled
 from transformer_lib.runs import TASKS
@@ -26,9 +26,8 @@ def numbers() -> tuple[torch.Tensor, torch.Tensor]:
     """Source and target, token ids of 200 numbers."""
     _, tokenizer = load_bundled("number-words")
     pairs = TASKS["number-words"].load("val")[::EVERY]
-    sources = [tokenizer.encode(english) for english, _ in pairs]
-    targets = [[BOS, *tokenizer.encode(german), EOS] for _, german in pairs]
-    return pad(sources), pad(targets)
+    source, read, labels = collate([tuple(map(tokenizer.encode, pair)) for pair in pairs])
+    return source, torch.cat((read[:, :1], labels), dim=1)
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ import random
 from collections import Counter
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,12 +48,6 @@ def test_frequencies_are_those_of_the_algorithm():
     assert found[3] / 10_000 == pytest.approx(0.3, abs=0.02)
 
 
-def test_merges_are_tried_in_the_order_learned():
-    spell, draw = BpeDropout(TOKENIZER, 0.5), random.Random(3)
-    found = {tuple(TOKENIZER.tokens(spell.encode("low", draw))) for _ in range(200)}
-    assert {("▁low",), ("▁", "l", "o", "w")} <= found
-
-
 def test_a_tokenizer_without_merges():
     with pytest.raises(ValueError, match="tokenizer must have merges"):
         BpeDropout(Tokenizer.characters(["abc"]), 0.1)
@@ -66,25 +59,18 @@ def test_a_tokenizer_without_merges():
         make_batches(TASKS["captions"], TOKENIZER, [("", "low")], 0.1, batch_size=1)
 
 
-def same(first, second):
-    return all(
-        torch.equal(a, b)
-        for x, y in zip(first, second, strict=True)
-        for a, b in zip(x, y, strict=True)
-    )
+def rows(batches, epoch, start=0):
+    return [tensor.tolist() for batch in batches.epoch(epoch, start) for tensor in batch]
 
 
 def test_pairs_are_drawn_again_in_each_epoch():
     pairs = [("low lower newest", "widest low")] * 4
     batches = make_batches(TASKS["multi30k"], TOKENIZER, pairs, 0.5, batch_size=2, seed=3)
-    first, again = (list(batches.epoch(0)) for _ in range(2))
-    assert same(first, again)
+    first = list(batches.epoch(0))
+    assert rows(batches, 0, 1) == rows(batches, 0)[3:]  # a resumed run gets the same spellings
     other = make_batches(TASKS["multi30k"], TOKENIZER, pairs, 0.5, batch_size=2, seed=4)
-    assert [b.source.tolist() for b in other.epoch(0)] != [b.source.tolist() for b in first]
-    one = make_batches(TASKS["multi30k"], TOKENIZER, pairs[:1], 0.5, batch_size=1, seed=3)
-    assert len({tuple(batch.source[0].tolist()) for e in range(9) for batch in one.epoch(e)}) > 3
-    # A resumed run gets the same spellings.
-    assert same(list(batches.epoch(0, 1)), first[1:])
+    assert rows(batches, 0) != rows(other, 0)
+    assert len({str(rows(batches, epoch)) for epoch in range(9)}) > 3
     for batch in first:
         for row in batch.source.tolist():
             assert TOKENIZER.decode(row) == "low lower newest"
@@ -113,5 +99,3 @@ def test_what_is_drawn_is_checked():
     batches = Batches([([4], [5])], batch_size=1, redraw=lambda i, draw: ([], [5]))
     with pytest.raises(ValueError, match="source of pair 0 of pairs must not be empty"):
         list(batches.epoch(0))
-    with pytest.raises(TypeError, match="redraw must be a function"):
-        Batches([([4], [5])], batch_size=1, redraw=3)  # pyright: ignore[reportArgumentType]

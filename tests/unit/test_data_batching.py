@@ -1,17 +1,11 @@
-import pickle
+from itertools import product
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_lib.data import (
-    Batches,
-    TextBatches,
-    TokenBatchSampler,
-    collate,
-    pad,
-)
+from transformer_lib.data import Batches, TextBatches, TokenBatchSampler, WindowBatches, collate
 
 PAIRS = [(list(range(4, 5 + n % 7)), list(range(20, 20 + n % 5))) for n in range(53)]
 
@@ -38,17 +32,6 @@ def test_collate_keeps_every_token(pairs):
         assert in_target == [1, *target]
         assert in_labels == [*target, 2]
     assert batch.target_input.shape == batch.labels.shape
-
-
-@pytest.mark.parametrize("source", [[], [2], [1, 2, 0]])
-def test_an_empty_source_is_refused(source):
-    with pytest.raises(ValueError, match="source of pair 1 of pairs must not be empty; got"):
-        collate([([5], [6]), (source, [6])])
-
-
-def test_pad():
-    assert pad([[5], [6, 7]]).tolist() == [[5, 0], [6, 7]]
-    assert pad([[], []]).shape == (2, 0)
 
 
 def test_to_keeps_the_numbers():
@@ -84,28 +67,19 @@ def test_each_index_once_and_the_budget_held(lengths, max_tokens, seed, epoch, s
     assert len(batches) == len(sampler.epoch(epoch + 1))
 
 
-def test_order_depends_on_seed_and_epoch():
+def test_order_and_content_depend_on_seed_and_epoch_alone():
     lengths = [3 + i % 5 for i in range(97)]
-    orders = {
-        str(TokenBatchSampler(lengths, max_tokens=41, seed=seed).epoch(epoch))
-        for seed in (0, 1, 2)
-        for epoch in (0, 1, 2)
-    }
-    assert len(orders) == 9
+
+    def batches(seed, epoch):
+        return TokenBatchSampler(lengths, max_tokens=41, seed=seed).epoch(epoch)
+
+    contents = {str(sorted(map(sorted, batches(*both)))) for both in product((0, 1, 2), repeat=2)}
+    assert len(contents) == 9
+    before = batches(0, 4)
+    torch.rand(3)
+    assert batches(0, 4) == before
     fixed = TokenBatchSampler(lengths, max_tokens=41, shuffle=False)
     assert fixed.epoch(0) == fixed.epoch(1)
-    # Not only the order of the batches changes, but also their content.
-    sampler = TokenBatchSampler(lengths, max_tokens=41)
-    assert {frozenset(b) for b in sampler.epoch(0)} != {frozenset(b) for b in sampler.epoch(1)}
-
-
-def test_other_draws_change_nothing():
-    sampler = TokenBatchSampler([3 + i % 5 for i in range(97)], max_tokens=41)
-    before = sampler.epoch(4)
-    torch.rand(3)
-    sampler.epoch(9)
-    assert sampler.epoch(4) == before
-    assert pickle.loads(pickle.dumps(sampler)).epoch(4) == before
 
 
 def test_batches_waste_little_on_padding():
@@ -125,19 +99,27 @@ def test_an_example_over_the_budget_is_named():
         Batches([([5], [6] * 6)], max_tokens=6)  # six and <eos>
     with pytest.raises(ValueError, match=r"max_tokens \(6\).*example 1 has 7 tokens"):
         TextBatches([[5], [6] * 6], max_tokens=6)
-    with pytest.raises(ValueError, match="lengths must hold at least one"):
-        TokenBatchSampler([], max_tokens=6)
+
+
+TEXTS = [target for _, target in PAIRS]
+IDS = list(range(4, 200))
 
 
 @pytest.mark.parametrize("size", [{"max_tokens": 29}, {"batch_size": 7}])
-def test_batches_resume_at_any_number(size):
-    batches = Batches(PAIRS, **size, seed=3)
+@pytest.mark.parametrize(
+    "make", [Batches, TextBatches, WindowBatches], ids=["pairs", "texts", "windows"]
+)
+def test_a_run_resumes_at_any_batch(make, size):
+    options = size | ({"length": 5} if make is WindowBatches else {})
+    given = {Batches: PAIRS, TextBatches: TEXTS, WindowBatches: IDS}[make]
+    batches = make(given, **options, seed=3)
     whole = list(batches.epoch(2))
     assert len(whole) == len(batches)
-    assert sum(len(batch.source) for batch in whole) == len(PAIRS)
-    rest = Batches(PAIRS, **size, seed=3).epoch(2, start=5)
-    assert same(list(rest), whole[5:])
+    if make is not WindowBatches:
+        assert sum(len(batch.labels) for batch in whole) == len(given)
+    assert same(list(make(given, **options, seed=3).epoch(2, start=5)), whole[5:])
     assert not same(list(batches.epoch(3)), whole)
+    assert not same(list(make(given, **options, seed=4).epoch(2)), whole)
     assert list(batches.epoch(2, start=len(whole))) == []
 
 
@@ -146,33 +128,45 @@ def test_batches_in_the_order_given():
     assert same(list(batches.epoch(0)), [collate(PAIRS[i : i + 7]) for i in range(0, 53, 7)])
 
 
-# --- texts of a language model -------------------------------------------------------------------
-
-TEXTS = [target for _, target in PAIRS]
+# --- windows of one text -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [{"max_tokens": 29}, {"batch_size": 7}])
-def test_texts_come_in_the_order_of_pairs(size):
-    """Both kinds use one order, so what's tested for pairs holds for texts."""
-    texts = TextBatches(TEXTS, **size, seed=3)
-    whole = list(texts.epoch(2))
-    assert len(whole) == len(texts)
-    assert same(list(texts.epoch(2, start=3)), whole[3:])
-    as_pairs = Batches([([9], text) for text in TEXTS], **size, seed=3)
-    assert same(whole, [(batch.target_input, batch.labels) for batch in as_pairs.epoch(2)])
+def windows(batches, epoch):
+    """The labels of an epoch, row by row, without padding."""
+    rows = [row for batch in batches.epoch(epoch) for row in batch.labels.tolist()]
+    return [[i for i in row if i != 0] for row in rows]
+
+
+@pytest.mark.parametrize("count", [1, 5, 10, 23])
+def test_in_order_windows_are_the_whole_text(count):
+    batches = WindowBatches(IDS[:count], length=5, batch_size=2, shuffle=False)
+    assert [i for row in windows(batches, 3) for i in row] == IDS[:count]
+    assert len(list(batches.epoch(0))) == len(batches) == -(-count // 10)
+
+
+@pytest.mark.parametrize("count", [9, 13, 14, 36])
+def test_an_epoch_reads_no_token_twice_and_begins_at_a_random_offset(count):
+    batches = WindowBatches(IDS[:count], length=5, batch_size=2)
+    begins = set()
+    for epoch in range(40):
+        rows = windows(batches, epoch)
+        assert all(row == list(range(row[0], row[0] + 5)) for row in rows)
+        read = sorted(i for row in rows for i in row)
+        assert read == list(range(read[0], read[0] + len(read))) and read[-1] < 4 + count
+        assert len(rows) == (count - 4) // 5
+        begins.add(read[0])
+        for batch in batches.epoch(epoch):  # each label is predicted from the tokens before it
+            assert batch.input[:, 0].eq(1).all() and batch.input[:, 1:].equal(batch.labels[:, :-1])
+    assert begins == {4, 5, 6, 7, 8}
 
 
 # --- bad calls -----------------------------------------------------------------------------------
 
-NAN = float("nan")
 BAD = [
-    (lambda: pad([]), "rows must hold at least one id list; got none"),
-    (lambda: pad("ab"), "rows must be several id lists, such as a list; got str 'ab'"),
-    (lambda: pad([[4.0]]), r"row 0 of rows must be a sequence of integers; got list \[4.0\]"),
-    (lambda: pad([[-1]]), "row 0 of rows must hold integers from 0"),
     (lambda: collate([4]), "pair 0 of pairs must be a pair"),
-    (lambda: collate([([4], [NAN])]), "target of pair 0 of pairs must be a sequence of integers"),
+    (lambda: collate([([4], [4.5])]), "target of pair 0 of pairs must be a sequence of integers"),
     (lambda: collate([]), "pairs must hold at least one pair"),
+    (lambda: collate([([5], [6]), ([1, 2], [6])]), "source of pair 1 of pairs must not be empty"),
     (
         lambda: TextBatches([[4], "b"], batch_size=2),
         "text 1 of texts must be a sequence of integers",
@@ -183,11 +177,11 @@ BAD = [
     ),
     (lambda: Batches(PAIRS, batch_size=2, shuffle=torch.ones(2)), "shuffle must be True or False"),
     (lambda: Batches(PAIRS), "max_tokens or batch_size, one of the two"),
-    (lambda: Batches(PAIRS, max_tokens=9, batch_size=9), "max_tokens or batch_size, one of the"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(-1), "epoch must be an integer of at least 0"),
     (lambda: Batches(PAIRS, batch_size=2).epoch(0, "1"), "start must be an integer"),
     (lambda: TokenBatchSampler([3, 4.5], max_tokens=9), "lengths, at 1, must be a sequence"),
     (lambda: TokenBatchSampler([(3, 4, 5)], max_tokens=9), "lengths, at 0, must be one number or"),
+    (lambda: WindowBatches(IDS[:8], length=5, batch_size=1), "at least 9 tokens for a length of 5"),
 ]
 
 
@@ -195,9 +189,3 @@ BAD = [
 def test_a_bad_call_names_its_argument(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def test_rows_may_be_tensors_ranges_and_tuples():
-    rows = [torch.tensor([5, 6]), range(7, 8), (9,)]
-    assert pad(rows).tolist() == [[5, 6], [7, 0], [9, 0]]
-    assert pad(torch.tensor([[5, 6], [7, 8]])).tolist() == [[5, 6], [7, 8]]

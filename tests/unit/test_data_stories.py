@@ -5,17 +5,12 @@ from collections import defaultdict
 import pytest
 
 from transformer_lib.data import stories, story_pairs
-from transformer_lib.data.world import TOPICS
 
 TOLD = stories(12_000, seed=1)
 
 
-def test_the_same_seed_tells_the_same_stories():
-    assert stories(5, seed=3) == stories(5, seed=3) != stories(5, seed=4)
-    assert {story.topic for story in TOLD} == set(TOPICS)
-
-
 def test_each_word_has_a_role_and_one_word_is_the_subject():
+    assert stories(5, seed=3) == stories(5, seed=3) != stories(5, seed=4)
     for story in TOLD:
         assert len(story.roles) == len(story.first.split())
         assert sum(role in ("animal", "thing") for role in story.roles) == 1
@@ -58,11 +53,9 @@ def test_the_words_on_both_sides_tell_which_animal_it_is():
 
 def test_the_second_sentence_fits_the_first():
     for story in TOLD:
-        words = story.first.split()
         assert (story.size or "the") in story.second
-        for people, who in (("girl woman aunt queen", "she"), ("boy man uncle king", "he")):
-            if not story.alive and words[1] in people.split():
-                assert story.second.split()[1] == who
+        who = {"girl": "she", "man": "he"}.get(story.first.split()[1])
+        assert story.alive or who in (None, story.second.split()[1])
 
 
 def test_half_of_the_pairs_follow_and_the_others_have_another_topic():
@@ -77,14 +70,6 @@ def test_half_of_the_pairs_follow_and_the_others_have_another_topic():
         assert (second == story.second) if follows else (story.topic not in topics[second])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: stories(10**7), ValueError, "n must be at most"),
-        (lambda: story_pairs(TOLD[:1]), ValueError, "two topics"),
-        (lambda: story_pairs(["a story"]), TypeError, "story 0 of told must be a Story"),
-    ],
-)
-def test_bad_calls_are_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_stories_of_one_topic_have_no_others_to_mix_with():
+    with pytest.raises(ValueError, match="two topics"):
+        story_pairs(TOLD[:1])

@@ -1,4 +1,3 @@
-import errno
 import json
 import random
 
@@ -6,7 +5,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer_lib import files
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import BpeDropout, Tokenizer
 
@@ -19,11 +17,6 @@ BPE = Tokenizer.train_bpe(TEXTS, vocab_size=290)
 CHARACTERS = Tokenizer.characters(TEXTS)
 
 
-def test_special_ids_come_first():
-    for tokenizer in (BPE, CHARACTERS):
-        assert tokenizer.tokens(range(4)) == ["<pad>", "<bos>", "<eos>", "<unk>"]
-
-
 @given(st.text())
 @example("  two  spaces ")
 @example("İ ﬁ Å 👩‍🚀 字")
@@ -33,26 +26,19 @@ def test_bpe_gives_back_any_text(text):
     assert all(4 <= i < BPE.vocab_size for i in ids)
 
 
-@given(st.text(alphabet=sorted(set("".join(TEXTS)))))
-def test_characters_give_back_texts_of_known_characters(text):
-    assert CHARACTERS.decode(CHARACTERS.encode(text)) == text
-    assert len(CHARACTERS.encode(text)) == len(text)
-
-
-@pytest.mark.parametrize("piece", ["<pad>", "<bos>", "<eos>", "<unk>"])
-def test_a_spelled_special_piece_is_plain_text(piece, tmp_path):
+def test_a_spelled_special_piece_is_plain_text(tmp_path):
     BPE.save(tmp_path / "t.json")
-    for tokenizer in (BPE, Tokenizer.load(tmp_path / "t.json")):
-        ids = tokenizer.encode(f"a {piece} b")
-        assert min(ids) > 3
-        assert tokenizer.decode(ids) == f"a {piece} b"
-    assert min(Tokenizer.characters([piece]).encode(piece)) > 3
+    text = "a <pad> <bos> <eos> <unk> b"
+    for tokenizer in (BPE, Tokenizer.load(tmp_path / "t.json"), Tokenizer.characters([text])):
+        assert tokenizer.tokens(range(4)) == ["<pad>", "<bos>", "<eos>", "<unk>"]
+        ids = tokenizer.encode(text)
+        assert min(ids) > 3 and tokenizer.decode(ids) == text
 
 
 def test_unknown_characters():
-    ids = CHARACTERS.encode("A字n")
-    assert ids[1] == 3
-    assert CHARACTERS.decode(ids) == "A<unk>n"
+    ids = CHARACTERS.encode("A字n ")
+    assert ids[1] == 3 and len(ids) == 4
+    assert CHARACTERS.decode(ids) == "A<unk>n "
 
 
 def test_decode_ends_at_eos_and_drops_pad_and_bos():
@@ -69,15 +55,10 @@ def test_tokens_are_readable():
     assert CHARACTERS.tokens(CHARACTERS.encode("n A")) == ["n", "▁", "A"]
 
 
-def test_the_first_word_is_the_same_piece_as_elsewhere():
-    first, second = BPE.encode("Männer"), BPE.encode("zwei Männer")
-    assert second[-len(first) :] == first
-
-
-@pytest.mark.parametrize("sign", ["漢", "ก", "9", "!", " ", "\n", "😀"])
+@pytest.mark.parametrize("sign", ["漢", "9", "!", "\n"])
 def test_a_text_without_spaces_is_cut_into_words(sign):
     """A word of n characters takes n² steps, in training and in BPE dropout."""
-    text = f"low lower {sign * 40_000} newest"
+    text = f"low lower {sign * 10_000} newest"
     tokenizer = Tokenizer.train_bpe([text[:1_000]], vocab_size=270)
     words = tokenizer._tokenizer.pre_tokenizer.pre_tokenize_str(text)
     assert max(len(word) for word, _ in words) <= 51 * len(sign.encode())
@@ -110,20 +91,13 @@ def test_save_and_load(tokenizer, tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["tokenizer.json"]
 
 
-@pytest.mark.parametrize("keep", [0, 100, -1])
-def test_a_truncated_file_is_named(keep, tmp_path):
-    path = tmp_path / "tokenizer.json"
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"{}", b"[1, 2]", None])
+def test_a_damaged_file_is_named(content, tmp_path):
+    path = tmp_path / "t.json"
     BPE.save(path)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"tokenizer\.json is not a whole tokenizer file"):
-        Tokenizer.load(path)
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{}", b"[1, 2]"])
-def test_another_file_is_named(content, tmp_path):
-    (tmp_path / "t.json").write_bytes(content)
+    path.write_bytes(path.read_bytes()[:-1] if content is None else content)
     with pytest.raises(ValueError, match=r"t\.json is not a whole tokenizer file"):
-        Tokenizer.load(tmp_path / "t.json")
+        Tokenizer.load(path)
 
 
 def test_a_tokenizer_with_other_special_ids_is_refused(tmp_path):
@@ -137,20 +111,6 @@ def test_a_tokenizer_with_other_special_ids_is_refused(tmp_path):
         Tokenizer.load(tmp_path / "t.json")
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "tokenizer.json"
-    CHARACTERS.save(path)
-
-    def full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        BPE.save(path)
-    assert Tokenizer.load(path).vocab_size == CHARACTERS.vocab_size
-    assert [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
-
-
 def test_a_word_is_one_piece_except_inside_another():
     tokenizer = Tokenizer.characters(["two-one tone", "zwei"], words={"two", "one"})
     assert tokenizer.tokens(tokenizer.encode("one-two")) == ["one", "-", "two"]
@@ -161,23 +121,17 @@ def test_a_word_is_one_piece_except_inside_another():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Tokenizer("BPE"), "tokenizer must be a tokenizers.Tokenizer; got str"),
-        (lambda: Tokenizer.train_bpe("text", vocab_size=300), "texts must be several strings"),
         (lambda: Tokenizer.train_bpe([], vocab_size=300), "texts must hold at least one"),
         (lambda: Tokenizer.train_bpe(["a"], vocab_size=259), "an integer of at least 260, got 259"),
         (lambda: Tokenizer.characters(["a", 3]), "number 1 of texts must be a str; got int 3"),
         (lambda: Tokenizer.characters(["a"], words=[""]), "words must not be empty"),
         (lambda: Tokenizer.characters(["a"], words=["<eos>"]), "words must not be special pieces"),
         (lambda: BPE.encode("\ud800"), "text must be valid Unicode"),
-        (lambda: BPE.decode([7.5]), "ids must be a sequence of integers"),
-        (lambda: BPE.tokens([-1]), "ids must hold integers from 0"),
         (lambda: BPE.tokens([290]), "ids must be from 0 to 289; got 290"),
-        (lambda: Tokenizer.load("a\0b"), "path must be a path, got"),
-        (lambda: Tokenizer.load("no/such.json"), r"such\.json"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message):
-    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
 
 
@@ -210,15 +164,12 @@ def test_an_existing_encoding_keeps_its_ids(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("vocab", "merges", "eos_id", "message"),
-    [
-        ({"a": 0, "b": 1}, [("a", "c")], 1, "vocab and merges must make a byte-pair encoding"),
-        ({"a": 0, "b": 1}, [], 7, "vocab must contain special_ids.bos_id"),
-        ({"a": "b"}, [], 1, "vocab and merges must make"),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(vocab, merges, eos_id, message):
-    ids = SpecialIds(pad_id=0, bos_id=eos_id, eos_id=eos_id)
-    with pytest.raises(ValueError, match=message):
-        Tokenizer.from_bpe(vocab, merges, special_ids=ids)
+def test_an_encoding_that_does_not_fit_is_refused():
+    ids = SpecialIds(pad_id=0, bos_id=7, eos_id=7)
+    for vocab, merges, message in (
+        ({"a": 0, "b": 1}, [("a", "c")], "vocab and merges must make a byte-pair encoding"),
+        ({"a": "b"}, [], "vocab and merges must make"),
+        ({"a": 0, "b": 1}, [], "vocab must contain special_ids.bos_id"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.from_bpe(vocab, merges, special_ids=ids)

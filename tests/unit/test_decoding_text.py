@@ -8,7 +8,7 @@ import torch
 
 from transformer_lib import ModelConfig
 from transformer_lib.config import SpecialIds
-from transformer_lib.data import BOS, EOS, Tokenizer
+from transformer_lib.data import Tokenizer
 from transformer_lib.decoding import (
     Ensemble,
     beam_search,
@@ -21,6 +21,7 @@ from transformer_lib.decoding import (
 from transformer_lib.models import DecoderOnly
 
 TOKENIZER = Tokenizer.characters(["abcdefg "])
+BOS, EOS = 1, 2
 
 
 class Echo(torch.nn.Module):

@@ -8,7 +8,7 @@ import torch
 from figure_page import SETTLE
 
 from transformer_lib import DecoderOnly, ModelConfig
-from transformer_lib.data import BOS, Tokenizer, shakespeare
+from transformer_lib.data import Tokenizer, shakespeare
 from transformer_lib.figures.widgets import NextLetter
 from transformer_lib.figures.widgets.next_letter import DATA, followers
 from transformer_lib.pretrained import load_bundled
@@ -35,7 +35,7 @@ def small():
 
 def foretold(model, tokenizer, past):
     """The model's probabilities after a text."""
-    ids = torch.tensor([[BOS, *tokenizer.encode(past)]])
+    ids = torch.tensor([[1, *tokenizer.encode(past)]])
     with torch.no_grad():
         return model(ids)[0, -1].softmax(-1)
 

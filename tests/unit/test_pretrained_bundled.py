@@ -5,7 +5,7 @@ import hashlib
 import pytest
 import torch
 
-from transformer_lib.data import BOS, shakespeare
+from transformer_lib.data import shakespeare
 from transformer_lib.pretrained import bundled_folder, from_gpt2, load_bundled
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import Run
@@ -15,7 +15,7 @@ def text_ids(tokenizer, rows=3, length=127):
     """Some passages of val, each after `<bos>`."""
     text = shakespeare.load("val")
     parts = (text[i * 1000 : i * 1000 + length] for i in range(rows))
-    return torch.tensor([[BOS, *tokenizer.encode(part)] for part in parts])
+    return torch.tensor([[1, *tokenizer.encode(part)] for part in parts])
 
 
 def test_hugging_face_loads_the_same_model():

@@ -13,19 +13,14 @@ from transformer_lib.data.batching import (
     TokenBatchSampler,
     WindowBatches,
     collate,
-    pad,
 )
 from transformer_lib.data.bpe_dropout import BpeDropout
 from transformer_lib.data.download import DownloadError
 from transformer_lib.data.numbers import copy_pairs, number_word_pairs, number_words, split_pairs
-from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.data.world import Story, stories, story_pairs
 
 __all__ = [
-    "BOS",
-    "EOS",
-    "PAD",
-    "UNK",
     "Batch",
     "Batches",
     "BpeDropout",
@@ -41,7 +36,6 @@ __all__ = [
     "multi30k",
     "number_word_pairs",
     "number_words",
-    "pad",
     "shakespeare",
     "split_pairs",
     "stories",

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.validation import (
     as_device,
     check_count,
-    check_id,
     check_type,
     id_list,
     items,
@@ -28,8 +27,7 @@ class TokenBatchSampler:
 
     As in section 5.1 of *Attention Is All You Need*, the budget applies to each side: a batch holds
     at most `max_tokens` source tokens and at most `max_tokens` target tokens, padding included,
-    since padding is computed too. So the number of examples times the longest one is at most
-    `max_tokens`.
+    since padding is computed too.
 
     Examples of similar length share a batch, so there's little padding: 3 % of Multi30k at 4096
     tokens, compared with 57 % in random batches of 128. Each epoch draws the order of equal lengths
@@ -154,34 +152,11 @@ AnyBatch = TypeVar("AnyBatch", Batch, TextBatch)
 
 
 def _moved(batch: AnyBatch, device: torch.device | str) -> AnyBatch:
-    device = device if isinstance(device, torch.device) else as_device("device", device)
+    device = as_device("device", device)
     if device.type == "cuda" and not batch.labels.is_cuda:
         # Only from pinned memory can a GPU copy in the background.
         return type(batch)(*(t.pin_memory().to(device, non_blocking=True) for t in batch))
     return type(batch)(*(t.to(device) for t in batch))
-
-
-def pad(rows: Sequence[Ids], *, pad_id: int = Tokenizer.special_ids.pad_id) -> Tensor:
-    """Pad id lists on the right to one int64 tensor (B, longest).
-
-    Args:
-        rows: at least one id list.
-        pad_id: the id of `<pad>`.
-
-    Raises:
-        TypeError: a row isn't a list of ints; `pad_id` isn't an int.
-        ValueError: no rows; a negative id.
-
-    Example:
-        >>> pad([[5, 6, 7], [8]])
-        tensor([[5, 6, 7],
-                [8, 0, 0]])
-    """
-    check_id("pad_id", pad_id)
-    found = [
-        id_list(f"row {i} of rows", row) for i, row in enumerate(items("rows", rows, "id list"))
-    ]
-    return _padded(found, pad_id)
 
 
 def collate(
@@ -213,8 +188,8 @@ def collate(
     return _pair_batch(_checked_pairs(pairs, special_ids), special_ids)
 
 
-class _Order:
-    """Which examples form the batches of an epoch."""
+class _Epochs(Generic[AnyBatch]):
+    """The same examples in each epoch, in other batches and another order."""
 
     def __init__(
         self,
@@ -224,39 +199,42 @@ class _Order:
         seed: int,
         shuffle: bool,
     ):
-        check_count("seed", seed, least=0)
-        check_type("shuffle", shuffle, bool)
-        self.count, self.size, self.seed, self.shuffle = len(lengths), batch_size, seed, shuffle
         if (max_tokens is None) == (batch_size is None):
             raise ValueError(
                 "give max_tokens or batch_size, one of the two; "
                 f"got max_tokens={max_tokens}, batch_size={batch_size}"
             )
+        check_type("shuffle", shuffle, bool)
+        self._shuffle, self._seed = shuffle, check_count("seed", seed, least=0)
+        self._count, self._size = len(lengths), check_count("batch_size", batch_size, optional=True)
+        self._order = self._by_number
         if max_tokens is not None:
             sampler = TokenBatchSampler(lengths, max_tokens=max_tokens, seed=seed, shuffle=shuffle)
-            self._batches = sampler.epoch
-        else:
-            check_count("batch_size", batch_size)
-            self._batches = self._by_number
-        self._n_batches = len(self._batches(0))
+            self._order = sampler.epoch
+        self._n_batches = len(self._order(0))
 
     def __len__(self) -> int:
         return self._n_batches
 
-    def epoch(self, epoch: int, start: int) -> list[list[int]]:
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
         check_count("start", start, least=0)
-        return self._batches(epoch)[start:]
+        return (self._batch(indices, epoch) for indices in self._order(epoch)[start:])
 
     def _by_number(self, epoch: int) -> list[list[int]]:
-        draw, order, size = _drawing(self.seed, epoch), list(range(self.count)), self.size
-        assert size is not None
-        if self.shuffle:
+        draw, order = _drawing(self._seed, epoch), list(range(self._count))
+        if self._shuffle:
             draw.shuffle(order)
-        return [order[i : i + size] for i in range(0, len(order), size)]
+        return [order[i : i + self._size] for i in range(0, self._count, self._size)]
+
+    def _batch(self, indices: list[int], epoch: int) -> AnyBatch:
+        raise NotImplementedError
 
 
-class Batches:
+class Batches(_Epochs[Batch]):
     """Pairs of id lists, as the batches that a trainer goes through epoch by epoch.
+
+    `epoch(3)` yields the batches of epoch 3, and `epoch(3, start=7)` those from number 7 on, to
+    resume a run. `len(batches)` is how many an epoch has.
 
     Args:
         pairs: (source, target) id lists, as for `collate`.
@@ -298,27 +276,18 @@ class Batches:
         self._redraw = redraw
         # + 1 for the <bos> before the target, or the <eos> after it.
         lengths = [(len(source), len(target) + 1) for source, target in self.pairs]
-        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
-
-    def __len__(self) -> int:
-        """Count the batches of an epoch; it's the same number in each."""
-        return len(self._order)
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """Yield the batches of an epoch, from number `start` on to resume a run."""
-        order = self._order.epoch(epoch, start)
-        return (self._batch(indices, epoch) for indices in order)
+        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
 
     def _batch(self, indices: list[int], epoch: int) -> Batch:
         if self._redraw is None:
             return _pair_batch([self.pairs[i] for i in indices], self.special_ids)
         # Drawn from seed, epoch and pair alone, like the order: nothing to save for a resume.
-        seed = f"seed {self._order.seed}, epoch {epoch}"
+        seed = f"seed {self._seed}, epoch {epoch}"
         pairs = [self._redraw(i, random.Random(f"{seed}, pair {i}")) for i in indices]
         return collate(pairs, special_ids=self.special_ids)
 
 
-class TextBatches:
+class TextBatches(_Epochs[TextBatch]):
     """Texts as id lists, as the batches that a language model is trained on.
 
     Args:
@@ -351,19 +320,13 @@ class TextBatches:
             for i, text in enumerate(items("texts", texts, "id list"))
         ]
         lengths = [len(text) + 1 for text in self.texts]
-        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
+        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
 
-    def __len__(self) -> int:
-        """Count the batches of an epoch; it's the same number in each."""
-        return len(self._order)
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
-        """Yield the batches of an epoch, from number `start` on to resume a run."""
-        order, ids = self._order.epoch(epoch, start), self.special_ids
-        return (_text_batch([self.texts[i] for i in indices], ids) for indices in order)
+    def _batch(self, indices: list[int], epoch: int) -> TextBatch:
+        return _text_batch([self.texts[i] for i in indices], self.special_ids)
 
 
-class WindowBatches:
+class WindowBatches(_Epochs[TextBatch]):
     """Windows of one long text, as the batches that a language model is trained on.
 
     Windows don't overlap, so an epoch reads every token once. A window begins with `<bos>`, since
@@ -416,24 +379,15 @@ class WindowBatches:
             )
         starts = range(0, len(self.ids) - least + 1, length)
         lengths = [len(self.ids[start : start + length]) for start in starts]
-        self._order = _Order(lengths, max_tokens, batch_size, seed, shuffle)
+        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
 
-    def __len__(self) -> int:
-        """Count the batches of an epoch; it's the same number in each."""
-        return len(self._order)
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
-        """Yield the batches of an epoch, from number `start` on to resume a run."""
-        order, offset = self._order.epoch(epoch, start), 0
-        if self._order.shuffle:
-            offset = _drawing(self._order.seed, epoch).randrange(self.length)
-        return (self._batch([offset + i * self.length for i in indices]) for indices in order)
-
-    def _batch(self, starts: list[int]) -> TextBatch:
+    def _batch(self, indices: list[int], epoch: int) -> TextBatch:
+        offset = _drawing(self._seed, epoch).randrange(self.length) if self._shuffle else 0
+        starts = (offset + i * self.length for i in indices)
         rows = [self.ids[start : start + self.length] for start in starts]
         bos_id, pad_id = self.special_ids.bos_id, self.special_ids.pad_id
         inputs = [[bos_id, *row[:-1]] for row in rows]
-        return TextBatch(_padded(inputs, pad_id), _padded(rows, pad_id))
+        return TextBatch(padded(inputs, pad_id), padded(rows, pad_id))
 
 
 def _checked_pairs(pairs: Any, special: SpecialIds) -> list[tuple[list[int], list[int]]]:
@@ -447,18 +401,19 @@ def _checked_pairs(pairs: Any, special: SpecialIds) -> list[tuple[list[int], lis
     return checked
 
 
-def _padded(rows: list[list[int]], pad_id: int) -> Tensor:
+def padded(rows: list[list[int]], pad_id: int) -> Tensor:
+    """Pad id lists on the right to one int64 tensor ``(B, longest)``."""
     longest = max(map(len, rows))
     return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows], dtype=torch.long)
 
 
 def _pair_batch(pairs: list[tuple[list[int], list[int]]], ids: SpecialIds) -> Batch:
     sources, targets = zip(*pairs, strict=True)
-    return Batch(_padded(list(sources), ids.pad_id), *_text_batch(list(targets), ids))
+    return Batch(padded(list(sources), ids.pad_id), *_text_batch(list(targets), ids))
 
 
 def _text_batch(texts: list[list[int]], ids: SpecialIds) -> TextBatch:
     return TextBatch(
-        _padded([[ids.bos_id, *text] for text in texts], ids.pad_id),
-        _padded([[*text, ids.eos_id] for text in texts], ids.pad_id),
+        padded([[ids.bos_id, *text] for text in texts], ids.pad_id),
+        padded([[*text, ids.eos_id] for text in texts], ids.pad_id),
     )

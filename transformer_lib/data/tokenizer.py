@@ -17,19 +17,10 @@ from transformer_lib.validation import (
     text_list,
 )
 
-PAD = SpecialIds.pad_id
-"""Id of ``<pad>``, which pads a sequence to the length of its batch."""
-BOS = SpecialIds.bos_id
-"""Id of ``<bos>``, which begins a decoder's input."""
-EOS = SpecialIds.eos_id
-"""Id of ``<eos>``, which ends a decoder's output."""
-UNK = 3
-"""Id of ``<unk>``, which replaces what isn't in the vocabulary."""
-_MOST_PIECES = 1_000_000  # memory for all is allocated at once; too little ends the process
 # The time for a word grows with the square of its length, and Chinese has no spaces between words:
 # a run of more than 50 letters, digits or signs is cut.
 _LONG_RUN = r" ?(?:\p{L}{50}|\p{N}{50}|[^\s\p{L}\p{N}]{50})|\s{50}"
-SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]
+SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]  # ids 0 to 3
 
 
 class Tokenizer:
@@ -70,7 +61,7 @@ class Tokenizer:
             specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
             if specials != SPECIAL_PIECES:
                 raise ValueError(f"tokenizer's ids 0 to 3 must be {SPECIAL_PIECES}; got {specials}")
-            self._silent = {PAD, BOS, EOS}
+            self._silent = {0, 1, 2}
         else:
             self.special_ids = special_ids
             self._silent = {special_ids.bos_id, special_ids.eos_id}
@@ -96,7 +87,7 @@ class Tokenizer:
 
         Raises:
             TypeError: `texts` isn't a list of strings.
-            ValueError: no texts; `vocab_size` below 260 or above 1,000,000.
+            ValueError: no texts; `vocab_size` below 260.
 
         Source: Sennrich et al. (2016), *Neural Machine Translation of Rare Words with Subword
         Units*, section 3.2; on bytes: Radford et al. (2019), *Language Models are Unsupervised
@@ -113,8 +104,6 @@ class Tokenizer:
 
         smallest = len(SPECIAL_PIECES) + 256  # the bytes
         check_count("vocab_size", vocab_size, least=smallest)
-        if vocab_size > _MOST_PIECES:
-            raise ValueError(f"vocab_size must be at most {_MOST_PIECES:,}; got {vocab_size:,}")
         tokenizer = HFTokenizer(models.BPE())
         # With a space before it, the first word is the same piece as that word in a sentence.
         tokenizer.normalizer = normalizers.Prepend(" ")

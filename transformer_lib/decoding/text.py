@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.data import Tokenizer, pad
+from transformer_lib.data import Tokenizer
+from transformer_lib.data.batching import padded
 from transformer_lib.decoding.generate import greedy
 from transformer_lib.decoding.protocol import Beams, Generation
 from transformer_lib.validation import (
@@ -150,7 +151,7 @@ def candidates(
     order = sorted((i for i in range(len(ids)) if ids[i]), key=lambda i: len(ids[i]))
     found = [[Candidate("", 0.0)] for _ in sentences]
     for chosen in _bar(_parts(order, batch_size), len(order), progress):
-        source = pad([ids[i] for i in chosen], pad_id=pad_id).to(device)
+        source = padded([ids[i] for i in chosen], pad_id).to(device)
         # No real translation is longer, and one that never ends is cut off.
         max_len = min(2 * source.size(1) + 20, longest)
         for i, rows in zip(chosen, _rows(decode(model, source, max_len=max_len)), strict=True):
@@ -233,7 +234,7 @@ def complete(
     bar = _bar([part for _, part in parts], len(ids), progress)
     for (most, _), chosen in zip(parts, bar, strict=True):
         lengths = torch.tensor([len(ids[i]) - 1 for i in chosen], device=device)
-        begun = pad([ids[i][::-1] for i in chosen], pad_id=pad_id).to(device).flip(1)  # (B, P + 1)
+        begun = padded([ids[i][::-1] for i in chosen], pad_id).to(device).flip(1)  # (B, P + 1)
         reader = model if lengths.unique().numel() == 1 else _LeftPadded(model, lengths)
         added = [Continuation(tokenizer, ids[i], stop) for i in chosen]
         options: dict[str, Any] = {"bos_id": begun[:, -1], "max_len": most}
