@@ -1,12 +1,14 @@
 """ScheduleExplorer: a recorded run stays where it is, no matter what the reader changes."""
 
 import pytest
-from figure_examples import RUN
+from figure_examples import ARGUMENTS
 from figure_page import SETTLE, status
 
 from transformer_lib.figures.widgets import ScheduleExplorer
 
 pytestmark = pytest.mark.slow
+
+RUN = ARGUMENTS["ScheduleExplorer"]["run"]
 
 MARKS = """() => [...document.querySelectorAll(".se-mark")].map(
   (mark) => mark.parentNode.getAttribute("transform"))"""

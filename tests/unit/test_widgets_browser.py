@@ -7,9 +7,10 @@ that writes down what it is told, as a kernel would.
 import re
 
 import pytest
-from figure_examples import EXAMPLES, make, states
+from figure_examples import make, states
 from figure_page import PUBLISHED, SETTLE, in_every_font, status
 
+from transformer_lib.figures import widgets
 from transformer_lib.figures.widgets import (
     MixingMatrix,
     SoftLookup,
@@ -35,7 +36,7 @@ NAMES = """() => [...document.querySelector("figure")
 
 
 @in_every_font
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", widgets.__all__)
 def test_nothing_jumps_and_nothing_sticks_out(show, name):
     """In no state, at no width, in no font."""
     shown = states(name)
@@ -74,7 +75,7 @@ REACH_THE_NOTEBOOK = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", widgets.__all__)
 def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
     """JupyterLab and Notebook only check the focused element itself."""
     page = show(make(name))
@@ -83,7 +84,7 @@ def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
     assert reach == ["ctrlKey+s", "metaKey+S", "ctrlKey+Enter"]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", widgets.__all__)
 def test_other_figures_on_the_page_change_nothing(show, name):
     """Each brings the kit's sheet, and a later copy must not override a figure's own rules."""
     page = show(make(name), viewport={"width": 760, "height": 800})
@@ -98,7 +99,7 @@ def test_other_figures_on_the_page_change_nothing(show, name):
     assert page.evaluate(places) == before
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", widgets.__all__)
 def test_an_address_without_sense_does_no_harm(show, name):
     figure = make(name)
     page = show(figure, attributes=PUBLISHED)
