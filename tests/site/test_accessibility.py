@@ -11,7 +11,6 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 SOURCES = ["_modules/transformer_lib/attention.html"]  # one of the pages of source stands for all
 PAGES = [*(pages() or ["index.html"]), *SOURCES]
 WIDTHS = (1280, 390)
-FAINT = "color: #999; background: #fff"
 
 RUN = """
 async ([context, rules]) => {
@@ -165,56 +164,6 @@ def test_axe_finds_nothing(in_a_file, axe):
     logo = "region (All page content should be contained by landmarks): .title undefined"
     found = in_every_view(page)
     assert [line for line in found if not (OLD_THEME and line.endswith(logo))] == []
-
-
-@pytest.mark.slow
-def test_words_that_look_alike_are_asked_once(visit, axe):
-    """Of each look one is left: what is faint, or holds more than text, is found."""
-    words = "".join(f"<span class='{name}'>is</span> " for name in ("k", "faint", "k", "faint"))
-    picture = "<span class='k'><img src='data:,'></span>"
-    styles = f"<style>.faint {{ {FAINT} }}</style>"
-    code = f"<div class='highlight'><pre>{words}{picture}</pre></div>"
-    page, _ = visit("search.html")
-    page.evaluate(
-        "(markup) => document.querySelector('#main-content').innerHTML += markup",
-        f"{styles}<article>{code}</article>",
-    )
-    page.evaluate(ONCE)
-    page.evaluate(axe)
-    assert page.locator("pre span").count() == 3
-    found = "".join(violations(page, ALL))
-    assert "color-contrast" in found and "image-alt" in found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "markup, rule, views",
-    [
-        ("<img src='data:,'>", "image-alt", "light wide, light narrow"),
-        ("<button></button>", "button-name", "light wide, light narrow"),
-        ("<h2>Then</h2><h4>deeper</h4>", "heading-order", "light wide, light narrow"),
-        ("<input type='range'>", "label", "light wide, light narrow"),
-        (f"<p style='{FAINT}'>Faint.</p>", "color-contrast", "light wide, dark wide"),
-        (f"<style>@media (width < 500px) {{ #it {{ {FAINT} }} }}</style><p id=it>Faint.</p>",
-         "color-contrast", "light narrow, dark narrow"),
-        (f"<style>[data-theme=dark] #it {{ {FAINT} }}</style><p id=it>Faint.</p>",
-         "color-contrast", "dark wide"),
-        (f"<style>@media (width < 500px) {{ [data-theme=dark] #it {{ {FAINT} }} }}</style>"
-         "<p id=it>Faint.</p>", "color-contrast", "dark narrow"),
-        ("<style>[data-theme=light] #it { display: none }</style><img src='data:,' id=it>",
-         "image-alt", "dark wide, dark narrow"),
-    ],
-)  # fmt: skip
-def test_axe_would_find_it(visit, axe, markup, rule, views):
-    page, _ = visit("search.html")
-    page.evaluate("(markup) => document.querySelector('#main-content').innerHTML += markup", markup)
-    page.evaluate(axe)
-    names = {"wide": str(WIDTHS[0]), "narrow": str(WIDTHS[1])}
-    wanted = {
-        " ".join(names.get(word, word) for word in view.split()) for view in views.split(", ")
-    }
-    found = [line.split(": ")[0] for line in in_every_view(page) if f": {rule} (" in line]
-    assert set(found) == wanted
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -11,8 +11,6 @@ import pytest
 from pages import each, in_every_font, pages, scroll_through, signs, unfold, wake
 from test_predictions import ANSWER_ALL, kept
 
-import fonts
-
 PAGES = pages() or ["index.html"]
 NUMBERED = [page for page in PAGES if signs(page, ".eqno")]
 ASKING = [page for page in PAGES if signs(page, ".predict")]
@@ -117,33 +115,3 @@ def test_the_number_stands_beside_the_equation(seen):
 def test_a_page_opens_with_its_questions_as_they_were_answered(seen):
     assert len(seen.kept) == seen.expected[1]
     assert seen.forgotten == 0
-
-
-@pytest.mark.slow
-def test_a_wide_page_is_found(browser):
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.set_content("<body style='margin: 0'><main><div style='width: 500px'>wide</div></main>")
-    found = width_of(page)
-    page.close()
-    assert found == (500, 110, ["DIV."])
-
-
-@pytest.mark.slow
-def test_the_page_is_set_in_each_font(visit):
-    """A family that the machine lacks would be another, and widths those of the first again."""
-    page, _ = visit("index.html", figures=".nothing")
-    client = page.context.new_cdp_session(page)
-    client.send("DOM.enable")
-    client.send("CSS.enable")
-    root = client.send("DOM.getDocument")["root"]["nodeId"]
-    word = client.send("DOM.querySelector", {"nodeId": root, "selector": "nav.bd-links p.caption"})
-    used = {}
-    for font in in_every_font(page):
-        space = page.evaluate("getComputedStyle(document.body).letterSpacing")
-        page.evaluate("document.body.offsetHeight")  # lays the page out
-        (face,) = client.send("CSS.getPlatformFontsForNode", word)["fonts"]
-        used[font] = face["familyName"], space == "normal"
-    del used["the machine's"]
-    assert used == {
-        name: (fonts.FONTS[name][0], fonts.FONTS[name][1] == "normal") for name in fonts.installed()
-    }

@@ -203,13 +203,3 @@ def test_a_checker_answers_a_wrong_and_a_right_answer(visit):
     assert answer(page, "stub-softmax", wrong).startswith("✗ my_softmax: ")
     right = function.format("scores.softmax(dim=-1)")
     assert answer(page, "stub-softmax", right) == "✓ my_softmax: all cases pass.\n"
-
-
-def test_a_solution_left_in_is_seen(visit, server):
-    chapter = json.loads((ROOT / "chapters" / "01_soft_lookup.ipynb").read_text(encoding="utf-8"))
-    (solution,) = [c for c in chapter["cells"] if c["id"] == "solution-softmax-code"]
-    notebook = json.loads((server.folder / "01_soft_lookup.ipynb").read_text(encoding="utf-8"))
-    notebook["cells"].append(solution)
-    (server.folder / "left.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    page = visit("JupyterLab", "left.ipynb", "light")
-    assert complaints(page, "01_soft_lookup") != []

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, OLD_THEME, ROOT, SIGNS, Watch, pages, parsed, serving, signs, until
+from pages import BOOK, OLD_THEME, ROOT, SIGNS, pages, parsed, signs, until
 from PIL import Image
 
 PAGES = pages() or ["index.html"]
@@ -42,35 +42,6 @@ def test_what_is_read_off_the_text_is_on_the_page(book, page):
         assert len(signs(page, selector)) == len(parsed(page).select(selector)), selector
     models = [host["data-model"] for host in parsed(page).select("[data-model]")]
     assert signs(page, "[data-model]") == models
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "markup, kind",
-    [
-        ('<img src="https://example.com/pixel.png" alt="">', "foreign"),
-        ('<script src="missing.js"></script>', "failed"),
-        ("<script>fetch('https://example.com/')</script>", "foreign"),
-        ("<script>new WebSocket('wss://example.com/')</script>", "foreign"),
-        ("<script>console.error('no')</script>", "errors"),
-        ("<script>throw new Error('no')</script>", "errors"),
-        ("<script>import('https://example.com/module.js')</script>", "foreign"),
-        ("<style>@import url(https://example.com/font.css)</style>", "foreign"),
-    ],
-)
-def test_the_watch_sees(browser, tmp_path, markup, kind):
-    (tmp_path / "index.html").write_text(
-        f'<!DOCTYPE html><link rel="icon" href="data:,"><p>Hm.</p>{markup}'
-    )
-    context = browser.new_context()
-    try:
-        with serving(tmp_path) as base:
-            watch = Watch(context, base)
-            page = context.new_page()
-            page.goto(base + "index.html", wait_until="networkidle")
-            assert kind in watch.complaints
-    finally:
-        context.close()
 
 
 @every_page
@@ -163,11 +134,6 @@ def test_equations_are_set(book, page):
     assert raw_tex(soup) == []
     assert [str(e)[:120] for e in soup.select(".math:not(:has(.katex)), .katex-error")] == []
     assert soup.select("mjx-container, .MathJax, script[src*=mathjax i]") == []
-
-
-def test_raw_tex_is_found():
-    page = r"<body><p>As $x^2$ and \frac{1}{2}.</p><code>$x$</code><p>It costs $5 or 5 $.</p>"
-    assert raw_tex(BeautifulSoup(page, "html.parser")) == [r"As $x^2$ and \frac{1}{2}."]
 
 
 @pytest.mark.slow

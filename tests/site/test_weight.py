@@ -1,9 +1,4 @@
-"""Every page, opened for the first time: light, little work for a slow phone, still, and its own.
-
-One visit at a desk and one with a phone serve all these tests: bytes sent, how much the browser has
-to do, what moves, whom else the page asks. How long that takes depends on the machine and on what
-else it does: `make bench` measures it.
-"""
+"""Every page, opened for the first time with a phone: light, still, and asking nobody else."""
 
 from __future__ import annotations
 
@@ -13,21 +8,14 @@ from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from pages import SAMPLE, Watch, each, pages, parsed, scroll_through, serving, wake
+from pages import Watch, each, pages, parsed, scroll_through, serving, wake
 
 PAGES = pages() or ["index.html"]
 every_page = pytest.mark.parametrize("page", PAGES)
 
 MOST_BYTES = 250_000  # packed with gzip, images apart
-# Of the work that `PLAIN_TEXT` makes: the longest chapters make about 1, most pages a third of it.
-MOST_WORK = 1.8
 MOST_SHIFT = 0.05
 IMAGES = {".png", ".jpg", ".svg", ".ico"}
-SIZES = {
-    "desk": {"viewport": {"width": 1280, "height": 900}},
-    "phone": {"viewport": {"width": 390, "height": 844}},
-}
-SLOWER = {"desk": 1, "phone": 4}  # what waits for a slow processor takes as long to test
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +39,10 @@ WATCH = """
 """
 
 
-def first_seconds(page, url: str, slower: int = 4) -> tuple[float, list[str]]:
-    """Layout shift and what moved, with a CPU that much slower."""
+def first_seconds(page, url: str) -> tuple[float, list[str]]:
+    """Layout shift and what moved, with a CPU four times slower."""
     client = page.context.new_cdp_session(page)
-    client.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+    client.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     page.add_init_script(WATCH)
     page.goto(url, wait_until="networkidle")
     page.evaluate("document.fonts.ready.then(() => true)")
@@ -63,75 +51,17 @@ def first_seconds(page, url: str, slower: int = 4) -> tuple[float, list[str]]:
     return tuple(page.evaluate("[window.shift, window.moved]"))
 
 
-PLAIN_TEXT = """<!DOCTYPE html><body><script>
-for (let i = 0; i < 2000; i += 1) {
-  const lines = document.createElement("p");
-  lines.innerHTML = "Some <b>words</b> of <i>plain</i> text, <code>set</code> in lines. ".repeat(4);
-  document.body.append(lines);
-}
-</script>"""
-
-
-def count_work(page):
-    """A function that returns the seconds of processor time that the page's thread has taken since.
-
-    Time in which other programs have the processor does not count.
-    """
-    client = page.context.new_cdp_session(page)
-    client.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def work() -> float:
-        metrics = client.send("Performance.getMetrics")["metrics"]
-        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-
-    return work
-
-
-def work_of(browser, url: str) -> float:
-    """The work until all is loaded and drawn."""
-    context = browser.new_context(**SIZES["desk"])
-    try:
-        page = context.new_page()
-        work = count_work(page)
-        first_seconds(page, url, slower=1)
-        return work()
-    finally:
-        context.close()
-
-
-def least_work(browser, url: str, yardstick: str, seen: list[float], first: float) -> float:
-    """The page's work as a multiple of the yardstick's: the same on a slow processor.
-
-    Other programs take a processor's caches as well: the least of three tries counts. The first
-    has been measured, and takes the least work that the yardstick has been so far, which no page
-    gains by; the others look at both anew.
-    """
-    if not seen:
-        seen.append(work_of(browser, yardstick))
-    tries = [first / min(seen)]
-    while tries[-1] > MOST_WORK and len(tries) < 3:
-        seen.append(work_of(browser, yardstick))
-        tries.append(work_of(browser, url) / seen[-1])
-    return min(tries)
-
-
-AT_DESK = [(page, "desk") for page in SAMPLE]
-
-
-@pytest.fixture(
-    scope="module", params=each([(p, s) for p in PAGES for s in SIZES], AT_DESK), ids="-".join
-)
+@pytest.fixture(scope="module", params=each(PAGES))
 def visit_to(request, browser, packed):
-    """What there is to know of a first visit: a page, at a desk or with a phone."""
-    (name, size), (address, sent) = request.param, packed
-    context = browser.new_context(**SIZES[size])
+    """What there is to know of a first visit, with a phone."""
+    name, (address, sent) = request.param, packed
+    context = browser.new_context(viewport={"width": 390, "height": 844})
     try:
         watch = Watch(context, address)
         sent.clear()
         page = context.new_page()
-        work = count_work(page)
-        shift, moved = first_seconds(page, address + name, SLOWER[size])
-        found = SimpleNamespace(url=address + name, shift=shift, moved=moved, work=work())
+        shift, moved = first_seconds(page, address + name)
+        found = SimpleNamespace(shift=shift, moved=moved)
         wake(page)
         scroll_through(page, watch)
         found.sent = dict(sent)
@@ -160,22 +90,6 @@ def test_a_page_stands_still(visit_to):
     assert visit_to.shift <= MOST_SHIFT, visit_to.moved
 
 
-@pytest.fixture(scope="module")
-def plain_text(tmp_path_factory):
-    """The page that is the measure of work: its address, and how much work it was so far."""
-    folder = tmp_path_factory.mktemp("plain")
-    (folder / "index.html").write_text(PLAIN_TEXT)
-    with serving(folder) as address:
-        yield address, []
-
-
-@pytest.mark.parametrize(
-    "visit_to", each([(p, "desk") for p in PAGES], AT_DESK), ids="-".join, indirect=True
-)
-def test_a_page_is_little_work(browser, plain_text, visit_to):
-    assert least_work(browser, visit_to.url, *plain_text, visit_to.work) <= MOST_WORK
-
-
 @every_page
 def test_images_wait_in_places_of_their_size(page):
     for image in parsed(page).select('img[src*="_images/"][src$=".png"]'):
@@ -200,31 +114,6 @@ def test_text_is_set_in_the_book_s_own_face(browser, bases):
         finally:
             context.close()
         assert {font["familyName"] for font in used["fonts"]} == {"Source Serif 4"}
-
-
-@pytest.mark.slow
-def test_a_page_that_moves_is_found(browser, tmp_path):
-    (tmp_path / "index.html").write_text(
-        "<!DOCTYPE html><body><p>Still</p><script>const move = () => { const box ="
-        " document.createElement('div'); box.style.height = '400px'; document.body.prepend(box); };"
-        " requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(move, 100)));"
-        "</script>"
-    )
-    page = browser.new_page(**SIZES["phone"])
-    with serving(tmp_path) as address:
-        shift, moved = first_seconds(page, address)
-    page.close()
-    assert shift > MOST_SHIFT
-    assert moved
-
-
-@pytest.mark.slow
-def test_a_page_of_much_work_is_found(browser, tmp_path, plain_text):
-    text = PLAIN_TEXT.replace("2000", "8000")
-    (tmp_path / "index.html").write_text(text)
-    with serving(tmp_path) as address:
-        first = work_of(browser, address)
-        assert least_work(browser, address, *plain_text, first) > MOST_WORK
 
 
 def test_what_scripts_add_keeps_its_style(book):
