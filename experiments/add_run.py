@@ -9,13 +9,10 @@ learning rate stay too.
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
-from result_file import write_result
+from result_file import write
 
 from transformer_lib.training import History
-
-CURVE = ("step", "epoch", "loss", "lr")
 
 
 def main() -> None:
@@ -24,24 +21,19 @@ def main() -> None:
     parser.add_argument("what", help="a sentence or two: what the run is")
     parser.add_argument("--curve", action="store_true", help="keep the training loss, too")
     options = parser.parse_args()
-    log = History.read(options.run / "log.jsonl")
-    found: dict[str, Any] = {
+    log = []
+    for row in (rows := History.read(options.run / "log.jsonl")):
+        if "val_loss" in row or row is rows[-1]:
+            log.append(row)
+        elif options.curve:
+            log.append({name: row[name] for name in ("step", "epoch", "loss", "lr")})
+    found = {
         "what": options.what,
         "settings": json.loads((options.run / "config.json").read_text("utf-8")),
-        "log": thinned(log, options.curve),
+        "log": log,
         "scores": json.loads((options.run / "scores.json").read_text("utf-8")),
     }
-    print(write_result(options.run.name, found))
-
-
-def thinned(log: list[dict[str, Any]], curve: bool) -> list[dict[str, Any]]:
-    kept = []
-    for number, row in enumerate(log, start=1):
-        if "val_loss" in row or number == len(log):
-            kept.append(row)
-        elif curve:
-            kept.append({name: row[name] for name in CURVE})
-    return kept
+    write(options.run.name, found)
 
 
 if __name__ == "__main__":

@@ -12,40 +12,36 @@ thread.
 from __future__ import annotations
 
 import torch
-from result_file import head, write_result
+from result_file import write_result
+from torch import Tensor
 
 from transformer_lib.data import collate
 from transformer_lib.figures.widgets.head_prices import price_table
 from transformer_lib.pretrained import load_bundled
 from transformer_lib.runs import TASKS
 
-EVERY = 5
 
-
-def numbers() -> tuple[torch.Tensor, torch.Tensor]:
+def numbers() -> tuple[Tensor, Tensor]:
     """Source and target, token ids of 200 numbers."""
     _, tokenizer = load_bundled("number-words")
-    pairs = TASKS["number-words"].load("val")[::EVERY]
+    pairs = TASKS["number-words"].load("val")[::5]
     source, read, labels = collate([tuple(map(tokenizer.encode, pair)) for pair in pairs])
     return source, torch.cat((read[:, :1], labels), dim=1)
 
 
 def main() -> None:
-    torch.set_num_threads(1)
     model, _ = load_bundled("number-words")
     source, target = numbers()
     loss, wrong = price_table(model, source, target)
-    record = head(
-        "loss and wrong letters of the translator without each set of its cross-attention"
-    ) | {
-        "model": "number-words",
-        "split": f"val, each {EVERY}th",
-        "numbers": len(source),
-        "letters": int((target[:, 1:] != model.config.pad_id).sum()),
-        "loss": [round(each, 4) for each in loss],
-        "wrong": [int(each) for each in wrong],
-    }
-    write_result("head-prices", record)
+    write_result(
+        "head-prices",
+        "loss and wrong letters of the translator without each set of its cross-attention",
+        model="number-words",
+        numbers=len(source),
+        letters=int((target[:, 1:] != model.config.pad_id).sum()),
+        loss=[round(each, 4) for each in loss],
+        wrong=[int(each) for each in wrong],
+    )
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ minutes on one thread.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+import sys
 
-import torch
-from result_file import head, write_result
+from result_file import write_result
 
 from transformer_lib.runs import TASKS, Run
 from transformer_lib.runs.batches import make_batches
@@ -23,27 +21,23 @@ from transformer_lib.training import evaluate
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="+", metavar="NAME")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder they are in")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
     task = TASKS["multi30k"]
     new = task.load("val")
     captions = {"train": task.load("train")[: len(new)], "val": new}
-    record = head("loss per piece in evaluation, of captions learned and of as many new ones") | {
-        "captions": len(new),
-        "losses": {name: {} for name in options.names},
-    }
-    for name, found in record["losses"].items():
-        runs = [Run.load(options.runs / f"{name}-s{seed}", "last", "cpu") for seed in (0, 1, 2)]
-        for split, pairs in captions.items():
-            found[split] = []
-            for run in runs:
+    losses = {}
+    for name in sys.argv[1:]:
+        losses[name] = {split: [] for split in captions}
+        for seed in (0, 1, 2):
+            run = Run.load(f"runs/{name}-s{seed}", "last", "cpu")
+            for split, pairs in captions.items():
                 batches = make_batches(task, run.tokenizer, pairs, batch_size=64, shuffle=False)
-                found[split].append(evaluate(run.model, batches)["loss"])
-            print(name, split, *[f"{loss:.3f}" for loss in found[split]], flush=True)
-    write_result("multi30k-gap", record)
+                losses[name][split].append(evaluate(run.model, batches)["loss"])
+    write_result(
+        "multi30k-gap",
+        "loss per piece in evaluation, of captions learned and of as many new ones",
+        captions=len(new),
+        losses=losses,
+    )
 
 
 if __name__ == "__main__":

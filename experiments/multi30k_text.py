@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
-from result_file import head, write_result
+from result_file import write_result
 
 from transformer_lib.data import Tokenizer, multi30k
 
@@ -21,22 +20,17 @@ SIZES = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
 SIZE = 4_000  # of the vocabulary that the pairs' lengths are measured with
 WORD = re.compile(r"\w+|[^\w\s]")  # a run of letters and digits, or one other sign
 
-Pairs = list[tuple[str, str]]
 
-
-def words_of(train: Pairs, val: Pairs, side: int) -> dict[str, Any]:
-    """How many words one language has, and what of `val` is not among them."""
-    known = Counter(chain.from_iterable(WORD.findall(pair[side]) for pair in train))
-    captions = [WORD.findall(pair[side]) for pair in val]
+def words_of(train: list[str], val: list[str]) -> dict[str, Any]:
+    """How long the captions of one language are, and in how many of `val` a word is unknown."""
+    known = Counter(chain.from_iterable(map(WORD.findall, train)))
     return {
-        "different": len(known),
-        "once": sum(n == 1 for n in known.values()),
-        "letters_per_caption": sum(len(pair[side]) for pair in train) / len(train),
+        "letters_per_caption": sum(map(len, train)) / len(train),
         "words_per_caption": known.total() / len(train),
-        "val_words": sum(map(len, captions)),
-        "val_unknown": sum(word not in known for caption in captions for word in caption),
-        "val_captions": len(captions),
-        "val_captions_with_unknown": sum(any(w not in known for w in c) for c in captions),
+        "val_captions": len(val),
+        "val_captions_with_unknown": sum(
+            any(word not in known for word in WORD.findall(caption)) for caption in val
+        ),
     }
 
 
@@ -76,37 +70,35 @@ def cut_otherwise(tokenizer: Tokenizer, train: list[str], val: list[str]) -> dic
 
 
 def main() -> None:
-    train, val = multi30k.load("train"), multi30k.load("val")
-    train_texts, val_texts = list(chain.from_iterable(train)), list(chain.from_iterable(val))
-    found = head("counts of Multi30k's captions, train and val; no text") | {
-        "tokenizers": version("tokenizers"),
-        "en": words_of(train, val, 0),
-        "de": words_of(train, val, 1),
-        "pieces": {},
-    }
+    pairs, val_pairs = multi30k.load("train"), multi30k.load("val")
+    train, val = list(chain.from_iterable(pairs)), list(chain.from_iterable(val_pairs))
+    pieces: dict[int, dict[str, float]] = {}
     for size in SIZES:
-        honest = Tokenizer.train_bpe(train_texts, vocab_size=size)
-        peeked = Tokenizer.train_bpe(train_texts + val_texts, vocab_size=size)
+        honest = Tokenizer.train_bpe(train, vocab_size=size)
+        peeked = Tokenizer.train_bpe(train + val, vocab_size=size)
         # The control: as much text more, but none of val's, makes `honest` of this one.
-        less = Tokenizer.train_bpe(train_texts[len(val_texts) :], vocab_size=size)
-        found["pieces"][str(size)] = {
-            "train_per_word": per_word(honest, train_texts),
-            "val_per_word": per_word(honest, val_texts),
-            "peeked_train_per_word": per_word(peeked, train_texts),
-            "peeked_val_per_word": per_word(peeked, val_texts),
-            "less_train_per_word": per_word(less, train_texts[len(val_texts) :]),
-            "less_val_per_word": per_word(less, val_texts),
+        less = Tokenizer.train_bpe(train[len(val) :], vocab_size=size)
+        pieces[size] = {
+            "train_per_word": per_word(honest, train),
+            "val_per_word": per_word(honest, val),
+            "peeked_train_per_word": per_word(peeked, train),
+            "peeked_val_per_word": per_word(peeked, val),
+            "less_train_per_word": per_word(less, train[len(val) :]),
+            "less_val_per_word": per_word(less, val),
         }
         if size == SIZE:
-            found["longest_first"] = cut_otherwise(honest, train_texts, val_texts)
+            otherwise = cut_otherwise(honest, train, val)
             # + 1: <bos> before the target, or <eos> after it.
-            pairs = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in train)
-            found["lengths"] = {
-                "vocab_size": size,
-                "source_target_pairs": [[*both, n] for both, n in sorted(pairs.items())],
-            }
-        print(f"{size:,} pieces:", found["pieces"][str(size)])
-    write_result("multi30k-text", found)
+            lengths = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in pairs)
+    write_result(
+        "multi30k-text",
+        "counts of Multi30k's captions, train and val; no text",
+        en=words_of(train[::2], val[::2]),
+        de=words_of(train[1::2], val[1::2]),
+        pieces=pieces,
+        longest_first=otherwise,
+        lengths={"source_target_pairs": [[*both, n] for both, n in sorted(lengths.items())]},
+    )
 
 
 if __name__ == "__main__":

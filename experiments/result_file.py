@@ -1,58 +1,60 @@
-"""How an experiment writes what it found: `results/NAME.json`, which `load_result` reads."""
+"""What experiments share: they run the cells of a chapter, and write `results/NAME.json`."""
 
 import json
-import math
 import shlex
 import sys
+from collections.abc import Callable, Collection
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from transformer_lib.runs import environment
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+ROOT = Path(__file__).resolve().parents[1]
+torch.set_num_threads(1)
 
 
-def head(what: str, device: str | torch.device = "cpu") -> dict[str, Any]:
-    """How a result begins: how to repeat it, what it is, and what it ran on."""
+def chapter(number: int, *cells: str, **names: Any) -> dict[str, Any]:
+    """What these cells of a chapter define, run one after another, in their order here."""
+    (path,) = (ROOT / "chapters").glob(f"{number:02}_*.ipynb")
+    book = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in book}
+    names = {"torch": torch, "nn": nn, "F": nn.functional} | names
+    for name in cells:
+        exec(sources[name], names)
+    return names
+
+
+def after_updates(
+    steps: Collection[int], train: Callable[[], Any], look: Callable[[], Any]
+) -> list[Any]:
+    """What `look` finds after each of these updates, while `train` runs."""
+    found, updates = [], count(1)
+
+    def after(*_: Any) -> None:
+        if next(updates) in steps:
+            found.append(look())
+
+    hook = register_optimizer_step_post_hook(after)
+    train()
+    hook.remove()
+    return found
+
+
+def write_result(name: str, what: str, **found: Any) -> None:
+    """Write a result, and how to repeat it, what it is, and what it ran on."""
     command = ["python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
-    return {"command": shlex.join(command), "what": what, **environment(torch.device(device))}
+    head = {"command": shlex.join(command), "what": what}
+    write(name, head | environment(torch.device("cpu")) | found)
 
 
-def write_result(name: str, found: dict[str, Any]) -> Path:
+def write(name: str, found: dict[str, Any]) -> None:
     """Write `results/NAME.json`, numbers to six significant digits."""
-    path = RESULTS / f"{name}.json"
-    path.write_text(as_text(rounded(found)) + "\n", encoding="utf-8")
-    return path
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(each) for each in value]
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.6g}")
-    return value
-
-
-def as_text(value: Any, indent: int = 0) -> str:
-    """JSON in which everything that fits is on one line, and so are lists of plain values."""
-    flat = json.dumps(value, ensure_ascii=False)
-    parts = isinstance(value, dict | list) and any(
-        isinstance(each, dict | list)
-        for each in (value.values() if isinstance(value, dict) else value)
-    )
-    fits = len(flat) + indent <= 100
-    if fits or not (parts or isinstance(value, dict)):
-        return flat
-    inner = "\n" + " " * (indent + 1)
-    if isinstance(value, dict):
-        rows = [
-            f"{json.dumps(name, ensure_ascii=False)}: {as_text(each, indent + 1)}"
-            for name, each in value.items()
-        ]
-        return "{" + inner + f",{inner}".join(rows) + "\n" + " " * indent + "}"
-    rows = [as_text(each, indent + 1) for each in value]
-    return "[" + inner + f",{inner}".join(rows) + "\n" + " " * indent + "]"
+    found = json.loads(json.dumps(found), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    rows = [f" {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in found.items()]
+    path = ROOT / "results" / f"{name}.json"
+    path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

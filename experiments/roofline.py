@@ -8,22 +8,21 @@ matrices that don't, on one thread. Takes half a minute.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable
 
 import torch
-from result_file import head, write_result
+from result_file import write_result
 
 SQUARE, LONG = 1024, 64 * 2**20  # 256 MiB of numbers that are added up
 WIDTH, MATRICES, TOKENS = 2048, 12, (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-def seconds(run: Callable[[], object], times: int = 21) -> list[float]:
-    """Processor time of each run; one before them warms up."""
+def seconds(run: Callable[[], object]) -> list[float]:
+    """Processor time of each of 21 runs; one before them warms up."""
     spent = []
-    for _ in range(times + 1):
+    for _ in range(22):
         start = time.process_time()
         run()
         spent.append(time.process_time() - start)
@@ -31,8 +30,6 @@ def seconds(run: Callable[[], object], times: int = 21) -> list[float]:
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
     square, long = torch.randn(SQUARE, SQUARE), torch.randn(LONG)
     rate = 2 * SQUARE**3 / min(seconds(lambda: square @ square))
     bandwidth = 4 * LONG / min(seconds(long.sum))
@@ -42,20 +39,17 @@ def main() -> None:
     for tokens in TOKENS:
         x = torch.randn(tokens, WIDTH)
         runs = seconds(lambda x=x: [x @ matrix.T for matrix in matrices])
-        spent[tokens] = statistics.median(runs) / MATRICES
-    record = head(
-        "the most that one core can do, and products of tokens with a matrix that is in no cache"
-    ) | {
-        "clock": "processor time of one thread, beside other work: for the limits the fastest of "
-        "21 runs, for the products the median",
-        "bytes": 4,
-        "gflops": round(rate / 1e9, 1),
-        "gbytes": round(bandwidth / 1e9, 1),
-        "width": WIDTH,
-        "milliseconds": {tokens: round(1e3 * each, 3) for tokens, each in spent.items()},
-    }
-    write_result("roofline", record)
-    print(json.dumps(record, indent=1))
+        spent[tokens] = round(1e3 * statistics.median(runs) / MATRICES, 3)
+    write_result(
+        "roofline",
+        "the most that one core can do, the fastest of 21 runs, and products of tokens with a "
+        "matrix that is in no cache, the median; processor time of one thread",
+        bytes=4,
+        gflops=round(rate / 1e9, 1),
+        gbytes=round(bandwidth / 1e9, 1),
+        width=WIDTH,
+        milliseconds=spent,
+    )
 
 
 if __name__ == "__main__":

@@ -7,110 +7,79 @@ without label smoothing: the same parameters to begin with, and the same batches
 the chapter's 500 numbers, greedily and with a beam of 4 and no length penalty. It counts which
 answers are right, which wrong ones are less probable than the right text (search errors), which
 are more probable (model errors), and where the empty text is more probable than the right one, and
-where it's at least as probable as the one that the beam found. Runs the chapter's own cells. Six
-minutes on one thread.
+where it's at least as probable as the one that the beam found. Six minutes on one thread.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
-from result_file import head, write_result
-from torch import Tensor
+from result_file import chapter, write_result
+from torch import Tensor, nn
 
 from transformer_lib import beam_search
 
-CHAPTER = Path(__file__).resolve().parents[1] / "chapters" / "14_decoding.ipynb"
+SEEDS, PAIRS = range(10), 6400
 CELLS = ("mine-before", "mine", "the-pairs", "score-a-text", "copy-code")
-SEEDS = range(10)
+book = chapter(14, *CELLS)
+pad, vocabulary, german = book["pad"], book["vocabulary"], book["german"]
+source = pad([vocabulary.encode(book["words"](text)) for text in book["english"]])
+truth = pad([[*vocabulary.encode(list(text)), book["EOS"]] for text in german])
 
 
-@cache
-def chapter() -> dict[str, Any]:
-    """What the chapter's cells define."""
-    book = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
-    cells = {cell["id"]: "".join(cell["source"]) for cell in book}
-    found: dict[str, Any] = {}
-    for name in CELLS:
-        exec(cells[name], found)
-    return found
-
-
-def trained(seed: int, smoothing: float, pairs: int = 6400) -> Any:
+def trained(seed: int, smoothing: float) -> nn.Module:
     """The chapter's model after two passes through 6,400 pairs, 200 updates."""
-    book = chapter()
     random.seed(seed)
     torch.manual_seed(seed)
     sizes = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2}
-    model = book["Transformer"](len(book["vocabulary"].pieces), **sizes)
-    some = random.sample(book["pairs"], pairs)
+    model = book["Transformer"](len(vocabulary.pieces), **sizes)
+    some = random.sample(book["pairs"], PAIRS)
     book["train"](model, some, epochs=2, peak=3e-3, smoothing=smoothing)
     return model.eval()
 
 
-def judged(model: Any) -> dict[str, dict[str, float]]:
+def judged(model: nn.Module) -> dict[str, dict[str, Any]]:
     """What the two searches find, and what silence is worth."""
-    book = chapter()
-    words, encode = book["words"], book["vocabulary"].encode
-    german = book["german"]
-    source = book["pad"]([encode(words(text)) for text in book["english"]])
-    truth = book["pad"]([[*encode(list(text)), book["EOS"]] for text in german])
 
     def log_prob(ids: Tensor) -> Tensor:
         return book["log_prob"](model, source, ids)
 
-    def texts(ids: Tensor) -> list[str]:
-        return ["".join(book["vocabulary"].decode(row)) for row in ids.tolist()]
-
-    library = book["to_library"](model)
-    ids = {
-        "greedy": book["greedy"](model, source),
-        "beam": beam_search(
-            library, source, max_len=64, beam_size=4, length_penalty=0.0, n_best=1
-        ).best.ids,
-    }
-    right_text = log_prob(truth)
-    found: dict[str, dict[str, float]] = {}
-    value = {}
-    for name, each in ids.items():
-        right = torch.tensor([a == b for a, b in zip(texts(each), german, strict=True)])
-        value[name] = log_prob(each)
-        wrong = ~right
+    by_beam = beam_search(
+        book["to_library"](model), source, max_len=64, beam_size=4, length_penalty=0.0, n_best=1
+    )
+    ids = {"greedy": book["greedy"](model, source), "beam": by_beam.best.ids}
+    greedy, beam = map(log_prob, ids.values())
+    right_text, silence = log_prob(truth), log_prob(torch.full_like(source[:, :1], book["EOS"]))
+    found = {}
+    for name, value in (("greedy", greedy), ("beam", beam)):
+        texts = ["".join(vocabulary.decode(row)) for row in ids[name].tolist()]
+        wrong = torch.tensor([a != b for a, b in zip(texts, german, strict=True)])
         found[name] = {
-            "right": right.sum().item(),
-            "search errors": (wrong & (right_text > value[name])).sum().item(),
-            "model errors": (wrong & (right_text < value[name])).sum().item(),
+            "right": (~wrong).sum().item(),
+            "search errors": (wrong & (right_text > value)).sum().item(),
+            "model errors": (wrong & (right_text < value)).sum().item(),
         }
     found["beam"] |= {
-        "more probable": (value["beam"] > value["greedy"] + 0.01).sum().item(),
-        "less probable": (value["beam"] < value["greedy"] - 0.01).sum().item(),
+        "more probable": (beam > greedy + 0.01).sum().item(),
+        "less probable": (beam < greedy - 0.01).sum().item(),
     }
-    silence = log_prob(torch.full_like(source[:, :1], book["EOS"]))
     found["silence"] = {
         "above the right text": (silence > right_text).sum().item(),
-        "not below the beam": (silence > value["beam"] - 0.01).sum().item(),
+        "not below the beam": (silence > beam - 0.01).sum().item(),
         "median": silence.median().item(),
     }
     return found
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    record = head(
+    write_result(
+        "search-errors",
         "for each seed, with label smoothing and without: right answers of 500, search errors and "
-        "model errors, by greedy search and by a beam of 4, and where silence is more probable"
+        "model errors, by greedy search and by a beam of 4, and where silence is more probable",
+        **{f"smoothing {s}": [judged(trained(seed, s)) for seed in SEEDS] for s in (0.1, 0.0)},
     )
-    for smoothing in (0.1, 0.0):
-        record[f"smoothing {smoothing}"] = runs = []
-        for seed in SEEDS:
-            runs.append(judged(trained(seed, smoothing)))
-            print(smoothing, seed, runs[-1], flush=True)
-            write_result("search-errors", record)
 
 
 if __name__ == "__main__":

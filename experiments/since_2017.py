@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from result_file import head, write_result
+from result_file import write_result
 from torch import Tensor, nn
 
 from transformer_lib import DecoderOnly, ModelConfig, local_mask
@@ -39,6 +39,12 @@ TWICE = ("2017", "rotary")
 RATE, TRIAL, SEEDS = 16e-3, 5, (0, 1, 2, 3, 4)
 UPDATES, WARMUP, BATCH, LENGTH = 300, 30, 16, 32
 BANDS = (32, 32, 64, 128)  # of positions in a long window
+ALPHABET = sorted(set(shakespeare.load("train")))
+TRAIN, VAL = (
+    torch.tensor([ALPHABET.index(letter) for letter in shakespeare.load(split)])
+    for split in ("train", "val")
+)
+VAL = VAL[:33_000]
 
 
 def same_size(settings: dict[str, Any]) -> dict[str, Any]:
@@ -56,16 +62,6 @@ def count(settings: dict[str, Any]) -> int:
     return sum(parameter.numel() for parameter in build(settings).parameters())
 
 
-def ids_of(split: str) -> Tensor:
-    return torch.tensor([ALPHABET.index(letter) for letter in shakespeare.load(split)])
-
-
-def draw(text: Tensor) -> Tensor:
-    """A batch of windows: a character more than the model reads."""
-    start = torch.randint(len(text) - LENGTH, (BATCH, 1))
-    return text[start + torch.arange(LENGTH + 1)]  # (B, T + 1)
-
-
 def loss_of(model: nn.Module, windows: Tensor) -> Tensor:
     logits = model(windows[:, :-1])  # (B, T, vocab_size)
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
@@ -79,7 +75,8 @@ def train(settings: dict[str, Any], seed: int, rate: float, updates: int = UPDAT
     for step in range(updates):
         warm = min(1, (step + 1) / WARMUP)
         adam.param_groups[0]["lr"] = rate * warm * (1 + math.cos(math.pi * step / updates)) / 2
-        loss = loss_of(model, draw(TRAIN))
+        start = torch.randint(len(TRAIN) - LENGTH, (BATCH, 1))
+        loss = loss_of(model, TRAIN[start + torch.arange(LENGTH + 1)])
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -101,8 +98,8 @@ def by_band(model: DecoderOnly, mask: Tensor | None = None) -> list[float]:
     return [band.mean().item() for band in loss.split(BANDS, dim=1)]
 
 
-def best_rate(settings: dict[str, Any]) -> tuple[float, dict[str, float]]:
-    """A rate that's better than half and twice of it, and the losses of all that were tried."""
+def best_rate(settings: dict[str, Any]) -> float:
+    """A rate that's better than half and twice of it."""
     best, losses = RATE, {}
     while True:
         for rate in (best / 2, best, best * 2):
@@ -110,41 +107,33 @@ def best_rate(settings: dict[str, Any]) -> tuple[float, dict[str, float]]:
                 losses[rate] = held_out(train(settings, TRIAL, rate))
         middle, best = best, min(losses, key=lambda rate: losses[rate])
         if best == middle:
-            return best, {str(rate): loss for rate, loss in losses.items()}
+            return best
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    record = head("the loss on tiny Shakespeare, by character, with one change after another") | {
-        "updates": UPDATES,
-        "seeds": SEEDS,
-        "forms": {},
-    }
+    forms = {}
     for name, settings in FORMS.items():
         settings = same_size(settings)
-        rate, tried = best_rate(settings)
-        row = record["forms"][name] = {"settings": settings, "parameters": count(settings)}
-        row |= {"rates": tried, "rate": rate, "loss": []}
-        for seed in SEEDS:
-            model = train(settings, seed, rate)
-            row["loss"].append(held_out(model))
-            print(name, seed, row["loss"][-1], flush=True)
-            if name in TWICE:
-                near = local_mask(sum(BANDS), window=LENGTH - 1)
-                row.setdefault("far", []).append(by_band(model))
-                row.setdefault("far_hidden", []).append(by_band(model, near))
-        write_result("since-2017", record)
-    for name in TWICE:
-        row = record["forms"][name]
-        row |= {"longer": 2 * UPDATES, "loss_longer": []}
-        for seed in SEEDS:
-            model = train(row["settings"], seed, row["rate"], row["longer"])
-            row["loss_longer"].append(held_out(model))
-            print(name, seed, row["loss_longer"][-1], flush=True)
-        write_result("since-2017", record)
+        rate = best_rate(settings)
+        models = [train(settings, seed, rate) for seed in SEEDS]
+        forms[name] = {"settings": settings, "parameters": count(settings), "rate": rate,
+                       "loss": [held_out(model) for model in models]}  # fmt: skip
+        if name in TWICE:
+            near = local_mask(sum(BANDS), window=LENGTH - 1)
+            longer = [train(settings, seed, rate, 2 * UPDATES) for seed in SEEDS]
+            forms[name] |= {
+                "far": [by_band(model) for model in models],
+                "far_hidden": [by_band(model, near) for model in models],
+                "loss_longer": [held_out(model) for model in longer],
+            }
+    write_result(
+        "since-2017",
+        "the loss on tiny Shakespeare, by character, with one change after another",
+        updates=UPDATES,
+        seeds=SEEDS,
+        forms=forms,
+    )
 
 
-ALPHABET = sorted(set(shakespeare.load("train")))
-TRAIN, VAL = ids_of("train"), ids_of("val")[:33_000]
 if __name__ == "__main__":
     main()
