@@ -33,7 +33,7 @@ from transformer_lib.positions import (
     SinusoidalPositions,
     alibi_bias,
 )
-from transformer_lib.recurrent import AdditiveScore, LuongScore, RNNSeq2Seq
+from transformer_lib.recurrent import AdditiveScore, RNNSeq2Seq
 
 __version__ = "1.0.0"
 
@@ -51,7 +51,6 @@ __all__ = [
     "Generation",
     "KVCache",
     "LearnedPositions",
-    "LuongScore",
     "ModelConfig",
     "MultiHeadAttention",
     "RNNSeq2Seq",

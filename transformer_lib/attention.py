@@ -148,7 +148,7 @@ def mix(
     .. math:: \mathrm{softmax}(\text{scores}) V
 
     The second half of every attention. The first half is a scaled dot product in :func:`attention`,
-    or :class:`~transformer_lib.AdditiveScore`, or :class:`~transformer_lib.LuongScore`.
+    or :class:`~transformer_lib.AdditiveScore`.
 
     Args:
         scores: ``(..., T, S)``.
@@ -177,7 +177,7 @@ def mix(
         )
     if mask is not None:
         batch = torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
-        check_mask("mask", mask, (*batch, *scores.shape[-2:]), scores, "query and key")
+        check_mask("mask", mask, (*batch, *scores.shape[-2:]), scores)
     return _mix(scores, value, mask, dropout)
 
 
@@ -334,9 +334,9 @@ def _check(
         )
     scores = _scores_shape(query, key, value)
     if mask is not None:
-        check_mask("mask", mask, scores, query, "query and key")
+        check_mask("mask", mask, scores, query)
     if bias is not None:
-        check_bias("bias", bias, scores, query, "query and key")
+        check_bias("bias", bias, scores, query)
 
 
 def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:

@@ -20,12 +20,13 @@ is the query:
     s_t &= f([E y_{t-1}; c_t], s_{t-1}), \quad
     o_t = \mathrm{maxout}(O [s_t; E y_{t-1}; c_t])
 
-``"dot"``, ``"general"``, ``"concat"``, Luong et al. (2015), sections 3.1 and 3.3. The *current*
-state is the query, and the result is fed to the next step:
+``"dot"`` and ``"general"``, Luong et al. (2015), sections 3.1 and 3.3. The *current* state is the
+query, and the result is fed to the next step:
 
 .. math::
     h_j &= f(E x_j, h_{j-1}), \quad s_0 = h_S, \quad o_0 = 0 \\
-    s_t &= f([E y_{t-1}; o_{t-1}], s_{t-1}), \quad e_{tj} = \mathrm{score}(s_t, h_j), \quad
+    s_t &= f([E y_{t-1}; o_{t-1}], s_{t-1}), \quad
+    e_{tj} = s_t^\top h_j \text{ or } s_t^\top W h_j, \quad
     o_t = \tanh(W_c [c_t; s_t])
 
 All predict with :math:`\mathrm{softmax}(W_o o_t)`. Differences from the papers:
@@ -58,17 +59,16 @@ from transformer_lib.validation import (
     check_floats,
     check_id,
     check_ids,
-    check_index,
+    check_integers,
     check_number,
-    check_same_batch,
-    check_tokens,
+    check_shape,
     check_type,
     check_vectors,
 )
 
-__all__ = ["AdditiveScore", "LuongScore", "RNNConfig", "RNNSeq2Seq", "RNNState"]
+__all__ = ["AdditiveScore", "RNNSeq2Seq", "RNNState"]
 
-_LUONG = ("dot", "general", "concat")
+_LUONG = ("dot", "general")
 
 
 class AdditiveScore(nn.Module):
@@ -106,7 +106,7 @@ class AdditiveScore(nn.Module):
         """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
         check_floats(query=query, key=key)
         for name, x, linear in (("query", query, self.query), ("key", key, self.key)):
-            check_vectors(name, x, linear.in_features, linear.weight, dims=None)
+            check_vectors(name, x, linear.in_features, linear.weight, batched=False)
         return self._compare(query, self._prepare(key))
 
     def _prepare(self, key: Tensor) -> Tensor:
@@ -118,65 +118,21 @@ class AdditiveScore(nn.Module):
         return self.v(both.tanh()).squeeze(-1)
 
 
-class LuongScore(nn.Module):
-    r"""Score how well a key matches a query, in one of three ways.
+class DotScore(nn.Module):
+    """Score a query of width ``d`` and a key of the same width by their dot product.
 
-    .. math::
-        \text{dot: } q^\top k, \qquad \text{general: } q^\top W k, \qquad
-        \text{concat: } v^\top \tanh(W [q; k])
-
-    ``concat`` is :class:`AdditiveScore`: its W is that class's W and U side by side.
-
-    Args:
-        kind: ``"dot"``, ``"general"`` or ``"concat"``.
-        d_query: width of queries.
-        d_key: width of keys; ``"dot"`` needs ``d_query``.
-        d_hidden: width of the hidden layer, for ``"concat"``.
-
-    Raises:
-        TypeError, ValueError: an unknown kind; a width that isn't an integer of at least 1.
-
-    Source:
-        Luong, Pham and Manning (2015), section 3.1, equation (8).
-
-    Example:
-        >>> import torch
-        >>> score = LuongScore(kind="general", d_query=4, d_key=6)
-        >>> score(torch.randn(2, 3, 4), torch.randn(2, 5, 6)).shape
-        torch.Size([2, 3, 5])
+    Luong et al. (2015), section 3.1: ``dot`` compares them as they are, ``general`` projects the
+    key first.
     """
 
-    def __init__(self, *, kind: str, d_query: int, d_key: int, d_hidden: int | None = None) -> None:
+    def __init__(self, d: int, *, general: bool) -> None:
         super().__init__()
-        check_choice("kind", kind, _LUONG)
-        check_count("d_query", d_query)
-        check_count("d_key", d_key)
-        check_count("d_hidden", d_hidden, optional=True)
-        if kind == "dot" and d_query != d_key:
-            raise ValueError(f"d_key must be d_query ({d_query}) for a dot product, got {d_key}")
-        self.d_query, self.d_key = d_query, d_key
-        self.general = nn.Linear(d_key, d_query, bias=False) if kind == "general" else None
-        self.concat = None
-        if kind == "concat":
-            if d_hidden is None:
-                raise ValueError("d_hidden must be given for 'concat', got None")
-            self.concat = AdditiveScore(d_query=d_query, d_key=d_key, d_hidden=d_hidden)
-
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Score queries ``(..., T, d_query)`` and keys ``(..., S, d_key)``: ``(..., T, S)``."""
-        check_floats(query=query, key=key)
-        for name, x, width in (("query", query, self.d_query), ("key", key, self.d_key)):
-            check_vectors(name, x, width, next(self.parameters(), x), dims=None)
-        return self._compare(query, self._prepare(key))
+        self.general = nn.Linear(d, d, bias=False) if general else nn.Identity()
 
     def _prepare(self, key: Tensor) -> Tensor:
-        if self.concat is not None:
-            return self.concat._prepare(key)
-        return key if self.general is None else self.general(key)
+        return self.general(key)
 
     def _compare(self, query: Tensor, prepared: Tensor) -> Tensor:
-        if self.concat is not None:
-            return self.concat._compare(query, prepared)
         return query @ prepared.transpose(-2, -1)
 
 
@@ -193,12 +149,8 @@ class RNNConfig(SpecialIds):
         super().__post_init__()
         check_count("vocab_size", self.vocab_size)
         check_count("d_model", self.d_model)
-        check_type("attention", self.attention, str, optional=True)
-        if self.attention not in (None, "additive", *_LUONG):
-            raise ValueError(
-                "attention must be None, 'additive', 'dot', 'general' or 'concat', "
-                f"got {self.attention!r}"
-            )
+        if self.attention is not None:
+            check_choice("attention", self.attention, ("additive", *_LUONG))
         check_number("dropout", self.dropout, 0, 1)
         for name in ("pad_id", "bos_id", "eos_id"):
             check_id(name, getattr(self, name), self.vocab_size)
@@ -216,7 +168,8 @@ class RNNState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index``, integers ``(B',)``, of the batch, in that order."""
-        check_index("index", index, len(self.hidden), like=self.hidden)
+        limit = "the number of rows"
+        check_integers("index", index, "B", end=len(self.hidden), limit=limit, like=self.hidden)
         for field in fields(self):
             tensor = getattr(self, field.name)
             if tensor is not None:
@@ -226,7 +179,7 @@ class RNNState:
 class Alignment(nn.Module):
     """Attention of the decoder's state over the encoder's states."""
 
-    def __init__(self, score: AdditiveScore | LuongScore) -> None:
+    def __init__(self, score: AdditiveScore | DotScore) -> None:
         super().__init__()
         self.score = score
         self.recorder: Callable[[Tensor], None] | None = None  # of record_attention
@@ -251,7 +204,7 @@ class RNNSeq2Seq(nn.Module):
     Args:
         vocab_size: number of tokens, shared by source and target.
         d_model: width of embeddings and states.
-        attention: None, ``"additive"``, ``"dot"``, ``"general"`` or ``"concat"``.
+        attention: None, ``"additive"``, ``"dot"`` or ``"general"``.
         dropout: probability of dropping a number in training.
         pad_id, bos_id, eos_id: as for :class:`~transformer_lib.config.SpecialIds`.
 
@@ -297,11 +250,10 @@ class RNNSeq2Seq(nn.Module):
         elif attention == "additive":
             self.backward_encoder = nn.GRU(d_model, d_model, batch_first=True)
             width = 2 * d_model
-        if attention is not None:
-            sizes = {"d_query": d_model, "d_key": width, "d_hidden": d_model}
-            luong = attention in _LUONG
-            score = LuongScore(kind=attention, **sizes) if luong else AdditiveScore(**sizes)
+            score = AdditiveScore(d_query=d_model, d_key=width, d_hidden=d_model)
             self.alignment = Alignment(score)
+        else:
+            self.alignment = Alignment(DotScore(d_model, general=attention == "general"))
         self.decoder = nn.GRU(d_model + width, d_model, batch_first=True)
         if attention in _LUONG:
             self.join = nn.Linear(width + d_model, d_model, bias=False)  # W_c
@@ -318,7 +270,7 @@ class RNNSeq2Seq(nn.Module):
         weight = self.target_embedding.weight
         check_ids("target", target, self.config.vocab_size, like=weight)
         state = self.start(source)
-        check_same_batch("source", source, "target", target)
+        check_shape("target", target, source.size(0), "T")
         x = self.dropout(self.target_embedding(target))  # (B, T, d_model)
         if self.config.attention is None:  # no attention in between: all steps in one call
             fed = state.fed[:, None].expand_as(x)
@@ -354,7 +306,7 @@ class RNNSeq2Seq(nn.Module):
             TypeError, ValueError: tokens that aren't ids ``(B,)``, one per row of the state.
         """
         check_type("state", state, RNNState)
-        check_tokens(tokens, len(state.hidden))
+        check_integers("tokens", tokens, len(state.hidden))
         weight = self.target_embedding.weight
         check_ids("tokens", tokens[:, None], self.config.vocab_size, like=weight)
         vector, weights = self._advance(self.dropout(self.target_embedding(tokens)), state)

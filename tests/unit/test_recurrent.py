@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformer_lib import record_attention
 from transformer_lib.recurrent import RNNSeq2Seq
 
-KINDS = [None, "additive", "dot", "general", "concat"]
+KINDS = [None, "additive", "dot", "general"]
 B, S, T, D, V = 3, 7, 5, 11, 13
 
 
@@ -62,8 +62,8 @@ def by_hand(model: Any, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]
             elif kind == "general":
                 e.append(s @ score.general.weight @ key)
             else:
-                a = score if kind == "additive" else score.concat
-                e.append(a.v.weight[0] @ (a.query.weight @ s + a.key.weight @ key).tanh())
+                inner = score.query.weight @ s + score.key.weight @ key
+                e.append(score.v.weight[0] @ inner.tanh())
         alpha = torch.stack(e).softmax(0)
         return sum((w * key for w, key in zip(alpha, h, strict=True)), torch.zeros(())), alpha
 
