@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.validation import check_count, check_index, check_positions, check_type
+from transformer_lib.validation import check_count, check_integers, check_type
 
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 
@@ -46,13 +46,7 @@ class AttentionCache:
         return None if self._key is None else self._key.size(0)
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append keys and values ``(B, H, T, d_head)`` and return all, the new ones last.
-
-        Raises:
-            TypeError: not tensors, or another dtype than before.
-            ValueError: shapes that differ from each other or from those before.
-        """
-        self._check(key, value)
+        """Append keys and values ``(B, H, T, d_head)`` and return all, the new ones last."""
         end = self.length + key.size(-2)
         self._key = self._fit(self._key, key, end)
         self._value = self._fit(self._value, value, end)
@@ -73,18 +67,7 @@ class AttentionCache:
         return key.transpose(1, 2), value.transpose(1, 2)
 
     def reorder(self, index: Tensor) -> None:
-        """Keep the rows ``index`` of the batch, in that order, as beam search needs.
-
-        Args:
-            index: rows, integers ``(B',)``.
-
-        Raises:
-            TypeError, ValueError: not a vector of integers, or a row that doesn't exist.
-        """
-        check_index("index", index, self.rows, like=self._key)
-        self._reorder(index)
-
-    def _reorder(self, index: Tensor) -> None:
+        """Keep the rows ``index``, integers ``(B',)``, of the batch, as beam search needs."""
         if self._key is not None and self._value is not None:
             self._key = self._chosen(self._key, index)
             self._value = self._chosen(self._value, index)
@@ -97,30 +80,6 @@ class AttentionCache:
         filled = slice(0, self.length)
         torch.index_select(buffer[:, filled], 0, index, out=chosen[:, filled])
         return chosen
-
-    def _check(self, key: Tensor, value: Tensor) -> None:
-        for name, new in (("key", key), ("value", value)):
-            check_type(name, new, Tensor)
-        if key.dim() != 4 or value.shape != key.shape:
-            raise ValueError(
-                "key and value must have one shape (B, H, T, d_head), "
-                f"got key {tuple(key.shape)} and value {tuple(value.shape)}"
-            )
-        if self._key is None:
-            if key.dtype is not value.dtype:
-                dtypes = f"{key.dtype} and {value.dtype}"
-                raise TypeError(f"key and value must have the same dtype, got {dtypes}")
-            return
-        if key.dtype is not self._key.dtype or value.dtype is not self._key.dtype:
-            raise TypeError(
-                f"key and value must be {self._key.dtype} like those before, "
-                f"got {key.dtype} and {value.dtype}"
-            )
-        b, _, h, d = self._key.shape
-        if (*key.shape[:2], key.size(3)) != (b, h, d):
-            raise ValueError(
-                f"key must have shape ({b}, {h}, T, {d}) like those before, got {tuple(key.shape)}"
-            )
 
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is not None and end <= buffer.size(1):
@@ -173,10 +132,8 @@ class KVCache:
         """Append the positions of new keys, integers ``(B, T)``, and return all.
 
         Raises:
-            TypeError: not a tensor of integers.
-            ValueError: another shape, or the cache holds keys that came without positions.
+            ValueError: the cache holds keys that came without positions.
         """
-        check_positions(positions, self.rows, None)
         if self.positions is not None:
             positions = torch.cat((self.positions, positions), dim=1)
         elif self.length:
@@ -195,17 +152,18 @@ class KVCache:
         Raises:
             TypeError, ValueError: an index that is not a vector of row numbers.
         """
-        check_index("index", index, self.rows)
+        limit = "the number of rows"
+        check_integers("index", index, "B", end=self.rows or 2**63, limit=limit)
         memory_index = index if memory_index is None else memory_index
         memory_rows = self.layers[0].cross_attention.rows
-        check_index("memory_index", memory_index, memory_rows)
+        check_integers("memory_index", memory_index, "B", end=memory_rows or 2**63, limit=limit)
         stays = memory_rows is not None and is_every_row(memory_index, memory_rows)
         if self.positions is not None:
             self.positions = self.positions.index_select(0, index)
         for layer in self.layers:
-            layer.self_attention._reorder(index)
+            layer.self_attention.reorder(index)
             if not stays:
-                layer.cross_attention._reorder(memory_index)
+                layer.cross_attention.reorder(memory_index)
 
 
 def is_every_row(index: Tensor, rows: int) -> bool:

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.layers import make_norm
+from transformer_lib.positions.common import check_places
 from transformer_lib.positions.schemes import added_positions
 from transformer_lib.validation import (
-    check_count,
     check_ids,
-    check_positions,
+    check_shape,
     check_type,
     check_vectors,
 )
@@ -95,7 +95,7 @@ class Embedding(nn.Module):
         """
         check_ids(name, ids, self.config.vocab_size, like=self.weight)
         self._check_types(ids, types)
-        self._check_positions(ids, offset, positions, name)
+        check_places(name, ids, ids.size(1), offset, positions, self.config.max_len)
         x = self.tokens(ids)  # (B, T, d_model)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
@@ -110,7 +110,7 @@ class Embedding(nn.Module):
     def logits(self, x: Tensor) -> Tensor:
         """Turn vectors ``(..., d_model)`` into logits ``(..., vocab_size)``."""
         weight = self.weight if self.output is None else self.output
-        check_vectors("x", x, self.config.d_model, weight, dims=None)
+        check_vectors("x", x, self.config.d_model, weight, batched=False)
         return F.linear(x, weight, self.bias)
 
     def _check_types(self, ids: Tensor, types: Tensor | None) -> None:
@@ -119,21 +119,4 @@ class Embedding(nn.Module):
         if self.types is None:
             raise ValueError("types must be None: the model has no token types")
         check_ids("types", types, self.config.n_token_types, like=self.weight)
-        if types.shape != ids.shape:
-            raise ValueError(
-                f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}"
-            )
-
-    def _check_positions(
-        self, ids: Tensor, offset: int, positions: Tensor | None, name: str
-    ) -> None:
-        max_len = self.config.max_len
-        check_count("offset", offset, least=0)
-        if positions is not None:
-            return check_positions(positions, *ids.shape, like=ids, of=name, end=max_len)
-        end = offset + ids.size(1)
-        if end > max_len:
-            raise ValueError(
-                f"{name} of length {end} is longer than max_len ({max_len})"
-                + (f", from offset {offset} on" if offset else "")
-            )
+        check_shape("types", types, *ids.shape)

@@ -83,7 +83,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(..., d_model)`` to ``(..., d_model)``."""
-        check_vectors("x", x, self.up.in_features, self.up.weight, dims=None)
+        check_vectors("x", x, self.up.in_features, self.up.weight, batched=False)
         if self.gate is None:
             inner = self.activation(self.up(x))  # (B, T, d_ff)
         else:

@@ -17,10 +17,10 @@ from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import (
     check_bias,
     check_count,
-    check_head_mask,
+    check_integers,
+    check_mask,
     check_number,
-    check_positions,
-    check_same_batch,
+    check_shape,
     check_type,
     check_vectors,
 )
@@ -274,20 +274,20 @@ class MultiHeadAttention(nn.Module):
         check_type("causal", causal, bool)
         check_type("cache", cache, AttentionCache, optional=True)
         cached = 0 if cache is None else cache.length
-        if cache is not None and cache.rows not in (None, x.size(0)):
-            raise ValueError(f"cache must have {x.size(0)} rows like x, got {cache.rows}")
+        if cache is not None and cached:
+            check_shape("cache", cache.read()[0], x.size(0), self.n_kv_heads, cached, self.d_head)
         if memory is None:
-            keys, of = cached + x.size(1), "x"
+            keys = cached + x.size(1)
         else:
             self._check_memory(x, memory, causal, positions, cached)
-            keys, of = cached or memory.size(1), "x and memory"
+            keys = cached or memory.size(1)
         scores = (x.size(0), self.n_heads, x.size(1), keys)
         if mask is not None:
-            check_head_mask(mask_name, mask, scores, x, of)
+            check_mask(mask_name, mask, scores, x, heads=True)
         if bias is not None:
-            check_bias("bias", bias, scores, x, of)
+            check_bias("bias", bias, scores, x)
         if positions is not None:
-            check_positions(positions, x.size(0), keys, like=x)
+            check_integers("positions", positions, x.size(0), keys, like=x)
 
     def _check_memory(
         self, x: Tensor, memory: Tensor, causal: bool, positions: Tensor | None, cached: int
@@ -300,4 +300,4 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("positions must be None with a memory")
         if not cached:
             check_vectors("memory", memory, self.d_model, self.in_proj.weight)
-            check_same_batch("x", x, "memory", memory)
+            check_shape("memory", memory, x.size(0), "S", self.d_model)

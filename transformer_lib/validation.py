@@ -23,20 +23,15 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_floats",
-    "check_head_mask",
     "check_id",
     "check_ids",
-    "check_index",
     "check_integers",
     "check_lengths",
     "check_mask",
     "check_number",
     "check_path",
-    "check_positions",
-    "check_row_lengths",
-    "check_same_batch",
+    "check_shape",
     "check_text",
-    "check_tokens",
     "check_type",
     "check_vectors",
     "id_list",
@@ -199,82 +194,65 @@ def check_lengths(t: Any, s: Any, device: Any = None) -> None:
 # --- one tensor ----------------------------------------------------------------------------------
 
 
+def check_shape(name: str, x: Tensor, *shape: Any) -> None:
+    """Raise unless ``x`` has this shape, in which a letter stands for any size."""
+    if x.dim() != len(shape) or any(
+        not isinstance(wanted, str) and size != wanted
+        for size, wanted in zip(x.shape, shape, strict=True)
+    ):
+        wanted = str(shape).replace("'", "")
+        raise ValueError(f"{name} must have shape {wanted}, got {tuple(x.shape)}")
+
+
+def check_integers(
+    name: str,
+    x: Any,
+    *shape: Any,
+    end: int | None = 2**63,
+    limit: str = "2**63",
+    like: Tensor | None = None,
+) -> None:
+    """Raise unless ``x`` is a tensor of integers of this shape, on the device of ``like``.
+
+    They must be in ``[0, end)``, whose end is called ``limit``; any will do if ``end`` is None.
+    Values are checked on a CPU only: reading them would stall a GPU.
+    """
+    if not isinstance(x, Tensor) or x.dtype not in _INTEGERS:
+        raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(x)}")
+    if shape:
+        check_shape(name, x, *shape)
+    _check_device(name, x, like)
+    if end is not None and x.numel() and (wrong := outside(x, end)) is not None:
+        raise ValueError(f"{name} must be at least 0 and below {limit} ({end}), got {wrong}")
+
+
 def check_ids(
     name: str, ids: Any, vocab_size: int, *, like: Tensor | None = None, empty: bool = False
 ) -> None:
-    """Raise unless ``ids`` are token ids ``(B, length)`` on the device of the weights, ``like``.
-
-    Values are checked on a CPU only: reading them would stall a GPU. The same holds for every
-    check of values below.
-    """
-    if not isinstance(ids, Tensor) or ids.dtype not in _INTEGERS:
-        raise TypeError(f"{name} must be token ids, int64 or int32, got {type_name(ids)}")
-    if ids.dim() != 2:
-        raise ValueError(f"{name} must have shape (B, length), got {tuple(ids.shape)}")
-    _check_device(name, ids, like, "the weights")
-    if ids.numel() == 0:
-        if empty and ids.size(0):
-            return
+    """Raise unless ``ids`` are token ids ``(B, length)`` on the device of the weights, ``like``."""
+    check_integers(name, ids, "B", "length", end=vocab_size, limit="vocab_size", like=like)
+    if ids.numel() == 0 and not (empty and ids.size(0)):
         raise ValueError(f"{name} must not be empty, got shape {tuple(ids.shape)}")
-    if (wrong := outside(ids, vocab_size)) is not None:
-        raise ValueError(f"{name} holds id {wrong}, the vocabulary is 0 to {vocab_size - 1}")
 
 
-def check_tokens(tokens: Any, rows: int | None) -> None:
-    """Raise unless ``tokens`` is ``(B,)``, one for each row of the state."""
-    check_type("tokens", tokens, Tensor)
-    if tokens.dim() != 1:
-        raise ValueError(f"tokens must have shape (B,), got {tuple(tokens.shape)}")
-    if rows not in (None, len(tokens)):
-        raise ValueError(f"tokens must hold {rows} ids, one per row of state; got {len(tokens)}")
+def check_vectors(name: str, x: Any, width: int, like: Tensor, *, batched: bool = True) -> None:
+    """Raise unless ``x`` is ``(B, length, width)``, with the dtype and device of the weights.
 
-
-def check_index(name: str, index: Any, rows: int | None, *, like: Tensor | None = None) -> None:
-    """Raise unless ``index`` is ``(B',)`` integers that select among ``rows`` rows."""
-    check_integers(name, index)
-    if index.dim() != 1:
-        raise ValueError(f"{name} must have shape (B,), got {tuple(index.shape)}")
-    _check_device(name, index, like, "the rows")
-    if rows is not None and index.numel() and (wrong := outside(index, rows)) is not None:
-        raise ValueError(f"{name} must be in [0, {rows}), for {rows} rows; got {wrong}")
-
-
-def check_vectors(
-    name: str,
-    x: Any,
-    width: int,
-    like: Tensor,
-    *,
-    dims: int | None = 3,
-    what: str = "the weights",
-) -> None:
-    """Raise unless ``x`` is ``(B, length, width)``, of the dtype and device of ``like``.
-
-    ``dims`` is the number of dimensions, or None for any. ``what`` describes ``like``. Under
-    autocast, any floating dtype except float64 will do.
+    Unless ``batched``, it may have any number of dimensions. Under autocast, any floating dtype
+    except float64 will do.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
-    if x.shape[-1:] != (width,) or dims not in (None, x.dim()):
-        before = {None: "..., ", 1: "", 2: "B, ", 3: "B, length, "}[dims]
-        wanted = f"({before}{width}) to fit {what}"
-        raise ValueError(f"{name} must have shape {wanted}, got {tuple(x.shape)}")
+    if x.shape[-1:] != (width,) or (batched and x.dim() != 3):
+        before = "B, length" if batched else "..."
+        raise ValueError(f"{name} must have shape ({before}, {width}), got {tuple(x.shape)}")
     if x.dtype is not like.dtype and not (
         x.is_floating_point()
         and torch.float64 not in (x.dtype, like.dtype)
         and autocasting(x.device)
     ):
-        raise TypeError(f"{name} must be {like.dtype} like {what}, got {x.dtype}")
-    _check_device(name, x, like, what)
-
-
-def check_same_batch(name: str, x: Tensor, other: str, y: Tensor) -> None:
-    """Raise unless ``x`` and ``y`` have the same batch size."""
-    if x.shape[:1] != y.shape[:1]:
-        raise ValueError(
-            f"{name} and {other} must have the same batch size, "
-            f"got shapes {tuple(x.shape)} and {tuple(y.shape)}"
-        )
+        raise TypeError(f"{name} must be {like.dtype} like the weights, got {x.dtype}")
+    _check_device(name, x, like)
 
 
 def autocasting(device: torch.device) -> bool:
@@ -329,79 +307,38 @@ def check_floats(**tensors: Any) -> None:
         ) from None
 
 
-def check_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
-    """Raise unless ``mask`` is bool and broadcastable to ``scores``, the shape ``(..., T, S)``.
+def check_mask(
+    name: str, mask: Any, scores: tuple[int, ...], like: Tensor, *, heads: bool = False
+) -> None:
+    """Raise unless ``mask`` is bool, on the device of ``like``, and broadcastable to ``scores``.
 
-    It must be on the device of ``like``; ``of`` says what the scores belong to.
+    ``scores`` is the shape ``(..., T, S)``, or ``(B, H, T, S)`` with ``heads``. Then a mask
+    ``(B, T, S)`` is refused: broadcasting would read it as ``(H, T, S)`` if B equals H.
     """
     if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
         raise TypeError(
             f"{name} must be bool, True = may attend; got {type_name(mask)}: convert 0 and 1 "
             "with .bool(); numbers to add to the scores are a bias"
         )
-    _check_broadcasts(name, mask, scores, like, of)
-
-
-def check_head_mask(name: str, mask: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
-    """:func:`check_mask` for scores ``(B, H, T, S)``.
-
-    Refuse a mask ``(B, T, S)``: broadcasting would read it as ``(H, T, S)`` if B equals H.
-    """
-    if isinstance(mask, Tensor) and mask.dim() == 3 and mask.size(0) != 1:
+    if heads and mask.dim() == 3 and mask.size(0) != 1:
         raise ValueError(
             f"{name} must have four dimensions, (B, H, T, S), or at most two; "
             f"got shape {tuple(mask.shape)}: write {name}[:, None] for a mask per text, "
             f"{name}[None] for a mask per head"
         )
-    check_mask(name, mask, scores, like, of)
+    _check_broadcasts(name, mask, scores, like)
 
 
-def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor, of: str) -> None:
+def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor) -> None:
     """Raise unless ``bias`` is floating point and fits as in :func:`check_mask`."""
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         raise TypeError(f"{name} must be a floating point tensor, got {type_name(bias)}")
-    _check_broadcasts(name, bias, scores, like, of)
+    _check_broadcasts(name, bias, scores, like)
 
 
-def check_positions(
-    positions: Any,
-    rows: int | None,
-    length: int | None,
-    *,
-    like: Tensor | None = None,
-    of: str = "x",
-    end: int = 2**63,
-) -> None:
-    """Raise unless ``positions`` are integers ``(rows, length)`` in ``[0, end)``.
-
-    ``rows`` and ``length`` may be None, for any number. ``of`` says what the positions belong to.
-    """
-    check_integers("positions", positions)
-    shape = tuple(positions.shape)
-    if len(shape) != 2 or rows not in (None, shape[0]) or length not in (None, shape[1]):
-        wanted = f"({'B' if rows is None else rows}, {'T' if length is None else length})"
-        raise ValueError(f"positions of {of} must have shape {wanted}, got {shape}")
-    _check_device("positions", positions, like, of)
-    if positions.numel() and (wrong := outside(positions, end)) is not None:
-        raise ValueError(f"positions must be at least 0 and below max_len ({end}), got {wrong}")
-
-
-def check_row_lengths(name: str, lengths: Any, ids: Tensor, of: str) -> None:
-    """Raise unless ``lengths`` are integers ``(B,)`` from 0 to the length of ``ids``."""
-    check_integers(name, lengths)
-    if lengths.shape != ids.shape[:1]:
-        wanted = f"({len(ids)},), one number per row of {of}"
-        raise ValueError(f"{name} must have shape {wanted}; got {tuple(lengths.shape)}")
-    _check_device(name, lengths, ids, "the ids")
-    if len(lengths) and (wrong := outside(lengths, ids.size(1) + 1)) is not None:
-        raise ValueError(f"{name} must be from 0 to {ids.size(1)}, the length of {of}; got {wrong}")
-
-
-def _check_broadcasts(
-    name: str, tensor: Tensor, scores: tuple[int, ...], like: Tensor, of: str
-) -> None:
+def _check_broadcasts(name: str, tensor: Tensor, scores: tuple[int, ...], like: Tensor) -> None:
     shape = tensor.shape
-    _check_device(name, tensor, like, of)
+    _check_device(name, tensor, like)
     if len(shape) <= len(scores) and all(
         size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(scores), strict=False)
     ):
@@ -412,20 +349,14 @@ def _check_broadcasts(
     elif shape == (scores[0], scores[-1]):
         hint = ": a mask for each row of the batch must be (B, 1, 1, S), as from padding_mask"
     raise ValueError(
-        f"{name} must be broadcastable to {scores} (..., queries, keys), the scores of {of}; "
+        f"{name} must be broadcastable to {scores}, which is (..., queries, keys); "
         f"got shape {tuple(shape)}{hint}"
     )
 
 
-def check_integers(name: str, x: Any) -> None:
-    """Raise unless ``x`` is a tensor of int64 or int32."""
-    if not isinstance(x, Tensor) or x.dtype not in _INTEGERS:
-        raise TypeError(f"{name} must be a tensor of int64 or int32, got {type_name(x)}")
-
-
-def _check_device(name: str, x: Tensor, like: Tensor | None, what: str) -> None:
+def _check_device(name: str, x: Tensor, like: Tensor | None) -> None:
     if like is not None and x.device != like.device:
-        raise ValueError(f"{name} must be on {like.device} like {what}, got {x.device}")
+        raise ValueError(f"{name} must be on {like.device} like the rest, got {x.device}")
 
 
 def _listed(things: Iterable[object]) -> str:

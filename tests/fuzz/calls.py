@@ -130,7 +130,7 @@ def recurrent_model(kind: str | None) -> nn.Module:
 
 
 def rnn() -> nn.Module:
-    return recurrent_model(random.choice((None, "additive", "dot", "general", "concat")))
+    return recurrent_model(random.choice((None, "additive", "dot", "general")))
 
 
 @cache
@@ -401,8 +401,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     metrics.paired_bootstrap: lambda _: {"score": metrics.chrf, "samples": 7},
     results.load_run: lambda _: {"name": "multi30k-tiny-s0"},
     results.load_result: lambda _: {"name": "multi30k-text"},
-    recurrent.LuongScore: lambda _: {"kind": random.choice(("dot", "general", "concat"))},
-    recurrent.RNNConfig: lambda _: {"attention": "dot", "dropout": 0.1},
     **dict.fromkeys(
         (positions.SinusoidalPositions.forward, positions.LearnedPositions.forward),
         offset_or_positions,
@@ -467,7 +465,6 @@ MADE: dict[type, Callable[[], Any]] = {
     recurrent.RNNSeq2Seq: rnn,
     recurrent.RNNState: lambda: rnn().start(ids(S)),
     recurrent.AdditiveScore: lambda: recurrent.AdditiveScore(d_query=D, d_key=D, d_hidden=7),
-    recurrent.LuongScore: lambda: recurrent.LuongScore(kind="general", d_query=D, d_key=D),
     models.DecoderState: lambda: some(models.Transformer).start(ids(3)),
     decoding.Ensemble: lambda: decoding.Ensemble([some(models.DecoderOnly) for _ in range(2)]),
     positions.SinusoidalPositions: lambda: positions.SinusoidalPositions(d_model=D, max_len=11),

@@ -213,8 +213,8 @@ def test_a_first_token_for_all_or_for_each(decode: Any) -> None:
     assert decode(Echo(), MANY[:2], bos_id=3, **settings)[0].view(2, -1).tolist() == [[4, 5]] * 2
     for wrong, error, message in (
         (torch.tensor([3]), ValueError, r"bos_id must have shape \(2,\).*got \(1,\)"),
-        (torch.tensor([3.0, 5.0]), TypeError, "bos_id must be token ids, int64 or int32"),
-        (torch.tensor([3, -5]), ValueError, "bos_id holds id -5"),
+        (torch.tensor([3.0, 5.0]), TypeError, "bos_id must be a tensor of int64 or int32"),
+        (torch.tensor([3, -5]), ValueError, "bos_id must be at least 0.*got -5"),
         (True, TypeError, "bos_id must be an integer"),
     ):
         with pytest.raises(error, match=message):

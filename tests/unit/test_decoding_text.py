@@ -175,7 +175,7 @@ def test_a_prompt_can_be_ids(language_model) -> None:
     ids = TOKENIZER.encode("ab")
     said = complete(language_model, TOKENIZER, [[BOS, *ids], "ab", [EOS, *ids]], max_tokens=5)
     assert said[0] == said[1] and len(said[2]) == 5  # an end in the prompt isn't the text's
-    for wrong, message in (([], "number 1 of prompts must hold at least"), ([99], "holds id 99")):
+    for wrong, message in (([], "number 1 of prompts must hold at least"), ([99], "got 99")):
         with pytest.raises(ValueError, match=message):
             complete(language_model, TOKENIZER, ["a", wrong])
 

@@ -39,10 +39,10 @@ def test_a_range_without_an_end(ends: str, words: str) -> None:
 def test_under_autocast_vectors_are_of_any_floating_dtype_but_float64():
     like = torch.zeros(3)
     with torch.autocast("cpu", torch.bfloat16):
-        check_vectors("x", like.bfloat16(), 3, like, dims=1)
+        check_vectors("x", like.bfloat16(), 3, like, batched=False)
         for x, other in ((like.double(), like), (like, like.double())):
             with pytest.raises(TypeError, match=f"x must be {other.dtype} like"):
-                check_vectors("x", x, 3, other, dims=1)
+                check_vectors("x", x, 3, other, batched=False)
 
 
 @pytest.mark.parametrize(

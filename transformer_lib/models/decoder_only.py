@@ -10,7 +10,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
 from transformer_lib.models.state import DecoderState, embed_step
-from transformer_lib.validation import check_head_mask, check_ids, check_row_lengths
+from transformer_lib.validation import check_ids, check_integers
 
 __all__ = ["DecoderOnly"]
 
@@ -68,9 +68,6 @@ class DecoderOnly(nn.Module):
                 vocabulary; a mask or positions that don't fit.
         """
         x = self.embedding(ids, positions=positions)  # (B, T, d_model)
-        if mask is not None:
-            b, t = ids.shape
-            check_head_mask("mask", mask, (b, self.config.n_heads, t, t), ids, "ids")
         return self.embedding.logits(self.decoder(x, mask=mask, positions=positions))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
@@ -92,7 +89,8 @@ class DecoderOnly(nn.Module):
         state = DecoderState(KVCache(self.config.decoder_layers))
         positions = None
         if lengths is not None:
-            check_row_lengths("lengths", lengths, source, of="source")
+            end, limit = source.size(1) + 1, "the length of source + 1"
+            check_integers("lengths", lengths, len(source), end=end, limit=limit, like=source)
             state.lengths = lengths
             place = torch.arange(source.size(1), device=source.device)  # (P,)
             positions = place - (source.size(1) - lengths)[:, None]  # (B, P), below 0 at padding

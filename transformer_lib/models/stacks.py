@@ -10,9 +10,9 @@ from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_lib.masks import with_causality
 from transformer_lib.positions.schemes import ScoreBias
 from transformer_lib.validation import (
-    check_head_mask,
-    check_positions,
-    check_same_batch,
+    check_integers,
+    check_mask,
+    check_shape,
     check_type,
     check_vectors,
 )
@@ -113,7 +113,7 @@ class Decoder(nn.Module):
         cached = 0 if cache is None else cache.length
         s = cached + t
         if mask is not None:
-            check_head_mask("mask", mask, (b, self.config.n_heads, t, s), x, "x")
+            check_mask("mask", mask, (b, self.config.n_heads, t, s), x, heads=True)
         positions = self._key_positions(x, positions, cache)  # (B, s) or None
         bias = self.bias(x, s, positions)
         causal = mask is None and bias is None and not cached  # needs no mask
@@ -140,7 +140,7 @@ class Decoder(nn.Module):
             if cache is not None and cache.positions is not None:
                 raise ValueError("positions must be given, as they were for the cache; got None")
             return None
-        check_positions(positions, x.size(0), x.size(1), like=x)
+        check_integers("positions", positions, *x.shape[:2], like=x)
         return positions if cache is None else cache.append_positions(positions)
 
     def _check_cache(self, cache: KVCache) -> None:
@@ -189,12 +189,12 @@ class EncoderDecoder(nn.Module):
         config, weight = self.config, next(self.parameters())
         check_vectors("source", source, config.d_model, weight)
         check_vectors("target", target, config.d_model, weight)
-        check_same_batch("source", source, "target", target)
+        check_shape("target", target, source.size(0), "T", config.d_model)
         (b, s, _), t = source.shape, target.size(1)
         if source_mask is not None:
-            check_head_mask("source_mask", source_mask, (b, config.n_heads, 1, s), source, "source")
+            check_mask("source_mask", source_mask, (b, config.n_heads, 1, s), source, heads=True)
         if target_mask is not None:
-            check_head_mask("target_mask", target_mask, (b, config.n_heads, t, t), target, "target")
+            check_mask("target_mask", target_mask, (b, config.n_heads, t, t), target, heads=True)
         memory = self.encoder(source, source_mask)
         return self.decoder(target, memory, mask=target_mask, memory_mask=source_mask)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_lib.cache import KVCache, is_every_row
 from transformer_lib.embedding import Embedding
-from transformer_lib.validation import check_index, check_tokens, check_type
+from transformer_lib.validation import check_integers, check_type
 
 __all__ = ["DecoderState", "embed_step"]
 
@@ -46,7 +46,8 @@ class DecoderState:
 
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index``, integers ``(B',)``, of the batch, in that order."""
-        check_index("index", index, self.rows, like=self.memory)
+        limit = "the number of rows"
+        check_integers("index", index, "B", end=self.rows or 2**63, limit=limit, like=self.memory)
         if self.mask is not None and self.lengths is not None:
             self.mask = self.mask.index_select(0, index)
             self.lengths = self.lengths.index_select(0, index)
@@ -73,6 +74,6 @@ def embed_step(
     if crossing is (state.memory is None):
         found = "without" if crossing else "with"
         raise ValueError(f"state must come from this model's start, got one {found} a memory")
-    check_tokens(tokens, state.rows)
+    check_integers("tokens", tokens, "B" if state.rows is None else state.rows)
     offset, positions = state.cache.length, state.positions
     return embedding(tokens[:, None], offset=offset, positions=positions, name="tokens")

@@ -10,7 +10,7 @@ from transformer_lib.embedding import Embedding
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import Decoder, Encoder
 from transformer_lib.models.state import DecoderState, embed_step
-from transformer_lib.validation import check_same_batch
+from transformer_lib.validation import check_shape
 
 __all__ = ["Transformer"]
 
@@ -59,7 +59,7 @@ class Transformer(nn.Module):
                 vocabulary, different batch sizes.
         """
         memory, x = self.encode(source), self.embedding(target, name="target")
-        check_same_batch("source", source, "target", target)
+        check_shape("target", target, source.size(0), "T")
         x = self.decoder(
             x,
             memory,

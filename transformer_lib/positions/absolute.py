@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.positions.common import ExactTable, rows_of
+from transformer_lib.positions.common import ExactTable, check_floating, rows_of
 from transformer_lib.validation import check_count
 
 __all__ = ["LearnedPositions", "SinusoidalPositions"]
@@ -114,11 +114,5 @@ class LearnedPositions(nn.Module):
 
 
 def _add(x: Tensor, table: Tensor, offset: int, positions: Tensor | None) -> Tensor:
-    d_model = table.size(1)
-    if not isinstance(x, Tensor):
-        raise TypeError(f"x must be a tensor, got {type(x).__name__}")
-    if not x.is_floating_point():
-        raise TypeError(f"x must be floating point, got {x.dtype}")
-    if x.dim() != 3 or x.size(-1) != d_model:
-        raise ValueError(f"x must have shape (B, T, {d_model}), got {tuple(x.shape)}")
+    check_floating("x", x, "B", "T", table.size(1))
     return x + rows_of(table, x, x.size(1), offset, positions).to(x)  # (B, T, d_model)

@@ -7,9 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.validation import check_count, check_number, check_positions
+from transformer_lib.validation import (
+    check_count,
+    check_integers,
+    check_number,
+    check_shape,
+    type_name,
+)
 
-__all__ = ["ExactTable", "check_heads", "check_span", "distances", "rows_of"]
+__all__ = ["ExactTable", "check_floating", "check_places", "distances", "rows_of"]
 
 
 class ExactTable(nn.Module):
@@ -49,13 +55,20 @@ class ExactTable(nn.Module):
         return self
 
 
-def check_span(offset: Any, length: int, max_len: int) -> None:
-    """Raise unless ``length`` positions from ``offset`` on are below ``max_len``."""
+def check_places(
+    name: str, x: Tensor, length: int, offset: Any, positions: Tensor | None, max_len: int
+) -> None:
+    """Raise unless ``x`` has places for its tokens below ``max_len``.
+
+    They are ``length`` positions from ``offset`` on, or ``positions``, integers ``(B, length)``.
+    """
     check_count("offset", offset, least=0)
-    if offset + length > max_len:
+    if positions is not None:
+        check_integers("positions", positions, len(x), length, end=max_len, limit="max_len", like=x)
+    elif offset + length > max_len:
         raise ValueError(
-            f"x of length {offset + length} is longer than max_len ({max_len})"
-            + (f": {length} positions from offset {offset} on" if offset else "")
+            f"{name} of length {offset + length} is longer than max_len ({max_len})"
+            + (f", from offset {offset} on" if offset else "")
         )
 
 
@@ -65,21 +78,15 @@ def rows_of(table: Tensor, x: Tensor, length: int, offset: int, positions: Tenso
     They start at row ``offset``, or are those of ``positions``, integers ``(B, length)``. Both are
     checked.
     """
-    if positions is None:
-        check_span(offset, length, len(table))
-        return table[offset : offset + length]
-    check_positions(positions, len(x), length, like=x, end=len(table))
-    return table[positions]
+    check_places("x", x, length, offset, positions, len(table))
+    return table[offset : offset + length] if positions is None else table[positions]
 
 
-def check_heads(name: str, x: Any, last: str, width: int | None = None) -> None:
-    """Raise unless ``x`` is a floating point ``(B, H, T, last)``."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
-    if not x.is_floating_point():
-        raise TypeError(f"{name} must be floating point, got {x.dtype}")
-    if x.dim() != 4 or (width is not None and x.size(-1) != width):
-        raise ValueError(f"{name} must have shape (B, H, T, {last}), got {tuple(x.shape)}")
+def check_floating(name: str, x: Any, *shape: Any) -> None:
+    """Raise unless ``x`` is floating point and has this shape; a letter stands for any size."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        raise TypeError(f"{name} must be a floating point tensor, got {type_name(x)}")
+    check_shape(name, x, *shape)
 
 
 def distances(t: int, s: int, device: Any = None, positions: Tensor | None = None) -> Tensor:

@@ -7,12 +7,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.positions.common import check_heads, distances
+from transformer_lib.positions.common import check_floating, distances
 from transformer_lib.validation import (
     check_count,
     check_integers,
     check_lengths,
-    check_positions,
     check_type,
     wide,
 )
@@ -77,11 +76,11 @@ class RelativePositions(nn.Module):
             TypeError: ``query`` isn't floating point, or ``s`` isn't an integer.
             ValueError: another shape, or fewer keys than queries.
         """
-        check_heads("query", query, str(self.d_head), self.d_head)
+        check_floating("query", query, "B", "H", "T", self.d_head)
         check_count("s", s, least=0)
         if s < query.size(2):
             raise ValueError(f"s ({s}) must be at least the length of query ({query.size(2)})")
-        index = self._row(query, s, positions, "query and s")  # (B, H, T, s)
+        index = self._row(query, s, positions)  # (B, H, T, s)
         products = wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
         return products.gather(-1, index)
 
@@ -98,22 +97,22 @@ class RelativePositions(nn.Module):
         Raises:
             TypeError, ValueError: as :meth:`scores`.
         """
-        check_heads("weights", weights, "S")
+        check_floating("weights", weights, "B", "H", "T", "S")
         t, s = weights.shape[2:]
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
-        index = self._row(weights, s, positions, "weights")  # (B, H, T, S)
+        index = self._row(weights, s, positions)  # (B, H, T, S)
         # Half precision would lose count of the many far keys that share a vector.
         kept = wide(weights)
         sums = kept.new_zeros(*kept.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
         sums = sums.scatter_add(-1, index, kept)
         return sums.to(weights.dtype) @ self.value.to(weights)
 
-    def _row(self, x: Tensor, s: int, positions: Tensor | None, of: str) -> Tensor:
+    def _row(self, x: Tensor, s: int, positions: Tensor | None) -> Tensor:
         """Return the vector's number for each query of ``x`` ``(B, H, T, ...)`` and key."""
         b, h, t, _ = x.shape
         if positions is not None:
-            check_positions(positions, b, s, like=x, of=of)
+            check_integers("positions", positions, b, s, like=x)
         k = self.max_distance
         row = distances(t, s, x.device, positions).clamp(-k, k) + k  # (T, s), or (B, T, s)
         return row.unsqueeze(-3).expand(b, h, t, s)
@@ -169,7 +168,7 @@ class RelativePositionBias(nn.Module):
         Raises:
             TypeError: ``distance`` isn't a tensor of integers.
         """
-        check_integers("distance", distance)
+        check_integers("distance", distance, end=None)
         n = _BUCKETS // 2 if self.bidirectional else _BUCKETS
         after = n * (distance > 0) if self.bidirectional else 0
         distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
@@ -199,7 +198,7 @@ class RelativePositionBias(nn.Module):
             every = torch.arange(-s, t, device=device)  # look up each distance once, not t times
             bias = wide(self.table)[self.bucket(every)].T  # (n_heads, s + t)
             return bias[:, distances(t, s, device) + s]  # (n_heads, t, s)
-        check_positions(positions, None, s, like=self.table, of="s")
+        check_integers("positions", positions, "B", s, like=self.table)
         bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
         return wide(self.table)[bucket].permute(0, 3, 1, 2)
 
@@ -250,7 +249,7 @@ def alibi_bias(
     s = t if s is None else s
     check_lengths(t, s, device)
     if positions is not None:
-        check_positions(positions, None, s, of="s")
+        check_integers("positions", positions, "B", s)
     away = -distances(t, s, device, positions).abs()  # (t, s), or (B, t, s)
     slopes = torch.tensor(slopes, dtype=torch.float32, device=away.device)  # (n_heads,)
     return slopes[:, None, None] * away.unsqueeze(-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.positions.common import ExactTable, check_heads, rows_of
+from transformer_lib.positions.common import ExactTable, check_floating, rows_of
 
 __all__ = ["RotaryPositions"]
 
@@ -76,7 +76,7 @@ class RotaryPositions(ExactTable):
         Raises:
             TypeError, ValueError: as :meth:`SinusoidalPositions.forward`.
         """
-        check_heads("x", x, str(self.d_head), self.d_head)
+        check_floating("x", x, "B", "H", "T", self.d_head)
         rows = rows_of(self.table.to(x.device), x, x.size(2), offset, positions)
         if positions is not None:
             rows = rows[:, None]  # (B, 1, T, d_head): the same for all heads
