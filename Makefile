@@ -50,8 +50,8 @@ lab: book $(WITH_ALL)  ## Open the notebooks in JupyterLab: copies for you to ch
 	@$(PY) -m http.server --directory $(SITE) --bind 127.0.0.1 $(PORT) > /dev/null 2>&1 & \
 		trap "kill $$! 2> /dev/null" EXIT INT; $(VENV)/bin/jupyter lab lab  # their links lead to the site
 
-pdf: $(WITH_SITE) $(ASSETS)  ## Print the book with Chromium or Chrome: _build/pdf/*.pdf
-	@$(PY) _ext/pdf_print.py
+pdf: book  ## Print the book with Chromium or Chrome: _build/pdf/*.pdf, linked at the foot of each page
+	@$(PY) _ext/pdf.py
 
 student: book  ## Write the student's edition: notebooks without solutions, in _build/html/student
 	@echo "The student's edition: $(CURDIR)/$(SITE)/student"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT, chapters, pages, parsed, signs
+from pages import chapters, pages, parsed, signs
 from test_accessibility import ALL, axe, violations  # noqa: F401 (a fixture)
-
-sys.path.insert(0, str(ROOT / "_ext"))
-import pdf_page
 
 OURS = "chapters/predictions.html"
 KEY = "attention-built-by-hand:predictions"
@@ -284,16 +280,3 @@ def test_on_paper_the_reasons_are_read(visit):
     box = question(page, "01-break-it-predict")
     assert box.get_by_text("each column holds a single number").is_visible()
     assert box.get_by_role("button").is_hidden()
-
-
-def test_the_print_has_the_answers_with_the_solutions():
-    question = (
-        '<h1>One</h1><div class="predict" id="predict-01-a"><p>So far. How many? Two?</p>'
-        '<ul><li>one</li></ul><div class="fold admonition"><p class="admonition-title">The answer'
-        "</p><p>Three.</p></div></div>"
-    )
-    page = pdf_page.chapter("chapters/01_a", question, [], "", Path())
-    (answer,) = page.solutions
-    assert answer.get_text() == "Before you read on: Two?Three."
-    assert page.soup.get_text() == "OneSo far. How many? Two?oneAnswer on page 000"
-    assert page.soup.select_one(".predict a")["href"] == f"#{answer['id']}"
