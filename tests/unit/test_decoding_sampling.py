@@ -1,6 +1,5 @@
 """Sampling: how often each token is drawn, and what the scores mean."""
 
-import math
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from torch import Tensor
 
 from transformer_lib.config import SpecialIds
 from transformer_lib.decoding import beam_search, greedy, sample
-from transformer_lib.decoding.generate import distribution
 
 LOGITS = torch.tensor([1.0, -1.0, 0.5, 2.0, -torch.inf, 0.0, 1.5])
 V, PAD, EOS = 7, 0, 2
@@ -88,45 +86,12 @@ def test_top_p_counts_what_temperature_and_top_k_leave() -> None:
     check(drawn(top_p=0.8, temperature=0.5), only([3, 6], 0.5))
 
 
-def test_nothing_is_sorted_where_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sorting 50,000 tokens takes longer than everything else."""
-
-    def sorts(*_: Any, **__: Any) -> None:
-        raise AssertionError("sorted")
-
-    for name in ("topk", "sort", "argsort"):
-        monkeypatch.setattr(Tensor, name, sorts)
-    for settings in ({}, {"temperature": 0.5}, {"top_p": 1.0}):
-        sample(Urn(), MANY[:3], max_len=2, **settings)
-    with pytest.raises(AssertionError, match="sorted"):
-        sample(Urn(), MANY[:3], max_len=2, top_p=0.9)
-
-
-def test_a_small_probability_in_a_large_vocabulary_is_not_lost() -> None:
-    logits = torch.full((50_000,), -20.0)  # half of the probability in 49,999 tokens of 1e-5 each
-    logits[7] = -20.0 + math.log(49_999)
-    ids = sample(Urn(logits), MANY[:2_000], max_len=1, generator=torch.Generator().manual_seed(0))
-    drawn = ids.ids[:, 0]
-    assert 900 < (drawn == 7).sum() < 1_100  # more than four standard deviations
-    others = drawn[drawn != 7]
-    assert len(others.unique()) > 0.97 * len(others)
-    assert 0.45 < others.double().mean() / 50_000 < 0.55
-
-
-def test_a_temperature_may_be_out_of_the_range_of_float32() -> None:
-    for temperature, expected in ((1e-300, [1.0, 0.0, 0.0]), (1e300, [0.5, 0.5, 0.0])):
-        log_probs = torch.tensor([[0.7, 0.3, 0.0]]).log()
-        probs, _ = distribution(log_probs, temperature, top_k=None, top_p=None)
-        assert probs[0].tolist() == expected
-
-
-@pytest.mark.parametrize("temperature", [1e-3, 1e-45, 1e-300])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-300])
 def test_at_temperatures_near_0_it_is_greedy(temperature: float) -> None:
     found = sample(Urn(), MANY[:5], max_len=3, temperature=temperature)
     expected = greedy(Urn(), MANY[:5], max_len=3)
     assert found.ids.equal(expected.ids) and found.scores.equal(expected.scores)
-    with pytest.raises(ValueError, match=r"temperature must be above 0.*greedy"):
-        sample(Urn(), MANY, max_len=3, temperature=0)
+    check(drawn(temperature=1e300), LOGITS.isfinite() / 6)  # each that can be drawn, equally often
 
 
 def test_each_row_ends_by_itself_and_scores_are_the_models_own() -> None:
@@ -149,11 +114,6 @@ def test_a_generator_makes_it_repeatable_and_leaves_pytorchs_own_alone() -> None
     before = torch.get_rng_state()
     drawn(seed=1)
     assert torch.get_rng_state().equal(before)
-    texts = []
-    for _ in range(2):
-        torch.manual_seed(5)
-        texts.append(sample(Urn(), MANY[:20], max_len=5).ids)
-    assert texts[0].equal(texts[1])
 
 
 @pytest.mark.parametrize("decode", [greedy, sample, beam_search])
@@ -211,41 +171,22 @@ def test_a_first_token_for_all_or_for_each(decode: Any) -> None:
         ids = decode(Echo(), MANY[:2], bos_id=bos, **settings)[0]
         assert ids.view(2, -1).tolist() == [[4, 5], [6, 0]]
     assert decode(Echo(), MANY[:2], bos_id=3, **settings)[0].view(2, -1).tolist() == [[4, 5]] * 2
-    for wrong, error, message in (
-        (torch.tensor([3]), ValueError, r"bos_id must have shape \(2,\).*got \(1,\)"),
-        (torch.tensor([3.0, 5.0]), TypeError, "bos_id must be a tensor of int64 or int32"),
-        (torch.tensor([3, -5]), ValueError, "bos_id must be at least 0.*got -5"),
-        (True, TypeError, "bos_id must be an integer"),
+    for wrong, message in (
+        (torch.tensor([3]), r"bos_id must have shape \(2,\).*got \(1,\)"),
+        (torch.tensor([3, -5]), "bos_id must be at least 0.*got -5"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises(ValueError, match=message):
             decode(Echo(), MANY[:2], bos_id=wrong, **settings)
 
 
-@pytest.mark.parametrize("decode", [greedy, sample, beam_search])
 @pytest.mark.parametrize(
-    ("model", "source", "error", "message"),
+    ("wrong", "message"),
     [
-        (Urn, MANY, TypeError, "model must have the methods start and step, got type"),
-        (Urn(), [[1, 2]], TypeError, "source must be a tensor of token ids, got list"),
-        (Urn(), MANY[:0], ValueError, "source must not be empty"),
+        ({"source": MANY[:0]}, "source must not be empty"),
+        ({"temperature": 0}, r"temperature must be above 0.*greedy"),
+        ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
     ],
 )
-def test_errors_of_all(
-    decode: Any, model: Any, source: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        decode(model, source, max_len=3)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error", "message"),
-    [
-        ({"temperature": math.inf}, ValueError, "temperature must"),
-        ({"top_k": 0}, ValueError, "top_k must be an integer of at least 1, got 0"),
-        ({"top_p": 0.0}, ValueError, r"top_p must be in \(0, 1\], got 0.0"),
-        ({"generator": 3}, TypeError, "generator must be a torch.Generator, got int"),
-    ],
-)
-def test_errors(wrong: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        sample(Urn(), MANY[:3], max_len=3, **wrong)
+def test_errors(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sample(Urn(), **{"source": MANY[:3], "max_len": 3} | wrong)

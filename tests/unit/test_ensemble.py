@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib import ModelConfig, Transformer, beam_search, greedy, sample
+from transformer_lib import ModelConfig, Transformer, beam_search, sample
 from transformer_lib.decoding import Ensemble
 from transformer_lib.recurrent import RNNSeq2Seq
 
@@ -37,14 +37,6 @@ def test_a_step_is_the_mean_of_the_probabilities() -> None:
     torch.testing.assert_close(logits.exp(), wanted)
 
 
-def test_a_model_twice_is_that_model() -> None:
-    (model,) = members(3)
-    for decode in (greedy, beam_search):
-        alone, both = (decode(m, SOURCE, max_len=9) for m in (model, Ensemble([model, model])))
-        assert alone.ids.equal(both.ids)
-        torch.testing.assert_close(alone.scores, both.scores)
-
-
 def test_beams_swap_parents_in_all_members() -> None:
     together = Ensemble(members(4, 5))
     beams = beam_search(together, SOURCE, max_len=7, beam_size=4)
@@ -63,13 +55,6 @@ def test_beams_swap_parents_in_all_members() -> None:
             assert total == pytest.approx(score.item(), abs=1e-4)
 
 
-def test_dropout_is_off_in_every_member_and_on_again() -> None:
-    together = Ensemble(members(6, 7))
-    first, second = (greedy(together, SOURCE, max_len=6) for _ in range(2))
-    assert first.ids.equal(second.ids) and first.scores.equal(second.scores)
-    assert all(module.training for module in together.modules())
-
-
 def test_models_of_several_kinds() -> None:
     torch.manual_seed(0)
     recurrent = RNNSeq2Seq(vocab_size=V, d_model=8)
@@ -82,21 +67,9 @@ def test_models_of_several_kinds() -> None:
     "models, error, message",
     [
         (members(0), ValueError, "models must be two or more, got 1"),
-        (Transformer(CONFIG), TypeError, "models must be a list of models"),
         ([*members(0), nn.Linear(2, 3)], TypeError, "number 1 is a Linear"),
-        (
-            [*members(0), Transformer(ModelConfig(vocab_size=12, d_model=12, n_heads=3))],
-            ValueError,
-            "models must share a vocabulary",
-        ),
     ],
 )
 def test_members_that_do_not_go_together(models, error, message) -> None:
     with pytest.raises(error, match=message):
         Ensemble(models)
-
-
-def test_a_state_of_another_model() -> None:
-    together = Ensemble(members(0, 1))
-    with pytest.raises(TypeError, match="state must come from this ensemble's start"):
-        together.step(torch.tensor([1]), "no state")  # pyright: ignore[reportArgumentType]

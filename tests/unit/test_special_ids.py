@@ -143,7 +143,7 @@ def test_a_model_without_ids_must_be_told() -> None:
 
 def test_members_of_an_ensemble_share_their_ids() -> None:
     one, other = Transformer(CONFIG), Transformer(ModelConfig(**SIZES))
-    with pytest.raises(ValueError, match=r"models must have the same special ids.*d=5.*d=0"):
+    with pytest.raises(ValueError, match=r"models must share a vocabulary, .*d=5.*d=0"):
         Ensemble([one, other])
 
 

@@ -78,7 +78,12 @@ def beam_search(
         (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
     """
     bos_id, eos_id, pad_id = check_request(model, source, max_len, bos_id, eos_id, pad_id)
-    _check_options(beam_size, length_penalty, n_best, early_stopping)
+    check_count("beam_size", beam_size)
+    check_number("length_penalty", length_penalty, 0, 10, "[]")
+    check_count("n_best", n_best, optional=True)
+    if n_best is not None and n_best > beam_size:
+        raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
+    check_type("early_stopping", early_stopping, bool)
     max_len = int(max_len)
     n_best = beam_size if n_best is None else n_best
 
@@ -156,17 +161,6 @@ def _best_extensions(
     sums = (totals.view(n * m, 1) + gains).view(n, m * k)  # (N, M * K)
     sums, chosen = sums.topk(min(count, m * k))  # (N, C)
     return sums, chosen // k, extensions.view(n, m * k).gather(1, chosen)
-
-
-def _check_options(
-    beam_size: int, length_penalty: float, n_best: int | None, early_stopping: bool
-) -> None:
-    check_count("beam_size", beam_size)
-    check_number("length_penalty", length_penalty, 0, 10, "[]")
-    check_count("n_best", n_best, optional=True)
-    if n_best is not None and n_best > beam_size:
-        raise ValueError(f"n_best ({n_best}) must be at most beam_size ({beam_size})")
-    check_type("early_stopping", early_stopping, bool)
 
 
 def _penalty(length: int, exponent: float) -> float:

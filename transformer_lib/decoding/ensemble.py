@@ -39,8 +39,8 @@ class Ensemble(nn.Module):
             ensemble's ``config`` is that of the member with the smallest ``max_len``.
 
     Raises:
-        TypeError: ``models`` isn't a list of modules with ``start`` and ``step``.
-        ValueError: fewer than two models; vocabularies of different sizes; different special ids.
+        TypeError: ``models`` isn't a list of modules with ``start``, ``step`` and ``config``.
+        ValueError: fewer than two models; different vocabularies or special ids.
 
     Source:
         Sutskever et al. (2014), *Sequence to Sequence Learning with Neural Networks*, section 3.4.
@@ -60,21 +60,16 @@ class Ensemble(nn.Module):
         if len(models) < 2:
             raise ValueError(f"models must be two or more, got {len(models)}")
         for i, model in enumerate(models):
-            methods = (getattr(model, "start", None), getattr(model, "step", None))
-            if not isinstance(model, nn.Module) or not all(map(callable, methods)):
+            names = ("start", "step", "config")
+            if not isinstance(model, nn.Module) or not all(hasattr(model, n) for n in names):
                 raise TypeError(
-                    f"models must be modules with start and step; number {i} is a "
+                    f"models must be modules with start, step and config; number {i} is a "
                     f"{type(model).__name__}"
                 )
-        configs = [getattr(model, "config", None) for model in models]
-        sizes = {getattr(config, "vocab_size", None) for config in configs}
-        if len(sizes) > 1:
-            raise ValueError(f"models must share a vocabulary, got sizes {sorted(map(str, sizes))}")
-        ids = {getattr(config, "special_ids", None): None for config in configs}
-        if len(ids) > 1:
-            raise ValueError(
-                f"models must have the same special ids, got {' and '.join(map(str, ids))}"
-            )
+        configs: list[Any] = [model.config for model in models]  # pyright: ignore
+        shared = [f"{config.vocab_size} tokens, {config.special_ids}" for config in configs]
+        if len(set(shared)) > 1:
+            raise ValueError(f"models must share a vocabulary, got {' and '.join(shared)}")
         self.models = nn.ModuleList(models)  # pyright: ignore
         self.config: Any = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
 

@@ -55,26 +55,11 @@ def generate(
             tokens = chosen.masked_fill(ended, pad_id)
             generated.append(tokens)
             ended |= tokens == eos_id
-            if on_step is not None:
-                ended |= _asked_to_end(on_step, tokens)
+            if on_step is not None and (asked := on_step(tokens)) is not None:
+                ended |= asked.to(tokens.device)
     check_scores(scores)
     # Tensors made in inference mode can't be used in training; these are new.
     return Generation(torch.stack(generated, dim=1), scores.clone())
-
-
-def _asked_to_end(on_step: OnStep, tokens: Tensor) -> Tensor:
-    """Return the rows that ``on_step`` wants to end, bool ``(B,)``."""
-    asked = on_step(tokens)
-    if asked is None:
-        return torch.zeros_like(tokens, dtype=torch.bool)
-    if not isinstance(asked, Tensor) or asked.dtype is not torch.bool:
-        raise TypeError(f"on_step must return None or a bool tensor, got {type_name(asked)}")
-    if asked.shape != tokens.shape:
-        raise ValueError(
-            f"on_step must return shape {tuple(tokens.shape)}, one bool per row; "
-            f"got {tuple(asked.shape)}"
-        )
-    return asked.to(tokens.device)
 
 
 def greedy(
@@ -89,7 +74,7 @@ def greedy(
 ) -> Generation:
     """Take the most probable token at each step, until every row has ended.
 
-    A ``Module`` is in evaluation mode meanwhile, since dropout would change the text.
+    A ``Module`` is in evaluation mode meanwhile.
 
     Args:
         model: any :class:`StepModel`.
@@ -111,35 +96,25 @@ def greedy(
             model refuses.
 
     Example:
-        >>> import torch
-        >>> from transformer_lib import ModelConfig, Transformer
-        >>> model = Transformer(ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20))
-        >>> ids, scores = greedy(model, torch.randint(3, 11, (2, 7)), max_len=5)
-        >>> ids.size(0), scores.shape
-        (2, torch.Size([2]))
-
         Print or collect tokens as they come:
 
-        >>> source = torch.randint(3, 11, (1, 7))
-        >>> said = []
-        >>> ids, _ = greedy(model, source, max_len=5, on_step=lambda tokens: said.append(tokens))
-        >>> torch.stack(said, dim=1).equal(ids)
-        True
+        >>> from transformer_lib import ModelConfig, Transformer
+        >>> model = Transformer(ModelConfig(vocab_size=11, d_model=12, n_heads=3, d_ff=20))
+        >>> source, said = torch.randint(3, 11, (2, 7)), []
+        >>> ids, scores = greedy(model, source, max_len=5, on_step=said.append)
+        >>> torch.stack(said, dim=1).equal(ids), scores.shape
+        (True, torch.Size([2]))
     """
     return generate(
         model,
         source,
-        _most_probable,
+        lambda log_probs: log_probs.argmax(dim=-1),
         max_len=max_len,
         on_step=on_step,
         bos_id=bos_id,
         eos_id=eos_id,
         pad_id=pad_id,
     )
-
-
-def _most_probable(log_probs: Tensor) -> Tensor:
-    return log_probs.argmax(dim=-1)  # (B, V) to (B,)
 
 
 def sample(

@@ -145,8 +145,6 @@ def check_request(
             f"bos_id must have shape {tuple(source.shape[:1])}, one id per row of source; "
             f"got {tuple(bos_id.shape)}"
         )
-    elif bos_id.is_meta:
-        raise ValueError("bos_id must hold ids, got a tensor on the meta device")
     else:
         check_ids("bos_id", bos_id[:, None], vocab_size or 2**63)
     check_id("eos_id", eos_id)  # outside the vocabulary, it means that no row ever ends

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -184,8 +183,8 @@ def complete(
         on_text: a function called as texts grow, with the number of the prompt, the text added to
             its continuation, and whether that's the end. No text is taken back: an unfinished
             character waits for its remaining bytes, and so does text that may begin a stop string.
-        decode: the search, as for :func:`translate`; with ``stop`` or ``on_text`` it must take
-            ``on_step``, as ``greedy`` and ``sample`` do. ``beam_search`` can't.
+        decode: the search, as for :func:`translate`; with ``stop`` or ``on_text``, one that takes
+            ``on_step``: ``greedy`` or ``sample``.
         batch_size, progress: as for :func:`translate`.
 
     Returns:
@@ -204,8 +203,6 @@ def complete(
     if "" in stop:
         raise ValueError("stop must not contain an empty string")
     watched = bool(stop) or on_text is not None
-    if watched and not _takes(decode, "on_step"):
-        raise TypeError("decode must take on_step if stop or on_text is given, as greedy does")
     bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
     ids = []
     for i, prompt in enumerate(items("prompts", prompts, "string", least=0)):
@@ -216,9 +213,7 @@ def complete(
         else:
             check_text(name, prompt)
             ids.append([bos_id, *tokenizer.encode(prompt)])
-    # A model that takes no lengths can only read prompts of equal length together.
-    pads = _takes(getattr(model, "start", None), "lengths")
-    groups: dict[tuple[int, ...], list[int]] = {}  # prompts that may grow by the same length
+    groups: dict[int, list[int]] = {}  # prompts that may grow by the same length
     for i in sorted(range(len(ids)), key=lambda i: len(ids[i])):
         room = longest + 1 - len(ids[i])  # the last token isn't read
         if room < 1:
@@ -226,11 +221,9 @@ def complete(
                 f"prompts must have fewer than {longest} tokens; number {i} has {len(ids[i]) - 1}"
             )
         most = room if max_tokens is None else min(max_tokens, room)
-        groups.setdefault((most,) if pads else (most, room), []).append(i)
+        groups.setdefault(most, []).append(i)
     found = [""] * len(ids)
-    parts = [
-        (most, part) for (most, *_), group in groups.items() for part in _parts(group, batch_size)
-    ]
+    parts = [(most, part) for most, group in groups.items() for part in _parts(group, batch_size)]
     bar = _bar([part for _, part in parts], len(ids), progress)
     for (most, _), chosen in zip(parts, bar, strict=True):
         lengths = torch.tensor([len(ids[i]) - 1 for i in chosen], device=device)
@@ -274,13 +267,6 @@ def _grow(
             if on_text and (new or text.ended):
                 on_text(number, new, text.ended)
     return torch.tensor([text.ended for text in added])
-
-
-def _takes(function: Any, name: str) -> bool:
-    try:
-        return name in signature(function).parameters
-    except (TypeError, ValueError):  # not a function, or one written in C
-        return False
 
 
 def _rows(decoded: Any) -> Iterator[list[tuple[list[int], float]]]:
