@@ -130,18 +130,6 @@ def test_heads_divide_the_width(js):
             assert ModelConfig(vocab_size=100, d_model=d, n_heads=h)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "error", "message"),
-    [
-        ({"d_model": 512, "n_heads": 12}, ValueError, r"d_model \(512\) must be divisible by n_"),
-        ({"d_model": 65, "n_heads": 1}, ValueError, "d_model must be even; got 65"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, error, message):
-    with pytest.raises(error, match=message):
-        ArchitectureExplorer(**numbers)
-
-
 @pytest.mark.slow
 def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
     page = show(ArchitectureExplorer())

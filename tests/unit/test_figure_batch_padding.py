@@ -1,7 +1,6 @@
 """BatchPadding: its batches are the library's, and its share is that of their tensors."""
 
 import pytest
-from traitlets import TraitError
 
 from transformer_lib.data import Batches, TokenBatchSampler
 from transformer_lib.figures.widgets import BatchPadding
@@ -58,21 +57,6 @@ def test_batches_to_draw_are_not_from_the_ends(js):
     body = "return given.counts.map(m.some);"
     shown = js("batch_padding.js", body, counts=counts)
     assert shown == [[0], [0, 1], [0, 1, 2], [0, 2, 3], [1, 4, 6], [42, 128, 213]]
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"lengths": [[3, 4]] * 7}, ValueError, "lengths must have 8 to 2048 pairs; got 7"),
-        ({"lengths": [[3, 4]] * 2049}, ValueError, "8 to 2048 pairs; got 2049"),
-        ({"lengths": [[3, 4]] * 8 + [[3]]}, ValueError, r"lengths\[8\] must be two whole numbers"),
-        ({"lengths": [[3, 4.5]] * 8}, ValueError, r"lengths\[0\] must be two whole numbers"),
-        ({"lengths": [3] * 8}, TypeError, r"lengths\[0\] must be a list"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises((error, TraitError), match=message):
-        BatchPadding(**given)
 
 
 @pytest.mark.slow

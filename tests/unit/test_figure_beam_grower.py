@@ -213,18 +213,3 @@ def test_a_tree_can_have_a_single_path():
     figure = BeamGrower(**TREE, step=2)
     assert figure.search()[0].ends == []
     assert figure.tree().text(figure.search()[-1].ends[0].node) == "a"
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"length_penalty": 0.5}, "length_penalty must be one of 0.0, 0.2, .*got 0.5"),
-        ({"parents": [0, 2]}, r"parents\[1\] must be a node before node 2; got 2"),
-        ({"parents": [0, 0.5]}, r"parents\[1\] must be a node before node 2; got 0.5"),
-        ({"parents": [0]}, "same length; got parents: 1, tokens: 2, gains: 2"),
-        ({"parents": [], "tokens": [], "gains": []}, "parents must not be empty"),
-    ],
-)
-def test_bad_arguments_are_refused(changes, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        BeamGrower(**TREE | changes)

@@ -67,23 +67,6 @@ def test_what_is_typed_becomes_a_word(js):
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"word": "two words"}, "word must be one word of at most 16 letters"),
-        ({"word": "x" * 17}, "at most 16 letters"),
-        ({"laid": 16}, "laid must be at most 15; got 16"),
-        ({"letters": ["a"]}, "letters and merges must be given together"),
-        ({"letters": ["ab"], "merges": [["a", "b"]]}, "letters must be single letters; got 'ab'"),
-        ({"letters": ["a"], "merges": []}, "merges must have at least one pair"),
-        ({"letters": ["a"], "merges": [["a", ""]], "laid": 0}, "no empty pieces"),
-    ],
-)
-def test_bad_arguments_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        BytePairs(**changes)
-
-
 def pieces(page):
     page.evaluate(SETTLE)
     return page.locator(".bp-pieces b:visible").all_inner_texts()

@@ -103,18 +103,6 @@ def test_sizes_have_a_suitable_unit(js):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ({"n_heads": 12, "n_kv_heads": 8}, r"n_heads \(12\) must be divisible by n_kv_heads \(8\)"),
-        ({"d_head": 3}, "d_head must be even; got 3"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, message):
-    with pytest.raises(ValueError, match=message):
-        CacheSize(**numbers)
-
-
 def bar(page, name):
     return page.locator(f".cs-bar[data-part={name}]").evaluate("(e) => e.getBBox().width")
 

@@ -82,24 +82,6 @@ def test_numbers_have_five_digits(js):
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"tensors": {"a": [1.0]}}, TypeError, r"tensors\['a'\] must be a float32.*; got list"),
-        ({"tensors": {"a": torch.ones(2).long()}}, TypeError, "got torch.int64"),
-        ({"tensors": {}}, ValueError, "1 to 16 numbers in all; got 0"),
-        ({"tensors": {"a": torch.ones(17)}}, ValueError, "1 to 16 numbers in all; got 17"),
-        ({"tensors": {"a" * 400: torch.ones(1)}}, ValueError, "a file of 320 bytes; got"),
-        ({"tensors": {"a": torch.ones(2)}, "number": 2}, ValueError, "number must be from 0 to 1"),
-        ({"number": 16}, ValueError, "number must be from 0 to 15"),
-        ({"file": [1]}, TypeError, "file can't be given"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        CheckpointBytes(**given)
-
-
 TAKEN = '[...document.querySelectorAll(".cb-byte[data-taken]")].map((one) => one.textContent)'
 
 

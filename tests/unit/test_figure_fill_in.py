@@ -30,22 +30,6 @@ def test_clicks_hide_a_word_show_its_guesses_and_bring_it_back(js):
     assert [state["place"] for state in states][:4] == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sentences": [["a", "b"], ["a", "b", "c"]], "guesses": [[], []]}, "all be equally long"),
-        ({"guesses": []}, "guesses must have one entry per sentence"),
-        ({"guesses": [[], []]}, r"guesses\[0\] must have 8"),
-        ({"sentence": 2}, "sentence must be below 2"),
-        ({"guesses": [[[[[0, 1]]]] * 8] * 2}, r"guesses\[0\]\[0\] must have 5 pairs"),
-        ({"words": ["a"]}, "an index in words and a probability"),
-    ],
-)
-def test_bad_arguments_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        FillIn(**changes)
-
-
 @pytest.mark.slow
 def test_words_are_hidden_by_mouse_and_by_key(show):
     page = show(FillIn())

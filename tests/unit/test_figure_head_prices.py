@@ -131,26 +131,6 @@ def test_prices_that_add_up_do_so_in_all_three_ways(js):
         assert [page[name] for name in SUMS] == pytest.approx([table[gone] - 3] * 3)
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"model": 1}, ValueError, "model must be below 1; got 1"),
-        ({"measure": 2}, ValueError, "measure must be below 2; got 2"),
-        ({"models": ["a", "b"]}, ValueError, "same length; got models: 2, table: 1"),
-        ({"digits": [1]}, ValueError, "same length; got measures: 2, digits: 1"),
-        ({"table": [[[1, 2, 3], [1, 2, 3]]]}, ValueError, r"per set of 2 to 8 heads.*got 3"),
-        ({"table": [[[1] * 8] * 2]}, ValueError, "equally many in each of the 2 layers; got 8"),
-        ({"table": [[[1] * 4, [1] * 3]]}, ValueError, r"of 4 numbers; got \[4, 3\]"),
-        ({"table": [[[1] * 4]]}, ValueError, r"table\[0\] must be 2 lists"),
-        ({"table": [[]]}, ValueError, "got 0"),
-        ({"table": [[[1] * 4] * 2], "gone": 4}, ValueError, "gone must be below 4; got 4"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        HeadPrices(**given)
-
-
 @pytest.mark.slow
 def test_the_bars_are_as_long_as_the_sums(js, show):
     """If the loss falls without a head, its price is negative and its bar goes left."""

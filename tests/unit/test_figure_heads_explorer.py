@@ -133,25 +133,6 @@ def test_what_it_cannot_show_is_refused(model, monkeypatch):
         HeadsExplorer.from_model(model, TOKENIZER, "ab")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"reads": ["<bos>"]}, r"weights\[2\], for decoder, must have the shape \(2, 4, 15, 1\)"),
-        ({"source": ["a"]}, r"weights\[0\], for cross, .*\(2, 4, 15, 1\); got \(2, 4, 15, 3\)"),
-        ({"probabilities": [1.0]}, "writes: 15, probabilities: 1"),
-        ({"without": []}, "kinds: 3, weights: 3, without: 0"),
-        ({"without": [[[[1.0]]]] * 3}, r"without\[0\] must have the shape \(2, 4, 15\)"),
-        ({"layer": 2}, "layer must be below 2; got 2"),
-        ({"head": 4}, "head must be below 4; got 4"),
-        ({"token": 15}, "token must be below 15; got 15"),
-        ({"attention": "encoder", "token": 3}, "token must be below 3; got 3"),
-    ],
-)
-def test_bad_arguments_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        HeadsExplorer(**(stand_in() | changes))
-
-
 # ---- the page
 
 

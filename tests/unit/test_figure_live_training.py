@@ -70,22 +70,6 @@ def test_a_question_changes_one_thing(js, question):
     assert len(js(ENGINE, "return m.changes(given.state);", state=state(question=question))) == 1
 
 
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ({"example": "xyz"}, "example must be 1 to 8 letters from a to j for reverse; got 'xyz'"),
-        ({"example": ""}, "example must be 1 to 8 letters"),
-        ({"task": "numbers", "example": "07"}, "example must be a number below 100"),
-        ({"question": "why"}, "question must be one of 'all', "),
-        ({"rate": 0}, "rate must be from 0.1 to 10"),
-        ({"seed": 100}, "seed must be from 0 to 99"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, message):
-    with pytest.raises(ValueError, match=message):
-        LiveTraining(**numbers)
-
-
 def test_only_figures_that_ask_for_the_engine_include_it():
     assert LiveTraining()._esm.count("function engineSource()") == 1
     assert "engineSource" not in base.compose("soft_lookup.js")

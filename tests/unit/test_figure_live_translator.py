@@ -253,21 +253,6 @@ def test_the_chapter_says_how_it_differs_from_the_reader_s(shipped_model):
     assert load_result("number-words-shipped")["command"].endswith("runs/number-words-s0")
 
 
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ({"text": "a;b"}, "text must be at most 44 Latin letters"),
-        ({"text": "x" * 45}, "text must be at most 44"),
-        ({"head": 8}, "head must be from 0 to 7"),
-        ({"place": 44}, "place must be from 0 to 43"),
-        ({"search": "sample"}, "search must be one of 'greedy', 'beam'"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, message):
-    with pytest.raises(ValueError, match=message):
-        LiveTranslator(**numbers)
-
-
 def test_a_kernel_answers_when_it_is_asked(monkeypatch):
     figure, sent = LiveTranslator(), []
     monkeypatch.setattr(figure, "send", sent.append)

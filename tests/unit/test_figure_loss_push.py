@@ -89,20 +89,6 @@ def test_the_curve_is_the_loss_of_a_right_token_and_equals(js, smoothing):
     assert lowest == pytest.approx(min(1 - smoothing + smoothing / 5, 0.995), abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"tokens": ["a", "b"]}, ValueError, "same length; got tokens: 2, logits: 5"),
-        ({"tokens": ["a", "", "c", "d", "e"]}, ValueError, "must have 1 to 6 letters each; got ''"),
-        ({"tokens": ["a", "b", "c", "d", "letters"]}, ValueError, "letters each; got 'letters'"),
-        ({"right": 5}, ValueError, "right must be below 5, the number of tokens; got 5"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        LossPush(**given)
-
-
 @pytest.mark.slow
 def test_a_step_ends_where_the_arrow_points(show):
     page = show(LossPush(smoothing=0.2, rate=3), viewport={"width": 760, "height": 800})

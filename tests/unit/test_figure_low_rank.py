@@ -74,24 +74,6 @@ def test_numbers_are_rounded_to_a_thousandth_of_the_largest():
     assert figure.shares()[1:] == pytest.approx(want, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("change", "state", "error", "message"),
-    [
-        ("abc", {}, TypeError, "change must be a matrix of numbers; got 'abc'"),
-        ([[1, 2], [3]], {}, TypeError, "change must be a matrix of numbers"),
-        ([1, 2, 3], {}, ValueError, r"change must have two axes of 2 to 96; got \(3,\)"),
-        (torch.ones(97, 4), {}, ValueError, r"two axes of 2 to 96; got \(97, 4\)"),
-        ([[1, float("nan")], [0, 1]], {}, ValueError, "change must be finite"),
-        ([[0, 0], [0, 0]], {}, ValueError, "change must not be all zeros"),
-        ([[1, 0], [0, 1]], {"rank": 3}, ValueError, "rank must be at most 2, .*; got 3"),
-        (None, {"rows": ["1 2"]}, TypeError, "rows can't be given"),
-    ],
-)
-def test_bad_arguments_are_refused(change, state, error, message):
-    with pytest.raises(error, match=message):
-        LowRank(change, **state)
-
-
 @pytest.mark.slow
 def test_the_maps_show_the_matrix_and_its_approximation(show):
     figure = LowRank([[9, -3, 0], [3, -1, 0]], rank=1)  # of rank 1: both maps are equal

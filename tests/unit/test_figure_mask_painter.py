@@ -128,25 +128,6 @@ def test_masks_come_in_many_forms():
     assert MaskPainter().mask == LEFT
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"mask": "110-11"}, ValueError, "mask must be a square.*got '110-11'"),
-        ({"mask": "12-11"}, ValueError, "mask must be a square"),
-        ({"mask": ""}, ValueError, "mask must be a square"),
-        ({"mask": 3}, TypeError, "mask must be rows of True and False, or a string; got 3"),
-        ({"mask": [[1, 0], [1, 1]]}, TypeError, r"mask\[0\]\[0\] must be True or False; got 1"),
-        ({"mask": "10-11"}, ValueError, "one row for each of 6 words; got 2"),
-        ({"words": ["a", "b"]}, ValueError, "words: 2, vectors: 6"),
-        ({"vectors": [[1, 1]] * 5 + [[1]]}, ValueError, r"vectors\[5\] must have as many"),
-        ({"vectors": [[]] * 6}, ValueError, r"vectors\[0\] must have as many .* got 0"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        MaskPainter(**given)
-
-
 # ---- in a browser
 
 

@@ -152,22 +152,6 @@ def changed(small, **changes):
     return {name: getattr(small[0], name) for name in DATA} | changes
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"place": 21}, "place must be from 0 to 20; got 21"),
-        ({"reads": [1, 2, 3, 5, 8]}, "reads must rise from 0; got"),
-        ({"reads": [0, 1, 2, 8, 5]}, "reads must rise from 0; got"),
-        ({"reads": [0, 1, 2, 5]}, "costs must have 4 rows of 21, .* got rows of"),
-        ({"start": 12}, "costs must have 5 rows of 20, one row per number"),
-        ({"shares": []}, r"shares must have 5 rows of 21, .* got rows of \[\]"),
-    ],
-)
-def test_bad_arguments_are_refused(small, changes, message):
-    with pytest.raises(ValueError, match=message):
-        NextLetter(**changed(small, **changes))
-
-
 def test_a_line_needs_text_before_it(small):
     _, model, tokenizer = small
     with pytest.raises(ValueError, match="start must be at least 8, the most in reads; got 7"):

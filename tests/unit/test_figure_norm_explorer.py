@@ -64,26 +64,6 @@ def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
 # ---- the Python side
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"norm": "group"}, "norm must be one of .*got 'group'"),
-        ({"length": 3}, "length must be from 4 to 8; got 3"),
-        ({"length": 9}, "length must be from 1 to 8; got 9"),
-        ({"word": 7}, "word must be from 0 to 6; got 7"),
-        ({"feature": 3}, "feature must be from 0 to 2; got 3"),
-        ({"vectors": [[1.0]] * 6}, "got 6 for 7 words"),
-        ({"vectors": [[1.0]] * 6 + [[1.0, 2.0]]}, "vectors must all have the same"),
-        ({"vectors": [[]] * 7}, "vectors must all have the same"),
-        ({"sentences": [["always"]]}, "1 to 5 letters; got 'always'"),
-    ],
-)
-def test_bad_arguments_are_refused(wrong, message):
-    numbers = {"sentences": SENTENCES, "vectors": torch.randn(7, 3).tolist()} | {"length": 5}
-    with pytest.raises(ValueError, match=message):
-        NormExplorer(**(numbers | wrong))
-
-
 # ---- in a browser
 
 

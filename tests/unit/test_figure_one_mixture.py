@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from transformer_lib import attention
-from transformer_lib.figures.widgets import OneMixture
 
 TENTHS = [i / 10 for i in range(11)]
 STATES = [(p, q, twice) for p in TENTHS for q in TENTHS for twice in (True, False)]
@@ -112,15 +111,3 @@ def test_the_sentences_of_the_chapter(pages):
     assert page["rows"][0] == pytest.approx([0.7, 0.3, 0])
     assert page["rows"][1] == pytest.approx([0.3, 0.7, 0])
     assert pages[1, 0, True]["rows"][0] == [1, 0, 0, 0, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"first": 0.55}, ValueError, r"first must be one of 0, 0\.1, …, 1; got 0\.55"),
-        ({"words": ["cat", "cat", "dog"]}, ValueError, "words must be different"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        OneMixture(**given)

@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from traitlets import TraitError
 
 from transformer_lib.figures.widgets import PairedBootstrap
 from transformer_lib.results import load_result
@@ -76,24 +75,6 @@ def test_many_random_draws_have_about_this_distribution(js, answers, paired):
     assert (differences * shares).sum() == pytest.approx(found.mean(), abs=0.03)
     assert np.sqrt((differences**2 * shares).sum() - 1.6**2) == pytest.approx(found.std(), rel=0.03)
     assert interval == pytest.approx(np.quantile(found, [0.025, 0.975]), abs=0.15)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"counts": [[1, 2, 3, 4]]}, ValueError, "must have the same length; got pairs: 3"),
-        ({"pairs": [["A"]]}, ValueError, r"pairs\[0\] must be two names; got \['A'\]"),
-        ({"pairs": []}, ValueError, "pairs must be 1 to 6; got 0"),
-        ({"pairs": [["A", 3]]}, ValueError, r"pairs\[0\] must be two names"),
-        ({"counts": [[1, 2, 3]]}, ValueError, r"counts\[0\] must be four whole numbers"),
-        ({"counts": [[1, 2, 3, 4.5]]}, ValueError, r"counts\[0\] must be four whole numbers"),
-        ({"counts": [[0, 0, 0, 0]]}, ValueError, r"counts\[0\] must add up to 1 to 10000; got 0"),
-        ({"pair": 3}, ValueError, "pair must be below 3; got 3"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises((error, TraitError), match=message):
-        PairedBootstrap(**given)
 
 
 @pytest.mark.parametrize(

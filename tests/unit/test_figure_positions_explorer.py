@@ -81,18 +81,6 @@ def test_a_pair_keeps_its_distance(js):
 # ---- errors
 
 
-@pytest.mark.parametrize(
-    ("numbers", "error", "message"),
-    [
-        ({"d_model": 63}, ValueError, "d_model must be even; got 63"),
-        ({"length": 20, "first": 3, "second": 20}, ValueError, "second must be below length, 20"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, error, message):
-    with pytest.raises(error, match=message):
-        PositionsExplorer(**numbers)
-
-
 # ---- in a browser
 
 

@@ -102,14 +102,3 @@ def test_durations_have_a_suitable_unit(js):
         "under 0.1 minutes", "30 minutes", "3.0 hours", "12 hours", "47 hours", "2.0 days",
         "200 days", "2.5 years", "1,230 years",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ({"kept": [[1, 2]]}, "kept must be two pairs of numbers"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, message):
-    with pytest.raises(ValueError, match=message):
-        RunPlanner(**numbers)

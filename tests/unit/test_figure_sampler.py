@@ -61,23 +61,3 @@ def test_the_numbers_are_the_models():
     for row, letter in zip(figure.logits, (1, 0), strict=True):
         assert row == pytest.approx(table[letter].tolist(), abs=1e-3)
     assert sum(figure.kept()) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ({"temperature": 0}, "temperature must be from 0.1 to 3.2; got 0"),
-        ({"top_k": 0}, "top_k must be from 1 to 100000; got 0"),
-        ({"top_p": 0}, "top_p must be from 0.01 to 1; got 0"),
-        ({"prompts": ["a"]}, "go together; got only prompts"),
-        (
-            {"prompts": ["a"], "pieces": ["x", "y"], "logits": [[1.0]]},
-            "one number per piece, 2; got 1",
-        ),
-        ({"prompts": ["a", "b"], "pieces": ["x"], "logits": [[1.0]]}, "must have the same length"),
-        ({"prompt": 2}, "prompt must be from 0 to 1; got 2"),
-    ],
-)
-def test_bad_arguments_are_refused(numbers, message):
-    with pytest.raises(ValueError, match=message):
-        Sampler(**numbers)

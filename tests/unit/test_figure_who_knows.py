@@ -93,19 +93,6 @@ def test_the_number_of_layers_that_add_anything(js):
             assert needed == found
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"layer": 5}, ValueError, "layer must be at most layers, 4; got 5"),
-        ({"token": 6}, ValueError, "token must be below 6"),
-        ({"source": ["<pad>"]}, ValueError, "source must have a word other than <pad>"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        WhoKnows(**given)
-
-
 @pytest.mark.slow
 def test_words_are_selected_by_mouse_key_and_finger(show):
     source = ["two", "seven", "nine", "<pad>", "<pad>"]

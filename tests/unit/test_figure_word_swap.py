@@ -43,24 +43,6 @@ def test_an_order_without_some_word_means_the_original_sentence(js):
     assert js("word_swap.js", body, orders=orders) == [[2, 0, 1], *[[0, 1, 2]] * 4]
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"order": [0, 1, 2, 3, 4, 4]}, ValueError, "order must have every number below 6 once"),
-        ({"order": [0, 1]}, ValueError, "order must have every number below 6 once"),
-        ({"words": ["a", "b"]}, ValueError, "words: 2, vectors: 6, places: 6"),
-        ({"places": [[1, 0]] * 6}, ValueError, "places must be 6 rows of 3 numbers"),
-        ({"key": [[1], [1], [1]]}, ValueError, "key must be 3 rows of 2 numbers"),
-        ({"query": []}, ValueError, "query must be 3 rows of 0 numbers"),
-        ({"value": [[1, 1]] * 3}, ValueError, "value must be 3 rows of 3 numbers"),
-        ({"picked": 6}, ValueError, "picked must be below 6"),
-    ],
-)
-def test_bad_arguments_are_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        WordSwap(**given)
-
-
 @pytest.mark.slow
 def test_words_are_swapped_by_mouse_key_and_finger(show):
     page = show(WordSwap(), viewport={"width": 390, "height": 900}, has_touch=True)
