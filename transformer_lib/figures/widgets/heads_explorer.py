@@ -10,7 +10,6 @@ import numpy as np
 import traitlets
 
 from .base import (
-    MADE_UP,
     LiveFigure,
     Number,
     Numbers,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 KINDS = ("cross", "encoder", "decoder")
 LONGEST = 24
+DATA = ("source", "reads", "writes", "kinds", "weights", "probabilities", "without")
 
 
 @contextmanager
@@ -64,49 +64,11 @@ def without_head(layer: MultiHeadAttention, head: int) -> Iterator[None]:
         hook.remove()
 
 
-def stand_in() -> dict[str, Any]:
-    """Make up what two layers of four heads might do while they write *zweiundvierzig*.
-
-    For each query a head prefers one position; its weights are a softmax of minus the distance to
-    it. Without the head of layer 2 that finds the word to write, the first letters of the German
-    words get lost.
-    """
-    source, writes = ["forty", "-", "two"], [*"zweiundvierzig", "<eos>"]
-    reads = ["<bos>", *writes[:-1]]
-    n, parts = len(writes), [2] * 4 + [1] * 3 + [0] * 7 + [1]
-
-    def rows(places: Any, keys: int, sharpness: float, causal: bool = False) -> list:
-        scores = -sharpness * abs(np.arange(keys) - np.asarray(places)[:, None])
-        powers = np.exp(scores) * (np.tri(len(scores), keys) if causal else 1)
-        return (powers / powers.sum(-1, keepdims=True)).round(3).tolist()
-
-    s, t = np.arange(3), np.arange(n)
-    starts = [0] * 4 + [4] * 3 + [7] * 8
-    heads = {
-        "cross": [parts, [2] * n, [0] * n, [*parts[1:], 1]],
-        "encoder": [s, s - 1, s + 1, [1] * 3],
-        "decoder": [t, t - 1, starts, t - 2],
-    }
-    size = {"cross": 3, "encoder": 3, "decoder": n}
-    weights = [
-        [[rows(where, size[kind], sharp / (1 + i), kind == "decoder") for i, where in pairs]
-         for sharp in (1.0, 3.0)]
-        for kind, pairs in ((kind, [*enumerate(places)]) for kind, places in heads.items())
-    ]  # fmt: skip
-    sure = np.where(np.isin(t, (0, 4, 7)), 0.97, 0.995)
-    without = np.tile(0.999 * sure, (3, 2, 4, 1))
-    without[0, 1, 0] = np.where(np.isin(t, (0, 7)), 0.21, 0.96 * sure)
-    without[2, 0, 1] = 0.9 * sure
-    return {"source": source, "reads": reads, "writes": writes, "kinds": list(heads),
-            "weights": weights, "probabilities": sure.tolist(),
-            "without": without.round(4).tolist()}  # fmt: skip
-
-
 class HeadsExplorer(LiveFigure):
     """What each head attends to, token by token, and what the model loses without it.
 
     A text's probability is the product of its tokens' probabilities, each given those before it.
-    Without arguments the numbers are made up; :meth:`from_model` shows a trained model.
+    Without arguments it shows the bundled translator; :meth:`from_model` shows another model.
 
     Args:
         source: the source tokens, S.
@@ -151,9 +113,12 @@ class HeadsExplorer(LiveFigure):
     together = traitlets.Unicode("the text").tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
-        data = ("source", "reads", "writes", "kinds", "weights", "probabilities", "without")
-        if not all_or_none(numbers, data):
-            numbers = {"note": MADE_UP} | stand_in() | numbers
+        if not all_or_none(numbers, DATA):
+            from ...pretrained import load_bundled
+
+            note = "The translator of numbers that comes with this book."
+            read = _read(*load_bundled("number-words"), "forty-two", numbers)
+            numbers = {"note": note} | read
         super().__init__(**numbers)
         same_length(self, ("writes", "probabilities"))
         same_length(self, ("kinds", "weights", "without") if self.writes else ("kinds", "weights"))
@@ -196,61 +161,63 @@ class HeadsExplorer(LiveFigure):
             TypeError: another kind of model.
             ValueError: an empty source, or a text of more than 24 tokens.
         """
-        import torch
+        return cls(**_read(model, tokenizer, source, numbers))
 
-        from ...decoding import evaluating, greedy
-        from ...inspection import record_attention
-        from ...models import Transformer
 
-        if not isinstance(model, Transformer):
-            raise TypeError(f"model must be a Transformer; got a {type(model).__name__}")
-        config = model.config
-        ids = tokenizer.encode(source)
-        if not 0 < len(ids) <= LONGEST:
-            raise ValueError(f"source must be 1 to {LONGEST} tokens; got {len(ids)}")
-        read = torch.tensor([ids], device=next(model.parameters()).device)
-        text = greedy(model, read, max_len=LONGEST + 1).ids
-        if text.size(1) > LONGEST:
-            raise ValueError(f"source must have a translation of at most {LONGEST} tokens")
-        target = torch.cat([torch.full_like(text[:, :1], config.bos_id), text[:, :-1]], dim=1)
+def _read(model: Any, tokenizer: Tokenizer, source: str, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of :meth:`HeadsExplorer.from_model`'s figure."""
+    import torch
 
-        def likely() -> Any:
-            chosen = model(read, target).softmax(-1).gather(-1, text[..., None])
-            return chosen[0, :, 0].double().cpu().numpy().round(4)
+    from ...decoding import evaluating, greedy
+    from ...inspection import record_attention
+    from ...models import Transformer
 
-        layers: dict[str, list[Any]] = {
-            "cross": [layer.cross_attention for layer in model.decoder.layers],
-            "encoder": [layer.self_attention for layer in model.encoder.layers],
-            "decoder": [layer.self_attention for layer in model.decoder.layers],
-        }
-        without: list = [[[] for _ in each] for each in layers.values()]
-        with evaluating(model):
-            with record_attention(model) as recorded:
-                sure = likely()
-            names = {module: name for name, module in model.named_modules()}
-            maps = [
-                [
-                    recorded[names[layer]][0].double().cpu().numpy().round(3).tolist()
-                    for layer in each
-                ]
-                for each in layers.values()
-            ]
-            for k, each in enumerate(layers.values()):
-                for i, layer in enumerate(each):
-                    for head in range(config.n_heads):
-                        with without_head(layer, head):
-                            without[k][i].append(likely().tolist())
-        if "attention" not in numbers:
-            cost = np.array([[np.prod(h, -1) for h in kind] for kind in without])
-            k, i, h = (int(x) for x in np.unravel_index(cost.argmin(), cost.shape))
-            lost = int(np.argmax(np.subtract(sure.tolist(), without[k][i][h])))
-            token = lost if KINDS[k] != "encoder" else 0
-            numbers = {"attention": KINDS[k], "layer": i, "head": h, "token": token} | numbers
-        return cls(
-            source=tokenizer.tokens(ids), reads=tokenizer.tokens(target[0].tolist()),
-            writes=tokenizer.tokens(text[0].tolist()), kinds=list(KINDS), weights=maps,
-            probabilities=sure.tolist(), without=without, **numbers,
-        )  # fmt: skip
+    if not isinstance(model, Transformer):
+        raise TypeError(f"model must be a Transformer; got a {type(model).__name__}")
+    config = model.config
+    ids = tokenizer.encode(source)
+    if not 0 < len(ids) <= LONGEST:
+        raise ValueError(f"source must be 1 to {LONGEST} tokens; got {len(ids)}")
+    read = torch.tensor([ids], device=next(model.parameters()).device)
+    text = greedy(model, read, max_len=LONGEST + 1).ids
+    if text.size(1) > LONGEST:
+        raise ValueError(f"source must have a translation of at most {LONGEST} tokens")
+    target = torch.cat([torch.full_like(text[:, :1], config.bos_id), text[:, :-1]], dim=1)
+
+    def likely() -> Any:
+        chosen = model(read, target).softmax(-1).gather(-1, text[..., None])
+        return chosen[0, :, 0].double().cpu().numpy().round(4)
+
+    layers: dict[str, list[Any]] = {
+        "cross": [layer.cross_attention for layer in model.decoder.layers],
+        "encoder": [layer.self_attention for layer in model.encoder.layers],
+        "decoder": [layer.self_attention for layer in model.decoder.layers],
+    }
+    without: list = [[[] for _ in each] for each in layers.values()]
+    with evaluating(model):
+        with record_attention(model) as recorded:
+            sure = likely()
+        names = {module: name for name, module in model.named_modules()}
+        maps = [
+            [recorded[names[layer]][0].double().cpu().numpy().round(3).tolist() for layer in each]
+            for each in layers.values()
+        ]
+        for k, each in enumerate(layers.values()):
+            for i, layer in enumerate(each):
+                for head in range(config.n_heads):
+                    with without_head(layer, head):
+                        without[k][i].append(likely().tolist())
+    if "attention" not in numbers:
+        cost = np.array([[np.prod(h, -1) for h in kind] for kind in without])
+        k, i, h = (int(x) for x in np.unravel_index(cost.argmin(), cost.shape))
+        lost = int(np.argmax(np.subtract(sure.tolist(), without[k][i][h])))
+        token = lost if KINDS[k] != "encoder" else 0
+        numbers = {"attention": KINDS[k], "layer": i, "head": h, "token": token} | numbers
+    return numbers | {
+        "source": tokenizer.tokens(ids), "reads": tokenizer.tokens(target[0].tolist()),
+        "writes": tokenizer.tokens(text[0].tolist()), "kinds": list(KINDS), "weights": maps,
+        "probabilities": sure.tolist(), "without": without,
+    }  # fmt: skip
 
 
 def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
