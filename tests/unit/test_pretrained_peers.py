@@ -320,6 +320,7 @@ def test_weights_are_copied_and_the_mode_is_the_peers(convert: Callable, make: C
     "convert, peer, inner",
     [
         (from_gpt2, lambda: gpt2(resid_pdrop=0.1, attn_pdrop=0.2), 0.0),
+        (from_llama, lambda: llama(attention_dropout=0.2), None),
         (
             from_bert,
             lambda: bert(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.2),
@@ -334,7 +335,7 @@ def test_weights_are_copied_and_the_mode_is_the_peers(convert: Callable, make: C
 )
 def test_dropout_rates_are_converted(convert: Callable, peer: Callable, inner: float) -> None:
     config = convert(peer()).config
-    assert (config.dropout, config.attention_dropout) == (0.1, 0.2)
+    assert (config.dropout, config.attention_dropout) == (0.0 if inner is None else 0.1, 0.2)
     assert config.activation_dropout == inner
 
 

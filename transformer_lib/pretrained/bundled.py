@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 from torch import Tensor
 
@@ -23,11 +23,11 @@ from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.pretrained.gpt2 import NAMES, transposed
 from transformer_lib.pretrained.peers import load
 from transformer_lib.pretrained.rounding import from_int8
+from transformer_lib.validation import check_choice
 
 __all__ = ["bundled_folder", "load_bundled"]
 
 _TRAINED = ("shakespeare", "number-words")
-_NAMES = (*_TRAINED, "tiny-llama")
 
 
 def bundled_folder(name: str) -> Path:
@@ -46,19 +46,10 @@ def bundled_folder(name: str) -> Path:
         >>> sorted(path.name for path in bundled_folder("shakespeare").iterdir())
         ['answers.safetensors', 'config.json', 'model.safetensors', 'tokenizer.json']
     """
-    return _folder(name, _NAMES)
-
-
-def _folder(name: str, known: tuple[str, ...]) -> Path:
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(f"name must be one of {', '.join(known)}; got {name!r}")
+    check_choice("name", name, (*_TRAINED, "tiny-llama"))
     return Path(__file__).with_name(name)
 
 
-@overload
-def load_bundled(name: Literal["shakespeare"]) -> tuple[DecoderOnly, Tokenizer]: ...
-@overload
-def load_bundled(name: Literal["number-words"]) -> tuple[Transformer, Tokenizer]: ...
 def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     """Load a bundled model and its tokenizer.
 
@@ -83,17 +74,16 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     """
     from safetensors.torch import load as read
 
-    folder = _folder(name, _TRAINED)
+    check_choice("name", name, _TRAINED)
+    folder = bundled_folder(name)
     settings = json.loads((folder / "config.json").read_bytes())
     weights = read((folder / "model.safetensors").read_bytes())
-    model = _gpt2(settings, weights) if name == "shakespeare" else _translator(settings, weights)
+    if name == "shakespeare":
+        model = _gpt2(settings, weights)
+    else:
+        model = Transformer(ModelConfig(**settings["config"]))
+        model.load_state_dict(from_int8(weights))
     return model.eval(), Tokenizer.load(folder / "tokenizer.json")
-
-
-def _translator(settings: dict[str, Any], weights: dict[str, Tensor]) -> Transformer:
-    model = Transformer(ModelConfig(**settings["config"]))
-    model.load_state_dict(from_int8(weights))
-    return model
 
 
 def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:

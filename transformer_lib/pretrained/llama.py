@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained.peers import (
@@ -43,8 +41,6 @@ def from_llama(peer: Any) -> DecoderOnly:
     only biases are in Qwen2's queries, keys and values. Hugging Face pairs the features of a head
     by halves, as :class:`RotaryPositions` does; Llama's own files pair neighbors.
 
-    Tested with transformers 4.57 and 5.
-
     If the peer has a sliding window, such as the 4096 tokens of Mistral's first version, ours takes
     texts up to that length, where the window hides nothing, and refuses longer ones.
 
@@ -80,8 +76,17 @@ def from_llama(peer: Any) -> DecoderOnly:
     """
     check_class(peer, "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
     theirs, body, first = peer.config, peer.model, peer.model.layers[0]
-    rotary_base = _rotary_base(theirs, body.rotary_emb)
-    _check(theirs, first)
+    require(theirs, hidden_act="silu")
+    wanted, width = theirs.hidden_size // theirs.num_attention_heads, first.self_attn.head_dim
+    if width != wanted:
+        raise ValueError(
+            f"peer's head_dim must be {wanted}, hidden_size / num_attention_heads; got {width}"
+        )
+    if (first.self_attn.o_proj.bias is None) != (first.mlp.up_proj.bias is None):
+        raise ValueError(
+            "peer's attention_bias and mlp_bias must be the same; "
+            f"got {theirs.attention_bias} and {theirs.mlp_bias}"
+        )
     eos_id, longest = token_id(theirs, "eos_token_id"), theirs.max_position_embeddings
     words = body.embed_tokens.weight
     config = ModelConfig(
@@ -95,7 +100,7 @@ def from_llama(peer: Any) -> DecoderOnly:
         attention_dropout=theirs.attention_dropout,
         max_len=min(getattr(theirs, "sliding_window", None) or longest, longest),
         positions="rotary",
-        rotary_base=rotary_base,
+        rotary_base=_rotary_base(theirs),
         norm="rms",
         norm_eps=theirs.rms_norm_eps,
         activation="swiglu",
@@ -112,7 +117,7 @@ def from_llama(peer: Any) -> DecoderOnly:
     return ours.train(peer.training)
 
 
-def _rotary_base(theirs: Any, turns: Any) -> float:
+def _rotary_base(theirs: Any) -> float:
     rope = getattr(theirs, "rope_parameters", None)
     if rope is None:  # transformers before version 5
         rope = {"rope_theta": theirs.rope_theta} | (getattr(theirs, "rope_scaling", None) or {})
@@ -121,25 +126,4 @@ def _rotary_base(theirs: Any, turns: Any) -> float:
         raise ValueError(
             f"peer's rope_type must be 'default', got {kind!r}: ours can't scale rotary positions"
         )
-    base, width = rope["rope_theta"], 2 * len(turns.inv_freq)
-    expected = base ** (-torch.arange(0, width, 2) / width)
-    rounding = max(1e-5, torch.finfo(turns.inv_freq.dtype).eps)
-    # On the meta device there are no numbers to compare.
-    found = expected if turns.inv_freq.is_meta else turns.inv_freq.float().cpu()
-    if not torch.allclose(found, expected, rtol=rounding, atol=0.0):
-        raise ValueError(f"peer's rotary_emb must match its rope_theta, {base:g}; it doesn't")
-    return base
-
-
-def _check(theirs: Any, layer: Any) -> None:
-    require(theirs, hidden_act="silu")
-    wanted, width = theirs.hidden_size // theirs.num_attention_heads, layer.self_attn.head_dim
-    if width != wanted:
-        raise ValueError(
-            f"peer's head_dim must be {wanted}, hidden_size / num_attention_heads; got {width}"
-        )
-    if (layer.self_attn.o_proj.bias is None) != (layer.mlp.up_proj.bias is None):
-        raise ValueError(
-            "peer's attention_bias and mlp_bias must be the same; "
-            f"got {theirs.attention_bias} and {theirs.mlp_bias}"
-        )
+    return rope["rope_theta"]

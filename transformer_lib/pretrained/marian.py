@@ -125,7 +125,7 @@ def from_marian(peer: Any) -> Transformer:
     order = torch.arange(config.d_model, device=words.device).view(2, -1).T.flatten()
     for stack in (encoder, decoder):
         _check_positions(ours.embedding.positions.table, stack.embed_positions.weight[:, order])
-    _rename_features(ours, order)
+    _reorder_features(ours, order)
     return ours.train(peer.training)
 
 
@@ -138,21 +138,17 @@ def _check_positions(mine: Tensor, theirs: Tensor) -> None:
 
 
 @torch.no_grad()
-def _rename_features(model: Transformer, order: Tensor) -> None:
+def _reorder_features(model: Transformer, order: Tensor) -> None:
     """Make feature ``order[i]`` of the residual stream feature ``i`` everywhere."""
+    model.embedding.weight.copy_(model.embedding.weight[:, order])
     for module in model.modules():
-        if isinstance(module, MultiHeadAttention):
-            _renamed(reads=module.in_proj, writes=module.out_proj, order=order)
-        elif isinstance(module, FeedForward):
-            _renamed(reads=module.up, writes=module.down, order=order)
-        elif isinstance(module, nn.LayerNorm):
+        if isinstance(module, nn.LayerNorm):
             module.weight.copy_(module.weight[order])
             module.bias.copy_(module.bias[order])
-    words = model.embedding.weight
-    words.copy_(words[:, order])
-
-
-def _renamed(*, reads: Any, writes: Any, order: Tensor) -> None:
-    reads.weight.copy_(reads.weight[:, order])
-    writes.weight.copy_(writes.weight[order])
-    writes.bias.copy_(writes.bias[order])
+        elif isinstance(module, MultiHeadAttention | FeedForward):
+            attends = isinstance(module, MultiHeadAttention)
+            reads: Any = module.in_proj if attends else module.up
+            writes: Any = module.out_proj if attends else module.down
+            reads.weight.copy_(reads.weight[:, order])
+            writes.weight.copy_(writes.weight[order])
+            writes.bias.copy_(writes.bias[order])

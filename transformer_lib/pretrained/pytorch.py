@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any
 
 from torch import nn
 
@@ -31,12 +31,6 @@ _DECODER = _LAYER | {
 }
 
 
-@overload
-def from_torch(peer: nn.Transformer) -> EncoderDecoder: ...
-@overload
-def from_torch(peer: nn.TransformerEncoder) -> Encoder: ...
-@overload
-def from_torch(peer: nn.MultiheadAttention) -> MultiHeadAttention: ...
 def from_torch(peer: Any) -> Any:
     """Convert a module of PyTorch's into ours, with a copy of its weights.
 
