@@ -27,7 +27,6 @@ from transformer_lib.models import (
 from transformer_lib.multihead import MultiHeadAttention
 from transformer_lib.positions import (
     LearnedPositions,
-    RelativePositionBias,
     RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
@@ -54,7 +53,6 @@ __all__ = [
     "ModelConfig",
     "MultiHeadAttention",
     "RNNSeq2Seq",
-    "RelativePositionBias",
     "RelativePositions",
     "RotaryPositions",
     "SinusoidalPositions",

@@ -69,17 +69,8 @@ class AttentionCache:
     def reorder(self, index: Tensor) -> None:
         """Keep the rows ``index``, integers ``(B',)``, of the batch, as beam search needs."""
         if self._key is not None and self._value is not None:
-            self._key = self._chosen(self._key, index)
-            self._value = self._chosen(self._value, index)
-
-    def _chosen(self, buffer: Tensor, index: Tensor) -> Tensor:
-        if buffer.requires_grad:
-            return buffer.index_select(0, index)
-        # Copy the filled part alone.
-        chosen = buffer.new_empty(len(index), *buffer.shape[1:])  # (B', capacity, H, d_head)
-        filled = slice(0, self.length)
-        torch.index_select(buffer[:, filled], 0, index, out=chosen[:, filled])
-        return chosen
+            self._key = self._key.index_select(0, index)
+            self._value = self._value.index_select(0, index)
 
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is not None and end <= buffer.size(1):

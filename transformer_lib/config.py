@@ -76,8 +76,8 @@ class ModelConfig(SpecialIds):
             ``dropout`` if None.
         max_len: longest sequence, in tokens.
         positions: how tokens get their positions: ``"sinusoidal"`` or ``"learned"`` vectors added
-            to the embeddings; ``"rotary"`` rotations, ``"relative"`` vectors, or a ``"t5"`` or
-            ``"alibi"`` bias in every self-attention; or ``"none"``.
+            to the embeddings; ``"rotary"`` rotations, ``"relative"`` vectors, or an ``"alibi"``
+            bias in every self-attention; or ``"none"``.
         rotary_base: approximate ratio of the slowest pair's period to the fastest's, at least 1;
             often called RoPE's theta.
         pre_norm: normalize before each sublayer (True) or after it, as in the paper (False).
@@ -242,7 +242,7 @@ class ModelConfig(SpecialIds):
 
 
 _CHOICES = {
-    "positions": ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"),
+    "positions": ("sinusoidal", "learned", "rotary", "relative", "alibi", "none"),
     "norm": ("layer", "rms"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
 }

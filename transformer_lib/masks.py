@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.validation import check_count, check_id, check_lengths
+from transformer_lib.validation import check_count, check_id, check_integers, check_lengths
 
 __all__ = ["causal_mask", "local_mask", "padding_mask"]
 
@@ -40,14 +40,9 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
         >>> padding_mask(torch.tensor([[5, 6, 0]]), pad_id=0).tolist()
         [[[[True, True, False]]]]
     """
-    if not isinstance(ids, Tensor):
-        raise TypeError(f"ids must be a tensor of integers, got {type(ids).__name__}")
-    if ids.dtype not in _INTEGERS:
-        raise TypeError(f"ids must be integers, got {ids.dtype}")
-    if ids.dim() != 2:
-        raise ValueError(f"ids must have shape (B, S), got {tuple(ids.shape)}")
+    check_integers("ids", ids, "B", "S", end=None)
     check_id("pad_id", pad_id)
-    return (ids.long() != pad_id)[:, None, None, :]  # a narrow dtype would wrap pad_id
+    return (ids.long() != pad_id)[:, None, None, :]  # int32 would wrap a large pad_id
 
 
 def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = None) -> Tensor:
@@ -119,6 +114,3 @@ def with_causality(mask: Tensor | None, t: int, s: int, device: torch.device | N
     """Return the mask joined with :func:`causal_mask`, without checks."""
     causal = torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)  # (T, S)
     return causal if mask is None else mask & causal
-
-
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

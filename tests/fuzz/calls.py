@@ -42,7 +42,7 @@ from transformer_lib.dropout import Dropout
 from transformer_lib.embedding import Embedding
 
 B, S, T, V, D, H = 2, 7, 5, 13, 12, 3
-SCHEMES = ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none")
+SCHEMES = ("sinusoidal", "learned", "rotary", "relative", "alibi", "none")
 PAIRS = [([4, 5, 6], [7]), ([8], [9, 10]), ([5, 5], [])]
 TEXTS = [[4, 5, 6], [7], []]
 SENTENCES = ["abc", "", "gh xy"]
@@ -242,7 +242,7 @@ def seen(*shape: int) -> Tensor | None:
 NUMBERS = {
     **{"vocab_size": V, "d_model": D, "n_heads": H, "d_head": D, "d_query": D, "d_key": D},
     **{"d_ff": 7, "d_hidden": 7, "n_layers": 2, "max_len": 11, "t": T, "s": S, "window": 2},
-    **{"bidirectional": True, "dropout": 0.1, "p": 0.3, "eps": 1e-5, "pad_id": 0, "n": 5},
+    **{"dropout": 0.1, "p": 0.3, "eps": 1e-5, "pad_id": 0, "n": 5},
     **{"step": 7, "warmup": 4, "last_step": 9, "cooldown": 10, "left": 7, "peak": 0.1},
     **{"epoch": 2, "held_out": 1},
 }
@@ -263,7 +263,6 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "value": lambda: heads(S),
     "scores": lambda: torch.randn(B, H, T, S),
     "weights": lambda: torch.rand(B, H, T, T),
-    "distance": lambda: torch.arange(-7, 7),
     "weight": lambda: torch.rand(D),
     "mask": lambda: seen(B, 1, T, T),
     "memory_mask": lambda: seen(B, 1, 1, S),
@@ -408,7 +407,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     Embedding.forward: embedded,
     positions.RotaryPositions.forward: lambda _: {"x": heads(T)} | offset_or_positions(_),
     positions.RelativePositions.scores: lambda _: {"s": T},
-    positions.RelativePositionBias.forward: lambda _: {"s": T},
     positions.alibi_bias: lambda _: {"s": T},
     multihead.MultiHeadAttention.forward: heads_of_attention,
     multihead.MultiHeadAttention.load_projections: lambda _: {
@@ -471,9 +469,6 @@ MADE: dict[type, Callable[[], Any]] = {
     positions.LearnedPositions: lambda: positions.LearnedPositions(d_model=D, max_len=11),
     positions.RotaryPositions: lambda: positions.RotaryPositions(d_head=D, max_len=11),
     positions.RelativePositions: lambda: positions.RelativePositions(d_head=D, max_distance=3),
-    positions.RelativePositionBias: lambda: positions.RelativePositionBias(
-        n_heads=H, bidirectional=True
-    ),
     Dropout: lambda: Dropout(0.5),
     AttentionCache: filled,
     KVCache: used_cache,

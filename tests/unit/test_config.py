@@ -51,7 +51,7 @@ def test_errors_of_fields_that_do_not_go_together() -> None:
 
 
 def test_odd_widths_are_refused_only_where_waves_need_pairs() -> None:
-    for positions in ("learned", "relative", "t5", "alibi", "none"):
+    for positions in ("learned", "relative", "alibi", "none"):
         assert ModelConfig(vocab_size=9, d_model=15, n_heads=3, positions=positions).d_head == 5
 
 

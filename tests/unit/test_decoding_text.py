@@ -137,7 +137,7 @@ def batches(model: DecoderOnly, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "relative", "t5", "alibi"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "relative", "alibi"])
 @pytest.mark.parametrize("decode", [greedy, partial(beam_search, beam_size=3)])
 def test_prompts_of_different_lengths_are_one_batch(positions, decode, monkeypatch) -> None:
     torch.manual_seed(5)

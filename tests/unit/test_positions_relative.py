@@ -1,10 +1,9 @@
-"""Relative positions: Shaw's vectors, T5's and ALiBi's numbers, each against its equation."""
+"""Relative positions: Shaw's vectors and ALiBi's numbers, each against its equation."""
 
 import pytest
 import torch
 
 from transformer_lib.positions import (
-    RelativePositionBias,
     RelativePositions,
     alibi_bias,
 )
@@ -62,29 +61,6 @@ def test_vectors_are_never_written_down_per_pair() -> None:
         relative.mix(relative.scores(query, 67))
     largest = max(event.cpu_memory_usage for event in profile.events())
     assert 0 < largest <= 2 * 8 * 61 * 67
-
-
-# --- T5 ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bidirectional", [True, False])
-def test_buckets_are_those_of_t5(bidirectional: bool) -> None:
-    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
-    every = torch.arange(-300, 301)
-    theirs = t5.T5Attention._relative_position_bucket(every, bidirectional)
-    assert RelativePositionBias(n_heads=1, bidirectional=bidirectional).bucket(every).equal(theirs)
-
-
-@pytest.mark.parametrize("bidirectional", [True, False])
-@pytest.mark.parametrize(("t", "s"), [(T, S), (S, S), (1, S), (1, 1)])
-def test_a_number_per_bucket_and_head(bidirectional: bool, t: int, s: int) -> None:
-    bias = RelativePositionBias(n_heads=H, bidirectional=bidirectional)
-    found = bias(t, s)
-    assert found.shape == (H, t, s)
-    for i in range(t):
-        for j in range(s):
-            bucket = bias.bucket(torch.tensor(distance(i, j, t, s)))
-            assert found[:, i, j].equal(bias.table[bucket])
 
 
 # --- ALiBi ---------------------------------------------------------------------------------------

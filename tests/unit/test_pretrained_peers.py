@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from transformer_lib.decoding import beam_search, greedy
-from transformer_lib.inspection import parameter_counts
+from transformer_lib.models import parameter_counts
 from transformer_lib.pretrained import (
     from_bert,
     from_gpt2,

@@ -38,7 +38,7 @@ settings.register_profile("explore", max_examples=2000, **common)
 PROFILE = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 PRIMES = (2, 3, 5, 7, 11)
-POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none")
+POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "alibi", "none")
 SAME = {"rtol": 1e-9, "atol": 1e-9}  # of float64, through a few layers
 V, MAX_LEN, PAD, BOS, EOS = 13, 29, 0, 1, 2
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}

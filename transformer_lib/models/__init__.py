@@ -1,6 +1,6 @@
 """Whole models, made of layers."""
 
-from transformer_lib.inspection import parameter_counts
+from transformer_lib.models.counts import parameter_counts
 from transformer_lib.models.decoder_only import DecoderOnly
 from transformer_lib.models.encoder_only import EncoderOnly
 from transformer_lib.models.stacks import Decoder, Encoder, EncoderDecoder

@@ -8,7 +8,7 @@ from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_lib.masks import with_causality
-from transformer_lib.positions.schemes import ScoreBias
+from transformer_lib.positions.schemes import score_bias
 from transformer_lib.validation import (
     check_integers,
     check_mask,
@@ -38,13 +38,12 @@ class Encoder(nn.Module):
         check_type("config", config, ModelConfig)
         self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_layers))
-        self.bias = ScoreBias(config.positions, n_heads=config.n_heads, bidirectional=True)
         self.norm = _final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map ``(B, S, d_model)``, with a mask over its keys, to the same shape."""
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
-        bias = self.bias(x, x.size(1))
+        bias = score_bias(self.config, x, x.size(1))
         for layer in self.layers:
             x = layer(x, mask, bias)
         return self.norm(x)
@@ -72,7 +71,6 @@ class Decoder(nn.Module):
             DecoderLayer(config, cross_attention=cross_attention)
             for _ in range(config.decoder_layers)
         )
-        self.bias = ScoreBias(config.positions, n_heads=config.n_heads, bidirectional=False)
         self.norm = _final_norm(config)
 
     def forward(
@@ -115,7 +113,7 @@ class Decoder(nn.Module):
         if mask is not None:
             check_mask("mask", mask, (b, self.config.n_heads, t, s), x, heads=True)
         positions = self._key_positions(x, positions, cache)  # (B, s) or None
-        bias = self.bias(x, s, positions)
+        bias = score_bias(self.config, x, s, positions)
         causal = mask is None and bias is None and not cached  # needs no mask
         if t > 1 and not causal:  # a single position comes last and may attend to every key
             mask = with_causality(mask, t, s, x.device)

@@ -2,16 +2,15 @@
 
 That's a vector added to each token's (sinusoidal, learned), a rotation of queries and keys
 (rotary), or something that depends on the distance from query to key: learned vectors (Shaw et
-al.), a learned number (T5), a fixed penalty (ALiBi).
+al.) or a fixed penalty (ALiBi).
 """
 
 from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
-from transformer_lib.positions.relative import RelativePositionBias, RelativePositions, alibi_bias
+from transformer_lib.positions.relative import RelativePositions, alibi_bias
 from transformer_lib.positions.rotary import RotaryPositions
 
 __all__ = [
     "LearnedPositions",
-    "RelativePositionBias",
     "RelativePositions",
     "RotaryPositions",
     "SinusoidalPositions",

@@ -1,8 +1,6 @@
-"""Relative positions: learned vectors, a learned number or a fixed penalty for each distance."""
+"""Relative positions: learned vectors or a fixed penalty for each distance."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +10,10 @@ from transformer_lib.validation import (
     check_count,
     check_integers,
     check_lengths,
-    check_type,
     wide,
 )
 
-__all__ = ["RelativePositionBias", "RelativePositions", "alibi_bias"]
-
-_BUCKETS, _FARTHEST = 32, 128  # T5's
+__all__ = ["RelativePositions", "alibi_bias"]
 
 
 class RelativePositions(nn.Module):
@@ -116,91 +111,6 @@ class RelativePositions(nn.Module):
         k = self.max_distance
         row = distances(t, s, x.device, positions).clamp(-k, k) + k  # (T, s), or (B, T, s)
         return row.unsqueeze(-3).expand(b, h, t, s)
-
-
-class RelativePositionBias(nn.Module):
-    r"""A learned number per head and bucket of distances, added to the scores.
-
-    .. math:: e_{ij} = q_i \cdot k_j + b_{h,\,\mathrm{bucket}(j - i)}
-
-    There are 32 buckets. In each direction, half of the buckets hold one distance each, the others
-    ranges that grow logarithmically up to 128; the last one also holds all longer distances. If
-    ``bidirectional``, keys before and after the query have 16 buckets each. If not, keys after the
-    query count as distance 0; a causal mask hides them. The numbers start small, N(0, 0.02), so
-    that attention begins with content.
-
-    Args:
-        n_heads: number of heads.
-        bidirectional: whether keys after the query have buckets of their own, as an encoder needs.
-
-    Raises:
-        TypeError, ValueError: an argument of another type, no heads.
-
-    Source:
-        Raffel et al. (2020), *Exploring the Limits of Transfer Learning with a Unified
-        Text-to-Text Transformer*, section 2.1; the rule for the buckets: the released code.
-
-    Example:
-        >>> bias = RelativePositionBias(n_heads=3, bidirectional=True)
-        >>> bias(2, 5).shape
-        torch.Size([3, 2, 5])
-        >>> bias.bucket(torch.tensor([0, -1, -7, -8, -200, 1, 200])).tolist()
-        [0, 1, 7, 8, 15, 17, 31]
-    """
-
-    def __init__(self, *, n_heads: int, bidirectional: bool) -> None:
-        super().__init__()
-        check_count("n_heads", n_heads)
-        check_type("bidirectional", bidirectional, bool)
-        self.bidirectional = bidirectional
-        self.table = nn.Parameter(torch.empty(_BUCKETS, n_heads))
-        nn.init.normal_(self.table, std=0.02)
-
-    def bucket(self, distance: Tensor) -> Tensor:
-        """Return the bucket of each distance ``j - i`` from query to key.
-
-        Args:
-            distance: integers of any shape.
-
-        Returns:
-            integers in [0, 32), same shape.
-
-        Raises:
-            TypeError: ``distance`` isn't a tensor of integers.
-        """
-        check_integers("distance", distance, end=None)
-        n = _BUCKETS // 2 if self.bidirectional else _BUCKETS
-        after = n * (distance > 0) if self.bidirectional else 0
-        distance = distance.abs() if self.bidirectional else -distance.clamp(max=0)
-        exact = n // 2
-        # In float32, like the released models.
-        ratio = (distance.clamp(min=1).float() / exact).log() / math.log(_FARTHEST / exact)
-        far = (exact + (ratio * (n - exact)).long()).clamp(max=n - 1)
-        return after + torch.where(distance < exact, distance, far)
-
-    def forward(self, t: int, s: int, positions: Tensor | None = None) -> Tensor:
-        """Return the bias for ``t`` queries, the last of ``s`` positions.
-
-        Args:
-            t: number of queries.
-            s: number of keys.
-            positions: integers ``(B, s)``, the position of each key, if rows differ.
-
-        Returns:
-            ``(n_heads, t, s)``, float32 or wider; ``(B, n_heads, t, s)`` with positions.
-
-        Raises:
-            TypeError, ValueError: lengths that aren't integers of at least 0, ``s < t``.
-        """
-        check_lengths(t, s)
-        device = self.table.device
-        if positions is None:
-            every = torch.arange(-s, t, device=device)  # look up each distance once, not t times
-            bias = wide(self.table)[self.bucket(every)].T  # (n_heads, s + t)
-            return bias[:, distances(t, s, device) + s]  # (n_heads, t, s)
-        check_integers("positions", positions, "B", s, like=self.table)
-        bucket = self.bucket(distances(t, s, positions=positions))  # (B, t, s)
-        return wide(self.table)[bucket].permute(0, 3, 1, 2)
 
 
 def alibi_bias(

@@ -7,7 +7,6 @@ name             with the embeddings   in each attention      in each stack
 ``learned``      LearnedPositions
 ``rotary``                             RotaryPositions
 ``relative``                           RelativePositions
-``t5``                                                        RelativePositionBias
 ``alibi``                                                     alibi_bias
 ``none``
 ===============  ====================  =====================  ==================
@@ -15,13 +14,14 @@ name             with the embeddings   in each attention      in each stack
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from transformer_lib.config import ModelConfig
 from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPositions
-from transformer_lib.positions.relative import RelativePositionBias, RelativePositions, alibi_bias
+from transformer_lib.positions.relative import RelativePositions, alibi_bias
 from transformer_lib.positions.rotary import RotaryPositions
 
-__all__ = ["ScoreBias", "added_positions", "attention_positions"]
+__all__ = ["added_positions", "attention_positions", "score_bias"]
 
 
 def added_positions(
@@ -46,32 +46,14 @@ def attention_positions(
     return {}
 
 
-class ScoreBias(nn.Module):
-    """What a stack adds to the scores of all its self-attentions, if anything.
+def score_bias(
+    config: ModelConfig, x: Tensor, s: int, positions: Tensor | None = None
+) -> Tensor | None:
+    """Return what a stack adds to the scores of all its self-attentions, ``(H, T, s)``, or None.
 
-    T5's bias is learned, ALiBi's is fixed. Both are the same in every layer, so a stack has one.
-
-    Args:
-        scheme: name of the scheme.
-        n_heads: number of heads.
-        bidirectional: whether keys after the query differ from keys before it.
+    The queries ``x``, ``(B, T, d_model)``, are the last of ``s`` positions. With the keys'
+    positions, integers ``(B, s)``, it's ``(B, H, T, s)``. It's float32.
     """
-
-    def __init__(self, scheme: str, *, n_heads: int, bidirectional: bool) -> None:
-        super().__init__()
-        self.scheme, self.n_heads = scheme, n_heads
-        self.learned = None
-        if scheme == "t5":
-            self.learned = RelativePositionBias(n_heads=n_heads, bidirectional=bidirectional)
-
-    def forward(self, x: Tensor, s: int, positions: Tensor | None = None) -> Tensor | None:
-        """Return ``(H, T, s)`` for queries ``x`` ``(B, T, d_model)``, the last of ``s``, or None.
-
-        With the keys' positions, integers ``(B, s)``, it's ``(B, H, T, s)``. It's float32 or wider.
-        """
-        t = x.size(1)
-        if self.learned is not None:
-            return self.learned(t, s, positions)
-        if self.scheme == "alibi":
-            return alibi_bias(self.n_heads, t, s, positions=positions, device=x.device)
+    if config.positions != "alibi":
         return None
+    return alibi_bias(config.n_heads, x.size(1), s, positions=positions, device=x.device)
