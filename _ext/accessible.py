@@ -1,6 +1,6 @@
 """What the theme and Sphinx leave out for readers who do not see the page, put in at the end.
 
-Each change answers a finding of axe-core (tests/site/test_accessibility.py), which says whether it
+Each change answers a finding of axe-core (tests/site/test_every_page.py), which says whether it
 is still needed; the last one takes out scripts that no page has a use for.
 """
 

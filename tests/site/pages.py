@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-import fonts
-
 # The last theme for Python 3.10 has faults that the current one doesn't have. The book is published
 # with the current one.
 OLD_THEME = version("sphinx-book-theme").startswith("1.1.")
@@ -92,21 +90,10 @@ def parsed(page: str) -> BeautifulSoup:
     return BeautifulSoup(written(page), "html.parser")
 
 
-# What modules ask of all pages before the first test runs, and how it is written there. To parse
-# them takes half a minute, in each process. `test_pages.py` compares the two.
-SIGNS = {
-    "[data-model]": r'<[a-z][^>]*\bdata-model="([^"]*)"',
-    "[role=tooltip]": r'<[a-z][^>]*\brole="tooltip"',
-    "a[aria-describedby^=tip-term-]": r'<a\b[^>]*\baria-describedby="tip-term-',
-    "article details.admonition": r'<details\b[^>]*\bclass="(?:[^"]* )?admonition[ "]',
-    ".eqno": r'<[a-z][^>]*\bclass="(?:[^"]* )?eqno[ "]',
-    ".predict": r'<[a-z][^>]*\bclass="(?:[^"]* )?predict[ "]',
-}
-
-
 def signs(page: str, selector: str) -> list[str]:
-    """One for each element of the page that the selector finds, without parsing the page."""
-    return re.findall(SIGNS[selector], written(page))
+    """One for each such element, without parsing: that takes half a minute for all pages."""
+    names = {"[data-model]": r'\bdata-model="([^"]*)"', ".predict": r'\bclass="predict"'}
+    return re.findall(f"<[a-z][^>]*{names[selector]}", written(page))
 
 
 def live_figures() -> list[tuple[str, str]]:
@@ -174,23 +161,6 @@ def browsing(executable: str):
             yield browser
         finally:
             browser.close()
-
-
-SET = """
-(css) => {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
-  document.adoptedStyleSheets = [sheet];
-}
-"""
-
-
-def in_every_font(page):
-    """Set a page in one font after another, the machine's own first, and give their names."""
-    yield "the machine's"
-    for name in fonts.installed():
-        page.evaluate(SET, fonts.style(name))
-        yield name
 
 
 class Watch:
@@ -273,20 +243,6 @@ def wake(page, figures: str = "[data-model]") -> None:
         figure.scroll_into_view_if_needed()
         figure.locator("[aria-live]").wait_for(state="attached", timeout=120_000)
     page.evaluate("window.scrollTo(0, 0)")
-
-
-def scroll_through(page, watch) -> None:
-    """Down the page a screen at a time, so that whatever waits to be seen is loaded."""
-    page.evaluate(
-        """async () => {
-          for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
-            window.scrollTo(0, y);
-            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-          }
-          window.scrollTo(0, 0);
-        }"""
-    )
-    watch.until_quiet(page)
 
 
 # What there is to see of a live figure, in words that do not depend on how one got here: labels for

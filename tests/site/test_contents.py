@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from pages import pages, parsed, until
+from pages import until
 
 pytestmark = pytest.mark.slow
+PAGE = "chapters/symptoms.html"
 LINKS = "nav.page-toc a"
-SETTLED = """async () => {
+MARKED = f"""async () => {{
   for (let frame = 0; frame < 4; frame += 1) await new Promise(requestAnimationFrame);
-}"""
-MARKED = f"""() => [...document.querySelectorAll('{LINKS}')]
-  .filter((link) => link.matches('.active[aria-current=true]')).map((link) => link.hash)"""
+  return [...document.querySelectorAll('{LINKS}')]
+    .filter((link) => link.matches('.active[aria-current=true]')).map((link) => link.hash);
+}}"""
 # The middle of a section's own text comes to the line on which one reads.
 READ = """(hash) => {
   const heading = document.querySelector(hash).querySelector("h2, h3");
@@ -22,66 +23,32 @@ READ = """(hash) => {
   scrollTo({ top: (from + to) / 2 - 0.3 * innerHeight, behavior: "instant" });
   return scrollY + innerHeight < document.documentElement.scrollHeight - 10;
 }"""
+GROW = """(hash) => {
+  const box = document.createElement("p");
+  box.style.height = "30000px";
+  document.querySelector(hash).before(box);
+}"""
 
 
-@pytest.fixture(scope="module")
-def shown(visit_once):
-    """Of the pages whose sections have no parts, which the contents show folded, the longest."""
-    plain = [page for page in pages() if not parsed(page).select("nav.page-toc .toc-h3")]
-    return visit_once(max(plain, key=lambda page: len(parsed(page).select(LINKS))))[0]
-
-
-@pytest.fixture(scope="module")
-def hashes(shown) -> list[str]:
-    found = shown.locator(LINKS).evaluate_all("(links) => links.map((link) => link.hash)")
-    assert len(found) > 5
-    return found
-
-
-def shuffled(items: list) -> list:
-    """First and last, then towards the middle: as far apart as can be."""
-    half = len(items) // 2
-    pairs = zip(items[:half], reversed(items[half:]), strict=False)
-    return [item for pair in pairs for item in pair] + items[half : len(items) - half]
-
-
-def test_it_follows_links(shown, hashes):
-    for hash in [*shuffled(hashes), *hashes]:
-        shown.locator(f'{LINKS}[href="{hash}"]').click()
-        shown.evaluate(SETTLED)
-        assert shown.evaluate(MARKED) == [hash]
-
-
-def test_it_follows_leaps_of_the_page(shown, hashes):
-    seen = 0
-    for hash in shuffled(hashes):
-        if shown.evaluate(READ, hash):  # the last sections may be too short to come up there
-            shown.evaluate(SETTLED)
-            assert shown.evaluate(MARKED) == [hash]
-            seen += 1
-    assert seen >= len(hashes) - 2
-
-
-def test_it_goes_at_the_top_of_the_page(shown, hashes):
-    shown.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
-    shown.evaluate(SETTLED)
-    assert shown.evaluate(MARKED) == []
-
-
-def test_it_goes_on_when_the_page_grows(shown, hashes):
-    """What opens above moves the text, and no scrolling says so."""
-    assert shown.evaluate(READ, hashes[2])
-    shown.evaluate(SETTLED)
-    shown.add_style_tag(content="* { overflow-anchor: none !important }")
-    shown.evaluate(
-        """(hash) => { const box = document.createElement("p"); box.id = "grown";
-          box.style.height = "30000px"; document.querySelector(hash).before(box); }""",
-        hashes[0],
-    )
-    shown.evaluate(SETTLED)
-    marked = shown.evaluate(MARKED)
-    shown.evaluate("document.querySelector('#grown').remove()")
-    assert marked == []
+def test_the_mark_is_where_the_reader_is(visit):
+    """It follows links and leaps; it goes at the top, and when something opens above the text."""
+    page, _ = visit(PAGE, figures=".nothing")
+    hashes = page.locator(LINKS).evaluate_all("(links) => links.map((link) => link.hash)")
+    leaps = hashes[::3] + hashes[1::3]  # up and down
+    assert len(leaps) > 8
+    for hash in leaps:
+        page.locator(f'{LINKS}[href="{hash}"]').click()
+        assert page.evaluate(MARKED) == [hash]
+    for hash in leaps[:-2]:
+        if page.evaluate(READ, hash):  # the last sections may be too short to come up there
+            assert page.evaluate(MARKED) == [hash]
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    assert page.evaluate(MARKED) == []
+    assert page.evaluate(READ, hashes[2])
+    assert page.evaluate(MARKED) == [hashes[2]]
+    page.add_style_tag(content="* { overflow-anchor: none !important }")
+    page.evaluate(GROW, hashes[0])
+    assert page.evaluate(MARKED) == []
 
 
 def test_a_link_in_a_drawer_closes_it(visit):

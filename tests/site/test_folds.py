@@ -1,4 +1,4 @@
-"""Boxes that open: the whole title opens its own box, with and without scripts."""
+"""Boxes that open: by a link to what is in them, and for a print."""
 
 from __future__ import annotations
 
@@ -6,81 +6,11 @@ import re
 
 import pypdfium2
 import pytest
-from pages import chapters, pages, parsed, signs, unfold
+from pages import chapters, parsed
 
+NAME, PHONE = "chapters/06_many_heads.html", {"width": 390, "height": 844}
 BOXES = "article details.admonition"
-PAGES = [page for page in pages() if signs(page, BOXES)] or ["index.html"]
 OPEN = f"() => [...document.querySelectorAll('{BOXES}')].map((box) => box.open)"
-
-
-def test_solutions_are_boxes_that_open(book):
-    solutions = [box for page in PAGES for box in parsed(page).select(".solution")]
-    assert len(solutions) > 50
-    assert {box.name for box in solutions} == {"details"}
-    assert [page for page in pages() if parsed(page).select("article .dropdown:not(details)")] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_nothing_in_a_title_leads_elsewhere(book, page):
-    for box in parsed(page).select(BOXES):
-        assert [child.name for child in box.find_all(recursive=False)].index("summary") == 0
-        assert box.summary.get_text(strip=True)
-        assert box.summary.select("a, button, input, summary, [tabindex], [onclick]") == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_click_anywhere_on_a_title_opens_its_own_box(browser, bases, scripts):
-    page = max(PAGES, key=lambda page: len(parsed(page).select(BOXES)))
-    context = browser.new_context(
-        java_script_enabled=scripts, viewport={"width": 390, "height": 844}
-    )
-    try:
-        shown = context.new_page()
-        errors = []
-        shown.on("pageerror", lambda error: errors.append(str(error)))
-        shown.goto(bases["http"] + page)
-        unfold(shown)
-        address = shown.url
-        boxes = shown.locator(BOXES)
-        count = boxes.count()
-        assert count > 3
-
-        def which() -> list[int]:
-            found = boxes.evaluate_all("(boxes) => boxes.map((box) => box.open)")
-            return [number for number, is_open in enumerate(found) if is_open]
-
-        for number in (0, count // 2, count - 1):
-            title = boxes.nth(number).locator("> summary")
-            title.scroll_into_view_if_needed()
-            size = title.bounding_box()
-            for share in (0.03, 0.5, 0.97):
-                place = {"x": share * size["width"], "y": size["height"] / 2}
-                title.click(position=place)
-                assert which() == [number]
-                title.click(position=place)
-                assert which() == []
-            title.press("Enter")
-            assert which() == [number]
-            title.press("Enter")
-        assert shown.url == address
-        assert errors == []
-    finally:
-        context.close()
-
-
-@pytest.mark.slow
-def test_a_link_opens_what_it_leads_to(visit):
-    page = next(page for page in PAGES if parsed(page).select(f"{BOXES}[id] .cell"))
-    shown, watch = visit(page, figures=".nothing")
-    name = parsed(page).select_one(f"{BOXES}[id]:has(.cell)")["id"]
-    assert not any(shown.evaluate(OPEN))
-    shown.evaluate("(name) => { location.hash = name; }", name)
-    box = shown.locator(f'[id="{name}"]')
-    box.locator(".cell").first.wait_for(state="visible")
-    assert shown.evaluate(OPEN).count(True) == 1
-    assert box.evaluate("(e) => Math.abs(e.getBoundingClientRect().top) < innerHeight / 2")
-    assert watch.errors == []
 
 
 @pytest.mark.parametrize("page", chapters())
@@ -99,6 +29,7 @@ def test_deeper_is_its_questions_with_minutes(book, page):
 
 @pytest.mark.slow
 def test_a_link_opens_a_part_of_deeper(browser, bases):
+    """A link to the part itself, and the address of a live figure's state in there."""
     page = "chapters/02_scaled_dot_product.html"
     for hash in ("how-many-keys-share-the-weight", "ScaleMeter=16"):
         shown = browser.new_page()
@@ -110,6 +41,7 @@ def test_a_link_opens_a_part_of_deeper(browser, bases):
         shown.close()
 
 
+@pytest.mark.slow
 def test_a_box_s_content_stands_below_its_title(visit):
     page, _ = visit("chapters/02_scaled_dot_product.html", figures=".nothing")
     shifts = page.evaluate(
@@ -144,3 +76,24 @@ def test_a_print_is_complete_and_light(visit):
     kinds = {"filter": [pypdfium2.raw.FPDF_PAGEOBJ_IMAGE], "max_depth": 6}
     pictures = [picture for page in prints[0] for picture in page.get_objects(**kinds)]
     assert len(pictures) == len(parsed(name).select("article img"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_title_opens_its_own_box_wherever_it_is_hit(visit, scripts):
+    page, watch = visit(NAME, figures=".nothing", viewport=PHONE, java_script_enabled=scripts)
+    boxes = page.locator(f"{BOXES}:not(.deeper *)")
+    for box in boxes.all():
+        title = box.locator("> summary")
+        size = title.bounding_box()
+        for share in (0.03, 0.5, 0.97):
+            place = {"x": share * size["width"], "y": size["height"] / 2}
+            title.click(position=place)
+            opened = page.locator(f"{BOXES}[open]")
+            assert opened.count() == 1 and box.get_attribute("open") is not None
+            title.click(position=place)
+            assert opened.count() == 0
+        title.press("Enter")
+        assert box.get_attribute("open") is not None
+        title.press("Enter")
+    assert boxes.count() > 3 and page.url.endswith(NAME) and watch.complaints == {}

@@ -4,20 +4,17 @@ Nothing here knows a figure. A figure is a group with a label, a status line (`a
 (inputs, buttons, selects, SVG elements with role=slider that are dragged, and grids to paint, of
 which one cell is the stop of Tab) and a picture.
 
-Figures of one kind run one script on different numbers. Each is operated by keys, and one of each
-kind by mouse and fingers as well.
+Figures of one kind run one script on different numbers. One of each kind is operated here by keys,
+mouse and fingers; test_every_page.py moves all others once.
 """
 
 from __future__ import annotations
 
 import pytest
-from pages import PICTURE, each, live_figures, open_page, unfold, wake
-from playwright.sync_api import Error, Locator
+from pages import PICTURE, chapters, live_figures, parsed, wake
+from playwright.sync_api import Locator
 
 FIGURES = live_figures() or [("index.html", "")]
-PAGES = sorted({page for page, _ in FIGURES})
-
-
 # One of each kind, from the gallery if it is there.
 KINDS = {
     model.rpartition("-")[0]: (page, model)
@@ -80,6 +77,46 @@ class Figure:
     def changed_since(self, before: tuple[str, str]) -> set[str]:
         """Which of status and picture changed."""
         return set(differences(before, self.shows))
+
+    def missed_by_tab(self) -> list[str]:
+        """Controls that the key Tab doesn't stop at; a group of radio buttons is one stop."""
+        wanted = {}
+        for control in self.controls():
+            if kind(control) == "radio":
+                group = control.get_attribute("name")
+                checked = self.root.locator(f'input[name="{group}"]:checked')
+                wanted[group] = checked if checked.count() else control
+            else:
+                wanted[len(wanted)] = control
+        for number, control in wanted.items():
+            control.evaluate("(e, n) => { e.dataset.stop = n; }", str(number))
+        self.root.get_by_role("button", name="Reset").focus()
+        for _ in range(len(wanted) + self.root.locator("summary, a").count()):
+            self.page.keyboard.press("Tab")
+            reached = self.page.evaluate("document.activeElement.dataset.stop ?? null")
+            wanted = {n: control for n, control in wanted.items() if str(n) != reached}
+        return [name(control) for control in wanted.values()]
+
+    def too_small_for_a_finger(self) -> dict[str, float]:
+        """Controls less than 32 pixels high; a small box to check has a label that is hit too."""
+        heights = {
+            name(control): control.evaluate(
+                "(e) => Math.max(e.getBoundingClientRect().height, /radio|checkbox/.test(e.type)"
+                " ? e.closest('label').getBoundingClientRect().height : 0)"
+            )
+            for control in self.controls()
+        }
+        return {name: height for name, height in heights.items() if height < 31.5}
+
+    def looks_of_sentences(self) -> list[str]:
+        """The longest sentences lie unseen below the one shown, and keep room for them."""
+        return self.root.evaluate(
+            """(figure) => [...figure.querySelector("[aria-live]").parentElement.children]
+              .map((e) => {
+                const { fontFamily, fontSize, lineHeight } = getComputedStyle(e);
+                return [fontFamily, fontSize, lineHeight].join(" ");
+              })"""
+        )
 
 
 def differences(before: tuple[str, str], after: tuple[str, str]) -> dict[str, tuple[str, str]]:
@@ -225,186 +262,69 @@ def operate(figure: Figure, way) -> tuple[list[str], set[str]]:
 
 
 def test_there_are_live_figures(book):
-    """One on the landing page, and one at least in each chapter."""
-    pages = {page for page, _ in FIGURES}
-    chapters = {
-        f"chapters/{path.stem}.html"
-        for path in (book / "_sources" / "chapters").glob("[0-9]*.ipynb")
-    }
-    assert chapters
-    assert {"index.html"} | chapters <= pages
+    """One on the landing page, and one at least in each chapter; without scripts a picture."""
+    assert {"index.html", *chapters()} <= {page for page, _ in FIGURES}
+    for page, model in FIGURES:
+        picture = parsed(page).select_one(f"{mount(model)} img")
+        assert len(picture["alt"]) > 20, model
 
 
-def ids(figure: tuple[str, str]) -> str:
-    return "-".join(figure)
+def test_without_scripts_a_picture_stands_in(browser, bases):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(bases["http"] + "index.html")
+    assert page.locator("[data-model] img").first.is_visible()
+    page.close()
 
 
 def mount(model: str) -> str:
     return f'[data-model="{model}"]'
 
 
+WAYS = {
+    "keys": (by_keyboard, {}),
+    # Without a server, as when the page was saved or mailed.
+    "mouse": (by_mouse, {"scheme": "file"}),
+    "finger": (by_touch, PHONE),
+}
+
+
 @pytest.fixture(scope="module")
 def open_once(visit_once):
-    """open_once(page, **options) -> (page, watch): one visit to a page for all of its figures."""
-    last: dict = {}  # by kind of visit: a figure's tests at a desk and on a phone take turns
+    """open_once(page, way) -> (page, watch): one visit to a page for all of its figures."""
+    last: dict = {}
 
-    def open_once(page: str, **options):
-        kind = tuple(options)
-        there, visit = last.get(kind, (None, None))
-        if there != page:
-            if visit:
+    def open_once(page: str, way: str):
+        if (page, way) not in last:
+            for visit in last.values():
                 visit[0].context.close()
-            visit = visit_once(page, figures="#none", **options)
-            last[kind] = page, visit
-        return visit
+            last.clear()
+            last[page, way] = visit_once(page, figures="#none", **WAYS[way][1])
+        return last[page, way]
 
     return open_once
 
 
-def figure_on(shown, model: str) -> Figure:
-    """The figure, awake and in its first state."""
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "way", [way if way == "keys" else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
+)
+def test_it_answers(open_once, way, kind):
+    page, model = KINDS[kind]
+    shown, watch = open_once(page, way)
     wake(shown, mount(model))
     figure = Figure(shown, model)
-    figure.reset()
-    shown.wait_for_url(lambda address: "=" not in address)  # a state that stood there goes soon
-    return figure
-
-
-@pytest.fixture(scope="module", params=each(FIGURES, KINDS.values()), ids=ids)
-def place(request) -> tuple[str, str]:
-    """The page of a figure, and the widget's id there."""
-    return request.param
-
-
-@pytest.fixture
-def at_desk(place, open_once) -> Figure:
-    page, model = place
-    return figure_on(open_once(page)[0], model)
-
-
-@pytest.fixture
-def in_hand(place, open_once) -> Figure:
-    page, model = place
-    return figure_on(open_once(page, **PHONE)[0], model)
-
-
-def test_it_says_what_it_is(at_desk, place, open_once):
-    figure, (_, watch) = at_desk, open_once(place[0])
+    dead, changed = operate(figure, WAYS[way][0])
+    assert dead == []
+    assert changed == {"status", "picture"}
     assert figure.root.get_attribute("aria-label").endswith("?"), "its title is a question"
     assert figure.status.endswith("."), "its status line is a sentence"
-    assert len(figure.controls()) >= 2
-    assert figure.page.locator("[data-state=failed]").count() == 0
     assert watch.complaints == {}
-
-
-def test_it_answers_to_keys(at_desk):
-    dead, changed = operate(at_desk, by_keyboard)
-    assert dead == []
-    assert changed == {"status", "picture"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
-def test_it_answers_to_the_mouse_in_a_file(open_once, page, model):
-    """Without a server, as when the page was saved or mailed."""
-    figure = figure_on(open_once(page, scheme="file")[0], model)
-    dead, changed = operate(figure, by_mouse)
-    assert dead == []
-    assert changed == {"status", "picture"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
-def test_it_answers_to_a_finger(open_once, page, model):
-    figure = figure_on(open_once(page, **PHONE)[0], model)
-    dead, changed = operate(figure, by_touch)
-    assert dead == []
-    assert changed == {"status", "picture"}
-    moved = figure.page.evaluate("visualViewport.scale")
-    assert moved == 1, "the page zoomed"
-
-
-# Operates every control; from the event to the finished layout, the best time of each, as a share
-# of a loop's best time in the same page. Other programs slow both down, and seldom to the same
-# degree: loop and control take turns, until the control has once been quick or 200 turns are over.
-QUICKLY = """
-(figure) => {
-  const took = (act) => {
-    const start = performance.now();
-    act();
-    return performance.now() - start;
-  };
-  const loop = () => { let x = 0; for (let i = 0; i < 1e6; i++) x += Math.sin(i); return x; };
-  let fastest = Math.min(...Array.from({ length: 12 }, () => took(loop)));
-  const key = (name) => (e) =>
-    e.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
-  const turn = (e) => {
-    e.value = Number(e.value) < Number(e.max) ? Number(e.value) + 1 : Number(e.min);
-    e.dispatchEvent(new Event("input", { bubbles: true }));
-  };
-  const ways = [
-    ["input[type=range]:enabled", turn],
-    ["input:enabled:not([type=range])", (e) => e.click()],
-    ["[role=slider]:not(input)", key("ArrowRight")],
-    ["[role=gridcell]", key(" ")],
-  ];
-  const times = {};
-  for (const [selector, act] of ways) {
-    for (const control of figure.querySelectorAll(selector)) {
-      let best = Infinity;
-      for (let turn = 0; turn < 200 && (turn < 3 || best > fastest); turn++) {
-        fastest = Math.min(fastest, took(loop));
-        best = Math.min(best, took(() => { act(control); figure.getBoundingClientRect(); }));
-      }
-      const name = control.ariaLabel ?? control.labels?.[0]?.textContent ?? selector;
-      times[name] = Math.max(times[name] ?? 0, best / fastest);
-    }
-  }
-  return times;
-}
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page, model", KINDS.values(), ids=KINDS)
-def test_it_answers_in_the_time_of_a_loop(visit, page, model):
-    """A million sines take about 11 ms on a laptop, 45 on a phone four times as slow.
-
-    A figure that answers within one such loop answers within 50 ms there: the slowest takes 0.9.
-    The limit leaves room for what other programs do to one of the two. What the browser then
-    paints is not counted.
-    """
-    figure = Figure(visit(page, figures=mount(model))[0], model)
-    shares = figure.root.evaluate(QUICKLY)
-    print(model, {name: round(share, 2) for name, share in shares.items()})
-    assert shares
-    assert {name: share for name, share in shares.items() if share > 1.5} == {}
-
-
-def test_tab_reaches_every_control(at_desk):
-    figure = at_desk
-    groups, wanted = set(), []
-    for control in figure.controls():
-        if kind(control) == "radio":  # a group is one stop
-            group = control.get_attribute("name")
-            if group in groups:
-                continue
-            groups.add(group)
-            checked = figure.root.locator(f'input[name="{group}"]:checked')
-            control = checked if checked.count() else control
-        wanted.append(control)
-    for number, control in enumerate(wanted):
-        control.evaluate("(e, n) => { e.dataset.stop = n; }", str(number))
-    figure.root.get_by_role("button", name="Reset").focus()
-    reached = set()
-    others = figure.root.locator("summary, a").count()  # stops as well
-    for _ in range(len(wanted) + others):
-        figure.page.keyboard.press("Tab")
-        reached.add(figure.page.evaluate("document.activeElement.dataset.stop ?? null"))
-    for control in wanted:  # the page is used again
-        control.evaluate("(e) => { delete e.dataset.stop; }")
-    missed = [name(c) for n, c in enumerate(wanted) if str(n) not in reached]
-    assert missed == []
+    if way == "keys":
+        assert figure.missed_by_tab() == []
+    elif way == "finger":
+        assert figure.too_small_for_a_finger() == {}
+        assert len(set(figure.looks_of_sentences())) == 1
+        assert shown.evaluate("visualViewport.scale") == 1, "the page zoomed"
 
 
 def move_something(figure: Figure) -> tuple[str, str]:
@@ -421,71 +341,3 @@ def move_something(figure: Figure) -> tuple[str, str]:
     now = figure.shows
     assert now[0] != first[0]
     return now
-
-
-@pytest.mark.parametrize("page", each(PAGES))
-def test_the_address_holds_all_states_and_reset_the_first(visit, page):
-    """Whoever opens an address sees the same figures; Reset brings back what there was."""
-    shown, _ = visit(page)
-    figures = [Figure(shown, model) for there, model in FIGURES if there == page]
-    first = {figure.model: figure.shows for figure in figures}
-    now = {figure.model: move_something(figure) for figure in figures}
-    # Figures write their states there 200 ms later; the page's own clock keeps this order.
-    shown.evaluate("new Promise((done) => setTimeout(done, 400))")
-    assert shown.url.count("=") == len(figures)
-    other = open_page(shown.context, shown.url)
-    for figure in figures:
-        there = Figure(other, figure.model)
-        assert differences(now[figure.model], there.shows) == {}, figure.model
-    other.close()
-
-    for figure in figures:
-        figure.reset()
-        assert differences(first[figure.model], figure.shows) == {}, figure.model
-    shown.wait_for_url(lambda address: "=" not in address)
-
-
-@pytest.mark.slow
-def test_a_finger_can_hit_it(in_hand):
-    """Controls are at least 32 pixels high on a phone, and can be tapped there."""
-    figure = in_hand
-    small = {}
-    for control in figure.controls():
-        # A small box to check has a label that is hit as well; a slider's label does not slide.
-        height = control.evaluate(
-            "(e) => Math.max(e.getBoundingClientRect().height, /radio|checkbox/.test(e.type)"
-            " ? e.closest('label').getBoundingClientRect().height : 0)"
-        )
-        if height < 31.5:
-            small[name(control)] = height
-    assert small == {}
-
-
-@pytest.mark.slow
-def test_the_room_kept_for_its_sentence_is_set_as_the_sentence(in_hand):
-    """The longest sentences lie unseen below the one shown, in the same lines, or it jumps."""
-    looks = in_hand.root.evaluate(
-        """(figure) => [...figure.querySelector("[aria-live]").parentElement.children].map((e) => {
-          const { fontFamily, fontSize, lineHeight } = getComputedStyle(e);
-          return [fontFamily, fontSize, lineHeight].join(" ");
-        })"""
-    )
-    assert len(looks) > 1
-    assert len(set(looks)) == 1, looks
-
-
-@pytest.mark.parametrize("page", each(PAGES))
-def test_without_scripts_pictures_stand_in(browser, bases, page):
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        shown = context.new_page()
-        shown.goto(bases["http"] + page)
-        unfold(shown)
-        for model in [model for there, model in FIGURES if there == page]:
-            picture = shown.locator(f"{mount(model)} img")
-            assert picture.is_visible()
-            assert len(picture.get_attribute("alt")) > 20
-    except Error as error:
-        pytest.fail(str(error))
-    finally:
-        context.close()
