@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pages import chapters, pages, parsed, signs
-from test_accessibility import ALL, axe, violations  # noqa: F401 (a fixture)
 
 OURS = "chapters/predictions.html"
 KEY = "attention-built-by-hand:predictions"
@@ -158,18 +157,6 @@ def test_nothing_is_told_to_whom_has_not_answered(visit):
         assert form.get_attribute("data-told") == "not"
         assert form.locator(".predict-told").is_hidden()
     assert kept(page) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [FIRST, SIXTH, OURS])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_before_and_after(visit, axe, page, theme):  # noqa: F811
-    opened, _ = visit(page, figures=".nothing", color_scheme=theme)
-    opened.evaluate(axe)
-    where = {"include": [[".predict" if page != OURS else "article"]]}
-    assert violations(opened, ALL, where) == []
-    opened.evaluate(ANSWER_ALL)
-    assert violations(opened, ALL, where) == []
 
 
 @pytest.mark.slow
