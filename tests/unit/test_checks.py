@@ -152,7 +152,7 @@ def test_what_speaks_for_itself_is_all_there_is(answer, words):
 def test_an_error_is_shown_with_the_line_the_shapes_and_its_meaning():
     def answer(x):
         weight = torch.ones(3, 4)
-        return weight @ x  # 3 numbers
+        return weight @ x
 
     text = report(double, answer)
     assert "    in the line  return weight @ x\n" in text

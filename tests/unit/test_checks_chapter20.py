@@ -125,11 +125,9 @@ test_right, test_wrong = table(
             (joint(before=lambda logits: logits.softmax(-1)), "position 0 predicts"),
         ],
         "low_rank": [
-            (low_rank(lambda alpha, a, b: 1), "isn't scaled"),
             (low_rank(lambda alpha, a, b: alpha), "not divided by the rank"),
             (low_rank(lambda alpha, a, b: int(alpha / len(a))), "is rounded to a whole number"),
             (low_rank(lambda alpha, a, b: alpha / len(b)), "the number of outputs"),
-            (lambda x, w, bias, a, b, alpha: merged(x, w, 0 * bias, a, b, alpha), "the bias is"),
             (reshaped, "`.T` moves them"),
             (low_rank(lambda alpha, a, b: alpha * len(a)), "the rank is 2 and alpha 1"),
             *((cut_off(name), f"gradient reaches `{name}`") for name in "ab"),

@@ -6,7 +6,7 @@ A chapter's exercises are checked with
 """
 
 from transformer_lib.checks.core import Checker
-from transformer_lib.checks.exercise import Case, Exercise, Flaw, Parts
+from transformer_lib.checks.exercise import Case, Exercise, Flaw, Parts, but
 from transformer_lib.checks.report import Result
 
-__all__ = ["Case", "Checker", "Exercise", "Flaw", "Parts", "Result"]
+__all__ = ["Case", "Checker", "Exercise", "Flaw", "Parts", "Result", "but"]

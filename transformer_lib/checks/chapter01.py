@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib.checks import Case, Checker, Exercise
@@ -62,27 +61,12 @@ MY_SOFTMAX = Exercise(
         "the exponentials are not divided by their sum": shifted,
         "the largest number of the whole tensor is subtracted: in a row far below it every exp "
         "is 0, and 0 / 0 is not a number": soft(power=lambda s: (s - s.max()).exp()),
-        "what is subtracted is not the largest score: one far above it still overflows": soft(
-            power=lambda s: (s - s.mean(-1, keepdim=True)).exp()
-        ),
         "the softmax runs along the first axis": soft(divide=lambda p: p / p.sum(0, keepdim=True)),
-        "the axis is a fixed number, 1, which is the last axis only of a tensor with two": soft(
-            divide=lambda p: p / p.sum(1, keepdim=True)
-        ),
-        "the sum is taken over the whole tensor, not over each row": soft(
-            divide=lambda p: p / p.sum()
-        ),
         "the sum has lost its axis, because keepdim=True is missing": soft(
             divide=lambda p: p / p.sum(-1)
         ),
         "the maximum has lost its axis, because keepdim=True is missing": soft(
             power=lambda s: (s - s.amax(-1)).exp()
-        ),
-        "exp is forgotten after the largest score is subtracted": soft(
-            power=lambda s: s - s.amax(-1, keepdim=True)
-        ),
-        "large scores are clipped before exp: the difference between two of them is lost": soft(
-            power=lambda s: s.clamp(max=80).exp()
         ),
     },
 )
@@ -98,10 +82,8 @@ def distance_lookup(
     *,
     score: Callable[[Tensor, Tensor], Tensor] = lambda q, k: -(q - k).square().sum(-1),
     heat: Callable[[Tensor, float], Tensor] = lambda scores, temperature: scores / temperature,
-    weigh: Step = lambda scores: scores.softmax(-1),
-    mix: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
-    return mix(weigh(heat(score(query, keys), temperature)), values)
+    return heat(score(query, keys), temperature).softmax(-1) @ values
 
 
 def lookup_cases() -> list[Case]:
@@ -141,25 +123,9 @@ DISTANCE_LOOKUP = Exercise(
         "the scores are multiplied by the temperature: heat then makes the lookup stricter": lookup(
             heat=lambda scores, temperature: scores * temperature
         ),
-        "the weights are divided by the temperature, not the scores": (
-            lambda q, k, v, temperature=1.0: distance_lookup(q, k, v) / temperature
-        ),
-        "exp gives 0 for every key that is far away, and 0 / 0 is not a number": lookup(
-            weigh=lambda scores: normalized(scores.exp())
-        ),
         "the scores are still dot products": lookup(score=lambda q, k: k @ q),
-        "the squares are averaged over the features, not added up": lookup(
-            score=lambda q, k: -(q - k).square().mean(-1)
-        ),
         "the squares are added up over the keys, not over the features": lookup(
             score=lambda q, k: -(q - k).square().sum(0)
-        ),
-        "the differences are added up before they are squared: they cancel": lookup(
-            score=lambda q, k: -(q - k).sum(-1).square()
-        ),
-        "the exponentials are not divided by their sum": lookup(weigh=torch.exp),
-        "the nearest key takes all": lookup(
-            weigh=lambda scores: F.one_hot(scores.argmax(), len(scores)).float()
         ),
     },
 )
@@ -174,9 +140,8 @@ def my_attend(
     *,
     score: Callable[[Tensor, Tensor], Tensor] = lambda q, k: q @ k.mT,
     weigh: Step = lambda scores: scores.softmax(-1),
-    mix: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
-    return mix(weigh(score(query, key)), value)
+    return weigh(score(query, key)) @ value
 
 
 def attend_cases() -> list[Case]:
@@ -209,25 +174,11 @@ MY_ATTEND = Exercise(
         "the softmax runs over the queries: each answer then depends on who else is asking": attend(
             weigh=lambda scores: scores.softmax(-2)
         ),
-        "the softmax runs along the first axis": attend(weigh=lambda scores: scores.softmax(0)),
-        "the softmax runs along axis 1, which is the last axis only if there are just two": attend(
-            weigh=lambda scores: scores.softmax(1)
-        ),
         "there is no softmax: the scores themselves mix the values": attend(weigh=lambda s: s),
         "the scores are divided by √d_k, which comes only in chapter 2": attend(
             score=lambda q, k: q @ k.mT / k.size(-1) ** 0.5
         ),
         "the keys are not transposed": attend(score=lambda q, k: q @ k),
-        "the first two axes of the keys are swapped, not the last two": attend(
-            score=lambda q, k: q @ k.transpose(0, 1)
-        ),
-        "the exponentials are not divided by their sum": attend(weigh=torch.exp),
-        "the weights are returned, and the values are not used": attend(mix=lambda w, v: w),
-        "the weights are transposed before they mix the values": attend(mix=lambda w, v: w.mT @ v),
-        "weights and values are multiplied number by number: it takes a matrix product": attend(
-            mix=lambda w, v: w * v
-        ),
-        "the keys are mixed, not the values": lambda q, k, v: my_attend(q, k, k),
     },
 )
 

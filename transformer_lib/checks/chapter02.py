@@ -29,19 +29,14 @@ def shares(weights: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True)
 
 
-def so_far(x: Tensor) -> Tensor:
-    return torch.arange(1.0, len(x) + 1)[:, None]
-
-
 def past_average(
     x: Tensor,
     window: int,
     *,
     allowed: Callable[[Tensor, int], Tensor] = band,
     divide: Callable[[Tensor], Tensor] = shares,
-    mix: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
-    return mix(divide(allowed(x, window)), x)
+    return divide(allowed(x, window)) @ x
 
 
 def slices_from_the_end(x: Tensor, window: int) -> Tensor:
@@ -68,18 +63,11 @@ PAST_AVERAGE = Exercise(
         "the window is not used: row t averages all rows so far": average(
             allowed=lambda x, window: band(x, len(x))
         ),
-        "every row averages all rows, those still to come included": average(
-            allowed=lambda x, window: torch.ones(len(x), len(x))
-        ),
         "the window is one row too long": average(allowed=lambda x, window: band(x, window + 1)),
         "the window is one row too short": average(allowed=lambda x, window: band(x, window - 1)),
         "every row is divided by the window, though the first rows have fewer to average": (
             lambda x, window: band(x, window) / window @ x
         ),
-        "row t is divided by the number of all rows so far, and the window holds fewer": (
-            lambda x, window: band(x, window) / so_far(x) @ x
-        ),
-        "the sums are not divided": average(divide=lambda weights: weights),
         "row t leaves itself out": average(allowed=lambda x, window: band(x, window, -1)),
         "the first rows' slices start below 0, which Python counts from the end": (
             slices_from_the_end
@@ -91,7 +79,6 @@ PAST_AVERAGE = Exercise(
         "the scores are 0 outside the window: e^0 = 1 is a weight like any other": average(
             divide=lambda weights: weights.softmax(-1)
         ),
-        "the weights are returned, and `x` is never mixed": average(mix=lambda w, x: w),
     },
 )  # fmt: skip
 
@@ -100,8 +87,8 @@ PAST_AVERAGE = Exercise(
 Step = Callable[[Tensor], Tensor]
 
 
-def future(scores: Tensor, diagonal: int = 1) -> Tensor:
-    return torch.ones_like(scores).triu(diagonal).bool()
+def future(scores: Tensor) -> Tensor:
+    return torch.ones_like(scores).triu(1).bool()
 
 
 def hidden(scores: Tensor) -> Tensor:
@@ -118,13 +105,12 @@ def scaled_attention(
     value: Tensor,
     causal: bool = False,
     *,
-    score: Callable[[Tensor, Tensor], Tensor] = lambda q, k: q @ k.mT,
-    scale: Callable[[Tensor, Tensor, Tensor], float] = lambda q, k, v: q.shape[-1] ** -0.5,
+    power: float = 0.5,
     mask: Step = hidden,
     weigh: Step = lambda scores: scores.softmax(-1),
     after: Step = same,
 ) -> Tensor:
-    scores = score(query, key) * scale(query, key, value)
+    scores = query @ key.mT / query.shape[-1] ** power
     weights = weigh(mask(scores) if causal else scores)
     return (after(weights) if causal else weights) @ value
 
@@ -164,25 +150,8 @@ SCALED_ATTENTION = Exercise(
     section="Can you compute the formula by hand?",
     forbids=(F.scaled_dot_product_attention, attention, fused_attention, causal_mask),
     mistakes={
-        "the scores are not divided by √d_k": attend(scale=lambda q, k, v: 1.0),
         "the scores are divided by d_k, not by its root: they come out too much alike": attend(
-            scale=lambda q, k, v: 1 / q.shape[-1]
-        ),
-        "the scores are multiplied by √d_k": attend(scale=lambda q, k, v: q.shape[-1] ** 0.5),
-        "the scores are divided by √d_v, not by √d_k": attend(
-            scale=lambda q, k, v: v.shape[-1] ** -0.5
-        ),
-        "the root is taken of the number of keys": attend(
-            scale=lambda q, k, v: k.shape[-2] ** -0.5
-        ),
-        "the weights are divided by √d_k, not the scores": lambda q, k, v, causal=False: (
-            scaled_attention(q, k, v, causal, scale=lambda *_: 1.0) * q.shape[-1] ** -0.5
-        ),
-        "`causal` is not used: every query takes from the keys that come after it": attend(
-            mask=same
-        ),
-        "query t may not take from key t": attend(
-            mask=lambda s: s.masked_fill(future(s, 0), -torch.inf)
+            power=1
         ),
         "the mask is the wrong way round: what is allowed gets minus infinity": attend(
             mask=lambda s: s.masked_fill(~future(s), -torch.inf)

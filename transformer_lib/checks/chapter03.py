@@ -23,10 +23,6 @@ def dot(query: Tensor, states: Tensor) -> Tensor:
     return torch.einsum("bk,bsk->bs", query, states)
 
 
-def project(h: Tensor, states: Tensor, W: Tensor) -> Tensor:
-    return dot(h @ W, states)
-
-
 def hide(scores: Tensor, real: Tensor) -> Tensor:
     return scores.masked_fill(~real, -torch.inf)
 
@@ -45,22 +41,17 @@ def look_back(
     W: Tensor,
     real: Tensor,
     *,
-    score: Callable[[Tensor, Tensor, Tensor], Tensor] = project,
     mask: Two = hide,
     weigh: Step = lambda scores: scores.softmax(-1),
     after: Two = as_they_are,
     mix: Two = weighted,
 ) -> tuple[Tensor, Tensor]:
-    weights = after(weigh(mask(score(h, states, W), real)), real)
+    weights = after(weigh(mask(dot(h @ W, states), real)), real)
     return mix(weights, states), weights
 
 
 def projected(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     return look_back(h, states, W, real, mix=lambda w, states: weighted(w, states @ W.mT))
-
-
-def zeroed(h: Tensor, states: Tensor, W: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    return look_back(h, states * real[..., None], W, real, mask=as_they_are)
 
 
 def look_cases() -> list[Case]:
@@ -105,7 +96,6 @@ LOOK_BACK = Exercise(
     cases=look_cases,
     section="What if the line stays uncovered?",
     mistakes={
-        "the padding is not hidden: it takes part of the weight": look(mask=as_they_are),
         "the padding is zeroed after the softmax: the weight it had is lost": look(
             mask=as_they_are, after=torch.mul
         ),
@@ -115,24 +105,13 @@ LOOK_BACK = Exercise(
         "a score at padding becomes 0, and e^0 = 1 is a weight like any other": look(
             mask=torch.mul
         ),
-        "the padding is zeroed in the states, and its score of 0 still gets a weight": zeroed,
-        "W is left out: the query is `h` itself": look(score=lambda h, states, W: dot(h, states)),
-        "W is used the other way round: the query is `h @ W`": look(
-            score=lambda h, states, W: dot(h @ W.mT, states)
-        ),
         "minus infinity is multiplied by a table of 0 and 1: 0 · ∞ is NaN": look(
             mask=lambda s, real: s - torch.inf * ~real
-        ),
-        "the scores are divided by a root: this score has no scale": look(
-            score=lambda h, states, W: project(h, states, W) / states.shape[-1] ** 0.5
         ),
         "the softmax runs over the lines, not over the letters": look(
             weigh=lambda scores: scores.softmax(0)
         ),
         "the projected states are mixed, not the states themselves": projected,
-        "exp overflows: take the softmax, or subtract the largest score first": look(
-            weigh=lambda scores: scores.exp() / scores.exp().sum(-1, keepdim=True)
-        ),
     },
 )
 
@@ -152,10 +131,8 @@ def additive_score(
     *,
     join: Two = pairs,
     bend: Step = torch.tanh,
-    reduce: Two = torch.matmul,
-    after: Step = lambda scores: scores,
 ) -> Tensor:
-    return after(reduce(bend(join(query @ W, key @ U)), v))
+    return bend(join(query @ W, key @ U)) @ v
 
 
 def score_cases() -> list[Case]:
@@ -190,27 +167,11 @@ ADDITIVE_SCORE = Exercise(
         "tanh is taken of query and key separately, before they are added": score(
             join=lambda q, k: pairs(q.tanh(), k.tanh()), bend=lambda x: x
         ),
-        "the tanh comes last, around the score": score(bend=lambda x: x, after=torch.tanh),
-        "a sigmoid stands where the formula has a tanh": score(bend=torch.sigmoid),
-        "a ReLU stands where the formula has a tanh": score(bend=torch.relu),
         "the projections are multiplied, not added": score(
             join=lambda q, k: q.unsqueeze(-2) * k.unsqueeze(-3)
         ),
         "query t meets key t only: queries and keys each need an axis of their own": score(
             join=torch.add
-        ),
-        "the axes of queries and keys are swapped: rows belong to queries": score(
-            join=lambda q, k: pairs(k, q)
-        ),
-        "the new axes are counted from the front, as if there were no axes before T and S": score(
-            join=lambda q, k: q[:, None] + k[None]
-        ),
-        "the new axes are counted from the front, as if there were one axis before T and S": score(
-            join=lambda q, k: q[:, :, None] + k[:, None]
-        ),
-        "the hidden layer is added up without v": score(reduce=lambda hidden, v: hidden.sum(-1)),
-        "the softmax is taken already: the exercise wants scores": score(
-            after=lambda scores: scores.softmax(-1)
         ),
     },
 )

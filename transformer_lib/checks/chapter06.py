@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,14 +36,13 @@ def multi_head(
     n_heads: int,
     *,
     split: Callable[[Tensor, int], Tensor] = split_heads,
-    scale: Callable[[Tensor, Tensor, int], float] = lambda q, x, h: q.shape[-1] ** -0.5,
+    scale: Callable[[Tensor, int], float] = lambda q, h: q.shape[-1] ** -0.5,
     dim: int = -1,
     merge: Callable[[Tensor], Tensor] = merge_heads,
-    out: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
     query, key, value = (split(x @ W, n_heads) for W in (W_q, W_k, W_v))
-    weights = (query @ key.mT * scale(query, x, n_heads)).softmax(dim)
-    return out(merge(weights @ value), W_o)
+    weights = (query @ key.mT * scale(query, n_heads)).softmax(dim)
+    return merge(weights @ value) @ W_o
 
 
 def split_by_reshape(x: Tensor, n_heads: int) -> Tensor:
@@ -111,22 +109,11 @@ MULTI_HEAD = Exercise(
         "the split lacks the transpose: a head gets whole tokens, not a slice of each": but(
             split=split_by_reshape
         ),
-        "`n_heads` is not used: this is one head of full width": but(
-            split=lambda x, h: x.unsqueeze(-3)
-        ),
         "the heads' axis comes after the tokens': at each token its heads attend to one another": (
             but(split=lambda x, h: x.unflatten(-1, (h, -1)), merge=lambda x: x.flatten(-2))
         ),
-        "a head gets every n_heads-th column instead of d_k adjacent ones": but(
-            split=lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3),
-            merge=lambda x: x.movedim(-3, -1).flatten(-2),
-        ),
-        "the scores are not divided by √d_k": but(scale=lambda q, x, h: 1.0),
-        "the scores are divided by the root of d_model: d_k is the width of one head": but(
-            scale=lambda q, x, h: x.shape[-1] ** -0.5
-        ),
         "the scores are divided by the root of the width of all heads together": but(
-            scale=lambda q, x, h: (h * q.shape[-1]) ** -0.5
+            scale=lambda q, h: (h * q.shape[-1]) ** -0.5
         ),
         "a head is taken to be d_model / n_heads columns wide": by_d_model,
         "the heads' axis is counted from the front, as if there were one axis before the tokens": (
@@ -142,60 +129,8 @@ MULTI_HEAD = Exercise(
 # ------------------------------------------------------------------------------- attention_flops
 
 
-class Sizes(NamedTuple):
-    n: int
-    d: int
-    h: int
-    k: int
-    v: int
-
-
-Count = Callable[[Sizes], float]
-
-
-def query(s: Sizes) -> float:
-    return 2 * s.n * s.d * s.h * s.k
-
-
-def value(s: Sizes) -> float:
-    return 2 * s.n * s.d * s.h * s.v
-
-
-def scores(s: Sizes) -> float:
-    return 2 * s.n * s.n * s.h * s.k
-
-
-def mixing(s: Sizes) -> float:
-    return 2 * s.n * s.n * s.h * s.v
-
-
-def none(s: Sizes) -> float:
-    return 0
-
-
-def bill(
-    s: Sizes,
-    *,
-    query: Count = query,
-    key: Count = query,
-    value: Count = value,
-    scores: Count = scores,
-    mixing: Count = mixing,
-    out: Count = value,  # as much as the values: (n, h v) times (h v, d)
-) -> float:
-    return query(s) + key(s) + value(s) + scores(s) + mixing(s) + out(s)
-
-
-def of(count: Count) -> Callable[..., float]:
-    return lambda n, d_model, n_heads, d_k, d_v: count(Sizes(n, d_model, n_heads, d_k, d_v))
-
-
-def attention_flops(n: int, d_model: int, n_heads: int, d_k: int, d_v: int) -> float:
-    return bill(Sizes(n, d_model, n_heads, d_k, d_v))
-
-
-def with_other(**products: Count) -> Callable[..., float]:
-    return of(partial(bill, **products))
+def attention_flops(n: int, d_model: int, n_heads: int, d_k: float, d_v: float) -> float:
+    return 4 * n * n_heads * (d_k + d_v) * d_model + 2 * n * n * n_heads * (d_k + d_v)
 
 
 ATTENTION_FLOPS = Exercise(
@@ -213,31 +148,18 @@ ATTENTION_FLOPS = Exercise(
     ],
     section="What do eight heads cost?",
     mistakes={
-        "a multiplication with its addition counts 1: it counts 2": of(lambda s: bill(s) / 2),
-        "the projection at the end, W_o, is missing": with_other(out=none),
-        "the mixing of the values is missing": with_other(mixing=none),
-        "the mixing is counted with d_k": with_other(mixing=scores),
-        "only projections are counted: scores and mixing are missing": with_other(
-            scores=none, mixing=none
+        "a multiplication with its addition counts 1: it counts 2": (
+            lambda *sizes: attention_flops(*sizes) / 2
         ),
-        "queries, keys and values are counted as one projection: there are three": with_other(
-            key=none, value=none
+        "the projection at the end, W_o, is missing": lambda n, d, h, k, v: (
+            attention_flops(n, d, h, k, v) - 2 * n * h * v * d
         ),
-        "this is the bill of one head": of(lambda s: bill(s._replace(h=1))),
-        "scores and mixing are counted for one head: each head has its own": with_other(
-            scores=lambda s: scores(s) / s.h, mixing=lambda s: mixing(s) / s.h
-        ),
-        "scores and mixing are counted once for each token, not for each pair": with_other(
-            scores=lambda s: scores(s) / s.n, mixing=lambda s: mixing(s) / s.n
-        ),
-        "the width of a head is taken to be d_model / n_heads: d_k and d_v are given": of(
-            lambda s: bill(s._replace(k=s.d / s.h, v=s.d / s.h))
-        ),
-        "the values are counted as wide as the queries: their width is d_v": of(
-            lambda s: bill(s._replace(v=s.k))
+        "this is the bill of one head": lambda n, d, h, k, v: attention_flops(n, d, 1, k, v),
+        "the width of a head is taken to be d_model / n_heads: d_k and d_v are given": (
+            lambda n, d, h, k, v: attention_flops(n, d, h, d / h, d / h)
         ),
         "the projection at the end is counted as d_model by d_model: it has n_heads * d_v rows": (
-            with_other(out=lambda s: 2 * s.n * s.d**2)
+            lambda n, d, h, k, v: attention_flops(n, d, h, k, v) + 2 * n * d * (d - h * v)
         ),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib import layers
-from transformer_lib.checks import Case, Checker, Exercise
+from transformer_lib.checks import Case, Checker, Exercise, but
 from transformer_lib.checks.inputs import integers, normal
 
 __all__ = ["check"]
@@ -19,41 +19,28 @@ __all__ = ["check"]
 KEEPS = frozenset({"dtype", "gradient"})
 
 
-def but(base: type[nn.Module], **methods: Any) -> type[nn.Module]:
-    """A module with a mistake, which replaces one of its methods."""
-    return type(base.__name__, (base,), methods)
-
-
 # ------------------------------------------------------------------------------------- LayerNorm
 
 
 class LayerNorm(nn.Module):
-    axes: Any = -1
-
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
 
-    def center(self, x: Tensor) -> Tensor:
-        return x - x.mean(self.axes, keepdim=True)
-
     def variance(self, x: Tensor) -> Tensor:
-        return x.var(self.axes, unbiased=False, keepdim=True)
+        return x.var(-1, unbiased=False, keepdim=True)
 
     def divisor(self, x: Tensor) -> Tensor:
         return (self.variance(x) + self.eps).sqrt()
 
-    def scale(self, x: Tensor) -> Tensor:
-        return x * self.weight + self.bias
-
     def forward(self, x: Tensor) -> Tensor:
-        return self.scale(self.center(x) / self.divisor(x))
+        return (x - x.mean(-1, keepdim=True)) / self.divisor(x) * self.weight + self.bias
 
 
 def norm_cases() -> list[Case]:
-    some = normal(2, 5, 7, seed=2)
+    some = normal(2, 5, 7, seed=2).double()
 
     def case(x: Tensor, why: str, **init: Any) -> Case:
         return Case((x,), why, init={"d_model": x.shape[-1], **init})
@@ -64,15 +51,11 @@ def norm_cases() -> list[Case]:
         case(torch.tensor([[1.0, 2, 3, 6], [5, 5, 1, 1]]), "each token has its own mean", eps=5.5),
         case(torch.full((1, 3, 4), 2.0), "equal features have no deviation to divide by", eps=1e-3),
         case(integers(2, 3, 4), "axes are counted from the end", eps=1e-3),
-        case(some, "each token of each text has its own mean", eps=1e-3),
         case(normal(2, 3, 5, 4, seed=3), "there may be any number of axes in front", eps=1e-3),
         case(normal(3, 4) / 1e3, "eps is 1e-5 unless the constructor is told otherwise"),
-        case(some.double(), "double precision must not go through single precision", eps=1e-3),
-        case(
-            1e6 + some.double(),
-            "for numbers around a million the mean must be subtracted first",
-            eps=1e-3,
-        ),
+        case(some, "double precision must not go through single precision", eps=1e-3),
+        case(1e6 + some, "for numbers around a million the mean must be subtracted first",
+             eps=1e-3),
     ]  # fmt: skip
 
 
@@ -98,17 +81,6 @@ LAYER_NORM = Exercise(
         "eps is always 1e-5: it is an argument of the constructor": norm(
             divisor=lambda self, x: (self.variance(x) + 1e-5).sqrt()
         ),
-        "the root is missing": norm(divisor=lambda self, x: self.variance(x) + self.eps),
-        "`** 1/2` divides by 2: Python takes the power first": norm(
-            divisor=lambda self, x: (self.variance(x) + self.eps) / 2
-        ),
-        "the mean and variance are taken over the tokens, not the features": norm(axes=-2),
-        "the mean and variance are taken over tokens and features together": norm(axes=(-2, -1)),
-        "the mean is not subtracted": norm(center=lambda self, x: x),
-        "the parameters are there and not used": norm(scale=lambda self, x: x),
-        "the shift is added before the gain": norm(
-            scale=lambda self, x: (x + self.bias) * self.weight
-        ),
     },
 )
 
@@ -121,11 +93,8 @@ class MyFeedForward(nn.Module):
         self.widen = nn.Linear(d_model, d_ff)
         self.narrow = nn.Linear(d_ff, d_model)
 
-    def bend(self, x: Tensor) -> Tensor:
-        return x.relu()
-
     def forward(self, x: Tensor) -> Tensor:
-        return self.narrow(self.bend(self.widen(x)))
+        return self.narrow(self.widen(x).relu())
 
 
 def network_cases() -> list[Case]:
@@ -150,7 +119,7 @@ FEED_FORWARD = Exercise(
     forbids=(layers.FeedForward,),
     mistakes={
         "the ReLU is missing: two matrices in a row are one matrix": network(
-            bend=lambda self, x: x
+            forward=lambda self, x: self.narrow(self.widen(x))
         ),
         "the ReLU comes at the end: it belongs between the two matrices": network(
             forward=lambda self, x: self.narrow(self.widen(x)).relu()
@@ -161,14 +130,9 @@ FEED_FORWARD = Exercise(
         "the ReLU comes first: the input may be negative": network(
             forward=lambda self, x: self.narrow(self.widen(x.relu()))
         ),
-        "there is a GELU instead of the ReLU": network(bend=lambda self, x: F.gelu(x)),
-        "there is a tanh instead of the ReLU": network(bend=lambda self, x: x.tanh()),
-        "there is a sigmoid instead of the ReLU": network(bend=lambda self, x: x.sigmoid()),
-        "there is a softmax instead of the ReLU": network(bend=lambda self, x: x.softmax(-1)),
-        "the absolute value is taken: a ReLU turns negative numbers into 0": network(
-            bend=lambda self, x: x.abs()
+        "there is a GELU instead of the ReLU": network(
+            forward=lambda self, x: self.narrow(F.gelu(self.widen(x)))
         ),
-        "`min` is used instead of `max`": network(bend=lambda self, x: x.clamp(max=0)),
         "the input is added, which the next exercise does": network(
             forward=lambda self, x: x + self.narrow(self.widen(x).relu())
         ),
@@ -207,13 +171,11 @@ def itself(x: Tensor) -> Tensor:
 
 def residual_cases() -> list[Case]:
     def both(x: Tensor, sublayer: Sublayer, why: str) -> list[Case]:
-        sizes: list[Mapping[str, Any]] = [
-            {"d_model": 4, "pre_norm": pre_norm} for pre_norm in (True, False)
-        ]
         return [
-            Case((x, sublayer), f"{why}, with pre_norm={init['pre_norm']}", init=init)
-            for init in sizes
-        ]
+            Case((x, sublayer), f"{why}, with pre_norm={pre_norm}",
+                 init={"d_model": 4, "pre_norm": pre_norm})
+            for pre_norm in (True, False)
+        ]  # fmt: skip
 
     x = integers(2, 3, 4)
     return [
@@ -248,22 +210,14 @@ RESIDUAL = Exercise(
         "`x` itself is not added": around(
             pre=lambda self, x, f: f(self.norm(x)), post=lambda self, x, f: self.norm(f(x))
         ),
-        "`x` itself is not added in pre-norm": around(pre=lambda self, x, f: f(self.norm(x))),
-        "`x` itself is not added in post-norm": around(post=lambda self, x, f: self.norm(f(x))),
         "in post-norm only the sublayer's result is normalized, not the sum": around(
             post=lambda self, x, f: x + self.norm(f(x))
         ),
         "in pre-norm the sublayer's result is normalized, not what it reads": around(
             pre=lambda self, x, f: x + self.norm(f(x))
         ),
-        "in pre-norm there is a second norm after the sum": around(
-            pre=lambda self, x, f: self.norm(x + f(self.norm(x)))
-        ),
         "in post-norm the sublayer reads a normalized `x`": around(
             post=lambda self, x, f: self.norm(x + f(self.norm(x)))
-        ),
-        "the norm is missing in both orders": around(
-            pre=lambda self, x, f: x + f(x), post=lambda self, x, f: x + f(x)
         ),
     },
 )

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks import Case, Checker, Exercise, Flaw, but
 from transformer_lib.checks.inputs import integers, normal
 from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 
@@ -22,11 +22,8 @@ Mask = Tensor | None
 
 
 class MyDecoderLayer(nn.Module):
-    order = ("back", "across", "think")
-
     def __init__(self, d_model: int, n_heads: int, d_ff: int, pre_norm: bool) -> None:
         super().__init__()
-        pre_norm = self.norm_first(pre_norm)
         self.self_attention = MultiHeadAttention(d_model, n_heads)
         self.cross_attention = MultiHeadAttention(d_model, n_heads)
         self.feed_forward = FeedForward(d_model, d_ff)
@@ -34,14 +31,11 @@ class MyDecoderLayer(nn.Module):
         self.cross_residual = Residual(d_model, pre_norm)
         self.feed_forward_residual = Residual(d_model, pre_norm)
 
-    def norm_first(self, pre_norm: bool) -> bool:
-        return pre_norm
-
     def forward(
         self, x: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None
     ) -> Tensor:
-        for step in self.order:
-            x = getattr(self, step)(x, memory, mask, memory_mask)
+        for step in (self.back, self.across, self.think):
+            x = step(x, memory, mask, memory_mask)
         return x
 
     def back(self, x: Tensor, memory: Tensor, mask: Mask, memory_mask: Mask) -> Tensor:
@@ -54,8 +48,7 @@ class MyDecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-def layer(**methods: Any) -> type[nn.Module]:
-    return type("MyDecoderLayer", (MyDecoderLayer,), methods)
+layer = partial(but, MyDecoderLayer)
 
 
 def backward(look: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -150,25 +143,13 @@ DECODER_LAYER = Exercise(
         "cross-attention has no mask: `memory_mask` is for it, since its keys are source tokens": (
             layer(across=across(lambda s, y, x, memory, *masks: s.cross_attention(y, memory)))
         ),
-        "self-attention has no mask: each token attends to its future": layer(
-            back=backward(lambda s, y, *given: s.self_attention(y, y))
-        ),
         "the two masks are swapped": layer(
             back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, y, b)),
             across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, memory, a)),
         ),
-        "cross-attention gets `mask`, whose columns are what's written, not what's read": layer(
-            across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, memory, a))
-        ),
-        "cross-attention attends to what's written: `memory` is not used": layer(
-            across=across(lambda s, y, x, memory, a, b: s.cross_attention(y, y, a))
-        ),
         "self-attention's keys and values come from `x`, not from what the residual hands over": (
             layer(back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, x, a)))
         ),
-        "cross-attention comes first: the layer attends first to what has been written, then to "
-        "what was read": (layer(order=("across", "back", "think"))),
-        "`pre_norm` is ignored: the norm always comes first": layer(norm_first=lambda *_: True),
         "what a residual returns is added to `x`: it's in there already": layer(
             back=added("back"), across=added("across"), think=added("think")
         ),
@@ -255,31 +236,22 @@ def greedy(
     eos_id: int,
     pad_id: int,
     *,
-    newest: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1],
     fill: Callable[..., Tensor] = lambda word, ended, eos_id, pad_id: word.masked_fill(
         ended, pad_id
     ),
-    ends: Callable[..., Tensor] = lambda ended, target, eos_id, pad_id: (
-        ended | (target[:, -1] == eos_id)
-    ),
     done: Callable[[Tensor, Tensor], bool] = lambda ended, now: bool(ended.all()),
-    steps: Callable[[int], int] = lambda max_len: max_len,
-    finish: Callable[..., Tensor] = lambda target, eos_id, pad_id: target[:, 1:],
+    first: int = 1,
 ) -> Tensor:
     memory = model.encode(source)
     target = source.new_full((len(source), 1), bos_id)
     ended = torch.zeros(len(source), dtype=torch.bool)
-    for _ in range(steps(max_len)):
-        word = fill(newest(model.decode(target, memory)).argmax(-1), ended, eos_id, pad_id)
+    for _ in range(max_len):
+        word = fill(model.decode(target, memory)[:, -1].argmax(-1), ended, eos_id, pad_id)
         target = torch.cat([target, word[:, None]], dim=1)
-        ended = ends(ended, target, eos_id, pad_id)
+        ended = ended | (word == eos_id)
         if done(ended, word == eos_id):
             break
-    return finish(target, eos_id, pad_id)
-
-
-def unfilled(word: Tensor, *_: Any) -> Tensor:
-    return word
+    return target[:, first:]
 
 
 def greedy_cases() -> list[Case]:
@@ -308,14 +280,6 @@ def greedy_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-def without_ends(target: Tensor, eos_id: int, pad_id: int) -> Tensor:
-    return target[:, 1:].masked_fill(target[:, 1:] == eos_id, pad_id)
-
-
-def or_padding(ended: Tensor, target: Tensor, eos_id: int, pad_id: int) -> Tensor:
-    return (target[:, -1] == eos_id) | (target[:, -1] == pad_id)
-
-
 writer = partial(partial, greedy)
 
 GREEDY = Exercise(
@@ -325,30 +289,15 @@ GREEDY = Exercise(
     section="How often must it read?",
     mistakes={
         "all sentences stop when the first one ends": writer(done=lambda ended, now: now.any()),
-        "all sentences stop when the first row ends": writer(
-            fill=unfilled, done=lambda ended, now: now[0]
-        ),
-        "a sentence that has ended is written on": writer(fill=unfilled),
+        "a sentence that has ended is written on": writer(fill=lambda word, *_: word),
         "a sentence that has ended gets `eos_id` again, not `pad_id`": writer(
             fill=lambda word, ended, eos_id, pad_id: word.masked_fill(ended, eos_id)
         ),
         "it stops only where all sentences end at the same word": writer(
             done=lambda ended, now: now.all()
         ),
-        "an ended sentence is held for one word only": writer(
-            ends=lambda ended, target, eos_id, pad_id: target[:, -1] == eos_id
-        ),
         "it never stops before `max_len`": writer(done=lambda ended, now: False),
-        "`max_len` is not used": writer(steps=lambda max_len: 1000),
-        "the beginning is returned as well: only what was written is asked for": writer(
-            finish=lambda target, *ids: target
-        ),
-        "a row is marked as ended before its end token is written, and padding overwrites "
-        "it": writer(finish=without_ends),
-        "the logits of the first position are read: the next word is at the last one": writer(
-            newest=lambda logits: logits[:, 0]
-        ),
-        "padding is taken for the end, too": writer(ends=or_padding),
+        "the beginning is returned as well: only what was written is asked for": writer(first=0),
     },
 )
 

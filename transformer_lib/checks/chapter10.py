@@ -73,7 +73,6 @@ SINUSOIDS = Exercise(
     atol=1e-4,
     mistakes={
         "all sines come before all cosines: in (10.1) they alternate": waves(arrange=joined),
-        "sine and cosine are swapped": waves(arrange=lambda sin, cos: interleaved(cos, sin)),
         "each column j has the exponent 2j / d_model: a sine and its cosine share one rate": (
             by_columns(lambda j: 2 * j)
         ),
@@ -85,20 +84,8 @@ SINUSOIDS = Exercise(
         ),
         "the exponents are half as large as they should be: where i counts pairs, the 2 of 2i is "
         "missing": waves(rates=lambda d: rates(d) ** 0.5),
-        "the position is multiplied by 10000^(2i/d), not divided by it": waves(
-            rates=lambda d: 10_000.0 ** (torch.arange(0, d, 2) / d)
-        ),
         "the positions lie along the same axis as the rates: one of them must be a column": waves(
             positions=torch.arange
-        ),
-        "sines and cosines are stacked along the wrong axis: the rows get mixed up": waves(
-            arrange=lambda sin, cos: torch.stack([sin, cos]).reshape(len(sin), -1)
-        ),
-        "the base is e: the exponent of `exp` lacks the factor log(10000)": waves(
-            rates=lambda d: torch.exp(-torch.arange(0, d, 2) / d)
-        ),
-        "the exponents run up to 1: (10.1) divides by d_model, so the last one stays below": waves(
-            rates=lambda d: 10_000.0 ** -(torch.arange(d // 2) / max(d // 2 - 1, 1))
         ),
         "`10000 ** two_i / d_model` divides the power: Python takes the power first": waves(
             rates=lambda d: 1 / (10_000.0 ** torch.arange(0, d, 2) / d)
@@ -119,15 +106,11 @@ def rotate(
     x: Tensor,
     start: int = 0,
     *,
-    positions: Callable[[Tensor, int], Tensor] = lambda x, start: (
-        start + torch.arange(x.shape[-2])[:, None]
-    ),
-    rates: Callable[[int], Tensor] = rates,
     pairs: Callable[[Tensor], Pair] = lambda x: (x[..., 0::2], x[..., 1::2]),
     turn: Callable[..., Pair] = turned,
     join: Callable[[Tensor, Tensor], Tensor] = interleaved,
 ) -> Tensor:
-    angle = positions(x, start) * rates(x.shape[-1])
+    angle = (start + torch.arange(x.shape[-2])[:, None]) * rates(x.shape[-1])
     return join(*turn(*pairs(x), angle.sin(), angle.cos()))
 
 
@@ -139,11 +122,6 @@ def second_from_the_new(a: Tensor, b: Tensor, sin: Tensor, cos: Tensor) -> Pair:
 def rates_of_halves(x: Tensor, start: int = 0) -> Tensor:
     angle = (start + torch.arange(x.shape[-2])[:, None]) * rates(x.shape[-1]).repeat(2)
     return x * angle.cos() + interleaved(-x[..., 1::2], x[..., 0::2]) * angle.sin()
-
-
-def start_after_the_rates(x: Tensor, start: int = 0) -> Tensor:
-    angle = start + torch.arange(x.shape[-2])[:, None] * rates(x.shape[-1])
-    return interleaved(*turned(x[..., 0::2], x[..., 1::2], angle.sin(), angle.cos()))
 
 
 spun = partial(partial, rotate)
@@ -175,24 +153,11 @@ ROTATE = Exercise(
             turn=lambda a, b, sin, cos: (a * cos + b * sin, a * sin + b * cos)
         ),
         "the vectors turn backwards": spun(turn=lambda a, b, sin, cos: turned(a, b, -sin, cos)),
-        "sine and cosine are swapped": spun(turn=lambda a, b, sin, cos: turned(a, b, cos, sin)),
         "the pairs turn correctly, but come back in another order: first all entries 2i, then all "
         "2i + 1": spun(join=joined),
         "the second line uses the new first entry: it needs the old one": spun(
             turn=second_from_the_new
         ),
-        "`start` is not used": spun(positions=lambda x, s: torch.arange(x.shape[-2])[:, None]),
-        "positions are counted along the first axis: rows are the last axis but one": spun(
-            positions=lambda x, start: start + torch.arange(len(x))[:, None]
-        ),
-        "`start` is added to the angle: it belongs to the position, before the rates multiply": (
-            start_after_the_rates
-        ),
-        "the exponents are twice too large: `arange(0, d, 2)` counts 2i, not i": spun(
-            rates=lambda d: rates(d) ** 2
-        ),
-        "the exponents are half as large as they should be: where i counts pairs, the 2 of 2i is "
-        "missing": spun(rates=lambda d: rates(d) ** 0.5),
         "the rates run 0, 1, …, 0, 1, … along the vector, which is the order of halves: here "
         "neighbors share a rate": rates_of_halves,
     },

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks import Case, Checker, Exercise, Flaw, but
 from transformer_lib.checks.chapter09 import MyDecoderLayer as DecoderLayer
 from transformer_lib.checks.chapter10 import sinusoids
 from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
@@ -17,15 +17,6 @@ from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residu
 __all__ = ["DecoderLayer", "EncoderLayer", "check"]
 
 # ------------------------------------------------------------------------------ count_parameters
-
-
-def attention(d: int, h: int, k: int, v: int) -> int:
-    """Matrices and biases of the queries, the keys, the values and the output."""
-    return 2 * (d * h * k + h * k) + d * h * v + h * v + h * v * d + d
-
-
-def feed_forward(d: int, d_ff: int) -> int:
-    return 2 * d * d_ff + d_ff + d
 
 
 def count_parameters(
@@ -38,27 +29,13 @@ def count_parameters(
     d_k: int,
     d_v: int,
     pre_norm: bool,
-    *,
-    tables: int = 1,
-    attention: Callable[..., int] = attention,
-    feed_forward: Callable[..., int] = feed_forward,
-    norm: Callable[[int], int] = lambda d: 2 * d,
-    attentions: int = 2,
-    norms: int = 3,
-    last: Callable[[bool], int] = lambda pre_norm: 2 * pre_norm,
 ) -> int:
-    one, norm_size = attention(d_model, n_heads, d_k, d_v), norm(d_model)
-    forward = feed_forward(d_model, d_ff)
-    encoder = n_encoder * (one + forward + 2 * norm_size)
-    decoder = n_decoder * (attentions * one + forward + norms * norm_size)
-    return tables * vocab_size * d_model + encoder + decoder + last(pre_norm) * norm_size
+    attention = d_model * n_heads * 2 * (d_k + d_v) + n_heads * (2 * d_k + d_v) + d_model
+    feed_forward, norm = 2 * d_model * d_ff + d_ff + d_model, 2 * d_model
+    encoder = n_encoder * (attention + feed_forward + 2 * norm)
+    decoder = n_decoder * (2 * attention + feed_forward + 3 * norm)
+    return vocab_size * d_model + encoder + decoder + 2 * norm * pre_norm
 
-
-def unbiased(d: int, h: int, k: int, v: int) -> int:
-    return 2 * d * h * k + 2 * d * h * v
-
-
-counted = partial(partial, count_parameters)
 
 COUNT_PARAMETERS = Exercise(
     name="count_parameters",
@@ -83,26 +60,17 @@ COUNT_PARAMETERS = Exercise(
     ],
     section="Where do 65 million numbers live?",
     mistakes={
-        "attention is counted without its biases": counted(attention=unbiased),
-        "the feed-forward network is counted without its biases": counted(
-            feed_forward=lambda d, d_ff: 2 * d * d_ff
+        "attention is counted as in (11.3), with heads of width d_model / n_heads": (
+            lambda v, d, f, m, n, h, k, w, pre: count_parameters(v, d, f, m, n, 1, d, d, pre)
         ),
-        "no bias is counted": counted(
-            attention=unbiased, feed_forward=lambda d, d_ff: 2 * d * d_ff
+        "a norm is counted as one vector: it has a gain and a shift": (
+            lambda v, d, f, m, n, *sizes: (
+                count_parameters(v, d, f, m, n, *sizes) - (2 * m + 3 * n + 2 * sizes[-1]) * d
+            )
         ),
-        "attention is counted as in (11.3), with heads of width d_model / n_heads": counted(
-            attention=lambda d, h, k, v: 4 * d * d + 4 * d
+        "the last norms are counted without `pre_norm`, too": (
+            lambda *sizes: count_parameters(*sizes[:-1], True)
         ),
-        "only one head is counted": counted(attention=lambda d, h, k, v: attention(d, 1, k, v)),
-        "`d_v` is not used: the values are counted as wide as the keys": counted(
-            attention=lambda d, h, k, v: attention(d, h, k, k)
-        ),
-        "a decoder layer is counted with one attention": counted(attentions=1),
-        "a decoder layer is counted with two norms": counted(norms=2),
-        "a norm is counted as one vector: it has a gain and a shift": counted(norm=lambda d: d),
-        "the last norms are not counted": counted(last=lambda pre_norm: 0),
-        "the last norms are counted without `pre_norm`, too": counted(last=lambda pre_norm: 2),
-        "the word table is counted three times": counted(tables=3),
     },
 )  # fmt: skip
 
@@ -166,12 +134,10 @@ class MyTransformer(nn.Module):
     def source_mask(self, source: Tensor) -> Mask:
         return (source != self.pad_id)[:, None, None]
 
-    def target_mask(self, target: Tensor) -> Mask:
-        return torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
-
     def masks(self, source: Tensor, target: Tensor) -> tuple[Mask, Mask, Mask]:
         """Of the encoder, of the decoder's own keys and of the memory."""
-        return self.source_mask(source), self.target_mask(target), self.source_mask(source)
+        own = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+        return self.source_mask(source), own, self.source_mask(source)
 
     def leave(self, x: Tensor) -> Tensor:
         return x @ self.embedding.weight.mT
@@ -231,8 +197,7 @@ def look_at_the_table(answer: nn.Module) -> None:
         raise Flaw(f"The embedding's mean is {table.mean().item():.2g}; {asked}")
 
 
-def model(**methods: Any) -> type[nn.Module]:
-    return type("MyTransformer", (MyTransformer,), methods)
+model = partial(but, MyTransformer)
 
 
 def masked(change: Callable[[Any, Any, Any], tuple]) -> type[nn.Module]:
@@ -253,34 +218,14 @@ MY_TRANSFORMER = Exercise(
         "the positions are multiplied by √d_model, too: only the embeddings are": model(
             enter=lambda self, x: x.size(-1) ** 0.5 * (x + waves(x))
         ),
-        "no positions are added": model(enter=lambda self, x: x * x.size(-1) ** 0.5),
-        "positions are counted along the batch, not along the sentence": model(
-            enter=lambda self, x: x * x.size(-1) ** 0.5 + sinusoids(x.size(0), x.size(2))
-        ),
-        "the target has no mask: each position attends to its future": masked(
-            lambda reads, own, memory: (reads, None, memory)
-        ),
-        "the causal mask is as long as the source: its rows and columns are the target's": model(
-            masks=lambda self, source, target: (
-                self.source_mask(source),
-                self.target_mask(source),
-                self.source_mask(source),
-            )
-        ),
         "the causal mask is upside down: True means may attend": masked(
             lambda reads, own, memory: (reads, ~own, memory)
         ),
         "the decoder's two masks are swapped: its own comes first, then that of the memory": masked(
             lambda reads, own, memory: (reads, memory, own)
         ),
-        "cross-attention has no mask: the decoder attends to the source's padding": masked(
-            lambda reads, own, memory: (reads, own, None)
-        ),
         "the padding mask is upside down: True means may attend": model(
             source_mask=lambda self, source: (source == self.pad_id)[:, None, None]
-        ),
-        "padding is taken to be 0, but `pad_id` says which id it is": model(
-            source_mask=lambda self, source: (source != 0)[:, None, None]
         ),
         "the result is probabilities: logits come before the softmax": model(
             leave=lambda self, x: (x @ self.embedding.weight.mT).softmax(-1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -27,24 +27,13 @@ def first_of_the_best(found: Counter) -> Any:
 def best_pair(
     cuts: dict[Pieces, int],
     *,
-    pairs: Callable[[Pieces], Iterable[Any]] = pairwise,
-    add: Callable[[int, int], int] = lambda before, times: before + times,
     best: Callable[[Counter], Any] = first_of_the_best,
 ) -> Any:
     found: Counter = Counter()
     for pieces, times in cuts.items():
-        for pair in pairs(pieces):
-            found[pair] = add(found[pair], times)
+        for pair in pairwise(pieces):
+            found[pair] += times
     return best(found)
-
-
-def apart(pieces: Pieces) -> Iterator[Any]:
-    """Without overlap, as merges are made: `e e e` holds one pair."""
-    last = None
-    for pair in pairwise(pieces):
-        last = None if pair == last else pair
-        if last:
-            yield pair
 
 
 def without_items(cuts: dict[Pieces, int]) -> Any:
@@ -80,34 +69,11 @@ BEST_PAIR = Exercise(
     ],
     section="Which pieces are worth a row?",
     mistakes={
-        "each word counts once, however often it was met": counting(add=lambda n, times: n + 1),
         "among equally frequent pairs, the one that was met first is returned": counting(
             best=lambda found: max(found, key=found.__getitem__)
         ),
-        "among equally frequent pairs, the last in alphabetical order is returned": counting(
-            best=lambda found: max(found, key=lambda pair: (found[pair], pair))
-        ),
-        "a pair keeps the count of the last word that has it: the counts are to be added": counting(
-            add=lambda n, times: times
-        ),
-        "a pair that occurs twice in a word is counted once": counting(
-            pairs=lambda pieces: set(pairwise(pieces))
-        ),
-        "pairs that overlap are counted once: all neighbors count": counting(pairs=apart),
-        "the pairs that begin at every second piece are missing": counting(
-            pairs=lambda pieces: zip(pieces[::2], pieces[1::2], strict=False)
-        ),
-        "pieces that are not neighbors are counted, too": counting(
-            pairs=lambda pieces: combinations(pieces, 2)
-        ),
         "the loop runs over the words alone, not over the counts that `cuts` has for them": (
             without_items
-        ),
-        "equally frequent pairs are compared as strings, their pieces joined": counting(
-            best=lambda found: min(found, key=lambda pair: (-found[pair], "".join(pair)))
-        ),
-        "the rarest pair is returned": counting(
-            best=lambda found: min(found, key=lambda pair: (found[pair], pair))
         ),
         "the pair is returned together with its count": counting(
             best=lambda found: found.most_common(1)[0]
@@ -158,8 +124,6 @@ SHIFT_RIGHT = Exercise(
     section="What does one batch look like?",
     mistakes={
         "nothing was shifted: the decoder reads the very token that it must say": torch.clone,
-        "`<eos>` is still read in rows that have room after it": partial(after, BOS),
-        "`<eos>` was erased, and nothing was shifted": without_end,
         "the first token was replaced by `<bos>`, and nothing was shifted": begun,
         "the rows move to the left: what is read comes after what must be said": lambda labels: (
             torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], PAD)], dim=1)
@@ -167,24 +131,13 @@ SHIFT_RIGHT = Exercise(
         "the rows are rolled: what drops out on the right comes in on the left": (
             lambda labels: labels.roll(1, 1)
         ),
-        "the rows move down, not to the right: positions are on axis 1": lambda labels: without_end(
-            torch.cat([torch.full_like(labels[:1], BOS), labels[:-1]])
-        ),
-        "the rows move by two positions": lambda labels: without_end(
-            after(BOS, after(BOS, labels))
-        ),
-        "the first token is `<pad>`": lambda labels: without_end(after(PAD, labels)),
-        "the first token is `<eos>`": partial(after, EOS),
         "`<eos>` is erased where it is in `labels`: after the shift it's one position further": (
             lambda labels: after(BOS, labels).masked_fill(labels == EOS, PAD)
         ),
-        "`<eos>` is replaced by `<bos>`": lambda labels: without_end(after(BOS, labels), BOS),
     },
 )
 
 # ------------------------------------------------------------------------------------- wordpiece
-
-UNKNOWN = "[UNK]"
 
 
 def wordpiece(
@@ -193,8 +146,6 @@ def wordpiece(
     *,
     mark: Callable[[int], str] = lambda start: "##" if start else "",
     ends: Callable[[int, int], Iterable[int]] = lambda start, n: range(n, start, -1),
-    hole: Callable[[list[str], str], list[str]] = lambda pieces, rest: [UNKNOWN],
-    written: Callable[[int, str], str] = lambda start, piece: piece,
 ) -> list[str]:
     pieces: list[str] = []
     start = 0
@@ -203,40 +154,10 @@ def wordpiece(
             if mark(start) + word[start:end] in vocabulary:
                 break
         else:
-            return hole(pieces, word[start:])
-        pieces.append(written(start, mark(start) + word[start:end]))
+            return ["[UNK]"]
+        pieces.append(mark(start) + word[start:end])
         start = end
     return pieces
-
-
-def letter_by_letter(word: str, vocabulary: set[str]) -> list[str]:
-    """A letter that doesn't fit becomes an [UNK] of its own."""
-    every = vocabulary | {mark + letter for letter in word for mark in ("", "##")}
-    return [p if p in vocabulary else UNKNOWN for p in wordpiece(word, every)]
-
-
-def from_the_right(word: str, vocabulary: set[str]) -> list[str]:
-    pieces: list[str] = []
-    end = len(word)
-    while end:
-        for start in range(end):
-            piece = ("##" if start else "") + word[start:end]
-            if piece in vocabulary:
-                break
-        else:
-            return [UNKNOWN]
-        pieces.insert(0, piece)
-        end = start
-    return pieces
-
-
-def cuts_of(word: str, vocabulary: set[str], mark: str = "") -> Iterator[list[str]]:
-    if not word:
-        yield []
-    for end in range(len(word), 0, -1):
-        if mark + word[:end] in vocabulary:
-            for rest in cuts_of(word[end:], vocabulary, "##"):
-                yield [mark + word[:end], *rest]
 
 
 cutting = partial(partial, wordpiece)
@@ -265,57 +186,26 @@ WORDPIECE = Exercise(
     section="Does the order of the merges matter?",
     mistakes={
         "the pieces after the first are looked up without their `##`": cutting(mark=lambda at: ""),
-        "the pieces after the first are looked up without `##`, and get it afterwards": cutting(
-            mark=lambda at: "", written=lambda start, piece: "##" * bool(start) + piece
-        ),
-        "the pieces after the first are returned without their `##`": cutting(
-            written=lambda start, piece: piece.removeprefix("##")
-        ),
-        "the first piece is looked up with `##`, too": cutting(mark=lambda at: "##"),
         "the shortest piece is taken, not the longest": cutting(
             ends=lambda start, n: range(start + 1, n + 1)
         ),
-        "only the rest becomes `[UNK]`, and the pieces before it stay": cutting(
-            hole=lambda pieces, rest: [*pieces, UNKNOWN]
-        ),
-        "the pieces before the rest that doesn't fit are returned, without an `[UNK]`": cutting(
-            hole=lambda pieces, rest: pieces
-        ),
-        "each letter that doesn't fit becomes an `[UNK]`, and the cut goes on after it": (
-            letter_by_letter
-        ),
-        "a dead end sends the search back to a shorter piece": (
-            lambda word, vocabulary: next(cuts_of(word, vocabulary), [UNKNOWN])
-        ),
-        "single letters are never tried: a range ends one too early": cutting(
-            ends=lambda start, n: range(n, start + 1, -1)
-        ),
-        "the cut goes from right to left": from_the_right,
     },
 )  # fmt: skip
 
 # --------------------------------------------------------------------------------- token_batches
 
 
-def by_length(lengths: list[int]) -> list[int]:
-    return sorted(range(len(lengths)), key=lambda i: lengths[i])
-
-
 def token_batches(
     lengths: list[int],
     max_tokens: int,
     *,
-    order: Callable[[list[int]], list[int]] = by_length,
     full: Callable[..., bool] = lambda batch, new, most: (len(batch) + 1) * new > most,
-    lose: bool = False,
 ) -> list[list[int]]:
     """`full` gets the lengths of a batch, and that of the next text."""
     batches: list[list[int]] = [[]]
-    for i in order(lengths):
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if full([lengths[j] for j in batches[-1]], lengths[i], max_tokens):
             batches.append([])
-            if lose:
-                continue
         batches[-1].append(i)
     return batches if batches[0] else []
 
@@ -351,28 +241,11 @@ TOKEN_BATCHES = Exercise(
         "the next text's length is not used: with it, all rows become as long as it is": batching(
             full=lambda batch, new, most: bool(batch) and (len(batch) + 1) * batch[-1] > most
         ),
-        "the next text's own row is not counted": batching(
-            full=lambda batch, new, most: len(batch) * new > most
-        ),
-        "a batch that would be filled exactly is treated as too large": batching(
-            full=lambda batch, new, most: bool(batch) and (len(batch) + 1) * new >= most
-        ),
-        "`max_tokens` is taken for a number of texts": batching(
-            full=lambda batch, new, most: len(batch) >= most
-        ),
-        "the texts are not sorted": batching(order=lambda lengths: [*range(len(lengths))]),
-        "the longest texts come first": batching(
-            order=lambda lengths: sorted(range(len(lengths)), key=lambda i: -lengths[i]),
-        ),
         "the last batch is missing": lambda lengths, most: token_batches(lengths, most)[:-1],
-        "the text that no longer fits is lost: it begins the next batch": batching(lose=True),
         "the batches hold lengths, not indices": of_lengths,
         "the indices are those of the sorted list, not of `lengths`": (
             lambda lengths, most: token_batches(sorted(lengths), most)
         ),
-        "`lengths.index` finds the first of several equals each time": lambda lengths, most: [
-            [lengths.index(n) for n in batch] for batch in of_lengths(lengths, most)
-        ],
     },
 )  # fmt: skip
 

@@ -22,26 +22,22 @@ PAD, BOS, EOS = 0, 1, 2
 Rows = list[list[int]]
 
 
-def padded(rows: Rows, left: bool = False) -> Tensor:
+def padded(rows: Rows) -> Tensor:
     width = max(map(len, rows))
-    fill = [[PAD] * (width - len(row)) for row in rows]
-    pairs = zip(rows, fill, strict=True)
-    return torch.tensor([pad + row if left else row + pad for row, pad in pairs])
+    return torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
 
 
 def three_tensors(
     source_ids: Rows,
     target_ids: Rows,
     *,
-    source: Callable[[list[int]], list[int]] = lambda row: row,
     reads: Callable[[list[int]], list[int]] = lambda row: [BOS, *row],
     says: Callable[[list[int]], list[int]] = lambda row: [*row, EOS],
-    fill: Callable[[Rows], Tensor] = padded,
 ) -> tuple[Tensor, ...]:
     return (
-        fill([source(row) for row in source_ids]),
-        fill([reads(row) for row in target_ids]),
-        fill([says(row) for row in target_ids]),
+        padded(source_ids),
+        padded([reads(row) for row in target_ids]),
+        padded([says(row) for row in target_ids]),
     )
 
 
@@ -80,16 +76,10 @@ THREE_TENSORS = Exercise(
         "`<bos>` is missing: the decoder has nothing to read before the first token": pairs(
             reads=lambda row: row
         ),
-        "the target is cut as if `<bos>` and `<eos>` were in it": pairs(
-            reads=lambda row: row[:-1], says=lambda row: row[1:]
-        ),
         "the last column is cut off after padding: shorter rows keep their `<eos>`": (
             cut_after_padding
         ),
         "`<eos>` comes after the padding, not after the last token of its row": end_after_padding,
-        "the padding comes first in each row": pairs(fill=partial(padded, left=True)),
-        "the source gets an `<eos>`": pairs(source=lambda row: [*row, EOS]),
-        "the source gets `<bos>` and `<eos>`": pairs(source=lambda row: [BOS, *row, EOS]),
         "`target_input` and `labels` are swapped": (
             lambda s, t: tuple(three_tensors(s, t)[i] for i in (0, 2, 1))
         ),
@@ -97,10 +87,6 @@ THREE_TENSORS = Exercise(
 )
 
 # --------------------------------------------------------------------------------- smoothed_loss
-
-
-def even(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
-    return (1 - epsilon) * surprise - epsilon * log_p.mean(-1)
 
 
 def per_label(loss: Tensor, real: Tensor) -> Tensor:
@@ -113,22 +99,11 @@ def smoothed_loss(
     epsilon: float,
     *,
     log_p: Callable[[Tensor], Tensor] = lambda logits: logits.log_softmax(-1),
-    mix: Callable[[Tensor, Tensor, float], Tensor] = even,
     reduce: Callable[[Tensor, Tensor], Tensor] = per_label,
 ) -> Tensor:
     logarithms = log_p(logits)
     surprise = -logarithms.gather(-1, labels[..., None]).squeeze(-1)
-    return reduce(mix(surprise, logarithms, epsilon), labels != PAD)
-
-
-def wrong_ids_only(surprise: Tensor, log_p: Tensor, epsilon: float) -> Tensor:
-    others = (-log_p.sum(-1) - surprise) / (log_p.size(-1) - 1)
-    return (1 - epsilon) * surprise + epsilon * others
-
-
-def half_without_padding(logits: Tensor, labels: Tensor, epsilon: float) -> Tensor:
-    plain = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD)
-    return (1 - epsilon) * plain - epsilon * logits.log_softmax(-1).mean()
+    return reduce((1 - epsilon) * surprise - epsilon * logarithms.mean(-1), labels != PAD)
 
 
 def loss_cases() -> list[Case]:
@@ -157,28 +132,10 @@ SMOOTHED_LOSS = Exercise(
         "the sum leaves padding out, but the number it is divided by doesn't": loss(
             reduce=lambda x, real: (x * real).mean()
         ),
-        "padding is left out of the first term only": half_without_padding,
         "each row is averaged by itself: a label in a short row then counts for more": loss(
             reduce=lambda x, real: ((x * real).sum(-1) / real.sum(-1)).mean()
         ),
-        "the surprises are added up and not divided by the number of labels": loss(
-            reduce=lambda x, real: x[real].sum()
-        ),
-        "epsilon is spread only over the tokens other than the right one": loss(mix=wrong_ids_only),
-        "the second term has the wrong sign": loss(
-            mix=lambda s, log_p, e: (1 - e) * s + e * log_p.mean(-1)
-        ),
-        "the second sum is not divided by the size of the vocabulary": loss(
-            mix=lambda s, log_p, e: (1 - e) * s - e * log_p.sum(-1)
-        ),
-        "the right token keeps its full weight, where it should have 1 - epsilon": loss(
-            mix=lambda s, log_p, e: s - e * log_p.mean(-1)
-        ),
-        "epsilon is not used": loss(mix=lambda s, log_p, e: s),
         "the logits go through softmax twice": loss(log_p=lambda x: x.softmax(-1).log_softmax(-1)),
-        "the softmax runs over the positions, not the vocabulary": loss(
-            log_p=lambda x: x.log_softmax(1)
-        ),
     },
 )
 
@@ -208,10 +165,6 @@ LEARNING_RATE = Exercise(
         "the formula has `min`, not `max`": (
             lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5)
         ),
-        "the warm-up is missing": lambda step, d, w: d**-0.5 * step**-0.5,
-        "the descent is missing": lambda step, d, w: d**-0.5 * step * w**-1.5,
-        "d_model is not used": lambda step, d, w: min(step**-0.5, step * w**-1.5),
-        "d_model has the exponent 0.5": lambda step, d, w: d**0.5 * min(step**-0.5, step * w**-1.5),
         "the second term is step / warmup": lambda step, d, w: d**-0.5 * min(step**-0.5, step / w),
         "the steps are counted from 0": lambda step, d, w: learning_rate(step + 1, d, w),
         "d_model is in the first term only: parentheses are missing around `min`": (
@@ -219,12 +172,6 @@ LEARNING_RATE = Exercise(
         ),
         "`** -1/2` divides by 2: Python takes the power first": (
             lambda step, d, w: d**-1 / 2 * min(step**-1 / 2, step * w**-1.5)
-        ),
-        "the paper's 4,000 is used in place of `warmup`": (
-            lambda step, d, w: learning_rate(step, d, 4000)
-        ),
-        "the rate falls with the step, not with its square root": (
-            lambda step, d, w: d**-0.5 * min(1 / step, step * w**-1.5)
         ),
     },
 )
@@ -275,10 +222,9 @@ class Scorer(nn.Module):
         return OneAtATime.apply(logits, self, source)  # type: ignore
 
 
-def surprises(model: nn.Module, part: Part, **how: Any) -> Tensor:
+def surprises(model: nn.Module, part: Part) -> Tensor:
     logits = model(part.source, part.target_input)
-    how = {"ignore_index": PAD, "reduction": "sum", **how}
-    return F.cross_entropy(logits.flatten(0, 1), part.labels.flatten(), **how)
+    return F.cross_entropy(logits.mT, part.labels, ignore_index=PAD, reduction="sum")
 
 
 def count(part: Part) -> int:
@@ -290,7 +236,6 @@ def joint_update(
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Part],
     *,
-    surprises: Callable[..., Tensor] = surprises,
     share: Callable[[Part, Sequence[Part]], float] = lambda part, parts: sum(map(count, parts)),
     order: str = "clear parts step",
     returned: Callable[[list[float]], float] = sum,
@@ -318,10 +263,6 @@ def mean(losses: list[float]) -> float:
 
 def own(part: Part, parts: Sequence[Part]) -> float:
     return count(part)
-
-
-def all_places(part: Part, parts: Sequence[Part]) -> float:
-    return sum(each.labels.numel() for each in parts)
 
 
 def twice(
@@ -375,26 +316,10 @@ JOINT_UPDATE = Exercise(
         "each part is averaged by itself: a label in a short part then counts for more": update(
             share=own, returned=mean
         ),
-        "padding is counted as if it were a label": update(
-            surprises=partial(surprises, ignore_index=-100),
-            share=all_places,
-        ),
-        "the sum leaves padding out, but the number it is divided by doesn't": update(
-            share=all_places
-        ),
         "`backward` gets the sum of the surprises, not the loss per label": update(
             share=lambda part, parts: 1
         ),
         "the step is missing": update(order="clear parts"),
-        "the step comes before `backward`": update(order="step clear parts"),
-        "the update is right, but the sum of the surprises is returned, not the loss per label": (
-            lambda model, optimizer, parts: (
-                joint_update(model, optimizer, parts) * sum(map(count, parts))
-            )
-        ),
-        "the update is right, but the loss of the last part is returned": update(
-            returned=lambda losses: losses[-1]
-        ),
     },
 )
 

@@ -67,28 +67,18 @@ def greedy_batch(
     *,
     first: int = BOS,
     reads: Callable[[Tensor], Tensor] = lambda ids: ids,
-    choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
     over: Callable[[Tensor], Tensor] = lambda ended: ended.all(),
-    fill: bool = False,
-    rounds: Callable[[int], int] = lambda max_len: max_len,
     result: Callable[[list[int]], list[int]] = lambda row: before_end(row[1:]),
 ) -> Texts:
     ids = torch.full((n_rows, 1), first)
     ended = torch.zeros(n_rows, dtype=torch.bool)
-    for _ in range(rounds(max_len)):
-        newest = choose(next_logits(reads(ids)))
-        if fill:
-            newest = newest.masked_fill(ended, PAD)
+    for _ in range(max_len):
+        newest = next_logits(reads(ids)).argmax(-1)
         ids = torch.cat([ids, newest[:, None]], 1)
         ended = ended | (newest == EOS)
         if over(ended):
             break
     return [result(row) for row in ids.tolist()]
-
-
-def one_list(next_logits: Callable[[Tensor], Tensor], n_rows: int, max_len: int) -> Texts:
-    texts = greedy_batch(next_logits, n_rows, max_len)
-    return [[text[t] for t in range(max_len) for text in texts if t < len(text)]] * n_rows
 
 
 greedy = partial(partial, greedy_batch)
@@ -116,17 +106,11 @@ GREEDY_BATCH = Exercise(
         "all rows stop as soon as one ends: the others are cut off": greedy(
             over=lambda ended: ended.any()
         ),
-        "an id 0 is thrown away: the row wrote it, like any other id": greedy(
-            result=lambda row: [i for i in before_end(row[1:]) if i != PAD]
-        ),
         "the first id read is <pad>: in training every text began with <bos>": greedy(first=PAD),
         "the <eos> is taken out, but what the row wrote after it is kept": greedy(
             result=lambda row: [i for i in row[1:] if i != EOS]
         ),
         "no row is cut at its <eos>": greedy(result=lambda row: row[1:]),
-        "what fills up a row after its <eos> is kept": greedy(
-            fill=True, result=lambda row: row[1:]
-        ),
         "the <eos> is kept: it says that the text is over and isn't part of it": greedy(
             result=lambda row: [*before_end(row[1:]), *([EOS] if EOS in row else [])]
         ),
@@ -134,64 +118,28 @@ GREEDY_BATCH = Exercise(
         "the model reads the newest id only, not all ids before it": greedy(
             reads=lambda ids: ids[:, -1:]
         ),
-        "`[[]] * n_rows` makes one list with several names: what one row writes, all rows "
-        "have": one_list,
-        "the loop ends one round too early: `<bos>` doesn't count toward `max_len`": greedy(
-            rounds=lambda max_len: max_len - 1
-        ),
-        "`max_len` is ignored": greedy(rounds=lambda max_len: 60),
     },
 )
 
 # ------------------------------------------------------------------------------------- beam_step
 
 Step = tuple[Tensor, Tensor, Tensor]
-Choice = Callable[[Tensor, Tensor, Tensor], Step]
-
-
-def summed(totals: Tensor, log_probs: Tensor) -> Tensor:
-    return totals[..., None] + log_probs
 
 
 def beam_step(
     totals: Tensor,
     log_probs: Tensor,
     *,
-    score: Callable[[Tensor, Tensor], Tensor] = summed,
-    largest: bool = True,
     split: Callable[[Tensor, int, int], tuple[Tensor, Tensor]] = lambda i, k, v: (i // v, i % v),
 ) -> Step:
     b, k, v = log_probs.shape
-    best, places = score(totals, log_probs).reshape(b, k * v).topk(k, largest=largest)
+    best, places = (totals[..., None] + log_probs).reshape(b, k * v).topk(k)
     return best, *split(places, k, v)
 
 
 def each_its_own(totals: Tensor, log_probs: Tensor) -> Step:
-    best, ids = summed(totals, log_probs).max(-1)
+    best, ids = (totals[..., None] + log_probs).max(-1)
     return best, torch.arange(totals.size(1)).expand_as(ids), ids
-
-
-def of_the_first(totals: Tensor, log_probs: Tensor) -> Step:
-    best, ids = summed(totals, log_probs)[:, 0].topk(totals.size(1))
-    return best, torch.zeros_like(ids), ids
-
-
-def of_all_sentences(totals: Tensor, log_probs: Tensor) -> Step:
-    b, k, v = log_probs.shape
-    best, places = summed(totals, log_probs).flatten().topk(b * k)
-    return best.view(b, k), (places // v % k).view(b, k), (places % v).view(b, k)
-
-
-def place_among_the_best(totals: Tensor, log_probs: Tensor) -> Step:
-    k, v = log_probs.shape[1:]
-    n = min(k, v)
-    best, places = summed(totals, log_probs).topk(n).values.flatten(1).topk(k)
-    return best, places // n, places % n
-
-
-def newest_alone(totals: Tensor, log_probs: Tensor) -> Step:
-    best, parents, ids = beam_step(totals, log_probs)
-    return best - totals.gather(1, parents), parents, ids
 
 
 def beam_cases() -> list[Case]:
@@ -243,15 +191,6 @@ BEAM_STEP = Exercise(
     mistakes={
         "every beginning keeps a place, for its own best id: a poor beginning stays, and a second "
         "good child of another is lost": each_its_own,
-        "only the newest id is judged: `totals`, for the ids before it, is not added": step(
-            score=lambda totals, log_probs: log_probs
-        ),
-        "log-probabilities are multiplied: the logarithm of a product is a sum": step(
-            score=lambda totals, log_probs: totals[..., None] * log_probs
-        ),
-        "probabilities are added to log-probabilities": step(
-            score=lambda totals, log_probs: totals[..., None] + log_probs.exp()
-        ),
         "parents and ids are swapped": step(split=lambda i, k, v: (i % v, i // v)),
         "a position in the flat list is divided by K: each beginning has V positions in it": step(
             split=lambda i, k, v: (i // k, i % k)
@@ -259,24 +198,12 @@ BEAM_STEP = Exercise(
         "an id is its position in the flat list: the remainder must still be taken": step(
             split=lambda i, k, v: (i // v, i)
         ),
-        "only the first beginning is extended": of_the_first,
-        "the sentences of the batch compete with each other": of_all_sentences,
-        "the best ids of each parent are found first, and then an id is only its place among "
-        "them": place_among_the_best,
-        "the choice is right, but the newest log-probability is returned, not the total": (
-            newest_alone
-        ),
-        "the worst are kept": step(largest=False),
     },
 )
 
 # ----------------------------------------------------------------------------------- attend_more
 
 Cache = tuple[Tensor, Tensor]
-
-
-def joined(old: Tensor, new: Tensor) -> Tensor:
-    return torch.cat([old, new])
 
 
 def above(first: Callable[[int, int], int]) -> Callable[[Tensor, int], Tensor]:
@@ -287,31 +214,24 @@ def above(first: Callable[[int, int], int]) -> Callable[[Tensor, int], Tensor]:
 future = above(lambda n, t: t + 1)
 
 
-def kept(key: Tensor, value: Tensor, cache: Cache) -> Cache:
-    return joined(cache[0], key), joined(cache[1], value)
-
-
 def attend_more(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     cache: Cache,
     *,
-    join: Callable[[Tensor, Tensor], Tensor] = joined,
-    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
     hidden: Callable[[Tensor, int], Tensor] = future,
     dim: int = -1,
     after: bool = False,
-    keep: Callable[..., Cache] = kept,
 ) -> tuple[Tensor, Cache]:
-    keys, values = join(cache[0], key), join(cache[1], value)
-    scores = query @ keys.T * scale(query)
+    keys, values = torch.cat([cache[0], key]), torch.cat([cache[1], value])
+    scores = query @ keys.T / query.size(-1) ** 0.5
     mask = hidden(scores, len(query))
     if after:
         weights = scores.softmax(dim).masked_fill(mask, 0)
     else:
         weights = scores.masked_fill(mask, -torch.inf).softmax(dim)
-    return weights @ values, keep(key, value, cache)
+    return weights @ values, (keys, values)
 
 
 def chunk_cases() -> list[Case]:
@@ -351,33 +271,10 @@ ATTEND_MORE = Exercise(
     cases=chunk_cases,
     section="What is computed twice?",
     mistakes={
-        "nothing is hidden: of several new tokens, the first attends to the later ones": more(
-            hidden=lambda scores, n: torch.zeros_like(scores).bool()
-        ),
         "the mask is made for a text without a cache: it begins at the first old token, not at "
         "the first new one": more(hidden=above(lambda n, t: 1)),
-        "a new token doesn't attend to itself": more(hidden=above(lambda n, t: t)),
         "the mask begins at column n, the number of new tokens: it must begin after the t old "
         "ones": more(hidden=above(lambda n, t: n + 1)),
-        "only the old tokens are attended to: the new ones join the cache too late": more(
-            hidden=lambda scores, n: above(lambda n, t: t)(scores[:1], n).expand_as(scores)
-        ),
-        "the cache isn't attended to": more(
-            hidden=lambda scores, n: (
-                above(lambda n, t: t + 1)(scores, n)
-                | (torch.arange(scores.size(1)) < scores.size(1) - n)
-            )
-        ),
-        "the old cache is returned: the next token won't find these": more(
-            keep=lambda key, value, cache: cache
-        ),
-        "the returned cache holds the new keys and values only": more(
-            keep=lambda key, value, cache: (key, value)
-        ),
-        "the new keys and values come before the old ones in the returned cache": more(
-            keep=lambda key, value, cache: (joined(key, cache[0]), joined(value, cache[1]))
-        ),
-        "the scores are not divided by √d": more(scale=lambda query: 1.0),
         "the softmax runs over the queries, not over the keys": more(dim=0),
         "the mask comes after the softmax: the hidden tokens' weight is lost": more(after=True),
     },
@@ -403,24 +300,16 @@ def nucleus(
     logits: Tensor,
     p: float,
     *,
-    descending: bool = True,
     inside: Callable[[Tensor, float], Tensor] = unfinished,
-    normalize: Callable[[Tensor], Tensor] = shared,
     back: Callable[[Tensor, Tensor], Tensor] = scattered,
 ) -> Tensor:
-    probs, order = logits.softmax(-1).sort(dim=-1, descending=descending)
-    return back(normalize(probs * inside(probs, p)), order)
+    probs, order = logits.softmax(-1).sort(dim=-1, descending=True)
+    return back(shared(probs * inside(probs, p)), order)
 
 
 def alone(keep: Callable[[Tensor, float], Tensor]) -> Callable[[Tensor, float], Tensor]:
     """Ids that are kept or dropped in the order of the vocabulary."""
     return lambda logits, p: shared(logits.softmax(-1) * keep(logits.softmax(-1), p))
-
-
-def with_equals(logits: Tensor, p: float) -> Tensor:
-    probs = logits.softmax(-1)
-    least = probs.masked_fill(nucleus(logits, p) == 0, torch.inf).amin(-1, keepdim=True)
-    return shared(probs * (probs >= least))
 
 
 def by_probability(answer: Callable[..., Any], /, logits: Tensor, p: float) -> Any:
@@ -468,11 +357,9 @@ NUCLEUS = Exercise(
     use=by_probability,
     section="When is the likeliest text not what you want?",
     mistakes={
-        "what is kept is not divided by its sum": top_p(normalize=lambda kept: kept),
         "the id that brings the sum to p is dropped: the kept ones then have less than p": top_p(
             inside=lambda probs, p: probs.cumsum(-1) <= p
         ),
-        "the probabilities are returned in sorted order": top_p(back=lambda kept, order: kept),
         "`gather` is used with `order`, which says where each probability came from: that "
         "rearranges them once more": top_p(back=lambda kept, order: kept.gather(-1, order)),
         "the mask of the sorted probabilities is applied to the unsorted ones": alone(
@@ -481,17 +368,6 @@ NUCLEUS = Exercise(
         "the probabilities are added up in the order of the vocabulary, unsorted": alone(
             unfinished
         ),
-        "the least probable ids come first": top_p(descending=False),
-        "what is kept is divided by the sum of the whole batch, not of its row": top_p(
-            normalize=lambda kept: kept / kept.sum()
-        ),
-        "each id is compared with p by itself, not the sum of several": alone(
-            lambda probs, p: probs >= p
-        ),
-        "one id too many is kept where the sum is exactly p": top_p(
-            inside=lambda probs, p: probs.cumsum(-1) - probs <= p
-        ),
-        "every id as probable as the last one needed is kept as well": with_equals,
         "the logits of dropped ids are set to 0, and e^0 = 1 isn't a small share": (
             lambda logits, p: logits.masked_fill(nucleus(logits, p) == 0, 0).softmax(-1)
         ),
@@ -511,29 +387,18 @@ def hits(ours: Counter, theirs: Many) -> int:
     return (ours & reduce(Counter.__or__, theirs)).total()
 
 
-def closest(ours: int, theirs: list[int]) -> int:
-    return min(theirs, key=lambda r: (abs(r - ours), r))
-
-
-def brevity(c: int, r: int) -> float:
-    return min(1.0, math.exp(1 - r / c))
-
-
 def corpus_bleu(
     translations: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
     hits: Callable[[Counter, Many], int] = hits,
-    length: Callable[[int, list[int]], int] = closest,
-    penalty: Callable[[int, int], float] = brevity,
-    mean: Callable[[list[float]], float] = lambda shares: math.prod(shares) ** 0.25,
-    scale: float = 100,
+    brevity: bool = True,
 ) -> float:
     right, said, c, r = [0] * 4, [0] * 4, 0, 0
     for text, others in zip(translations, references, strict=True):
         words, their_words = text.split(), [other.split() for other in others]
         c += len(words)
-        r += length(len(words), [*map(len, their_words)])
+        r += min(map(len, their_words), key=lambda length: (abs(length - len(words)), length))
         for n in range(4):
             ours = n_grams(words, n + 1)
             right[n] += hits(ours, [n_grams(other, n + 1) for other in their_words])
@@ -541,7 +406,7 @@ def corpus_bleu(
     if 0 in right:
         return 0.0
     shares = [a / b for a, b in zip(right, said, strict=True)]
-    return scale * penalty(c, r) * mean(shares)
+    return 100 * math.prod(shares) ** 0.25 * (math.exp(min(0.0, 1 - r / c)) if brevity else 1)
 
 
 def mean_of_sentences(translations: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -607,30 +472,10 @@ CORPUS_BLEU = Exercise(
                 n for gram, n in ours.items() if any(gram in other for other in theirs)
             )
         ),
-        "each n-gram counts only once, however often it is said": bleu(
-            hits=lambda ours, theirs: sum(any(gram in r for r in theirs) for gram in ours)
-        ),
         "the references' counts are added up": bleu(
             hits=lambda ours, theirs: (ours & sum(theirs, Counter())).total()
         ),
-        "only the first reference is used": (
-            lambda translations, references: corpus_bleu(translations, [r[:1] for r in references])
-        ),
-        "the brevity penalty is missing": bleu(penalty=lambda c, r: 1.0),
-        "the brevity penalty rewards translations that are too long": bleu(
-            penalty=lambda c, r: math.exp(1 - r / c)
-        ),
-        "the brevity penalty is c / r itself, without the exponential": bleu(
-            penalty=lambda c, r: min(1.0, c / r)
-        ),
-        "the shortest reference gives the length, not the closest one": bleu(
-            length=lambda ours, theirs: min(theirs)
-        ),
-        "the first one listed counts, of references equally close in length": bleu(
-            length=lambda ours, theirs: min(theirs, key=lambda r: abs(r - ours))
-        ),
-        "the four fractions have an arithmetic mean": bleu(mean=lambda shares: sum(shares) / 4),
-        "the score goes from 0 to 1, not to 100": bleu(scale=1),
+        "the brevity penalty is missing": bleu(brevity=False),
     },
 )
 

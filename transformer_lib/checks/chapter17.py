@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -52,25 +52,20 @@ def attend_in_blocks(
     value: Tensor,
     size: int,
     *,
-    split: Callable[[Tensor, int], Sequence[Tensor]] = lambda x, size: x.split(size, -2),
-    scale: Callable[[Tensor], float] = lambda query: query.shape[-1] ** -0.5,
-    start: float = -torch.inf,
-    largest: Callable[[Tensor, Tensor], Tensor] = torch.maximum,
     shrink: Pair = fading,
     keep: Callable[[Tensor, Tensor], Tensor] = lambda top, new: new,
-    end: Callable[[Tensor, Tensor], Tensor] = lambda mixture, total: mixture / total,
 ) -> Tensor:
-    top = query.new_full((*query.shape[:-1], 1), start)
+    top = query.new_full((*query.shape[:-1], 1), -torch.inf)
     total, mixture = torch.zeros_like(top), query.new_zeros(*query.shape[:-1], value.shape[-1])
-    for k, v in zip(split(key, size), split(value, size), strict=True):
-        scores = query @ k.mT * scale(query)
-        new = largest(top, scores.amax(-1, keepdim=True))
+    for k, v in zip(key.split(size, -2), value.split(size, -2), strict=True):
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(top, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()
         for_total, for_mixture = shrink(top, new)
         total = for_total * total + weights.sum(-1, keepdim=True)
         mixture = for_mixture * mixture + weights @ v
         top = keep(top, new)
-    return end(mixture, total)
+    return mixture / total
 
 
 def block_means(query: Tensor, key: Tensor, value: Tensor, size: int) -> Tensor:
@@ -134,33 +129,14 @@ ATTEND_IN_BLOCKS = Exercise(
     cases=block_cases,
     section="Can a softmax be cut into blocks?",
     mistakes={
-        "what was added before doesn't shrink when a larger score turns up": blocks(
-            shrink=lambda top, new: (1, 1)
-        ),
         "the sum shrinks, but the mixture doesn't": blocks(
             shrink=lambda top, new: ((top - new).exp(), 1)
         ),
         "the mixture shrinks, but the sum doesn't": blocks(
             shrink=lambda top, new: (1, (top - new).exp())
         ),
-        "the keys are split along the first axis, as `split(size)` does unless it is told `dim`: "
-        "in a batch that is the batch": blocks(split=lambda x, size: x.split(size)),
         "the largest score so far isn't kept for the next block": blocks(keep=lambda top, new: top),
-        "the keys left over at the end are skipped": blocks(
-            split=lambda x, size: x.split(size, -2)[: x.shape[-2] // size]
-        ),
         "each block has a softmax of its own, and the results are averaged": block_means,
-        "no largest score is subtracted before exp": blocks(start=0, largest=lambda top, own: top),
-        "the largest score so far starts at 0: where all scores lie far below, all weights are 0": (
-            blocks(start=0)
-        ),
-        "each block subtracts its own largest score, not the largest so far": blocks(
-            largest=lambda top, own: own
-        ),
-        "the scores are not divided by √d": blocks(scale=lambda query: 1),
-        "the mixture is not divided by the sum at the end": blocks(
-            end=lambda mixture, total: mixture
-        ),
     },
 )
 
@@ -173,19 +149,11 @@ def gpt_flops(
     d_ff: int,
     n_layers: int,
     vocab_size: int,
-    *,
-    each: float = 6,
-    projections: int = 4,
-    widths: int = 2,
-    tables: float = 12,
-    embeddings: float = 1,
 ) -> float:
-    layer = projections * d_model**2 + widths * d_model * d_ff
-    matrices = each * n * (n_layers * layer + embeddings * vocab_size * d_model)
-    return float(matrices + tables * n_layers * d_model * n**2)
+    layer = 4 * d_model**2 + 2 * d_model * d_ff
+    matrices = 6 * n * (n_layers * layer + vocab_size * d_model)
+    return float(matrices + 12 * n_layers * d_model * n**2)
 
-
-flops = partial(partial, gpt_flops)
 
 GPT_FLOPS = Exercise(
     name="gpt_flops",
@@ -203,26 +171,17 @@ GPT_FLOPS = Exercise(
     ],
     section="How long will a run take?",
     mistakes={
-        "only the forward pass is counted": flops(each=2, tables=4),
-        "a multiplication and the addition that follows count as one": flops(each=3, tables=6),
-        "the backward pass counts once: it has two products for each one forward": flops(
-            each=4, tables=8
+        "a multiplication and the addition that follows count as one": (
+            lambda *sizes: gpt_flops(*sizes) / 2
         ),
-        "attention's own tables are missing: the scores and the mixture": flops(tables=0),
-        "attention's own tables are counted in the forward pass only": flops(tables=4),
-        "half of attention's own tables is missing: the scores and the mixture are two products, "
-        "and a mask saves nothing": flops(tables=6),
-        "attention's own tables grow with n, not with its square": (
-            lambda n, d, f, layers, v: gpt_flops(n, d, f, layers, v, tables=12 / n)
+        "the backward pass counts once: it has two products for each one forward": (
+            lambda *sizes: gpt_flops(*sizes) * 2 / 3
         ),
-        "the logits are missing": flops(embeddings=0),
-        "looking up the embedding is counted: it multiplies nothing": flops(embeddings=2),
-        "attention has four matrices, and only those of queries, keys and values are counted": (
-            flops(projections=3)
+        "looking up the embedding is counted: it multiplies nothing": (
+            lambda n, d, f, layers, v: gpt_flops(n, d, f, layers, 2 * v)
         ),
-        "the feed-forward network has two matrices, and one is counted": flops(widths=1),
-        "6 d² is taken from (17.3), cross-attention included: a decoder alone has 4 d²": flops(
-            projections=6
+        "6 d² is taken from (17.3), cross-attention included: a decoder alone has 4 d²": (
+            lambda n, d, f, layers, v: gpt_flops(n, d, f, layers, v) + 12 * n * layers * d**2
         ),
     },
 )  # fmt: skip
@@ -266,36 +225,14 @@ LOSS_WEIGHTS = Exercise(
         "more": weighted(
             weight=lambda n, own, counts: n / labels(counts)
         ),
-        "the number of ranks divides where it should multiply": weighted(
-            weight=lambda n, own, counts: n / labels(counts) / len(counts)
-        ),
         "each part of a rank counts the same: a label in a short part then counts for more": (
             weighted(weight=lambda n, own, counts: 1 / len(own))
         ),
         "a part is divided by its own rank's labels: each rank then counts the same": weighted(
             weight=lambda n, own, counts: n / sum(own)
         ),
-        "all parts of all ranks count the same, as a mean of means": weighted(
-            weight=lambda n, own, counts: len(counts) / sum(map(len, counts))
-        ),
-        "the losses are not weighted at all": weighted(weight=lambda n, own, counts: 1.0),
-        "a part gets the weight of its whole rank": weighted(
-            weight=lambda n, own, counts: sum(own) * len(counts) / labels(counts)
-        ),
-        "nothing is divided by the number of all labels": weighted(
-            weight=lambda n, own, counts: float(n * len(counts))
-        ),
-        "the number of all parts stands where the number of ranks should": weighted(
-            weight=lambda n, own, counts: n * sum(map(len, counts)) / labels(counts)
-        ),
         "the part's own number of labels is missing: its mean must become a sum": weighted(
             weight=lambda n, own, counts: len(counts) / labels(counts)
-        ),
-        "the fraction is upside down: a part with more labels must count for more": weighted(
-            weight=lambda n, own, counts: labels(counts) / n / len(counts)
-        ),
-        "`//` drops the fraction": weighted(
-            weight=lambda n, own, counts: n * len(counts) // labels(counts)
         ),
     },
 )  # fmt: skip

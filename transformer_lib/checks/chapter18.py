@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks import Case, Checker, Exercise, Flaw
+from transformer_lib.checks.chapter14 import scattered, shared, unfinished
 from transformer_lib.checks.inputs import normal
 
 __all__ = ["check"]
@@ -21,24 +21,6 @@ def warmed(logits: Tensor, temperature: float) -> Tensor:
     return (logits / temperature).softmax(-1)
 
 
-def first_k(probs: Tensor, top_k: int | None) -> Tensor:
-    """Sorted probabilities, with 0 after the first k."""
-    return probs if top_k is None else probs * (torch.arange(probs.size(-1)) < top_k)
-
-
-def shared(kept: Tensor) -> Tensor:
-    return kept / kept.sum(-1, keepdim=True)
-
-
-def unfinished(share: Tensor, top_p: float) -> Tensor:
-    """Where the letters before haven't reached top_p."""
-    return share.cumsum(-1) - share < top_p
-
-
-def scattered(kept: Tensor, order: Tensor) -> Tensor:
-    return torch.zeros_like(kept).scatter(-1, order, kept)
-
-
 def drawn_from(
     logits: Tensor,
     temperature: float,
@@ -46,30 +28,13 @@ def drawn_from(
     top_p: float,
     *,
     warm: Callable[[Tensor, float], Tensor] = warmed,
-    descending: bool = True,
     inside: Callable[[Tensor, float], Tensor] = unfinished,
-    left: Callable[[Tensor], Tensor] = shared,
     normalize: Callable[[Tensor], Tensor] = shared,
     back: Callable[[Tensor, Tensor], Tensor] = scattered,
 ) -> Tensor:
-    probs, order = warm(logits, temperature).sort(dim=-1, descending=descending)
-    kept = first_k(probs, top_k)
-    return back(normalize(kept * inside(left(kept), top_p)), order)
-
-
-def warm_afterwards(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
-    dropped = drawn_from(logits, 1.0, top_k, top_p) == 0
-    return warmed(logits.masked_fill(dropped, -torch.inf), temperature)
-
-
-def in_two_orders(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
-    left = drawn_from(logits, temperature, top_k, 1.0)
-    return shared(left * unfinished(left.sort(dim=-1, descending=True).values, top_p))
-
-
-def unsorted(logits: Tensor, temperature: float, top_k: int | None, top_p: float) -> Tensor:
-    kept = first_k(warmed(logits, temperature), top_k)
-    return shared(kept * unfinished(shared(kept), top_p))
+    probs, order = warm(logits, temperature).sort(dim=-1, descending=True)
+    kept = probs * (torch.arange(probs.size(-1)) < (top_k or probs.size(-1)))
+    return back(normalize(kept * inside(shared(kept), top_p)), order)
 
 
 def drawn_cases() -> list[Case]:
@@ -109,28 +74,13 @@ DRAWN_FROM = Exercise(
     cases=drawn_cases,
     section="How do you make it write?",
     mistakes={
-        "the temperature multiplies the logits: it divides them": drawn(
-            warm=lambda logits, t: (logits * t).softmax(-1)
-        ),
         "the temperature has no effect: the probabilities are divided by it, and "
         "normalizing cancels it": drawn(warm=lambda logits, t: logits.softmax(-1)),
-        "what is kept is not divided by its sum": drawn(normalize=lambda kept: kept),
         "the probabilities are returned in sorted order": drawn(back=lambda kept, order: kept),
         "`gather` is used with `order`, which says where each probability came from: that "
         "rearranges them once more": drawn(back=lambda kept, order: kept.gather(-1, order)),
         "the letter that brings the sum past top_p is dropped: then less than top_p is kept": drawn(
             inside=lambda share, top_p: share.cumsum(-1) <= top_p + 1e-6
-        ),
-        "top_p is a share of all letters, not of those that top_k has left": drawn(
-            left=lambda kept: kept
-        ),
-        "the temperature comes after the cuts": warm_afterwards,
-        "what top_p drops is counted in sorted order, and dropped in that of the vocabulary": (
-            in_two_orders
-        ),
-        "nothing is sorted: the first letters of the vocabulary are kept": unsorted,
-        "each letter is compared with top_p by itself, not the sum of several": drawn(
-            inside=lambda share, top_p: share >= top_p
         ),
         "a softmax follows the cuts: e^0 = 1, so dropped letters get a share again": drawn(
             normalize=lambda kept: kept.softmax(-1)
@@ -183,34 +133,20 @@ def text_loss(
     asked: Callable[[Tensor, Tensor], Tensor] = lambda reads, labels: labels,
     skip: Callable[[int, int, int], int] = lambda known, n, stride: known,
     forget: bool = False,
-    short: bool = True,
-    beyond: bool = False,
     finish: Callable[[Parts, Tensor], float] = mean,
 ) -> float:
     parts, counted = [], 0
     for start in range(0, len(ids) - 1, stride):
         labels = ids[start + 1 : start + length + 1]
         reads = ids[start : start + len(labels)]
-        if not short and len(labels) < length:
-            break
         new = skip(counted - start, len(labels), stride)
         first = new if forget else 0
         each = surprise(model, reads[first:], asked(reads, labels)[first:])
         parts.append(each[new - first :])
         counted = start + len(labels)
-        if counted == len(ids) - 1 and not beyond:
+        if counted == len(ids) - 1:
             break
     return finish(parts, ids)
-
-
-def in_the_last(model: Model, ids: Tensor, length: int, stride: int) -> float:
-    found = torch.zeros(len(ids) - 1)
-    for start in range(0, len(ids) - 1, stride):
-        labels = ids[start + 1 : start + length + 1]
-        found[start : start + len(labels)] = surprise(model, ids[start:][: len(labels)], labels)
-        if start + len(labels) == len(ids) - 1:
-            break
-    return found.mean().item()
 
 
 def loss_cases() -> list[Case]:
@@ -243,31 +179,14 @@ TEXT_LOSS = Exercise(
         "the answers are not shifted: the model is asked for the letter that it has just read": (
             loss(asked=lambda reads, labels: reads)
         ),
-        "letters that are answers in several windows are counted several times": loss(
-            skip=lambda known, n, stride: 0
-        ),
-        "the windows don't overlap: each begins `length` letters after the one before": (
-            lambda model, ids, length, stride: text_loss(model, ids, length, length)
-        ),
         "each window's mean counts the same, however few of its answers are new": loss(
             finish=lambda parts, ids: torch.stack([part.mean() for part in parts]).mean().item()
         ),
         "each window counts its last `stride` answers: in the first window more are new, and in a "
         "short one fewer": loss(skip=lambda known, n, stride: max(n - stride, 0)),
-        "a short last window counts its last `stride` answers, even those that are known": loss(
-            skip=lambda known, n, stride: max(n - stride, 0) if known else 0
-        ),
-        "the last window is left out because it is shorter": loss(short=False),
-        "the windows go on after the last letter has been predicted, and count it again": loss(
-            skip=lambda known, n, stride: known if known < n else 0, beyond=True
-        ),
         "the model reads only the new letters, without the ones before them": loss(forget=True),
-        "a letter counts in the last window that has it, not in the first": in_the_last,
         "the sum is divided by the number of letters: the first one isn't predicted": loss(
             finish=lambda parts, ids: torch.cat([*parts]).sum().item() / len(ids)
-        ),
-        "the perplexity is returned, not the loss": loss(
-            finish=lambda parts, ids: math.exp(mean(parts, ids))
         ),
     },
 )

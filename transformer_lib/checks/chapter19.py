@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,19 +16,6 @@ __all__ = ["check"]
 # ----------------------------------------------------------------------------------- hidden_loss
 
 
-def log_softmax(logits: Tensor) -> Tensor:
-    return logits.log_softmax(-1)
-
-
-def own_word(log_p: Tensor, labels: Tensor) -> Tensor:
-    """The loss at each position, asked or not."""
-    return -log_p.gather(-1, labels[..., None])[..., 0]
-
-
-def of_asked(each: Tensor, labels: Tensor) -> Tensor:
-    return each[labels != 0].mean()
-
-
 def text_by_text(each: Tensor, labels: Tensor) -> Tensor:
     asked = labels != 0
     return ((each * asked).sum(1) / asked.sum(1).clamp(min=1)).mean()
@@ -40,11 +26,10 @@ def hidden_loss(
     labels: Tensor,
     *,
     before: Callable[[Tensor], Tensor] = lambda logits: logits,
-    log: Callable[[Tensor], Tensor] = log_softmax,
-    each: Callable[[Tensor, Tensor], Tensor] = own_word,
-    finish: Callable[[Tensor, Tensor], Tensor] = of_asked,
+    finish: Callable[[Tensor, Tensor], Tensor] = lambda each, labels: each[labels != 0].mean(),
 ) -> Tensor:
-    return finish(each(log(before(logits)), labels), labels)
+    log_p = before(logits).log_softmax(-1)
+    return finish(-log_p.gather(-1, labels[..., None])[..., 0], labels)
 
 
 def reshaped(logits: Tensor, labels: Tensor) -> Tensor:
@@ -96,28 +81,12 @@ HIDDEN_LOSS = Exercise(
         "[MASK] is looked for among the labels: they hold the words that were there": lost(
             finish=lambda each, labels: each[labels == 3].mean()
         ),
-        "the losses are added up, and their mean isn't taken": lost(
-            finish=lambda each, labels: each[labels != 0].sum()
-        ),
         "each text has its own mean: a text with one hidden word then counts as much as one with "
         "three": lost(finish=text_by_text),
-        "the sign is missing: the logarithm of a probability is negative": lost(
-            finish=lambda each, labels: -of_asked(each, labels)
-        ),
-        "the logarithm is missing": lost(log=lambda logits: logits.softmax(-1)),
-        "the mean comes before the logarithm: each position has its own logarithm": lost(
-            finish=lambda each, labels: -(-each).exp()[labels != 0].mean().log()
-        ),
         "`reshape` makes (B, V, S) of the logits, which mixes positions and words: `transpose` "
         "swaps the two axes": reshaped,
         "the softmax is applied twice: `F.cross_entropy` takes logits": lost(
             before=lambda logits: logits.softmax(-1)
-        ),
-        "the logits are used as log-probabilities: the softmax is missing": lost(
-            log=lambda logits: logits
-        ),
-        "the best word's probability is taken: the label says whose counts": lost(
-            each=lambda log_p, labels: -log_p.amax(-1)
         ),
     },
 )
@@ -172,51 +141,19 @@ def one_at_a_time(
     *,
     sure: Callable[[Tensor], Tensor] = probability,
     choose: Callable[[Tensor, Tensor], Tensor] = among_hidden,
-    write: Callable[[Tensor, Tensor, Tensor], Any] = lambda ids, words, at: words[at],
-    more: Callable[[Tensor], bool] = lambda ids: bool((ids == MASK).any()),
 ) -> Tensor:
     ids = ids.clone()
-    while more(ids):
+    while (ids == MASK).any():
         logits = guess(ids)
         at = choose(sure(logits), ids)
-        ids[at] = write(ids, logits.argmax(-1), at)
+        ids[at] = logits.argmax(-1)[at]
     return ids
-
-
-def surest_and(enough: float) -> Callable[[Tensor, Tensor], Tensor]:
-    """Besides the surest, all hidden positions that are sure enough."""
-
-    def choose(sure: Tensor, ids: Tensor) -> Tensor:
-        here = (sure > enough) & (ids == MASK)
-        here[among_hidden(sure, ids)] = True
-        return here
-
-    return choose
 
 
 def once_decided(guess: Guess, ids: Tensor) -> Tensor:
     """The order is that of the first guess."""
     sure = probability(guess(ids))
     return one_at_a_time(guess, ids, sure=lambda logits: sure)
-
-
-def so_often(times: int) -> Callable[[Tensor], bool]:
-    left = iter(range(times))
-    return lambda ids: next(left, None) is not None
-
-
-def surest_of_all(guess: Guess, ids: Tensor) -> Tensor:
-    more = so_often(int((ids == MASK).sum()))  # until nothing is hidden may be forever
-    return one_at_a_time(guess, ids, choose=lambda sure, ids: sure.argmax(), more=more)
-
-
-def too_often(guess: Guess, ids: Tensor) -> Tensor:
-    return one_at_a_time(guess, ids, more=so_often(len(ids)))
-
-
-def only_one(guess: Guess, ids: Tensor) -> Tensor:
-    left = int((ids == MASK).sum())
-    return one_at_a_time(guess, ids, more=lambda ids: left > 0 and int((ids == MASK).sum()) == left)
 
 
 def blank_cases() -> list[Case]:
@@ -255,9 +192,6 @@ ONE_AT_A_TIME = Exercise(
         "the blanks are filled from left to right: the surest guess goes first": filled(
             choose=lambda sure, ids: (ids == MASK).int().argmax()
         ),
-        "the least sure guess goes first": filled(
-            choose=lambda sure, ids: sure.masked_fill(ids != MASK, torch.inf).argmin()
-        ),
         "the largest logit goes first: logits of two positions can't be compared, probabilities "
         "can": filled(sure=lambda logits: logits.amax(-1)),
         "the first guess decides the order: after each word, another blank may be the surest": (
@@ -266,18 +200,6 @@ ONE_AT_A_TIME = Exercise(
         "the softmax goes over the positions: it goes over the vocabulary": filled(
             sure=lambda logits: logits.softmax(0).amax(-1)
         ),
-        "visible words are replaced, too": lambda guess, ids: guess(ids).argmax(-1),
-        "the surest of all positions is written, visible or not: choose among the hidden "
-        "ones": surest_of_all,
-        "it goes on when nothing is hidden anymore, and replaces a visible word": too_often,
-        "all words that are sure enough are written after one guess": filled(
-            choose=surest_and(0.9)
-        ),
-        "the surest word is written into all blanks": filled(
-            choose=lambda sure, ids: ids == MASK,
-            write=lambda ids, words, at: words[at][0],
-        ),
-        "it ends after one word: go on until nothing is hidden": only_one,
     },
 )
 
@@ -288,16 +210,9 @@ def real_tokens(ids: Tensor) -> Tensor:
     return (ids != 0)[..., None]  # (B, S, 1)
 
 
-def mean_of_tokens(
-    x: Tensor,
-    ids: Tensor,
-    *,
-    counts: Callable[[Tensor], Tensor] = real_tokens,
-    add: Callable[[Tensor, Tensor], Tensor] = lambda x, real: (x * real).sum(dim=1),
-    number: Callable[[Tensor], Any] = lambda real: real.sum(dim=1),
-) -> Tensor:
-    real = counts(ids)
-    return add(x, real) / number(real)
+def mean_of_tokens(x: Tensor, ids: Tensor) -> Tensor:
+    real = real_tokens(ids)
+    return (x * real).sum(1) / real.sum(1)
 
 
 def mean_cases() -> list[Case]:
@@ -322,41 +237,20 @@ def mean_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-averaged = partial(partial, mean_of_tokens)
-
 MEAN_OF_TOKENS = Exercise(
     name="mean_of_tokens",
     reference=mean_of_tokens,
     cases=mean_cases,
     section="One vector for a text: the first token or the mean?",
     mistakes={
-        "padding counts, too": lambda x, ids: x.mean(dim=1),
-        "padding is left out of the sum, and still counted when the sum is divided": averaged(
-            number=lambda real: real.size(1)
+        "padding is left out of the sum, and still counted when the sum is divided": (
+            lambda x, ids: (x * real_tokens(ids)).mean(1)
         ),
-        "padding is added up, too, and only left out when the sum is divided": averaged(
-            add=lambda x, real: x.sum(dim=1)
+        "the numbers of tokens, (B,), have no axis for the features": (
+            lambda x, ids: (x * real_tokens(ids)).sum(1) / (ids != 0).sum(1)
         ),
-        "the numbers of tokens, (B,), have no axis for the features": averaged(
-            number=lambda real: real.sum(dim=(1, 2))
-        ),
-        "the vectors are added up, and not divided": averaged(number=lambda real: 1),
-        "all texts are divided by the same number: each has its own number of tokens": averaged(
-            number=lambda real: real.sum()
-        ),
-        "this is the vector of the first token": lambda x, ids: x[:, 0],
-        "this is the vector of the last token": lambda x, ids: x[
-            torch.arange(len(x)), (ids != 0).sum(1) - 1
-        ],
-        "this is the largest number of each feature, not the mean": lambda x, ids: x.masked_fill(
-            ~real_tokens(ids), -torch.inf
-        ).amax(1),
-        "[CLS] and [SEP] are left out: only padding is": averaged(
-            counts=lambda ids: (ids > 2)[..., None]
-        ),
-        "the mean goes over the features, and not over the tokens": lambda x, ids: x.mean(dim=-1),
-        "the mask is the wrong way round: padding is averaged": averaged(
-            counts=lambda ids: ~real_tokens(ids)
+        "the mask is the wrong way round: padding is averaged": (
+            lambda x, ids: mean_of_tokens(x, ids == 0)
         ),
     },
     keeps=frozenset({"gradient"}),

@@ -29,10 +29,9 @@ def add_extract(
     ids: Tensor,
     extract: int,
     *,
-    room: Callable[[Tensor], Tensor] = wider,
     end: Callable[[Tensor], Tensor] = lengths,
 ) -> Tensor:
-    found = room(ids).clone()
+    found = wider(ids)
     found[torch.arange(len(ids)), end(ids)] = extract
     return found
 
@@ -41,11 +40,6 @@ def at_all_ends(ids: Tensor, extract: int) -> Tensor:
     found = wider(ids)
     found[:, lengths(ids)] = extract
     return found
-
-
-def only_with_padding(ids: Tensor, extract: int) -> Tensor:
-    full = (ids != 0).all(dim=1, keepdim=True)
-    return torch.where(full, wider(ids), add_extract(ids, extract))
 
 
 def extract_cases() -> list[Case]:
@@ -81,28 +75,11 @@ ADD_EXTRACT = Exercise(
         "all padding becomes the token: it's needed once per row": lambda ids, extract: wider(
             ids
         ).masked_fill(wider(ids) == 0, extract),
-        "the token is where the longest text ends: each text has its own end": added(
-            end=lambda ids: lengths(ids).max().expand(len(ids))
-        ),
-        "the token comes first: there it can't attend to the text": lambda ids, extract: torch.cat(
-            [torch.full_like(ids[:, :1], extract), ids], dim=1
-        ),
         "the last token of the text is overwritten": added(end=lambda ids: lengths(ids) - 1),
-        "the rows don't get longer: the longest text has no room for the token": added(
-            room=lambda ids: ids
-        ),
         "it looks for the first 0 of the given row: a text without padding has none, so its "
         "first token is overwritten": added(end=lambda ids: (ids == 0).int().argmax(dim=1)),
-        "a text without padding gets no token": only_with_padding,
         "every row gets the token at the ends of all texts: `[:, ends]` means all rows for each "
         "end": at_all_ends,
-        "it looks for the number 2: a text ends before its first 0": added(
-            end=lambda ids: (ids == 2).int().argmax(dim=1) + 1
-        ),
-        "one padding token stays between the text and the token": added(
-            room=lambda ids: wider(wider(ids)), end=lambda ids: lengths(ids) + 1
-        ),
-        "the token is missing: the rows only get longer": lambda ids, extract: wider(ids),
     },
 )
 
@@ -129,11 +106,6 @@ def without_padding(logits: Tensor, words: Tensor, ids: Tensor) -> Tensor:
     return of_each(logits, words)[words != 0].mean()
 
 
-def text_by_text(logits: Tensor, words: Tensor, ids: Tensor) -> Tensor:
-    real = words != 0
-    return ((of_each(logits, words) * real).sum(dim=1) / real.sum(dim=1)).mean()
-
-
 def joint_loss(
     label_logits: Tensor,
     labels: Tensor,
@@ -144,9 +116,8 @@ def joint_loss(
     new: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
     shift: Callable[[Tensor, Tensor], Pair] = next_words,
     old: Callable[[Tensor, Tensor, Tensor], Tensor] = without_padding,
-    join: Callable[[Tensor, Tensor, float], Tensor] = lambda new, old, share: new + share * old,
 ) -> Tensor:
-    return join(new(label_logits, labels), old(*shift(word_logits, ids), ids), share)
+    return new(label_logits, labels) + share * old(*shift(word_logits, ids), ids)
 
 
 def joint_cases() -> list[Case]:
@@ -197,12 +168,6 @@ JOINT_LOSS = Exercise(
     cases=joint_cases,
     section="Where does GPT give its label?",
     mistakes={
-        "each position predicts its own word: it should predict the next one": joint(
-            shift=lambda logits, ids: (logits, ids)
-        ),
-        "padding counts as a word to be predicted": joint(
-            old=lambda logits, words, ids: of_each(logits, words).mean()
-        ),
         "padding is left out of the sum, but the sum is divided as if it counted": joint(
             old=lambda logits, words, ids: (of_each(logits, words) * (words != 0)).mean()
         ),
@@ -213,19 +178,8 @@ JOINT_LOSS = Exercise(
         "the label 0 is left out: 0 is padding among the words only": joint(
             new=partial(F.cross_entropy, ignore_index=0)
         ),
-        "the share is not used": joint(join=lambda new, old, share: new + old),
-        "the share multiplies the loss of the labels: it belongs to the words": joint(
-            join=lambda new, old, share: share * new + old
-        ),
-        "the labels are multiplied by 1 - share: they count in full": joint(
-            join=lambda new, old, share: (1 - share) * new + share * old
-        ),
         "`reshape` makes (B, V, T - 1) of the logits, which mixes positions and words: `transpose` "
         "swaps the two axes": joint(shift=reshaped_words),
-        "the words' losses are added up, but not averaged": joint(
-            old=lambda logits, words, ids: of_each(logits, words)[words != 0].sum()
-        ),
-        "each text has its own mean: all words count equally": joint(old=text_by_text),
         "the words are rolled, so the last position predicts the first word": joint(
             shift=lambda logits, ids: (logits, ids.roll(-1, dims=1))
         ),
@@ -252,11 +206,10 @@ def low_rank(
     b: Tensor,
     alpha: float,
     *,
-    kept: Callable[[Tensor, Tensor, Tensor], Tensor] = frozen,
     change: Callable[[Tensor, Tensor, Tensor], Tensor] = in_two_steps,
     scale: Callable[[Tensor, Tensor, float], float] = lambda a, b, alpha: alpha / a.size(0),
 ) -> Tensor:
-    return kept(x, weight, bias) + scale(a, b, alpha) * change(x, a, b)
+    return frozen(x, weight, bias) + scale(a, b, alpha) * change(x, a, b)
 
 
 def reshaped(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -302,12 +255,8 @@ LOW_RANK = Exercise(
     cases=rank_cases,
     section="How many parameters must be trained?",
     mistakes={
-        "what's added isn't scaled": ranked(scale=lambda a, b, alpha: 1.0),
         "it's multiplied by alpha and not divided by the rank": ranked(
             scale=lambda a, b, alpha: alpha
-        ),
-        "it's divided by the rank and not multiplied by alpha": ranked(
-            scale=lambda a, b, alpha: 1 / a.size(0)
         ),
         "it's divided by the width of `x`: the rank is the number of rows of `a`": ranked(
             scale=lambda a, b, alpha: alpha / a.size(1)
@@ -315,17 +264,11 @@ LOW_RANK = Exercise(
         "it's divided by the number of outputs: the rank is the number of columns of `b`": ranked(
             scale=lambda a, b, alpha: alpha / b.size(0)
         ),
-        "it's divided by the root of the rank": ranked(
-            scale=lambda a, b, alpha: alpha / a.size(0) ** 0.5
-        ),
         "alpha / rank is rounded to a whole number: `//` drops what comes after the point": ranked(
             scale=lambda a, b, alpha: alpha // a.size(0)
         ),
         "`reshape` gives a matrix the shape of its transpose and leaves the numbers in their "
         "order: `.T` moves them": ranked(change=reshaped),
-        "the frozen layer is missing": ranked(kept=lambda x, weight, bias: torch.zeros(())),
-        "the bias is missing": ranked(kept=lambda x, weight, bias: x @ weight.T),
-        "nothing is added to the frozen layer": ranked(scale=lambda a, b, alpha: 0.0),
         "everything is scaled: the scale belongs to what is added": all_scaled,
     },
     keeps=frozenset({"gradient"}),

@@ -17,27 +17,14 @@ __all__ = ["check"]
 # -------------------------------------------------------------------------------------- rms_norm
 
 
-def mean_square(x: Tensor) -> Tensor:
-    return x.square().mean(dim=-1, keepdim=True)
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    wide = x.float()
+    root = (wide.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    return (wide / root * weight.float()).to(x.dtype)
 
 
-def by_the_root(x: Tensor, square: Tensor, eps: float) -> Tensor:
-    return x / (square + eps).sqrt()
-
-
-def rms_norm(
-    x: Tensor,
-    weight: Tensor,
-    eps: float,
-    *,
-    wide: torch.dtype | None = torch.float32,
-    center: Callable[[Tensor], Tensor] = lambda x: x,
-    square: Callable[[Tensor], Tensor] = mean_square,
-    divide: Callable[[Tensor, Tensor, float], Tensor] = by_the_root,
-    scale: Callable[[Tensor, Tensor], Tensor] = lambda x, weight: x * weight,
-) -> Tensor:
-    inside = center(x.to(wide or x.dtype))
-    return scale(divide(inside, square(inside), eps), weight.to(inside.dtype)).to(x.dtype)
+def in_16_bits(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * weight
 
 
 def norm_cases() -> list[Case]:
@@ -68,42 +55,18 @@ def norm_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-norm = partial(partial, rms_norm)
-
 RMS_NORM = Exercise(
     name="rms_norm",
     reference=rms_norm,
     cases=norm_cases,
     section="Does a norm need the mean?",
     mistakes={
-        "the squares are computed in 16 bits: convert `x` before you square it": norm(wide=None),
-        "the mean is subtracted: that is layer norm": norm(
-            center=lambda x: x - x.mean(dim=-1, keepdim=True)
+        "the squares are computed in 16 bits: convert `x` before you square it": in_16_bits,
+        "the mean is subtracted: that is layer norm": lambda x, weight, eps: rms_norm(
+            x - x.mean(dim=-1, keepdim=True), weight, eps
         ),
-        "the squares are summed, not averaged": norm(
-            square=lambda x: x.square().sum(dim=-1, keepdim=True)
-        ),
-        "the root is missing: the token is divided by its mean square": norm(
-            divide=lambda x, square, eps: x / (square + eps)
-        ),
-        "the root is written as `** 1/2`: Python takes the power first, so the token is divided "
-        "by half of its mean square": norm(divide=lambda x, square, eps: x / ((square + eps) / 2)),
-        "eps is added outside the root": norm(
-            divide=lambda x, square, eps: x / (square.sqrt() + eps)
-        ),
-        "eps is left out: a token of zeros is divided by 0": norm(
-            divide=lambda x, square, eps: x / square.sqrt()
-        ),
-        "the absolute values are averaged instead of the squares": norm(
-            divide=lambda x, square, eps: x / (x.abs().mean(dim=-1, keepdim=True) + eps)
-        ),
-        "the mean square is taken over all numbers: each token has its own": norm(
-            square=lambda x: x.square().mean()
-        ),
-        "`weight` is not used": norm(scale=lambda x, weight: x),
-        "`weight` is added: it is a factor": norm(scale=lambda x, weight: x + weight),
-        "the factor is 1 + weight: some models store it that way, and (21.1) doesn't": norm(
-            scale=lambda x, weight: x * (1 + weight)
+        "the factor is 1 + weight: some models store it that way, and (21.1) doesn't": (
+            lambda x, weight, eps: rms_norm(x, 1 + weight, eps)
         ),
     },
     keeps=frozenset({"dtype"}),
@@ -116,32 +79,13 @@ def evens_and_odds(width: int) -> list[int]:
     return [*range(0, width, 2), *range(1, width, 2)]
 
 
-def to_halves(
-    weight: Tensor, n_heads: int, *, order: Callable[[int], list[int]] = evens_and_odds
-) -> Tensor:
+def to_halves(weight: Tensor, n_heads: int) -> Tensor:
     heads = weight.unflatten(0, (n_heads, -1))
-    return heads[:, order(heads.size(1))].flatten(0, 1)
+    return heads[:, evens_and_odds(heads.size(1))].flatten(0, 1)
 
 
 def to_neighbors(weight: Tensor, n_heads: int) -> Tensor:
     return weight.unflatten(0, (n_heads, 2, -1)).transpose(1, 2).flatten(0, 2)
-
-
-def every_nth(weight: Tensor, n_heads: int) -> Tensor:
-    rows = weight.unflatten(0, (-1, 2, n_heads))
-    return rows.transpose(0, 1).flatten(0, 2)
-
-
-def wide_as_many(weight: Tensor, n_heads: int) -> Tensor:
-    return torch.cat([rows[i::2] for rows in weight.split(n_heads) for i in (0, 1)])
-
-
-def over_unread_rows(weight: Tensor, n_heads: int) -> Tensor:
-    rows = weight.clone().unflatten(0, (n_heads, -1))
-    half = rows.size(1) // 2
-    rows[:, :half] = rows[:, 0::2].clone()
-    rows[:, half:] = rows[:, 1::2].clone()
-    return rows.flatten(0, 1)
 
 
 def halves_cases() -> list[Case]:
@@ -171,14 +115,8 @@ TO_HALVES = Exercise(
     section="Can the position turn the vector?",
     mistakes={
         "the reordering goes the other way, from halves to neighbors": to_neighbors,
-        "all rows are reordered as one head: each head has halves of its own": (
-            lambda weight, n_heads: to_halves(weight, 1)
-        ),
         "the columns are reordered: a row of `weight` makes an entry of a query": (
             lambda weight, n_heads: weight[:, evens_and_odds(weight.size(1))]
-        ),
-        "the odd rows come first: an arrow's first entry is the even one": partial(
-            to_halves, order=lambda width: [*range(1, width, 2), *range(0, width, 2)]
         ),
         "nothing is moved: `view` and `reshape` alone keep the numbers in their order": (
             lambda weight, n_heads: weight
@@ -189,29 +127,11 @@ TO_HALVES = Exercise(
                 weight.unflatten(0, (n_heads, -1, 2)).transpose(0, 1).flatten(0, 2)
             )
         ),
-        "the two halves of each head are swapped, and neighbors are still neighbors": partial(
-            to_halves, order=lambda width: [*range(width // 2, width), *range(width // 2)]
-        ),
-        "the two entries of each arrow are swapped, and they are still neighbors": (
-            lambda weight, n_heads: weight.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
-        ),
-        "every n-th row is taken for one head: the rows of a head come one after the other": (
-            every_nth
-        ),
-        "heads are `n_heads` rows wide: there must be `n_heads` of them": wide_as_many,
-        "rows are overwritten before they are read": over_unread_rows,
-        "the odd rows are in reverse order": partial(
-            to_halves, order=lambda width: [*range(0, width, 2), *range(width - 1, 0, -2)]
-        ),
     },
     keeps=frozenset({"dtype"}),
 )
 
 # ---------------------------------------------------------------------------------------- swiglu
-
-
-def times_transposed(x: Tensor, matrix: Tensor) -> Tensor:
-    return x @ matrix.T
 
 
 def in_halves(both: Tensor, down: Tensor) -> tuple[Tensor, Tensor]:
@@ -228,12 +148,10 @@ def swiglu(
     gate_up: Tensor,
     down: Tensor,
     *,
-    first: Callable[[Tensor, Tensor], Tensor] = times_transposed,
     cut: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = in_halves,
     join: Callable[[Tensor, Tensor], Tensor] = product,
-    last: Callable[[Tensor, Tensor], Tensor] = times_transposed,
 ) -> Tensor:
-    return last(join(*cut(first(x, gate_up), down)), down)
+    return join(*cut(x @ gate_up.T, down)) @ down.T
 
 
 def gate_cases() -> list[Case]:
@@ -272,34 +190,14 @@ SWIGLU = Exercise(
         "gate and content are swapped: the gate's rows come first": gated(
             join=lambda gate, up: gate * F.silu(up)
         ),
-        "silu is applied to both: the content passes as it is": gated(
-            join=lambda gate, up: F.silu(gate) * F.silu(up)
-        ),
-        "there is no silu": gated(join=lambda gate, up: gate * up),
         "the gate is a sigmoid alone: silu(z) is z times it": gated(
             join=lambda gate, up: gate.sigmoid() * up
         ),
-        "gate and content are added: a gate multiplies": gated(
-            join=lambda gate, up: F.silu(gate) + up
-        ),
-        "silu is taken of the product: it belongs to the gate alone": gated(
-            join=lambda gate, up: F.silu(gate * up)
-        ),
-        "the content is missing: only the gate goes on": gated(join=lambda gate, up: F.silu(gate)),
         "the rows take turns, gate, up, gate, up: here all rows of the gate come first": gated(
             cut=lambda both, down: (both[..., 0::2], both[..., 1::2])
         ),
         "the matrix is cut after d rows: it has `d_ff` rows for the gate": gated(
             cut=lambda both, down: (both[..., : len(down)], both[..., len(down) :])
-        ),
-        "`down` is not transposed: `nn.Linear` keeps a row for each output": gated(
-            last=lambda inner, matrix: inner @ matrix
-        ),
-        "`gate_up` is not transposed: `nn.Linear` keeps a row for each output": gated(
-            first=lambda x, matrix: x @ matrix
-        ),
-        "x is added to the result: the residual connection belongs to the layer": (
-            lambda x, gate_up, down: x + swiglu(x, gate_up, down)
         ),
     },
 )
@@ -326,48 +224,30 @@ def grouped_attention(
     mask: Tensor,
     *,
     share: Callable[[Tensor, int], Tensor] = spread,
-    scale: Callable[[Tensor], float] = lambda query: query.size(-1) ** -0.5,
-    hide: Callable[[Tensor, Tensor], Tensor] = hidden,
 ) -> Tensor:
     key, value = share(key, query.size(1)), share(value, query.size(1))
-    scores = hide(query @ key.mT * scale(query), mask)
+    scores = hidden(query @ key.mT / query.size(-1) ** 0.5, mask)
     return scores.softmax(dim=-1) @ value
 
 
-Stack = Callable[[Tensor, int], Tensor]
+def stacked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """The queries of a group below one another, as the exercise proposes; `mask` is repeated."""
+    group = query.size(1) // key.size(1)
+    below = query.unflatten(1, (-1, group)).flatten(2, 3)
+    scores = hidden(below @ key.mT / query.size(-1) ** 0.5, mask)
+    return scores.softmax(dim=-1) @ value
 
 
-def by_head(query: Tensor, group: int) -> Tensor:
-    return query.unflatten(1, (-1, group)).flatten(2, 3)
-
-
-def apart_by_head(mixed: Tensor, group: int) -> Tensor:
+def mask_by_position(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    group = query.size(1) // key.size(1)
+    mixed = stacked(query, key, value, mask.repeat_interleave(group, dim=0))
     return mixed.unflatten(2, (group, -1)).flatten(1, 2)
 
 
-def apart_by_position(mixed: Tensor, group: int) -> Tensor:
+def apart_by_position(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    group = query.size(1) // key.size(1)
+    mixed = stacked(query, key, value, mask.repeat(group, 1))
     return mixed.unflatten(2, (-1, group)).transpose(2, 3).flatten(1, 2)
-
-
-def whole(mask: Tensor, group: int) -> Tensor:
-    return mask.repeat(group, 1)
-
-
-def stacked(
-    stack: Stack = by_head,
-    rows: Stack = whole,
-    apart: Stack = apart_by_head,
-    size: Callable[[int, int], int] = lambda n_heads, groups: n_heads // groups,
-) -> Callable[..., Tensor]:
-    """As the exercise proposes it, in steps that may not fit each other."""
-
-    def answer(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        group = size(query.size(1), key.size(1))
-        below = stack(query, group)
-        scores = hidden(below @ key.mT / query.size(-1) ** 0.5, rows(mask, group))
-        return apart(scores.softmax(dim=-1) @ value, group)
-
-    return answer
 
 
 def positions_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -420,36 +300,12 @@ GROUPED_ATTENTION = Exercise(
         "queries 0, 1, 2, 3 attend to keys 0, 1, 0, 1: a group stays together, 0, 0, 1, 1": grouped(
             share=in_turn
         ),
-        "all queries attend to the first head of keys and values": grouped(
-            share=lambda heads, _: heads[:, :1]
-        ),
         "the rows of the mask are in a different order than the queries: with the heads stacked, "
-        "the whole mask is repeated for each head": stacked(
-            rows=lambda mask, group: mask.repeat_interleave(group, dim=0)
-        ),
-        "the mask isn't repeated: each stacked head needs its own copy": stacked(
-            rows=lambda mask, group: mask
-        ),
+        "the whole mask is repeated for each head": mask_by_position,
         "the heads of a group are taken apart in a different order than they were stacked": (
-            stacked(apart=apart_by_position)
+            apart_by_position
         ),
         "the positions are split into groups instead of the heads": positions_first,
-        "there are as many heads in a group as there are groups": stacked(
-            size=lambda n_heads, groups: groups
-        ),
-        "the queries of a group are averaged: each head has its own": stacked(
-            stack=lambda query, group: query.unflatten(1, (-1, group)).mean(dim=2),
-            rows=lambda mask, group: mask,
-            apart=lambda mixed, group: mixed.repeat_interleave(group, dim=1),
-        ),
-        "the mask is not used": grouped(hide=lambda scores, mask: scores),
-        "the mask is upside down: True = may attend": grouped(
-            hide=lambda scores, mask: hidden(scores, ~mask)
-        ),
-        "the scores are not divided by anything": grouped(scale=lambda query: 1.0),
-        "the mask is replaced by a causal one that begins at the first key": grouped(
-            hide=lambda scores, mask: hidden(scores, torch.ones_like(mask).tril())
-        ),
     },
 )
 

@@ -19,7 +19,6 @@ __all__ = ["check"]
 # ----------------------------------------------------------------------------------- read_tensor
 
 TYPES = {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
-Span = tuple[int, int]
 
 
 def file(tensors: Mapping[str, Tensor], listed: Sequence[str], **more: Any) -> bytes:
@@ -42,10 +41,6 @@ def file(tensors: Mapping[str, Tensor], listed: Sequence[str], **more: Any) -> b
     return len(text).to_bytes(8, "little") + text + numbers
 
 
-def measured(data: bytes) -> int:
-    return int.from_bytes(data[:8], "little")
-
-
 def parsed(data: bytes, length: int) -> dict[str, Any]:
     return json.loads(data[8 : 8 + length])
 
@@ -54,49 +49,16 @@ def read_tensor(
     data: bytes,
     name: str,
     *,
-    measure: Callable[[bytes], int] = measured,
     parse: Callable[[bytes, int], dict[str, Any]] = parsed,
-    find: Callable[[dict[str, Any], str], Span] = lambda header, name: header[name]["data_offsets"],
     start: Callable[[int], int] = lambda length: 8 + length,
     stop: Callable[[int, int, int], int] = lambda start, begin, end: start + end,
-    kind: Callable[[str], torch.dtype] = lambda said: TYPES[said],
-    form: Callable[[Tensor, list[int]], Tensor] = lambda flat, shape: flat.view(shape),
 ) -> Tensor:
-    length = measure(data)
-    header = parse(data, length)
-    begin, end = find(header, name)
+    length = int.from_bytes(data[:8], "little")
+    entry = parse(data, length)[name]
+    begin, end = entry["data_offsets"]
     first = start(length)
     raw = bytearray(data[first + begin : stop(first, begin, end)])
-    return form(torch.frombuffer(raw, dtype=kind(header[name]["dtype"])), header[name]["shape"])
-
-
-def in_the_header(header: dict[str, Any], name: str) -> Span:
-    """As if the tensors lay in the order of the header."""
-    place = 0
-    for each, entry in header.items():
-        if each == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        if each == name:
-            return place, place + end - begin
-        place += end - begin
-    raise KeyError(name)
-
-
-def in_the_file(
-    data: bytes, name: str, count: Callable[[int, int], int] = lambda begin, end: end - begin
-) -> Tensor:
-    """`torch.frombuffer` finds the tensor in the whole file."""
-    length = measured(data)
-    entry = parsed(data, length)[name]
-    begin, end = entry["data_offsets"]
-    flat = torch.frombuffer(
-        bytearray(data),
-        dtype=TYPES[entry["dtype"]],
-        count=count(begin, end),
-        offset=8 + length + begin,
-    )
-    return flat.view(entry["shape"])
+    return torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).view(entry["shape"])
 
 
 def read_cases() -> list[Case]:
@@ -146,31 +108,14 @@ READ_TENSOR = Exercise(
         "the header": read(start=lambda length: 0),
         "the eight bytes of the length are forgotten: the numbers come after them and the "
         "header": read(start=lambda length: length),
-        "the length of the header is forgotten: the numbers begin where it ends": read(
-            start=lambda length: 8
-        ),
-        "everything up to the end of the file is taken for the header: the first eight bytes, "
-        "lowest first, say how long it is": read(parse=lambda data, length: json.loads(data[8:])),
         "the eight bytes of the length are read as part of the JSON": read(
             parse=lambda data, length: json.loads(data[: 8 + length])
         ),
         "the header ends eight bytes too early: it doesn't begin at byte 0": read(
             parse=lambda data, length: json.loads(data[8:length])
         ),
-        "only one byte of the length is read, and a header may have more than 255": read(
-            measure=lambda data: data[0]
-        ),
         "the second number of `data_offsets` is taken as a length: it says where the tensor "
         "ends": read(stop=lambda first, begin, end: first + begin + end),
-        "the bytes up to the end of the file are read, past the end of the tensor": read(
-            stop=lambda first, begin, end: 10**9
-        ),
-        "`end - begin` is taken for the number of numbers: it is the number of bytes": in_the_file,
-        "the tensors are taken to lie in the order of the header: `data_offsets` say where each "
-        "lies": read(find=in_the_header),
-        "all bytes are read as numbers of one type: the header says which one": read(
-            kind=lambda said: torch.float32
-        ),
     },
     keeps=frozenset({"dtype"}),
 )
@@ -185,41 +130,15 @@ PARTS = {
     "mlp.c_proj": "feed_forward.narrow",
 }
 ENDS = {"wte": "embedding", "wpe": "places", "ln_f": "stack.norm"}
-THREE = ("query", "key", "value")
 
 
-def own_names(
-    name: str,
-    *,
-    parts: Mapping[str, str] = PARTS,
-    ends: Mapping[str, str] = ENDS,
-    three: Sequence[str] = THREE,
-    cut: Callable[[str], str] = lambda name: name.removeprefix("transformer."),
-    layer: Callable[[str], str] = lambda number: number,
-    kind: Callable[[str], str] = lambda kind: f".{kind}",
-    stack: str = "stack.layers",
-    first: str = "",
-) -> list[str]:
-    pieces = cut(name).split(".")
-    last = kind(pieces[-1])
+def own_names(name: str, *, digits: int | None = None) -> list[str]:
+    pieces = name.removeprefix("transformer.").split(".")
     if pieces[0] != "h":
-        return [first + ends.get(pieces[0], pieces[0]) + last]
+        return [f"{ENDS.get(pieces[0], pieces[0])}.{pieces[-1]}"]
     part = ".".join(pieces[2:-1])
-    own = [f"attention.{each}" for each in three] if part == "attn.c_attn" else [parts[part]]
-    return [f"{first}{stack}.{layer(pieces[1])}.{each}{last}" for each in own]
-
-
-def with_the_prefix(name: str) -> list[str]:
-    return own_names(name, first="transformer." if name.startswith("transformer.") else "")
-
-
-def always_cut(name: str) -> list[str]:
-    """As written with `replace`: whatever the rest of the name, it is renamed."""
-    return own_names(name) if name.startswith("transformer.") else [name[12:]]
-
-
-def swapped(table: Mapping[str, str], one: str, other: str) -> dict[str, str]:
-    return {**table, one: table[other], other: table[one]}
+    own = [PARTS[part]] if part in PARTS else [f"attention.{x}" for x in ("query", "key", "value")]
+    return [f"stack.layers.{pieces[1][:digits]}.{each}.{pieces[-1]}" for each in own]
 
 
 def names_cases() -> list[Case]:
@@ -250,49 +169,20 @@ def names_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-names = partial(partial, own_names)
-
 OWN_NAMES = Exercise(
     name="own_names",
     reference=own_names,
     cases=names_cases,
     section="Which of their names matches which of yours?",
     mistakes={
-        "the prefix `transformer.` stays: your names have none": with_the_prefix,
-        "the first twelve characters are cut off, even where there is no prefix": always_cut,
-        "a name without the prefix is returned as it is: it is renamed like the others": (
-            lambda name: own_names(name) if name.startswith("transformer.") else [name]
+        "the first twelve characters are cut off, even where there is no prefix": lambda name: (
+            own_names(name) if name.startswith("transformer.") else [name[12:]]
         ),
-        "`c_attn` gives one name: it fills three tensors": lambda name: [
-            each.replace("query", "all") for each in own_names(name)[:1]
-        ],
-        "the two norms of a layer are swapped": names(parts=swapped(PARTS, "ln_1", "ln_2")),
-        "the norms keep GPT-2's numbers, 1 and 2: yours count from 0": names(
-            parts=PARTS | {"ln_1": "norms.1", "ln_2": "norms.2"}
-        ),
-        "every `c_proj` becomes the output of attention: the feed-forward network has one, "
-        "too": names(parts=PARTS | {"mlp.c_proj": "attention.output"}),
-        "`widen` and `narrow` are swapped": names(parts=swapped(PARTS, "mlp.c_fc", "mlp.c_proj")),
-        "the ending `.weight` or `.bias` is lost": names(kind=lambda kind: ""),
-        "every name ends in `.weight`: some tensors are biases": names(kind=lambda kind: ".weight"),
-        "the layers are counted from 1: both models count from 0": names(
-            layer=lambda number: str(int(number) + 1)
-        ),
-        "only the first digit of the layer is read": names(layer=lambda number: number[0]),
+        "only the first digit of the layer is read": lambda name: own_names(name, digits=1),
     },
 )
 
 # ---------------------------------------------------------------------------------------- parity
-
-NOTHING = math.inf  # what is said where nothing is proved
-
-
-def finite(yours: Tensor, theirs: Tensor, real: Tensor) -> bool:
-    return bool((yours - theirs)[real].isfinite().all())
-
-
-def largest(difference: Tensor) -> Any:
-    return difference.abs().max().item()
 
 
 def parity(
@@ -300,31 +190,12 @@ def parity(
     theirs: Tensor,
     real: Tensor,
     *,
-    before: Callable[[Tensor], Tensor] = lambda logits: logits,
-    shapes: bool = True,
-    proved: Callable[[Tensor, Tensor, Tensor], bool] = finite,
-    kept: Callable[[Tensor, Tensor], Tensor] = lambda difference, real: difference[real],
-    number: Callable[[Tensor], Any] = largest,
+    number: Callable[[Tensor], Any] = lambda difference: difference.max().item(),
 ) -> Any:
-    if shapes and yours.shape != theirs.shape:
-        return NOTHING
-    if not proved(yours, theirs, real):
-        return NOTHING
-    return number(kept(before(yours) - before(theirs), real))
-
-
-def everywhere(difference: Tensor, real: Tensor) -> Tensor:
-    return difference
-
-
-def finite_everywhere(yours: Tensor, theirs: Tensor, real: Tensor) -> bool:
-    return bool((yours - theirs).isfinite().all())
-
-
-def yes_or_no(yours: Tensor, theirs: Tensor, real: Tensor) -> Any:
-    if parity(yours, theirs, real) == NOTHING:
-        return NOTHING
-    return torch.allclose(yours[real], theirs[real], atol=1e-4)
+    if yours.shape != theirs.shape:
+        return math.inf  # nothing is proved
+    difference = (yours - theirs)[real].abs()
+    return number(difference) if difference.isfinite().all() else math.inf
 
 
 def parity_cases() -> list[Case]:
@@ -364,44 +235,24 @@ def parity_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-number = partial(partial, parity)
-
 PARITY = Exercise(
     name="parity",
     reference=parity,
     cases=parity_cases,
     section="How do you know that each number is in its place?",
     mistakes={
-        "padding is not left out: its logits are for nobody": number(
-            proved=finite_everywhere, kept=everywhere
+        "the mean is taken: one wrong logit among thousands then looks like rounding": partial(
+            parity, number=lambda difference: difference.mean().item()
         ),
-        "the mean is taken: one wrong logit among thousands then looks like rounding": number(
-            number=lambda difference: difference.abs().mean().item()
+        "the shapes are not compared: the smaller tensor is stretched over the larger one": (
+            lambda yours, theirs, real: parity(*torch.broadcast_tensors(yours, theirs), real)
         ),
-        "the sign is kept: a logit that is too small is not seen": number(
-            number=lambda difference: difference.max().item()
+        "probabilities are compared: whatever is added to all logits of a position disappears": (
+            lambda yours, theirs, real: parity(yours.softmax(-1), theirs.softmax(-1), real)
         ),
-        "the shapes are not compared: the smaller tensor is stretched over the larger one": number(
-            shapes=False
+        "it says yes or no, and not how large the difference is": partial(
+            parity, number=lambda difference: bool((difference <= 1e-4).all())
         ),
-        "NaN and infinity are not looked for": number(proved=lambda *given: True),
-        "NaN is looked for and infinity is not: infinity minus infinity is NaN": number(
-            proved=lambda yours, theirs, real: (
-                not (yours[real].isnan() | theirs[real].isnan()).any()
-            )
-        ),
-        "only `yours` is searched for NaN and infinity": number(
-            proved=lambda yours, theirs, real: bool(yours[real].isfinite().all())
-        ),
-        "a NaN at padding counts": number(proved=finite_everywhere),
-        "probabilities are compared: whatever is added to all logits of a position "
-        "disappears": number(before=lambda logits: logits.softmax(-1)),
-        "the differences are squared and averaged: one wrong logit then looks like "
-        "rounding": number(number=lambda difference: difference.square().mean().item()),
-        "the differences are added up": number(
-            number=lambda difference: difference.abs().sum().item()
-        ),
-        "it says yes or no, and not how large the difference is": yes_or_no,
     },
     keeps=frozenset({"number"}),
 )

@@ -6,9 +6,8 @@ import inspect
 import linecache
 import math
 import re
-import tokenize
-from collections.abc import Callable, Iterator
-from types import CodeType, TracebackType
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor
@@ -26,18 +25,17 @@ GUESS = "There is one transpose too many or too few, or a shape is wrong earlier
 # These say what is wrong: an example, a diagnosis or a section would only distract.
 _PLAIN = (NameError, ImportError, SyntaxError, RecursionError, NotImplementedError, MemoryError)
 
+_NO_SUPER = "`super().__init__()` is missing: it is the first line of `__init__`."
+_TUPLE = "A tuple of results is used as one tensor: unpack it first."
 _TWO_DTYPES = "Two dtypes meet: one tensor is made in, or cast to, a fixed dtype."
 _NO_MASK = "A mask must be bool: it holds True and False, no numbers."
 # What Python and PyTorch say, and what it means, whatever the exercise is.
 _MEANINGS = {
-    "before Module.__init__() call": "`super().__init__()` is missing: it is the first line of "
-    "`__init__`.",
-    "object has no attribute '_": "`super().__init__()` is missing: it is the first line of "
-    "`__init__`.",
+    "before Module.__init__() call": _NO_SUPER,
+    "object has no attribute '_": _NO_SUPER,
     "Boolean value of Tensor with more than one value": "`if`, `and`, `or` and `not` need one "
     "truth value, and this tensor holds several: use `is not None`, `.any()` or `.all()`.",
-    "to have the same dtype": _TWO_DTYPES,
-    "must have the same dtype": _TWO_DTYPES,
+    "have the same dtype": _TWO_DTYPES,
     "expected scalar type": _TWO_DTYPES,
     "only supports boolean masks": _NO_MASK,
     "integer and Boolean-type tensors": _NO_MASK,
@@ -45,33 +43,22 @@ _MEANINGS = {
     "the tensor has axes; `...` stands for any number of them.",
     "Expected target size": "`F.cross_entropy` expects the classes on axis 1; here they are on the "
     "last.",
-    "to match target batch_size": "There are not as many labels as predictions.",
-    "Tensors must have same number of dimensions": "The tensors that are joined don't have the "
-    "same number of axes.",
     "Sizes of tensors must match except in dimension": "The tensors are joined along the wrong "
     "axis, or their shapes differ in more than one.",
     "must match the size of tensor": "These shapes don't broadcast: counted from the last axis, "
     "two lengths must be equal or one of them 1.",
-    "tuple indices must be integers": "A tuple of results is used as one tensor: unpack it first.",
-    "'tuple' object has no attribute": "A tuple of results is used as one tensor: unpack it first.",
+    "tuple indices must be integers": _TUPLE,
+    "'tuple' object has no attribute": _TUPLE,
     "NoneType": "None is used as a value: an argument may be None, or a function of yours returns "
     "nothing.",
     "Can't call numpy() on Tensor that requires grad": "NumPy has no gradients: the gradient "
     "would be lost here. Stay with tensors.",
-    "leaf Variable that requires grad": "A parameter is changed in place.",
-    "expected a non-empty list of Tensors": "The list is empty: the loop that fills it doesn't "
-    "run for this input.",
     "view size is not compatible": "`view` doesn't work after a transpose; `reshape` does.",
     "Dimension out of range": "The tensor doesn't have that axis; axes count from 0, or from the "
     "end with -1.",
     "cannot be converted to": "`.item()`, `int()` and `float()` need a tensor with one number.",
     "only one element tensors": "Python's `math`, `int()` and `float()` take one number, not a "
     "tensor of several.",
-    "tensors used as indices must be": "An index must hold whole numbers, or True and False.",
-    "does not match the shape of the indexed tensor": "The mask that selects doesn't have the "
-    "shape of the tensor's first axes.",
-    "Index tensor must have the same number of dimensions": "The index of `gather` or `scatter` "
-    "needs as many axes as the tensor.",
     "is out of bounds for": "That entry doesn't exist: the axis is shorter, or another is meant.",
     "index out of range in self": "An embedding is asked for an id that it doesn't have.",
 }
@@ -84,7 +71,8 @@ def explained(
     if isinstance(error, Flaw):
         return Difference(str(error), alone=True), []
     line, tensors = _where(answer, error)
-    at = [f"    in the line  {_short(line)}"] if line else []
+    line_shown = line if len(line) <= 59 else f"{line[:57]} …"  # as much as a cell has room for
+    at = [f"    in the line  {line_shown}"] if line else []
     if isinstance(error, StillRunning):
         said = f"It was still running after {seconds:g} seconds, and was stopped."
         return Difference(said, alone=True), at
@@ -147,35 +135,17 @@ def _meaning(said: str, line: str, tensors: dict[str, Tensor]) -> str | None:
 
 def _where(answer: Any, error: BaseException) -> tuple[str, dict[str, Tensor]]:
     """The last line of the learner's that ran, and the tensors that it names."""
-    codes, own = set(_codes(answer)), _globals(answer)
-    last: TracebackType | None = None
-    trace = error.__traceback__
+    own, last, trace = _globals(answer), None, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code in codes or trace.tb_frame.f_globals is own:
+        if trace.tb_frame.f_globals is own:
             last = trace
         trace = trace.tb_next
     if last is None:
         return "", {}
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno).strip()
-    line = _without_comment(line)
     names = dict.fromkeys(re.findall(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*", line))
-    found = {name: _held(name, last.tb_frame.f_locals) for name in names}
-    return line, {n: t for n, t in [*found.items()][:4] if isinstance(t, Tensor)}
-
-
-def _without_comment(line: str) -> str:
-    try:
-        for token in tokenize.generate_tokens(iter([line]).__next__):
-            if token.type == tokenize.COMMENT:
-                return line[: token.start[1]].rstrip()
-    except (tokenize.TokenError, SyntaxError):  # the statement goes on in the next line
-        pass
-    return line
-
-
-def _short(line: str) -> str:
-    """As much of a line as a code cell has room for."""
-    return line if len(line) <= 59 else f"{line[:57]} …"
+    found = {name: _held(name, last.tb_frame.f_locals) for name in [*names][:4]}
+    return line, {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
 def _held(name: str, held: dict[str, Any]) -> Any:
@@ -183,33 +153,12 @@ def _held(name: str, held: dict[str, Any]) -> Any:
     if not name.startswith("self."):
         return held.get(name)
     attributes = getattr(held.get("self"), "__dict__", {})
-    parameters = attributes.get("_parameters", {})
-    return attributes.get(name[5:], parameters.get(name[5:]))
-
-
-def _codes(answer: Any) -> Iterator[CodeType]:
-    """Of a function, or of the methods of a class, and of what is defined in them."""
-    waiting = [getattr(each, "__code__", None) for each in _functions(answer)]
-    while waiting:
-        code = waiting.pop()
-        if isinstance(code, CodeType):
-            yield code
-            waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
-
-
-def _functions(answer: Any) -> list[Any]:
-    each = vars(answer).values() if isinstance(answer, type) else [answer]
-    return [_unwrapped(function) for function in each]
-
-
-def _unwrapped(function: Any) -> Any:
-    """Without a decorator, such as `torch.no_grad()`."""
-    try:
-        return inspect.unwrap(function)
-    except Exception:
-        return function
+    return attributes.get(name[5:], attributes.get("_parameters", {}).get(name[5:]))
 
 
 def _globals(answer: Any) -> Any:
-    found = (getattr(function, "__globals__", None) for function in _functions(answer))
-    return next((each for each in found if each is not None), None)
+    """Of the module in which a function, or a method of a class, is defined."""
+    for function in vars(answer).values() if isinstance(answer, type) else [answer]:
+        with suppress(Exception):  # not a function
+            return inspect.unwrap(function).__globals__  # without `torch.no_grad()`
+    return None

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import nn
 
-__all__ = ["Case", "Exercise", "Flaw", "Parts"]
+__all__ = ["Case", "Exercise", "Flaw", "Parts", "but", "called"]
 
 
 class Flaw(Exception):
@@ -28,6 +29,11 @@ class Parts(dict[str, Any]):
 def called(answer: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """How an answer is used unless its exercise says otherwise."""
     return answer(*args, **kwargs)
+
+
+def but(base: type[nn.Module], **methods: Any) -> type[nn.Module]:
+    """A module with a mistake, which replaces one of its methods."""
+    return type(base.__name__, (base,), methods)
 
 
 @dataclass(frozen=True, eq=False)

@@ -597,11 +597,6 @@ def side_by_side(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, 
     return x + added + layer.feed_forward(layer.norms[1](x)), cache
 
 
-def longer_list(self: Any, ids: Tensor, caches: Caches | None = None) -> tuple[Tensor, list]:
-    logits, new = Llama.forward(self, ids, caches)
-    return logits, [*(caches or []), *new]
-
-
 def logits_in_pieces(
     answer: nn.Module,
     /,

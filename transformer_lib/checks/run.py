@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.checks.compare import difference
-from transformer_lib.checks.deadline import StillRunning, time_limit
+from transformer_lib.checks.deadline import StillRunning, limited
 from transformer_lib.checks.exercise import Case, Exercise, Flaw, called
 from transformer_lib.checks.modules import Built, build, misfit
-from transformer_lib.checks.session import Printed, interrupts, session
+from transformer_lib.checks.session import Printed, session
 
 __all__ = ["SECONDS", "Outcome", "attempt", "cases_of", "contents", "inputs", "known", "used"]
 
@@ -52,20 +52,19 @@ def attempt(exercise: Exercise, answer: Callable[..., Any]) -> list[Outcome]:
     for case in cases:  # beforehand: the time is for the answer alone
         known(exercise, exercise.reference, case)
     outcomes: list[Outcome] = []
-    with interrupts() as pressed:
-        try:
-            with time_limit(SECONDS):
-                for seed, case in enumerate(cases):
-                    outcomes.append(_run(exercise, answer, case, seed))
-                    if pressed or isinstance(outcomes[-1].error, StillRunning):
-                        break
-        except StillRunning as error:
-            ended = not outcomes or not isinstance(outcomes[-1].error, StillRunning)
-            if ended and len(outcomes) < len(cases):
-                outcomes.append(Outcome(error=error))
-    if pressed:
-        raise KeyboardInterrupt
-    return outcomes
+
+    def run_all() -> None:
+        for seed, case in enumerate(cases):
+            outcomes.append(_run(exercise, answer, case, seed))
+            if isinstance(outcomes[-1].error, StillRunning | KeyboardInterrupt):
+                return
+
+    try:
+        limited(SECONDS, run_all)
+    except StillRunning as error:
+        if not outcomes or not isinstance(outcomes[-1].error, StillRunning):
+            outcomes.append(Outcome(error=error))
+    return outcomes[: len(cases)]
 
 
 @functools.cache

@@ -6,9 +6,7 @@ import builtins
 import contextlib
 import io
 import random
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +16,7 @@ import torch
 
 from transformer_lib.checks.exercise import Flaw
 
-__all__ = ["Printed", "interrupts", "session"]
+__all__ = ["Printed", "session"]
 
 _MOST_LINES, _LONGEST = 20, 200
 
@@ -92,23 +90,3 @@ def _ends_nothing() -> Iterator[Any]:
     shell = ipython.get_ipython() if ipython else None
     if shell is not None:
         yield mock.patch.object(shell, "ask_exit", mock.Mock(side_effect=SystemExit))
-
-
-@contextlib.contextmanager
-def interrupts() -> Iterator[list[bool]]:
-    """Notes whether the reader has pressed Ctrl-C: an answer can raise KeyboardInterrupt, too."""
-    pressed: list[bool] = []
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield pressed
-        return
-
-    def noted(number: int, frame: Any) -> None:
-        pressed.append(True)
-        before(number, frame)
-
-    signal.signal(signal.SIGINT, noted)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
