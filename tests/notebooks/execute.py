@@ -33,7 +33,6 @@ import importlib
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import nbformat
@@ -157,7 +156,8 @@ def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
             for number, reference in enumerate(found, start=1):
                 visit(reference, f"{name}-{key}" + (f"-{number}" if len(found) > 1 else ""))
 
-    for view in views(nb):
+    views = [output.data[VIEW] for output in outputs(nb)]
+    for view in views:
         visit(view["model_id"], None)
 
     def rename(value):
@@ -170,7 +170,7 @@ def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
             return MODEL_REFERENCE + names.get(model_id, model_id)
         return value
 
-    for view in views(nb):
+    for view in views:
         view["model_id"] = names.get(view["model_id"], view["model_id"])
     models = {names[model_id]: rename(state[model_id]) for model_id in names}
     for model in models.values():
@@ -199,11 +199,6 @@ def outputs(nb: nbformat.NotebookNode):
                 yield output
 
 
-def views(nb: nbformat.NotebookNode):
-    """The widget views among the outputs, in order."""
-    return (output.data[VIEW] for output in outputs(nb))
-
-
 def stale_modules(nb: nbformat.NotebookNode):
     """Stored live figures whose JavaScript or style isn't the library's anymore.
 
@@ -223,26 +218,21 @@ def stale_modules(nb: nbformat.NotebookNode):
                 yield model_id, key, str(current)
 
 
-def execute(path: Path, timeout: int) -> float:
-    """Run one notebook and write it back; returns the seconds it took."""
+def execute(path: Path, timeout: int) -> None:
+    """Run one notebook and write it back."""
     nb = nbformat.read(path, as_version=4)
-    client = NotebookClient(
+    # nbclient replaces the stored state only when this run has one.
+    nb.metadata.pop("widgets", None)
+    NotebookClient(
         nb,
         kernel_name="python3",
         timeout=timeout,
         record_timing=False,
-        store_widget_state=True,
         resources={"metadata": {"path": str(path.parent)}},
         extra_arguments=["--log-level=ERROR"],  # the kernel's own remarks about its sockets
-    )
-    start = time.perf_counter()
-    # nbclient replaces the stored state only when this run has one.
-    nb.metadata.pop("widgets", None)
-    client.execute()
-    seconds = time.perf_counter() - start
+    ).execute()
     take_pictures(normalize(nb))
     write(nb, path)
-    return seconds
 
 
 def write(nb: nbformat.NotebookNode, path: Path) -> None:
@@ -292,7 +282,8 @@ def run_all(paths: list[Path], timeout: int) -> int:
     failed = 0
     for path in paths:
         try:
-            print(f"✓ {path.name}  {execute(path, timeout):.0f} s", flush=True)
+            execute(path, timeout)
+            print(f"✓ {path.name}", flush=True)
         except Exception as error:
             failed += 1
             kind = "" if isinstance(error, CellExecutionError) else f"{type(error).__name__}: "
@@ -301,9 +292,7 @@ def run_all(paths: list[Path], timeout: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description="Run chapters top to bottom and store their outputs, in place."
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("notebooks", nargs="*", help="default: every chapter")
     parser.add_argument("--timeout", type=int, default=300, help="seconds per cell (default: 300)")
     instead = parser.add_mutually_exclusive_group()
@@ -314,13 +303,6 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     paths = notebooks(options.notebooks)
-    if not paths:
-        print(f"no notebooks in {CHAPTERS.name}/")
-        return 1
-    missing = [str(path) for path in paths if not path.is_file()]
-    if missing:
-        parser.error(f"notebook not found: {', '.join(missing)}")
-
     if options.normalize:
         for path in paths:
             write(normalize(nbformat.read(path, as_version=4)), path)

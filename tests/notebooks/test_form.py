@@ -18,34 +18,6 @@ import reading
 
 NAMES = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
 
-# Chapters that have all of the form, and those whose first reading is short enough. Both grow until
-# they are NAMES.
-FINISHED = {
-    "01_soft_lookup",
-    "02_scaled_dot_product",
-    "03_bottleneck",
-    "04_self_attention",
-    "05_masks",
-    "06_many_heads",
-    "07_the_block",
-    "08_encoder",
-    "09_decoder",
-    "10_positions",
-    "11_transformer",
-    "12_text_to_tensors",
-    "13_training",
-    "14_decoding",
-    "15_a_difference",
-    "16_looking_inside",
-    "17_faster",
-    "18_gpt",
-    "19_bert",
-    "20_few_labels",
-    "21_since_2017",
-    "22_other_weights",
-}
-SHORT = FINISHED
-
 MOST_MINUTES, MOST_WORDS_DEEPER, MOST_LINES_OF_MINE = 30, 600, 40
 MOST_ASSERTS, MOST_REFERENCES, MOST_LONG_SENTENCES, LONG = 4, 5, 3, 34
 ASSERT = re.compile(r"^\s*(?:assert |torch\.testing\.assert_close)", re.M)
@@ -71,7 +43,7 @@ def sentences(cells) -> list[str]:
     return re.split(r"(?<=[.!?])\s+|\n\s*\n", "\n".join(lines))
 
 
-def complaints(cells, finished: bool = True, most_minutes: int = MOST_MINUTES) -> list[str]:
+def complaints(cells) -> list[str]:
     """What in a chapter isn't in the form."""
     found = []
     parts = reading.parts(cells)
@@ -79,8 +51,8 @@ def complaints(cells, finished: bool = True, most_minutes: int = MOST_MINUTES) -
     kinds = [kind for cell in cells for kind in reading.tags(cell)]
 
     minutes = reading.minutes(reading.count(core))
-    if minutes > most_minutes:
-        found.append(f"the first reading takes {minutes} minutes, at most {most_minutes}")
+    if minutes > MOST_MINUTES:
+        found.append(f"the first reading takes {minutes} minutes, at most {MOST_MINUTES}")
     for kind in ("recall", "predict", "exercise"):
         if kind not in kinds:
             found.append(f"no cell tagged {kind}")
@@ -93,9 +65,8 @@ def complaints(cells, finished: bool = True, most_minutes: int = MOST_MINUTES) -
                 found.append(f"mine.py grows by {len(lines)} lines, at most {MOST_LINES_OF_MINE}")
             if "transformer_lib" in source(cell):
                 found.append("mine.py imports the library")
-    if finished:
-        found += [f"mine.py grows under “{heading}”" for heading in headings_of_mine(cells)
-                  if heading != "The finished code"]  # fmt: skip
+    found += [f"mine.py grows under “{heading}”" for heading in headings_of_mine(cells)
+              if heading != "The finished code"]  # fmt: skip
 
     seen = [cell for cell in core if cell["cell_type"] == "code"
             and not reading.tags(cell) & reading.NO_CODE]  # fmt: skip
@@ -154,9 +125,7 @@ def sections(cells) -> list[tuple[str, list]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chapter_keeps_to_the_form(name):
-    most_minutes = MOST_MINUTES if name in SHORT else MOST_MINUTES + 5
-    cells = cells_of(ROOT / "chapters" / f"{name}.ipynb")
-    assert complaints(cells, name in FINISHED, most_minutes) == []
+    assert complaints(cells_of(ROOT / "chapters" / f"{name}.ipynb")) == []
 
 
 MARKDOWN = {"cell_type": "markdown", "metadata": {}}
