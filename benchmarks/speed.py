@@ -1,12 +1,12 @@
 """How fast the library is beside others: training, greedy decoding, beam search.
 
     python benchmarks/speed.py                       # three minutes; `make bench` runs it
-    python benchmarks/speed.py --only beam --seconds 10
+    python benchmarks/speed.py --seconds 10
 
-The peers are `torch.nn.Transformer`, wrapped the plain way, and Hugging Face's `MarianMTModel`. All
-have the same sizes, weights drawn alike, dropout, data, loss, optimizer, and threads. They take
-turns, and what counts is the median of the ratios *per round*: other work on the machine slows all
-of them alike.
+The peers are `torch.nn.Transformer`, wrapped the plain way, which trains only, since it has no
+cache, and Hugging Face's `MarianMTModel`. All have the same sizes, weights drawn alike, dropout,
+data, loss, optimizer, and threads. They take turns, and what counts is the median of the ratios
+*per round*: other work on the machine slows all of them alike.
 """
 
 from __future__ import annotations
@@ -17,40 +17,35 @@ import time
 from collections.abc import Callable
 
 import torch
-import transformers
-from contenders import CONFIG, CONTENDERS, sentences
+from contenders import CONFIG, Marian, TorchTransformer, sentences, trainer
 
+from transformer_lib import Transformer
+from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.runs import environment
 
 BATCH, LENGTH = 32, 32  # training: 32 pairs of up to 32 + 32 tokens
 TEXTS, NEW_TOKENS, BEAMS = 16, 48, 4  # no text ends, so all take the same steps
-Tasks = dict[str, Callable[[], None]]
+Tasks = dict[str, Callable[[], object]]
 
 
-def training() -> tuple[Tasks, int]:
+def training() -> Tasks:
     source, target = sentences(BATCH, LENGTH), sentences(BATCH, LENGTH + 1)
-    target[:, 0] = CONFIG.bos_id
-    models = {name: make(CONFIG, "cpu") for name, make in CONTENDERS.items()}
-    tasks = {name: lambda m=model: m.train_step(source, target) for name, model in models.items()}
-    return tasks, BATCH * 2 * LENGTH
+    kinds = {"ours": Transformer, "nn.Transformer": TorchTransformer, "MarianMTModel": Marian}
+    updates = {name: trainer(kind(CONFIG)) for name, kind in kinds.items()}
+    return {name: lambda u=update: u(source, target) for name, update in updates.items()}
 
 
-def greedy() -> tuple[Tasks, int]:
-    """`nn.Transformer` has no cache and decodes its whole prefix again."""
-    return _decoding(list(CONTENDERS), beams=1)
-
-
-def beam() -> tuple[Tasks, int]:
-    return _decoding(["ours", "MarianMTModel"], BEAMS)
-
-
-def _decoding(names: list[str], beams: int) -> tuple[Tasks, int]:
-    source = sentences(TEXTS, LENGTH)
-    models = {name: CONTENDERS[name](CONFIG, "cpu") for name in names}
-    tasks = {
-        name: lambda m=model: m.decode(source, NEW_TOKENS, beams) for name, model in models.items()
+def decoding(beams: int) -> Tasks:
+    source, ours, marian = sentences(TEXTS, LENGTH), Transformer(CONFIG), Marian(CONFIG)
+    how = {"max_len": NEW_TOKENS, "eos_id": CONFIG.vocab_size}  # no text ends
+    if beams > 1:
+        how |= {"beam_size": beams, "n_best": 1}
+    search = beam_search if beams > 1 else greedy
+    ours.eval(), marian.eval()
+    return {
+        "ours": lambda: search(ours, source, **how),
+        "MarianMTModel": torch.no_grad()(lambda: marian.generate(source, NEW_TOKENS, beams)),
     }
-    return tasks, TEXTS * NEW_TOKENS
 
 
 def race(tasks: Tasks, budget: float) -> dict[str, list[float]]:
@@ -60,7 +55,7 @@ def race(tasks: Tasks, budget: float) -> dict[str, list[float]]:
     deadline = time.perf_counter() + budget
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     names = list(tasks)
-    while time.perf_counter() < deadline or len(seconds[names[0]]) < 3:
+    while time.perf_counter() < deadline or len(seconds["ours"]) < 3:
         names = names[1:] + names[:1]  # each goes first in turn
         for name in names:
             start = time.perf_counter()
@@ -80,26 +75,14 @@ def show(kind: str, seconds: dict[str, list[float]], tokens: int) -> None:
         print(line)
 
 
-RACES = {"training": training, "greedy": greedy, "beam": beam}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", choices=RACES, action="append", help="may be given again")
     parser.add_argument("--seconds", type=float, default=45, help="of each race (default: 45)")
-    options = parser.parse_args()
-    where = environment(torch.device("cpu"))
-    versions = where["versions"] | {"transformers": transformers.__version__}
-    print(", ".join(f"{name} {version}" for name, version in versions.items()))
-    print(
-        f"{where['hardware']}; {CONFIG.n_layers}+{CONFIG.n_layers} layers, d_model "
-        f"{CONFIG.d_model}, d_ff {CONFIG.d_ff}, {CONFIG.n_heads} heads, vocabulary "
-        f"{CONFIG.vocab_size} tied; float32, fused Adam; medians over rounds"
-    )
-    for name in options.only or RACES:
-        torch.manual_seed(0)
-        tasks, tokens = RACES[name]()
-        show(name, race(tasks, options.seconds), tokens)
+    seconds = parser.parse_args().seconds
+    print(environment(torch.device("cpu"))["hardware"], CONFIG, sep="\n")
+    show("training", race(training(), seconds), BATCH * 2 * LENGTH)
+    for kind, beams in (("greedy", 1), ("beam", BEAMS)):
+        show(kind, race(decoding(beams), seconds), TEXTS * NEW_TOKENS)
 
 
 if __name__ == "__main__":
