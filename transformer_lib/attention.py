@@ -7,7 +7,7 @@ Shapes throughout the library: ``B`` batch, ``H`` heads, ``T`` queries (target l
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,7 @@ from transformer_lib.validation import (
     wide,
 )
 
-__all__ = ["Attention", "attention", "fused_attention", "mix"]
+__all__ = ["Attention", "attention", "fused_attention"]
 
 _LARGEST = torch.finfo(torch.float32).max
 
@@ -61,7 +61,7 @@ def attention(
             or it's taken for ``(H, T, S)`` if ``B`` equals ``H``. A key hidden from every query has
             no influence, not even if it's NaN; a key hidden from some must be finite.
         bias: float, finite, broadcastable to ``(..., T, S)``; added to the scores.
-        scale: factor of the dot products; ``d_k ** -0.5`` if None.
+        scale: factor of the dot products, above 0; ``d_k ** -0.5`` if None.
         dropout: probability of dropping a weight. The returned weights are those before dropout.
 
     Returns:
@@ -103,7 +103,7 @@ def explicit(
     scores = _scores(query, key, scale)  # (..., T, S)
     if bias is not None:
         scores = scores + bias.to(scores.dtype)
-    return _mix(scores, value, mask, dropout)
+    return mix(scores, value, mask, dropout)
 
 
 def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -111,77 +111,13 @@ def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
     if autocasting(query.device):
         with torch.autocast(query.device.type, enabled=False):
             return _scores(query, key, scale)
-    if query.dtype is key.dtype and query.element_size() == 2:
-        return _HalfScores.apply(query.contiguous(), key.contiguous(), scale)
     return scale * wide(query) @ wide(key).mT
 
 
-class _HalfScores(torch.autograd.Function):
-    """Products in float32 of a query and a key in half precision, which is what backward keeps.
-
-    Autograd would keep float32 copies of both, and a model about 11 % more for each token.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(query: Tensor, key: Tensor, scale: float) -> Tensor:
-        return scale * query.float() @ key.float().mT
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        query, key, ctx.scale = inputs
-        ctx.save_for_backward(query, key)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
-        query, key = ctx.saved_tensors
-        grad = grads[0].to(query.dtype)  # (..., T, S)
-        return ctx.scale * (grad @ key), ctx.scale * (grad.mT @ query), None
-
-
 def mix(
-    scores: Tensor, value: Tensor, mask: Tensor | None = None, *, dropout: float = 0.0
+    scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0
 ) -> Attention:
-    r"""Turn scores into weights, and average the values with them.
-
-    .. math:: \mathrm{softmax}(\text{scores}) V
-
-    The second half of every attention. The first half is a scaled dot product in :func:`attention`,
-    or :class:`~transformer_lib.AdditiveScore`.
-
-    Args:
-        scores: ``(..., T, S)``.
-        value: ``(..., S, d_v)``.
-        mask, dropout: as for :func:`attention`.
-
-    Returns:
-        ``Attention(output, weights)`` of shapes ``(..., T, d_v)`` and ``(..., T, S)``.
-
-    Raises:
-        TypeError, ValueError: as :func:`attention`.
-
-    Example:
-        >>> from transformer_lib import AdditiveScore
-        >>> score = AdditiveScore(d_query=4, d_key=6, d_hidden=8)
-        >>> query, memory = torch.randn(2, 3, 4), torch.randn(2, 5, 6)
-        >>> mix(score(query, memory), memory).output.shape
-        torch.Size([2, 3, 6])
-    """
-    check_number("dropout", dropout, 0, 1)
-    check_floats(scores=scores, value=value)
-    if scores.size(-1) != value.size(-2):
-        raise ValueError(
-            "scores must have a column for each value, "
-            f"got {scores.size(-1)} columns and {value.size(-2)} values"
-        )
-    if mask is not None:
-        batch = torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
-        check_mask("mask", mask, (*batch, *scores.shape[-2:]), scores)
-    return _mix(scores, value, mask, dropout)
-
-
-def _mix(scores: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Attention:
+    """Turn scores ``(..., T, S)`` into weights and average the values with them, unchecked."""
     scores = wide(scores)
     if mask is not None:
         # Not -inf: softmax of a row of nothing but -inf is NaN.
@@ -263,8 +199,6 @@ def fused(
         if grouped:
             key, value = for_each_head(key, query.size(1)), for_each_head(value, query.size(1))
         return explicit(query, key, value, mask, bias, scale=scale, dropout=dropout).output
-    if scale is not None and scale <= 0:  # some kernels hide a key with -inf before they scale it
-        query, scale = (-query, -scale) if scale else (0 * query, 1.0)
     empty = None
     if mask is not None:
         # Kernels differ in what they return for a query without a visible key. Show it every key,
@@ -321,7 +255,7 @@ def _check(
 ) -> None:
     check_number("dropout", dropout, 0, 1)
     if scale is not None:
-        check_number("scale", scale, -_LARGEST, _LARGEST)
+        check_number("scale", scale, 0, _LARGEST, "()")
     check_floats(query=query, key=key, value=value)
     if query.size(-1) != key.size(-1) or query.size(-1) == 0:
         raise ValueError(

@@ -222,8 +222,7 @@ class DecoderLayer(nn.Module):
         attend: Any = self.cross_attention
         if cache is None:
             return attend(x, memory, mask=memory_mask, mask_name="memory_mask")
-        (b, t, d), rows = x.shape, getattr(memory, "shape", ())[:1]
-        sentences = rows[0] if rows else 0  # a memory without shape is refused below
+        (b, t, d), sentences = x.shape, memory.size(0) if memory.dim() else 0
         if sentences and b % sentences == 0:
             x = x.reshape(sentences, b // sentences * t, d)
         read = attend(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -129,15 +128,15 @@ class MultiHeadAttention(nn.Module):
 
     @torch.no_grad()
     def load_projections(
-        self, query: nn.Module, key: nn.Module, value: nn.Module, output: nn.Module
+        self, query: nn.Linear, key: nn.Linear, value: nn.Linear, output: nn.Linear
     ) -> None:
         """Copy four separate linear layers, the form most libraries use, into our two.
 
         Args:
-            query, key, value, output: modules like ``nn.Linear``; no bias counts as 0.
+            query, key, value, output: no bias counts as 0.
 
         Raises:
-            TypeError, ValueError: not like ``nn.Linear``; another shape; a bias that we lack.
+            TypeError, ValueError: not an ``nn.Linear``; another shape; a bias that we lack.
         """
         weights, shift = self._parts(self.in_proj.weight), self.in_proj.bias
         biases = (None, None, None) if shift is None else self._parts(shift)
@@ -146,19 +145,13 @@ class MultiHeadAttention(nn.Module):
         for name, peer, (weight, bias) in zip(
             names, (query, key, value, output), ours, strict=True
         ):
-            theirs: Any = peer
-            if not isinstance(getattr(peer, "weight", None), Tensor) or not hasattr(peer, "bias"):
-                raise TypeError(f"{name} must be like nn.Linear, got {type(peer).__name__}")
-            if theirs.weight.shape != weight.shape:
-                raise ValueError(
-                    f"{name}'s weight must have shape {tuple(weight.shape)}, "
-                    f"got {tuple(theirs.weight.shape)}"
-                )
-            if bias is None and theirs.bias is not None:
-                raise ValueError(f"{name}'s bias must be None: this layer has no biases")
-            weight.copy_(theirs.weight)
+            check_type(name, peer, nn.Linear)
+            check_shape(f"{name}.weight", peer.weight, *weight.shape)
+            if bias is None and peer.bias is not None:
+                raise ValueError(f"{name}.bias must be None: this layer has no biases")
+            weight.copy_(peer.weight)
             if bias is not None:
-                bias.copy_(torch.zeros_like(bias) if theirs.bias is None else theirs.bias)
+                bias.copy_(torch.zeros_like(bias) if peer.bias is None else peer.bias)
 
     def forward(
         self,

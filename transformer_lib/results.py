@@ -1,8 +1,6 @@
 """What the book's long runs and measurements found: one file each, `results/NAME.json`.
 
-An experiment (`experiments/NAME.py`) writes its numbers with the command, the versions and the
-machine; a training run is kept with its settings, its log and its scores. The files are installed
-with the library, so a chapter can plot them from any folder.
+The files are installed with the library, so a chapter can plot them from any folder.
 """
 
 from __future__ import annotations

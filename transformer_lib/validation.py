@@ -29,7 +29,6 @@ __all__ = [
     "check_lengths",
     "check_mask",
     "check_number",
-    "check_path",
     "check_shape",
     "check_text",
     "check_type",
@@ -133,8 +132,8 @@ def check_number(
     raise (ValueError if number else TypeError)(f"{name} must be {wanted}, got {value!r}")
 
 
-def check_path(name: str, path: Any, kind: str | None = None) -> None:
-    """Raise unless ``path`` can name a file or a folder, or the ``kind`` that is given.
+def as_path(name: str, path: Any, kind: str | None = None) -> Path:
+    """Return ``path`` as a ``Path`` if it can name a file or a folder, or the given ``kind``.
 
     Integers are refused: ``open`` would take one for a file descriptor.
     """
@@ -150,17 +149,12 @@ def check_path(name: str, path: Any, kind: str | None = None) -> None:
         raise ValueError(f"{name} must be a file; {path} is a folder")
     if kind == "folder" and (other := in_the_way(Path(path))):
         raise ValueError(f"{name} must be a folder, but {other} is not one")
+    return Path(path)
 
 
 def in_the_way(folder: Path) -> Path | None:
     """Return the file that keeps ``folder`` from being created, if there is one."""
     return next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
-
-
-def as_path(name: str, path: Any, kind: str | None = None) -> Path:
-    """Return ``path`` as a ``Path`` after :func:`check_path`."""
-    check_path(name, path, kind)
-    return Path(path)
 
 
 def as_device(name: str, device: Any) -> torch.device:
@@ -246,13 +240,7 @@ def check_vectors(name: str, x: Any, width: int, like: Tensor, *, batched: bool 
     if x.shape[-1:] != (width,) or (batched and x.dim() != 3):
         before = "B, length" if batched else "..."
         raise ValueError(f"{name} must have shape ({before}, {width}), got {tuple(x.shape)}")
-    if x.dtype is not like.dtype and not (
-        x.is_floating_point()
-        and torch.float64 not in (x.dtype, like.dtype)
-        and autocasting(x.device)
-    ):
-        raise TypeError(f"{name} must be {like.dtype} like the weights, got {x.dtype}")
-    _check_device(name, x, like)
+    _check_like(name, x, like, "the weights")
 
 
 def autocasting(device: torch.device) -> bool:
@@ -284,6 +272,7 @@ def wide(x: Tensor) -> Tensor:
 
 def check_floats(**tensors: Any) -> None:
     """Raise unless the tensors, ``(..., length, width)`` each, can be multiplied."""
+    first, like = next(iter(tensors.items()))
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATS:
             raise TypeError(f"{name} must be a floating point tensor, got {type_name(tensor)}")
@@ -291,20 +280,25 @@ def check_floats(**tensors: Any) -> None:
             raise ValueError(
                 f"{name} must be (..., length, width), got shape {tuple(tensor.shape)}"
             )
-    dtypes = [tensor.dtype for tensor in tensors.values()]
-    devices = [tensor.device for tensor in tensors.values()]
-    if len(set(devices)) > 1:
-        raise ValueError(f"{_listed(tensors)} must be on the same device, got {_listed(devices)}")
-    # Autocast brings different dtypes together, but leaves float64 alone.
-    if len(set(dtypes)) > 1 and (torch.float64 in dtypes or not autocasting(devices[0])):
-        raise TypeError(f"{_listed(tensors)} must have the same dtype, got {_listed(dtypes)}")
+        _check_like(name, tensor, like, first)
+    shapes = [tuple(tensor.shape) for tensor in tensors.values()]
     try:
-        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors.values()))
+        torch.broadcast_shapes(*(shape[:-2] for shape in shapes))
     except RuntimeError:
-        shapes = _listed(tuple(tensor.shape) for tensor in tensors.values())
-        raise ValueError(
-            f"{_listed(tensors)} must have the same batch dimensions, got shapes {shapes}"
-        ) from None
+        names = ", ".join(tensors)
+        raise ValueError(f"{names} must have the same batch dimensions, got {shapes}") from None
+
+
+def _check_like(name: str, x: Tensor, like: Tensor, what: str) -> None:
+    """Raise unless ``x`` has the dtype and device of ``like``, which is called ``what``."""
+    # Autocast brings different dtypes together, but leaves float64 alone.
+    if x.dtype is not like.dtype and not (
+        x.is_floating_point()
+        and torch.float64 not in (x.dtype, like.dtype)
+        and autocasting(x.device)
+    ):
+        raise TypeError(f"{name} must be {like.dtype} like {what}, got {x.dtype}")
+    _check_device(name, x, like)
 
 
 def check_mask(
@@ -357,11 +351,6 @@ def _check_broadcasts(name: str, tensor: Tensor, scores: tuple[int, ...], like: 
 def _check_device(name: str, x: Tensor, like: Tensor | None) -> None:
     if like is not None and x.device != like.device:
         raise ValueError(f"{name} must be on {like.device} like the rest, got {x.device}")
-
-
-def _listed(things: Iterable[object]) -> str:
-    *most, last = map(str, things)
-    return f"{', '.join(most)} and {last}"
 
 
 def id_list(name: str, ids: Any) -> list[int]:

@@ -35,7 +35,7 @@ from transformer_lib import (
     runs,
     training,
 )
-from transformer_lib.attention import attention, fused_attention, mix
+from transformer_lib.attention import attention, fused_attention
 from transformer_lib.cache import AttentionCache, KVCache
 from transformer_lib.config import ModelConfig, SpecialIds
 from transformer_lib.dropout import Dropout
@@ -378,7 +378,6 @@ def fitted(_: Any) -> dict[str, Any]:
 
 GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     **dict.fromkeys((attention, fused_attention), attended),
-    mix: lambda _: {"mask": seen(B, 1, T, S)},
     **dict.fromkeys((data.Batches, data.TextBatches), batch_size),
     data.WindowBatches: lambda _: {"ids": list(range(4, 30)), "length": 5} | batch_size(_),
     data.BpeDropout: lambda _: {"tokenizer": merging()},

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_lib import attention, causal_mask, padding_mask
+from transformer_lib import causal_mask, padding_mask
 from transformer_lib.masks import local_mask
 
 B, T, S = 2, 3, 5
@@ -40,16 +40,3 @@ def test_local_mask_sees_its_neighborhood(window: int) -> None:
             assert mask[i, j] == (abs(S - T + i - j) <= window)
     assert local_mask(S, window=window)[S - T :].equal(mask)
     assert local_mask(0, window=window).shape == (0, 0)
-
-
-def test_three_masks_compose() -> None:
-    ids = torch.tensor([[7, 8, 9, 7, 0], [7, 8, 9, 0, 0]])
-    mask = padding_mask(ids, 0) & causal_mask(T, S) & local_mask(T, S, window=1)
-    assert mask.shape == (B, 1, T, S)
-    for b in range(B):
-        for i in range(T):
-            place = S - T + i
-            seen = {j for j in (place - 1, place) if ids[b, j]}
-            assert set(mask[b, 0, i].nonzero()[:, 0].tolist()) == seen
-    weights = attention(*torch.randn(3, B, 7, S, 2), mask=local_mask(S, window=1)).weights
-    assert (weights > 0).equal(local_mask(S, window=1).expand(B, 7, S, S))

@@ -23,7 +23,7 @@ from transformer_lib.pretrained.bert import from_bert
 from transformer_lib.pretrained.gpt2 import from_gpt2
 from transformer_lib.pretrained.llama import from_llama
 from transformer_lib.pretrained.marian import from_marian
-from transformer_lib.validation import check_choice, check_path, check_type
+from transformer_lib.validation import as_path, check_choice, check_type
 
 __all__ = ["PUBLISHED", "from_peer", "load_peer", "published_folder"]
 
@@ -130,7 +130,7 @@ def load_peer(source: str | os.PathLike, *, download: bool = False) -> tuple[Any
         ValueError: a folder without a model that ``transformers`` can open.
         FileNotFoundError, DownloadError: as for :func:`published_folder`.
     """
-    check_path("source", source)
+    as_path("source", source)
     known = isinstance(source, str) and source in PUBLISHED
     folder = published_folder(str(source), download=download) if known else Path(source)
     if not folder.is_dir():

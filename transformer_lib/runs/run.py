@@ -45,7 +45,6 @@ from transformer_lib.validation import (
     as_path,
     check_choice,
     check_count,
-    check_path,
     check_type,
     naming,
     plain_number,
@@ -110,7 +109,7 @@ class Run:
         if not folders:
             raise ValueError("folders must hold at least one run, got none")
         for folder in folders:
-            check_path("folders", folder)
+            as_path("folders", folder)
         first, *others = runs = [cls.load(folder, checkpoint, device) for folder in folders]
         for folder, run in zip(folders[1:], others, strict=True):
             if (run.task, run.tokenizer) != (first.task, first.tokenizer):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.files import replacing
-from transformer_lib.validation import check_path, check_type, plain_number
+from transformer_lib.validation import as_path, check_type, plain_number
 
 __all__ = ["average_checkpoints", "is_checkpoint", "load_checkpoint", "save_checkpoint"]
 
@@ -43,7 +43,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         >>> load_checkpoint(path)
         {'step': 3, 'weight': tensor([1., 1.])}
     """
-    check_path("path", path, "file")
+    as_path("path", path, "file")
     check_type("state", state, dict)
     state = _plain("state", state)
     buffer = io.BytesIO()
@@ -74,7 +74,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: the file doesn't exist.
         ValueError: it is truncated, damaged, a folder, or not a checkpoint of this library.
     """
-    check_path("path", path, "file")
+    as_path("path", path, "file")
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -161,7 +161,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
     sums: dict[str, Tensor] = {}
     previous, last = paths[0], dict[str, Tensor]()
     for path in paths:
-        check_path("paths", path, "file")
+        as_path("paths", path, "file")
         model = _model(path)
         if last:
             _check_alike(previous, last, path, model)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_lib.files import replacing
-from transformer_lib.validation import check_path
+from transformer_lib.validation import as_path
 
 __all__ = ["History", "RunLog", "is_log"]
 
@@ -43,7 +43,7 @@ class History(list[Entry]):
             FileNotFoundError: the file doesn't exist.
             ValueError: another line isn't a JSON object.
         """
-        check_path("path", path, "file")
+        as_path("path", path, "file")
         history = cls()
         text = Path(path).read_text(encoding="utf-8", errors="replace")  # cut inside a character
         # Not str.splitlines: it also splits at characters that an entry may contain.

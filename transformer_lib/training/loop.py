@@ -20,7 +20,7 @@ from transformer_lib.training.interrupts import Interrupts, stop
 from transformer_lib.training.log import History
 from transformer_lib.training.session import Session, Validate
 from transformer_lib.training.state import BatchSource
-from transformer_lib.validation import check_path, check_type
+from transformer_lib.validation import as_path, check_type
 
 __all__ = ["fit"]
 
@@ -168,7 +168,7 @@ def _check(model: Any, batches: Any, config: Any, directory: Any, resume: Any) -
     if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
         raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
     if directory is not None:
-        check_path("directory", directory, "folder")
+        as_path("directory", directory, "folder")
     if not (isinstance(resume, bool) or (isinstance(resume, str) and resume == "auto")):
         raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
 
