@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from test_pretrained_peers import V, llama, randomised, writer
-from torch import Tensor, nn
 from transformers import (
     LlamaConfig,
     MistralConfig,
@@ -15,8 +14,6 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from transformer_lib import MultiHeadAttention, RotaryPositions
-from transformer_lib.attention import attention
 from transformer_lib.decoding import greedy
 from transformer_lib.pretrained import from_llama
 
@@ -91,48 +88,9 @@ def test_a_sliding_window_limits_the_length(make: Any) -> None:
     assert not torch.allclose(wide(ids)[:, -1], peer(ids).logits[:, -1], atol=1e-2)
 
 
-def test_neighbors_become_halves() -> None:
-    """Llama's own files pair neighbors, as complex numbers, so their rows have another order."""
-    torch.manual_seed(0)
-    t, heads, shared, d = 7, 4, 2, 6
-    turn = torch.polar(torch.ones(t, d // 2), torch.outer(torch.arange(t), 500.0 ** (
-        -torch.arange(0, d, 2) / d)))  # fmt: skip
-
-    def turned(x: Tensor) -> Tensor:  # (t, n, d)
-        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-        return torch.view_as_real(pairs * turn[:, None]).flatten(-2)
-
-    def halved(linear: nn.Linear) -> nn.Linear:
-        """The even rows of each head, then the odd ones."""
-        rows = linear.weight.detach().unflatten(0, (-1, d // 2, 2)).transpose(1, 2).flatten(0, 2)
-        linear.weight.data = rows
-        return linear
-
-    width, x = heads * d, torch.randn(t, heads * d)
-    query, key, value, output = (
-        nn.Linear(width, n * d, bias=False) for n in (heads, shared, shared, heads)
-    )
-    q, k = (turned(linear(x).view(t, -1, d)).transpose(0, 1) for linear in (query, key))
-    k, v = (y.repeat_interleave(2, 0) for y in (k, value(x).view(t, -1, d).transpose(0, 1)))
-    expected = output(attention(q, k, v).output.transpose(0, 1).flatten(1))
-    rotary = RotaryPositions(d_head=d, max_len=t, base=500.0)
-    ours = MultiHeadAttention(
-        d_model=width, n_heads=heads, n_kv_heads=shared, bias=False, rotary=rotary
-    )
-    ours.load_projections(query, key, value, output)
-    assert not torch.allclose(ours(x[None])[0], expected, atol=1e-3)
-    ours.load_projections(halved(query), halved(key), value, output)
-    torch.testing.assert_close(ours(x[None])[0], expected)
-
-
 def test_its_ids() -> None:
-    def ids(**options: Any) -> tuple[int, int, int]:
-        config = from_llama(llama(**options)).config
-        return config.pad_id, config.bos_id, config.eos_id
-
-    assert ids() == (0, 6, 7)
-    assert ids(pad_token_id=9, eos_token_id=[8, 7]) == (9, 6, 8)
-    assert ids(bos_token_id=None, eos_token_id=0) == (1, 0, 0)
+    config = from_llama(llama(bos_token_id=None, eos_token_id=[8, 7])).config
+    assert (config.pad_id, config.bos_id, config.eos_id) == (0, 8, 8)
 
 
 @pytest.mark.parametrize(

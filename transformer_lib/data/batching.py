@@ -31,8 +31,8 @@ class TokenBatchSampler:
 
     Examples of similar length share a batch, so there's little padding: 3 % of Multi30k at 4096
     tokens, compared with 57 % in random batches of 128. Each epoch draws the order of equal lengths
-    and of the batches again, from `seed` and the number of the epoch alone. So a run can resume at
-    any batch of any epoch, with no state to save.
+    and of the batches from `seed` and the number of the epoch alone, so a run can resume anywhere
+    with no state to save.
 
     Args:
         lengths: the length of each example, or the lengths of its two sides, (source, target).
@@ -248,8 +248,7 @@ class Batches(_Epochs[Batch]):
         special_ids: as for `collate`. Training refuses a model that has others.
 
     Raises:
-        TypeError: as `collate`; another argument of the wrong type.
-        ValueError: as `collate`; a pair longer than `max_tokens`; not exactly one size.
+        TypeError, ValueError: as `collate`; a pair longer than `max_tokens`; not exactly one size.
 
     Example:
         >>> batches = Batches([([4], [5])] * 10, batch_size=4)

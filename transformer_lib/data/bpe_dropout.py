@@ -17,8 +17,7 @@ class BpeDropout:
     is made. The word is done when all are skipped or none is possible. With `dropout=0` this is the
     tokenizer's own encoding. All spellings decode to the same text.
 
-    Use it in training only: a model that meets rare words in several spellings learns their parts
-    better.
+    Use it in training only.
 
     Args:
         tokenizer: made with `Tokenizer.train_bpe` or `Tokenizer.from_bpe`.
@@ -61,14 +60,8 @@ class BpeDropout:
     def encode(self, text: str, draw: random.Random, *, max_len: int | None = None) -> list[int]:
         """Return the ids of `text`, skipping merges with random numbers from `draw`.
 
-        Args:
-            text: what to encode.
-            draw: the source of random numbers.
-            max_len: a text that would have more ids than this gets the tokenizer's own encoding,
-                which is shorter.
-
-        Raises:
-            TypeError, ValueError: an invalid argument.
+        A text that would have more than `max_len` ids gets the tokenizer's own encoding, which is
+        shorter.
         """
         check_text("text", text)
         check_type("draw", draw, random.Random)

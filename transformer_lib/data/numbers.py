@@ -77,7 +77,7 @@ def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
 
     Raises:
         TypeError: `low` or `high` isn't an int.
-        ValueError: `low` is above `high`; a number that `number_words` refuses.
+        ValueError: `low` is above `high`; a number out of range.
 
     Example:
         >>> number_word_pairs(20, 21)
@@ -85,10 +85,8 @@ def number_word_pairs(low: int = 0, high: int = 9_999) -> list[tuple[str, str]]:
     """
     check_count("low", low, least=0)
     check_count("high", high, least=0)
-    if low > high:
-        raise ValueError(f"low ({low}) must not be above high ({high})")
-    if high > 999_999:
-        raise ValueError(f"high must be at most 999,999; got {high:,}")
+    if not low <= high <= 999_999:
+        raise ValueError(f"high must be from low ({low:,}) to 999,999; got {high:,}")
     return [(_english(n), _german(n)) for n in range(low, high + 1)]
 
 

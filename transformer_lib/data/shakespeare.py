@@ -17,10 +17,9 @@ SPLITS = ("train", "val")
 def load(split: str) -> str:
     """Load the first 90 % of the text for training, or the rest for validation.
 
-    The text is cut between two speeches, at the first opportunity after 90 % of the characters. A
-    model can repeat what it has read, so a loss on text from training would measure memory. So cut
-    first, then make windows or batches. The splits are contiguous for the same reason: speeches
-    drawn at random would put a question in one split and its answer in the other.
+    The text is cut between two speeches, at the first opportunity after 90 % of the characters.
+    Cut first, then make windows or batches: a loss on text from training would measure memory.
+    Speeches drawn at random would put a question in one split and its answer in the other.
 
     Args:
         split: "train" (1,003,857 characters) or "val" (111,537).

@@ -77,8 +77,8 @@ class Tokenizer:
 
         The first pieces are the 256 bytes, so any text can be encoded, and
         `decode(encode(text)) == text` always holds: case, spaces, umlauts, emoji. For a vocabulary
-        shared by two languages, pass texts in both. No piece crosses the end of a word. Where text
-        has no spaces, a word ends after 50 letters.
+        shared by two languages, pass texts in both. No piece crosses the end of a word, or 50
+        letters without a space.
 
         Args:
             texts: strings, from the training data only.
@@ -182,15 +182,12 @@ class Tokenizer:
             ValueError: a file in another format; a merge of pieces or a special id that aren't in
                 the vocabulary.
 
-        Source: Radford et al. (2019), *Language Models are Unsupervised Multitask Learners*,
-        section 2.2.
-
         Example:
             >>> vocab = {"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5}
             >>> ids = SpecialIds(pad_id=0, bos_id=5, eos_id=5)
             >>> tokenizer = Tokenizer.from_bpe(vocab, [("l", "o"), ("lo", "w")], special_ids=ids)
-            >>> tokenizer.encode("lowlo", add_eos=True)
-            [4, 3, 5]
+            >>> tokenizer.encode("lowlo")
+            [4, 3]
         """
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders, models, pre_tokenizers
@@ -225,11 +222,10 @@ class Tokenizer:
         """The number of pieces, including special ones: ids are 0 to `vocab_size` − 1."""
         return self._tokenizer.get_vocab_size()
 
-    def encode(self, text: str, add_eos: bool = False) -> list[int]:
-        """Return the ids of `text`, followed by `<eos>` if `add_eos`."""
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text`."""
         check_text("text", text)
-        check_type("add_eos", add_eos, bool)
-        return self._tokenizer.encode(text).ids + [self.special_ids.eos_id] * add_eos
+        return self._tokenizer.encode(text).ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of `ids` up to the first `<eos>`, without `<pad>` and `<bos>`.

@@ -44,24 +44,21 @@ def beam_search(
         lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\text{length\_penalty}}
 
     where :math:`|Y|` is the number of tokens, ``<eos>`` included. The search for a row stops when
-    no beginning can beat the ``n_best``-th best finished text, so the result is the same as if it
-    had continued to ``max_len``. With ``early_stopping`` it stops as soon as ``beam_size`` texts
-    have ended. That's faster but often wrong where label smoothing makes early ends too probable,
-    as with texts spelled in characters.
+    no beginning can beat the ``n_best``-th best finished text.
 
     Args:
         model, source, max_len, bos_id, eos_id, pad_id: as for :func:`greedy`.
-        beam_size: how many beginnings to follow. With 1, and ``early_stopping`` or no length
-            penalty, this is :func:`greedy`, unless two tokens are equally probable.
+        beam_size: how many beginnings to follow.
         length_penalty: the exponent, from 0 (no penalty) to 10; 0.6 in the paper.
         n_best: how many texts to return per row; ``beam_size`` if None. With fewer, the search
             stops sooner.
         early_stopping: stop at the ``beam_size``-th finished text, even if a better one may follow.
+            That's often wrong where label smoothing makes early ends too probable, as with texts
+            spelled in characters.
 
     Returns:
-        ``Beams(ids, scores, ranks)`` of shapes ``(B, n_best, at most max_len)``, ``(B, n_best)``
-        and ``(B, n_best)``. If fewer than ``n_best`` texts are possible, the rest are padding with
-        scores and ranks of minus infinity.
+        :class:`Beams` of shapes ``(B, n_best, at most max_len)``, ``(B, n_best)`` and
+        ``(B, n_best)``.
 
     Raises:
         TypeError, ValueError: as for :func:`greedy`.
@@ -147,13 +144,9 @@ def _best_extensions(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the ``count`` best of ``totals[..., None] + log_probs`` in each row, best first.
 
-    Args:
-        totals: of M beginnings in each of N rows, ``(N, M)``.
-        log_probs: of each token after each beginning, ``(N * M, V)``.
-        count: how many to return; all M * V if there are fewer.
-
-    Returns:
-        the sums, which beginning each one extends, and by which token, ``(N, count)`` each.
+    ``totals`` are those of M beginnings in each of N rows, ``(N, M)``; ``log_probs`` of each token
+    after each beginning, ``(N * M, V)``. Returned are the sums, which beginning each one extends,
+    and by which token, ``(N, count)`` each.
     """
     # Taking the best of each beginning first is faster than sorting M * V sums.
     gains, extensions = log_probs.topk(min(count, log_probs.size(1)))  # (N * M, K)

@@ -17,7 +17,7 @@ from transformer_lib.decoding.protocol import (
     first_tokens,
     log_probabilities,
 )
-from transformer_lib.validation import check_count, check_number, type_name
+from transformer_lib.validation import check_count, check_number, check_type, type_name
 
 __all__ = ["greedy", "sample"]
 
@@ -137,12 +137,11 @@ def sample(
 
     over the tokens that are kept: the ``top_k`` most probable ones, and of those the smallest set
     whose probability is at least ``top_p``. The scores are the model's own log-probabilities,
-    before any of this, so you can compare them with those of :func:`greedy`.
+    before any of this.
 
     Args:
         model, source, max_len, on_step, bos_id, eos_id, pad_id: as for :func:`greedy`.
-        temperature: above 0. Below 1, probable tokens become more probable; above 1, less. As it
-            approaches 0, sampling becomes :func:`greedy`.
+        temperature: above 0. Below 1, probable tokens become more probable; above 1, less.
         top_k: how many tokens to keep; all of them if None.
         top_p: the least total probability to keep, in (0, 1]; None means 1.
         generator: the source of random numbers, on the device of the logits; PyTorch's default one
@@ -165,7 +164,11 @@ def sample(
         >>> ids.size(0), scores.shape
         (2, torch.Size([2]))
     """
-    _check_options(source, temperature, top_k, top_p, generator)
+    check_number("temperature", temperature, 0, ends="()")
+    check_count("top_k", top_k, optional=True)
+    if top_p is not None:
+        check_number("top_p", top_p, 0, 1, "(]")
+    check_type("generator", generator, torch.Generator, optional=True)
 
     def choose(log_probs: Tensor) -> Tensor:
         if top_k is None and top_p in (None, 1):  # no need to sort
@@ -188,13 +191,7 @@ def sample(
 def distribution(
     log_probs: Tensor, temperature: float, top_k: int | None, top_p: float | None
 ) -> tuple[Tensor, Tensor]:
-    """Return the probabilities to draw from, highest first, and their tokens, both ``(B, k)``.
-
-    Example:
-        >>> log_probs = torch.tensor([[0.1, 0.6, 0.3]]).log()
-        >>> distribution(log_probs, 1.0, top_k=None, top_p=0.8)
-        (tensor([[0.6667, 0.3333, 0.0000]]), tensor([[1, 2, 0]]))
-    """
+    """Return the probabilities to draw from, highest first, and their tokens, both ``(B, k)``."""
     vocab_size = log_probs.size(-1)
     values, ids = log_probs.topk(min(top_k or vocab_size, vocab_size))  # (B, k) each
     probs = _tempered(values, temperature)  # (B, k)
@@ -221,24 +218,3 @@ def _draw(probs: Tensor, generator: torch.Generator | None) -> Tensor:
     below = total.nextafter(torch.zeros_like(total))  # the product may round up to the total
     index = torch.searchsorted(sums, torch.minimum(number * total, below), right=True)  # (B, 1)
     return index[:, 0].clamp(max=probs.size(1) - 1)  # past the end if the sums are NaN
-
-
-def _check_options(
-    source: object, temperature: object, top_k: object, top_p: object, generator: object
-) -> None:
-    check_number("temperature", temperature, 0)
-    if temperature == 0:
-        raise ValueError(
-            "temperature must be above 0, got 0; for the most probable token use greedy"
-        )
-    check_count("top_k", top_k, optional=True)
-    if top_p is not None:
-        check_number("top_p", top_p, 0, 1, "(]")
-    if generator is None:
-        return
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
-    if isinstance(source, Tensor) and generator.device.type != source.device.type:
-        raise ValueError(
-            f"generator must be on {source.device} like source, got {generator.device}"
-        )

@@ -29,7 +29,7 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class StepModel(Protocol[StateT]):
-    """What decoding needs from a model. The state belongs to the caller, not to the model.
+    """What decoding needs from a model.
 
     Decoding takes the ids of ``<pad>``, ``<bos>`` and ``<eos>`` from ``config.special_ids``, which
     every model of this library has. For a model without them, pass them as arguments.
@@ -100,7 +100,7 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
 def evaluating(model: object) -> Iterator[None]:
     """Put every module of ``model`` into evaluation mode inside the block, without gradients.
 
-    Tensors made inside can't be used in training. Clone them after the block if you need that.
+    Tensors made inside must be cloned after the block before they can be used in training.
 
     Example:
         >>> model = nn.Dropout(0.5)

@@ -113,9 +113,6 @@ def translate(
         batch_size: sentences per batch.
         progress: show a progress bar on standard error.
 
-    Returns:
-        The translations, in the order of the sentences.
-
     Raises:
         TypeError: an argument of the wrong type.
         ValueError: a sentence longer than the model's ``max_len``; a model that doesn't have the
@@ -170,7 +167,7 @@ def complete(
     batch_size: int = 64,
     progress: bool = False,
 ) -> list[str]:
-    """Continue prompts with a language model.
+    """Continue prompts with a language model; return the continuations.
 
     Args:
         model: a ``DecoderOnly``, or an ``Ensemble`` of several.
@@ -181,14 +178,10 @@ def complete(
         max_tokens: the most tokens to add; None for as many as the model has positions.
         stop: strings. A continuation ends before the first of them, even in the middle of a token.
         on_text: a function called as texts grow, with the number of the prompt, the text added to
-            its continuation, and whether that's the end. No text is taken back: an unfinished
-            character waits for its remaining bytes, and so does text that may begin a stop string.
+            its continuation, and whether that's the end. No text is taken back.
         decode: the search, as for :func:`translate`; with ``stop`` or ``on_text``, one that takes
             ``on_step``: ``greedy`` or ``sample``.
         batch_size, progress: as for :func:`translate`.
-
-    Returns:
-        The continuations, without the prompts.
 
     Raises:
         TypeError: an argument of the wrong type.

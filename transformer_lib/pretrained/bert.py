@@ -48,8 +48,7 @@ def from_bert(peer: Any) -> EncoderOnly:
     pooler, as ``BertForMaskedLM``, ours gets one with random weights, and logs a warning. The head
     for the next sentence isn't copied.
 
-    An encoder doesn't generate text, and BERT's config doesn't name its [CLS] and [SEP]. So
-    ``bos_id`` and ``eos_id`` of our config mean nothing.
+    An encoder doesn't generate text: ``bos_id`` and ``eos_id`` of our config mean nothing.
 
     Args:
         peer: a ``BertModel``, ``BertForMaskedLM`` or ``BertForPreTraining``.

@@ -1,26 +1,21 @@
 """The models that come with the library, each in a folder next to this module.
 
-``results/`` says how the trained ones were trained and how well they do.
-
-``shakespeare`` has the files and names of a GPT-2 from Hugging Face, so
-``GPT2LMHeadModel.from_pretrained`` can load the folder. ``number-words`` has the same files with
-our own names; its matrices are 8-bit integers, see :func:`to_int8`. ``tiny-llama`` is random, for
-readers to test their own Llama with. ``answers.safetensors`` holds what Hugging Face's own class
-computes.
+``results/`` says how they were trained and how well they do. ``shakespeare`` and ``tiny-llama`` are
+as Hugging Face writes them, and ``answers.safetensors`` is what its own class computes;
+``number-words`` has our own names, and matrices of 8-bit integers, see :func:`to_int8`.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-
-from torch import Tensor
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.pretrained.gpt2 import NAMES, transposed
+from transformer_lib.pretrained.gpt2 import NAMES, config_of, transposed
 from transformer_lib.pretrained.peers import load
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.validation import check_choice
@@ -79,31 +74,9 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     settings = json.loads((folder / "config.json").read_bytes())
     weights = read((folder / "model.safetensors").read_bytes())
     if name == "shakespeare":
-        model = _gpt2(settings, weights)
+        model = DecoderOnly(config_of(SimpleNamespace(**settings), tied=True))
+        load(model, transposed(weights), NAMES)
     else:
         model = Transformer(ModelConfig(**settings["config"]))
         model.load_state_dict(from_int8(weights))
     return model.eval(), Tokenizer.load(folder / "tokenizer.json")
-
-
-def _gpt2(settings: dict[str, Any], weights: dict[str, Tensor]) -> DecoderOnly:
-    model = DecoderOnly(
-        ModelConfig(
-            vocab_size=settings["vocab_size"],
-            d_model=settings["n_embd"],
-            n_heads=settings["n_head"],
-            n_layers=settings["n_layer"],
-            d_ff=settings["n_inner"],
-            max_len=settings["n_positions"],
-            norm_eps=settings["layer_norm_epsilon"],
-            dropout=0.0,
-            positions="learned",
-            activation="gelu_tanh",
-            scale_embeddings=False,
-            pad_id=settings["pad_token_id"],
-            bos_id=settings["bos_token_id"],
-            eos_id=settings["eos_token_id"],
-        )
-    )
-    load(model, transposed(weights), NAMES)
-    return model

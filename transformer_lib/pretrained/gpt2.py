@@ -42,8 +42,8 @@ def from_gpt2(peer: Any) -> DecoderOnly:
 
     GPT-2 stores its matrices transposed. It begins and ends texts with the same token, and has none
     for padding. Ours needs an id to pad with: the peer's, if it has a separate one, else 0 (or 1 if
-    0 ends texts). That's still a token like any other, since a decoder doesn't mask padding. So if
-    a loss has to skip the padding, find it by the lengths of the texts, not by its id.
+    0 ends texts). That's still a token like any other, so a loss has to find the padding by the
+    lengths of the texts.
 
     GPT-2 has separate dropout rates for the embeddings and the rest of the residual stream. Ours
     uses the latter for both.
@@ -79,9 +79,15 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
     )
-    eos_id = token_id(theirs, "eos_token_id")
     words, head = body.wte.weight, getattr(peer, "lm_head", body.wte).weight
-    config = ModelConfig(
+    ours = unfilled(DecoderOnly, config_of(theirs, tied=head is words), words)
+    load(ours, transposed(dict(peer.named_parameters())), NAMES)
+    return ours.train(peer.training)
+
+
+def config_of(theirs: Any, *, tied: bool) -> ModelConfig:
+    eos_id = token_id(theirs, "eos_token_id")
+    return ModelConfig(
         vocab_size=theirs.vocab_size,
         d_model=theirs.n_embd,
         n_heads=theirs.n_head,
@@ -94,15 +100,12 @@ def from_gpt2(peer: Any) -> DecoderOnly:
         positions="learned",
         norm_eps=theirs.layer_norm_epsilon,
         activation=activation(theirs, "activation_function"),
-        tie_embeddings=head is words,
+        tie_embeddings=tied,
         scale_embeddings=False,
         pad_id=filler_id(theirs, eos_id),
         bos_id=token_id(theirs, "bos_token_id"),
         eos_id=eos_id,
     )
-    ours = unfilled(DecoderOnly, config, words)
-    load(ours, transposed(dict(peer.named_parameters())), NAMES)
-    return ours.train(peer.training)
 
 
 def transposed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

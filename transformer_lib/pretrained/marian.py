@@ -50,8 +50,7 @@ def from_marian(peer: Any) -> Transformer:
     everything inside the layers, and every logit, stays the same.
 
     Marian begins a translation with the padding token: ``bos_id == pad_id``. It should never
-    generate that token, and the peer's generation settings, which aren't copied, may ban it. To ban
-    it here, set its bias to minus infinity, under ``torch.no_grad()``:
+    generate that token. To ban it, set its bias to minus infinity, under ``torch.no_grad()``:
     ``model.embedding.bias[model.config.pad_id] = -torch.inf``.
 
     Args:
