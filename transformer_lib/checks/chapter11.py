@@ -69,7 +69,7 @@ COUNT_PARAMETERS = Exercise(
             )
         ),
         "the last norms are counted without `pre_norm`, too": (
-            lambda *sizes: count_parameters(*sizes[:-1], True)
+            lambda *sizes: count_parameters(*[*sizes[:-1], True])
         ),
     },
 )  # fmt: skip

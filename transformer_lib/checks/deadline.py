@@ -47,7 +47,7 @@ def limited(seconds: float, function: Callable[[], None]) -> None:
     """
     if threading.current_thread() is not threading.main_thread():
         return function()
-    over, ended = threading.Event(), threading.Event()
+    main, over, ended = threading.get_ident(), threading.Event(), threading.Event()
     leaving: list[bool] = []
     pressed: list[bool] = []
     tries: list[bool] = []
@@ -78,7 +78,7 @@ def limited(seconds: float, function: Callable[[], None]) -> None:
             if worked >= seconds or waited >= 2 * seconds:
                 over.set()
                 if hasattr(signal, "pthread_kill"):  # it wakes what sleeps, too
-                    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                    signal.pthread_kill(main, signal.SIGINT)
                 else:
                     _thread.interrupt_main()
 

@@ -10,17 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.checks import Case, Checker, Exercise, Flaw, Parts
+from transformer_lib.checks import Case, Checker, Exercise, Flaw, Parts, but
 from transformer_lib.checks.inputs import integers, normal
 
 __all__ = ["check"]
 
 KEEPS = frozenset({"dtype", "gradient", "names"})
-
-
-def but(base: type[nn.Module], **methods: Any) -> type[nn.Module]:
-    """A module with a mistake, which replaces one of its methods."""
-    return type(base.__name__, (base,), methods)
 
 
 # --------------------------------------------------------------------------------------- RMSNorm
@@ -32,26 +27,12 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
         self.eps = eps
 
-    def wide(self, x: Tensor) -> Tensor:
-        return x.to(torch.promote_types(x.dtype, torch.float32))
-
-    def square(self, x: Tensor) -> Tensor:
-        return x.square().mean(-1, keepdim=True)
-
-    def divide(self, x: Tensor, square: Tensor) -> Tensor:
-        return x / (square + self.eps).sqrt()
-
-    def scale(self, x: Tensor) -> Tensor:
-        return x * self.weight
+    def divided(self, x: Tensor) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        return F.rms_norm(wide, x.shape[-1:], eps=self.eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = self.wide(x)
-        return self.scale(self.divide(wide, self.square(wide))).to(x.dtype)
-
-
-class ShorterEps(RMSNorm):
-    def __init__(self, d_model: int, eps: float = 1e-6) -> None:
-        super().__init__(d_model, eps)
+        return (self.divided(x) * self.weight).to(x.dtype)
 
 
 def norm_cases() -> list[Case]:
@@ -77,6 +58,10 @@ def norm_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def square(x: Tensor) -> Tensor:
+    return x.square().mean(-1, keepdim=True)
+
+
 norm = partial(but, RMSNorm)
 
 RMS_NORM = Exercise(
@@ -87,58 +72,21 @@ RMS_NORM = Exercise(
     keeps=frozenset({"dtype", "names"}),  # 16 bits round gradients, too
     mistakes={
         "the mean is subtracted, as in layer normalization": norm(
-            wide=lambda self, x: RMSNorm.wide(self, x - x.mean(-1, keepdim=True))
-        ),
-        "the token is divided by its deviation: `std` and `var` subtract the mean first": norm(
-            square=lambda self, x: x.var(-1, unbiased=False, keepdim=True)
+            divided=lambda self, x: F.layer_norm(x, x.shape[-1:], eps=self.eps)
         ),
         "eps is added outside the root: it belongs to the mean square": norm(
-            divide=lambda self, x, square: x / (square.sqrt() + self.eps)
+            divided=lambda self, x: x / (square(x).sqrt() + self.eps)
         ),
-        "eps is left out": norm(divide=lambda self, x, square: x / square.sqrt()),
-        "the default of eps is 1e-6": ShorterEps,
         "eps is always 1e-5: it is an argument of the constructor": norm(
-            divide=lambda self, x, square: x / (square + 1e-5).sqrt()
+            divided=lambda self, x: F.rms_norm(x, x.shape[-1:], eps=1e-5)
         ),
-        "the root is missing: the token is divided by its mean square": norm(
-            divide=lambda self, x, square: x / (square + self.eps)
-        ),
-        "the squares are added up, not averaged": norm(
-            square=lambda self, x: x.square().sum(-1, keepdim=True)
-        ),
-        "the mean is taken over the tokens as well": norm(
-            square=lambda self, x: x.square().mean((-2, -1), keepdim=True)
-        ),
-        "the weight is not used": norm(scale=lambda self, x: x),
         "everything is computed in the type of x: in 16 bits, squares overflow or become 0": norm(
-            wide=lambda self, x: x
+            divided=lambda self, x: x / (square(x) + self.eps).sqrt()
         ),
-        "float64 becomes float32, which holds less": norm(wide=lambda self, x: x.float()),
     },
 )
 
 # ---------------------------------------------------------------------------------------- rotate
-
-
-def angles(x: Tensor, start: int, base: float = 10_000.0) -> Tensor:
-    positions = torch.arange(start, start + x.shape[-2]).double()
-    return positions[:, None] / base ** exponents(x)
-
-
-def exponents(x: Tensor) -> Tensor:
-    return torch.arange(0, x.shape[-1], 2).double() / x.shape[-1]
-
-
-def halves(x: Tensor) -> Sequence[Tensor]:
-    return x.chunk(2, dim=-1)
-
-
-def end_to_end(first: Tensor, second: Tensor) -> Tensor:
-    return torch.cat([first, second], dim=-1)
-
-
-def in_turn(first: Tensor, second: Tensor) -> Tensor:
-    return torch.stack([first, second], dim=-1).flatten(-2)
 
 
 def turn(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,24 +103,17 @@ def rotate(
     start: int = 0,
     base: float = 10_000.0,
     *,
-    angles: Callable[[Tensor, int, float], Tensor] = angles,
-    arrows: Callable[[Tensor], Sequence[Tensor]] = halves,
     turn: Callable[..., tuple[Tensor, Tensor]] = turn,
-    join: Callable[[Tensor, Tensor], Tensor] = end_to_end,
 ) -> Tensor:
-    angle = angles(x, start, base)
-    return join(*turn(*arrows(x), angle.cos().to(x), angle.sin().to(x)))
-
-
-def by_entry(x: Tensor, angle: Tensor) -> Tensor:
-    """With an angle for each entry, not for each arrow."""
-    first, second = halves(x)
-    return x * angle.cos().to(x) + end_to_end(-second, first) * angle.sin().to(x)
-
-
-def an_angle_for_each_entry(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
     positions = torch.arange(start, start + x.shape[-2]).double()
-    return by_entry(x, positions[:, None] / base ** (torch.arange(x.shape[-1]) / x.shape[-1]))
+    exponents = torch.arange(0, x.shape[-1], 2).double() / x.shape[-1]
+    angle = positions[:, None] / base**exponents
+    return torch.cat(turn(*x.chunk(2, dim=-1), angle.cos().to(x), angle.sin().to(x)), dim=-1)
+
+
+def neighbors(x: Tensor, *where: Any) -> Tensor:
+    turned = rotate(x.unflatten(-1, (-1, 2)).mT.flatten(-2), *where)
+    return turned.unflatten(-1, (2, -1)).mT.flatten(-2)
 
 
 def rotate_cases() -> list[Case]:
@@ -186,13 +127,11 @@ def rotate_cases() -> list[Case]:
              "position 1 they turn by 1 and by 0.01"),
         Case((torch.tensor([[[[2.0, 1], [2, 1], [2, 1]]]]),), "three tokens are at positions 0, "
              "1 and 2"),
-        Case((torch.tensor([[[[2.0, 1], [2, 1]]]]), 3), "two tokens are at positions 3 and 4"),
         Case((integers(1, 3, 2, 4),), "in each of the 3 heads, the 2 tokens are at positions 0 "
              "and 1"),
         Case((torch.tensor([[[[2.0, 3, 1, 0]]]]), 1, 100.0), "with the base 100, the second arrow "
              "turns by 0.1"),
         Case((x, 7), "all arrows turn, each more slowly than the one before"),
-        Case((x, 900), "far away, too"),
         Case((x.double(), 7), "double precision"),
         Case((integers(1, 1, 1, 4).half(), 2101), "in 16 bits, the angles of positions far away "
              "are too coarse"),
@@ -209,37 +148,13 @@ ROTATE = Exercise(
     keeps=frozenset({"dtype", "gradient"}),
     atol=1e-4,
     mistakes={
-        "two neighbors are taken for an arrow, not entry i of each half": turned(
-            arrows=lambda x: (x[..., ::2], x[..., 1::2]), join=in_turn
-        ),
-        "`start` is not used: the first token always is at position 0": turned(
-            angles=lambda x, start, base: angles(x, 0, base)
-        ),
-        "the arrows turn the other way": turned(
-            angles=lambda x, start, base: -angles(x, start, base)
-        ),
+        "two neighbors are taken for an arrow, not entry i of each half": neighbors,
+        "the arrows turn the other way": turned(turn=lambda a, b, cos, sin: turn(a, b, cos, -sin)),
         "the first half is overwritten before the second is computed: both need the old one": (
             turned(turn=overwritten)
         ),
         "both sines have the same sign": turned(
             turn=lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)
-        ),
-        "sine and cosine are swapped": turned(turn=lambda a, b, cos, sin: turn(a, b, sin, cos)),
-        "each angle is there twice in a row, as for neighbors": lambda x, start=0, base=1e4: (
-            by_entry(x, angles(x, start, base).repeat_interleave(2, dim=-1))
-        ),
-        "there is an angle for each entry: an arrow of two entries has one": (
-            an_angle_for_each_entry
-        ),
-        "the halves are put together entry by entry": turned(join=in_turn),
-        "the exponent is half of what it must be": turned(
-            angles=lambda x, start, base: angles(x, start, base**0.5)
-        ),
-        "the exponent has the wrong sign: arrows turn faster and faster": turned(
-            angles=lambda x, start, base: angles(x, start, 1 / base)
-        ),
-        "positions are counted along the heads, not along the tokens": (
-            lambda x, start=0, base=1e4: rotate(x.transpose(1, 2), start, base).transpose(1, 2)
         ),
     },
 )
@@ -254,11 +169,8 @@ class SwiGLU(nn.Module):
         self.up = nn.Linear(d_model, d_ff, bias=False)
         self.down = nn.Linear(d_ff, d_model, bias=False)
 
-    def mix(self, gate: Tensor, up: Tensor) -> Tensor:
-        return F.silu(gate) * up
-
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.mix(self.gate(x), self.up(x)))
+        return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 def network_cases() -> list[Case]:
@@ -284,29 +196,14 @@ SWIGLU = Exercise(
     keeps=KEEPS,
     mistakes={
         "gate and up are swapped: silu belongs to the gate": network(
-            mix=lambda self, gate, up: gate * F.silu(up)
+            forward=lambda self, x: self.down(self.gate(x) * F.silu(self.up(x)))
         ),
         "the gate is a sigmoid: silu(z) is z times the sigmoid of z": network(
-            mix=lambda self, gate, up: gate.sigmoid() * up
+            forward=lambda self, x: self.down(self.gate(x).sigmoid() * self.up(x))
         ),
-        "the gate's function is GELU": network(mix=lambda self, gate, up: F.gelu(gate) * up),
-        "the gate's function is ReLU": network(mix=lambda self, gate, up: gate.relu() * up),
-        "silu is missing": network(mix=lambda self, gate, up: gate * up),
-        "gate and up are added, not multiplied": network(
-            mix=lambda self, gate, up: F.silu(gate) + up
+        "silu is applied to the product": network(
+            forward=lambda self, x: self.down(F.silu(self.gate(x) * self.up(x)))
         ),
-        "silu is applied to the product": network(mix=lambda self, gate, up: F.silu(gate * up)),
-        "silu is applied to both": network(mix=lambda self, gate, up: F.silu(gate) * F.silu(up)),
-        "silu is applied to the result as well": network(
-            forward=lambda self, x: F.silu(SwiGLU.forward(self, x))
-        ),
-        "`up` is not used: this is an ordinary network": network(
-            mix=lambda self, gate, up: F.silu(gate)
-        ),
-        "x is added: the layer does that": network(
-            forward=lambda self, x: x + SwiGLU.forward(self, x)
-        ),
-        "there is a softmax in the gate": network(mix=lambda self, gate, up: gate.softmax(-1) * up),
     },
 )
 
@@ -329,39 +226,22 @@ class Heads(nn.Module):
     def start(self, cache: Cache | None) -> int:
         return 0 if cache is None else cache[0].shape[-2]
 
-    def turn(self, query: Tensor, key: Tensor, value: Tensor, start: int) -> tuple[Tensor, ...]:
-        return rotate(query, start, self.base), rotate(key, start, self.base), value
-
-    def grow(self, old: Tensor, new: Tensor) -> Tensor:
-        return torch.cat([old, new], dim=-2)
-
     def mask(self, t: int, s: int) -> Tensor:
         return torch.ones(t, s).tril(s - t).bool()
 
     def spread(self, x: Tensor) -> Tensor:
         return x.repeat_interleave(self.n_heads // x.shape[1], dim=1)
 
-    def scale(self, query: Tensor) -> float:
-        return query.shape[-1] ** -0.5
-
-    def read(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
-        three = (
+    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
+        query, key, value = (
             part(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        query, key, value = self.turn(*three, start=self.start(cache))
+        query, key = (rotate(part, self.start(cache), self.base) for part in (query, key))
         if cache is not None:
-            key, value = self.grow(cache[0], key), self.grow(cache[1], value)
-        return query, key, value
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        scores = query @ self.spread(key).mT * self.scale(query)
+            key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
         mask = self.mask(query.shape[-2], key.shape[-2])
-        return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ self.spread(value)
-
-    def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        query, key, value = self.read(x, cache)
-        mixed = self.attend(query, key, value)
+        mixed = F.scaled_dot_product_attention(query, self.spread(key), self.spread(value), mask)
         return self.output(mixed.transpose(1, 2).flatten(2)), (key, value)
 
 
@@ -442,20 +322,6 @@ def heads_cases() -> list[Case]:
 heads = partial(but, Heads)
 
 
-def keys_unturned(self: Any, query: Tensor, key: Tensor, value: Tensor, start: int) -> Any:
-    return rotate(query, start), key, value
-
-
-def turned_again(self: Any, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
-    query, key, value = Heads.read(self, x, cache)
-    return query, rotate(key), value
-
-
-def last_piece(self: Any, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-    output, (key, value) = Heads.forward(self, x, cache)
-    return output, (key[:, :, -x.shape[1] :], value[:, :, -x.shape[1] :])
-
-
 HEADS = Exercise(
     name="Heads",
     reference=Heads,
@@ -467,38 +333,11 @@ HEADS = Exercise(
         "the cache's length is forgotten: each piece begins at position 0": heads(
             start=lambda self, cache: 0
         ),
-        "the values are turned, too": heads(
-            turn=lambda self, q, k, v, start: (rotate(q, start), rotate(k, start), rotate(v, start))
-        ),
         "the sets of keys and values are repeated in the wrong order: as 0, 1, 0, 1, not 0, 0, 1, "
         "1": heads(spread=lambda self, x: x.repeat(1, self.n_heads // x.shape[1], 1, 1)),
-        "the mask is missing: a token attends to later ones": heads(
-            mask=lambda self, t, s: torch.ones(t, s).bool()
-        ),
         "the mask begins at the first key: after a cache, new tokens can't attend to all of it": (
             heads(mask=lambda self, t, s: torch.ones(t, s).tril().bool())
         ),
-        "the mask is square: it needs a column for each key, those of the cache included": heads(
-            mask=lambda self, t, s: torch.ones(t, t).tril().bool()
-        ),
-        "keys are put into the cache before they are turned": heads(
-            turn=keys_unturned,
-            attend=lambda self, q, k, v: Heads.attend(self, q, rotate(k), v),
-        ),
-        "the keys from the cache are turned again at every step": heads(
-            turn=keys_unturned, read=turned_again
-        ),
-        "keys and values are repeated before they go into the cache: it must hold one set for each "
-        "group": heads(
-            turn=lambda self, q, k, v, start: (
-                rotate(q, start), self.spread(rotate(k, start)), self.spread(v)
-            )
-        ),
-        "the new keys and values come before those of the cache": heads(
-            grow=lambda self, old, new: torch.cat([new, old], dim=-2)
-        ),
-        "the cache holds the last piece only": heads(forward=last_piece),
-        "the scores are not divided by √d_head": heads(scale=lambda self, query: 1.0),
     },
 )  # fmt: skip
 
@@ -541,32 +380,12 @@ class Llama(nn.Module):
         x = x + added
         return x + layer.feed_forward(layer.norms[1](x)), cache
 
-    def cache_of(self, caches: Caches, i: int) -> Any:
-        return caches[i]
-
-    def end(self, x: Tensor) -> Tensor:
-        return self.output(self.norm(x))
-
     def forward(self, ids: Tensor, caches: Caches | None = None) -> tuple[Tensor, list]:
         x, new = self.embed(ids), []
         for i, layer in enumerate(self.layers):
-            x, cache = self.run(layer, x, self.cache_of(caches, i) if caches else None)
+            x, cache = self.run(layer, x, caches[i] if caches else None)
             new.append(cache)
-        return self.end(x), new
-
-
-class OtherEps(Llama):
-    def __init__(self, *sizes: int, **named: int) -> None:
-        super().__init__(*sizes, **named)
-        for part in self.modules():
-            if isinstance(part, RMSNorm):
-                part.eps = 1e-6
-
-
-def post_norm(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    added, cache = layer.heads(x, cache)
-    x = layer.norms[0](x + added)
-    return layer.norms[1](x + layer.feed_forward(x)), cache
+        return self.output(self.norm(x)), new
 
 
 def normed_stream(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -574,16 +393,6 @@ def normed_stream(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor,
     added, cache = layer.heads(x, cache)
     x = layer.norms[1](x + added)
     return x + layer.feed_forward(x), cache
-
-
-def no_residuals(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    x, cache = layer.heads(layer.norms[0](x), cache)
-    return layer.feed_forward(layer.norms[1](x)), cache
-
-
-def no_norms(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    added, cache = layer.heads(x, cache)
-    return x + added + layer.feed_forward(x + added), cache
 
 
 def one_norm(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -682,15 +491,9 @@ LLAMA = Exercise(
     section="Stage 5: the whole decoder",
     keeps=frozenset({"gradient", "names"}),
     mistakes={
-        "the last norm is missing": model(end=lambda self, x: self.output(x)),
-        "each norm comes after a sum: a Llama's come first": model(run=post_norm),
         "the stream itself is normalized: what is added goes to x as it was": model(
             run=normed_stream
         ),
-        "nothing is added to x in a layer: the residual connections are missing": model(
-            run=no_residuals
-        ),
-        "the norms in the layers are not used": model(run=no_norms),
         "the first norm of a layer is used twice": model(run=one_norm),
         "the feed-forward network reads x from before the heads added to it": model(
             run=side_by_side
@@ -698,12 +501,6 @@ LLAMA = Exercise(
         "the embeddings are multiplied by √d_model, which a Llama doesn't do": model(
             embed=lambda self, ids: self.embedding(ids) * self.embedding.embedding_dim**0.5
         ),
-        "the output uses the table of the embeddings, not its own matrix": model(
-            end=lambda self, x: self.norm(x) @ self.embedding.weight.mT
-        ),
-        "the caches are not handed to the layers": model(cache_of=lambda self, caches, i: None),
-        "all layers get the cache of the first": model(cache_of=lambda self, caches, i: caches[0]),
-        "the eps of the norms is 1e-6": OtherEps,
     },
 )
 
@@ -761,34 +558,22 @@ class Speaker(nn.Module):
         self.texts += texts
 
 
-def newest(logits: Tensor) -> Tensor:
-    return logits[:, -1:].argmax(-1)
-
-
 def write(
     model: Any,
     ids: Tensor,
     length: int,
     *,
-    begin: Callable[[Any, Tensor], tuple[Any, Tensor]] = lambda model, ids: (None, ids),
-    keep: Callable[[Any, Any], Any] = lambda old, new: new,
-    choose: Callable[[Tensor], Tensor] = newest,
+    keep: Callable[[Any], Any] = lambda caches: caches,
+    choose: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1:].argmax(-1),
     following: Callable[[Tensor, Tensor], Tensor] = lambda ids, new: new,
-    result: Callable[[Tensor, int], Tensor] = lambda ids, first: ids,
 ) -> Tensor:
-    caches, read = begin(model, ids)
-    first = ids.shape[1]
+    caches, read = None, ids
     for _ in range(length):
-        logits, found = model(read, caches)
-        caches, new = keep(caches, found), choose(logits)
+        logits, caches = model(read, keep(caches))
+        new = choose(logits)
         read = following(ids, new)
         ids = torch.cat([ids, new], dim=1)
-    return result(ids, first)
-
-
-def first_lost(model: Any, ids: Tensor, length: int) -> Tensor:
-    written, first = write(model, ids, length + 1), ids.shape[1]
-    return torch.cat([written[:, :first], written[:, first + 1 :]], dim=1)
+    return ids
 
 
 def writing_cases() -> list[Case]:
@@ -814,35 +599,14 @@ WRITE = Exercise(
     section="Stage 6: writing",
     mistakes={
         "the caches are not handed on: each new token is read as if it stood alone": writer(
-            keep=lambda old, new: None
-        ),
-        "the caches of the first step are kept: they have to grow": writer(
-            keep=lambda old, new: old or new
+            keep=lambda caches: None
         ),
         "the whole text is read again on top of the caches, which hold it already": writer(
             following=lambda ids, new: torch.cat([ids, new], dim=1)
         ),
-        "the last token of the text is read twice: it is in the caches already": writer(
-            begin=lambda model, ids: (model(ids)[1], ids[:, -1:])
-        ),
-        "only the last token of the text is read": writer(
-            begin=lambda model, ids: (None, ids[:, -1:])
-        ),
-        "the token before the new one is read": writer(following=lambda ids, new: ids[:, -1:]),
-        "the first position chooses the token, not the last": writer(
-            choose=lambda logits: logits[:, :1].argmax(-1)
-        ),
-        "the token is drawn, not the most probable one": writer(
-            choose=lambda logits: logits[:, -1].softmax(-1).multinomial(1)
-        ),
         "`argmax` has no `dim`: it counts through the logits of all texts": writer(
             choose=lambda logits: logits[:, -1].argmax().expand(len(logits), 1)
         ),
-        "all texts get the token of the first": writer(
-            choose=lambda logits: newest(logits)[:1].expand(len(logits), 1)
-        ),
-        "only the new tokens are returned": writer(result=lambda ids, first: ids[:, first:]),
-        "the first new token is read, but not written": first_lost,
     },
 )
 
