@@ -581,7 +581,7 @@ def test_ctrl_c_elsewhere(folder: Path, command: str, monkeypatch, capsys) -> No
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(text_module, "pad", interrupted)
+    monkeypatch.setattr(text_module, "padded", interrupted)
     words = [] if command == "evaluate" else ["one"]
     assert main([command, "--run", str(folder), *words]) == 130
     assert capsys.readouterr() == ("", "\nInterrupted.\n")
