@@ -2,14 +2,7 @@
 
 A mask hides *keys*, never queries: the loss drops what a padded query computes. In
 ``nn.MultiheadAttention`` and ``nn.Transformer`` True means hidden: invert their masks with ``~``.
-No check can notice an inverted mask.
-
-Combine masks with ``&``:
-
->>> ids = torch.tensor([[5, 6, 7, 0]])
->>> mask = padding_mask(ids, pad_id=0) & causal_mask(4) & local_mask(4, window=1)  # (1, 1, 4, 4)
->>> mask[0, 0].int().tolist()
-[[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
+No check can notice an inverted mask. Combine masks with ``&``.
 """
 
 from __future__ import annotations

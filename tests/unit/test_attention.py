@@ -116,19 +116,6 @@ def test_a_query_with_a_visible_key_keeps_it_in_float16() -> None:
     assert attention(query, key, value, torch.tensor([True, False])).weights.tolist() == [[[1, 0]]]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_vmap_and_a_batch_that_is_shared(dtype: torch.dtype) -> None:
-    query = torch.randn(T, D, dtype=dtype, requires_grad=True)
-    key, value = torch.randn(B, H, S, D, dtype=dtype), torch.randn(B, H, S, DV, dtype=dtype)
-    for path in (lambda *x: attention(*x).output, fused_attention):
-        each = torch.stack([path(query, k, v) for k, v in zip(key, value, strict=True)])
-        mapped = torch.vmap(path, in_dims=(None, 0, 0))(query, key, value)
-        torch.testing.assert_close(mapped, each)
-        (slope,) = torch.autograd.grad(each.sum(), query)
-        by_vmap = torch.func.grad(lambda q, path=path: path(q, key, value).sum())(query)
-        torch.testing.assert_close(by_vmap, slope, rtol=0.05, atol=0.05)
-
-
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("path", ["explicit", "fused"])
 def test_a_query_without_a_key_gets_zeros_and_gives_no_gradient(path: str) -> None:

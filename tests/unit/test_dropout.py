@@ -39,15 +39,6 @@ def test_the_seed_decides() -> None:
     assert not second.equal(first)
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_under_vmap_each_example_has_its_own_draw_if_asked() -> None:
-    x = torch.ones(2, 1013)
-    one, other = torch.vmap(lambda x: drop(x, 0.5), randomness="different")(x)
-    assert not one.equal(other)
-    one, other = torch.vmap(lambda x: drop(x, 0.5), randomness="same")(x)
-    assert one.equal(other) and one.unique().tolist() == [0, 2]
-
-
 def test_nothing_to_drop() -> None:
     x = torch.randn(3, 5)
     assert drop(x, 0.0) is x
@@ -59,11 +50,3 @@ def test_nothing_to_drop() -> None:
 def test_the_extremes() -> None:
     assert drop(torch.ones(1000), 1e-9).eq(1).all()
     assert drop(torch.ones(1000), 1 - 1e-9).eq(0).float().mean() > 0.99
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.0, 2.0, float("nan")])
-def test_errors_name_the_argument(p: float) -> None:
-    with pytest.raises(ValueError, match=f"p must be in .0, 1., got {p}"):
-        drop(torch.ones(3), p)
-    with pytest.raises(ValueError, match="p must be in"):
-        Dropout(p)

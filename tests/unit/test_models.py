@@ -10,13 +10,11 @@ from torch import Tensor, nn
 
 from transformer_lib import (
     DecoderOnly,
-    KVCache,
     ModelConfig,
     Transformer,
     masks,
     record_attention,
 )
-from transformer_lib.models import DecoderState
 
 B, T, S, H, D, V = 2, 5, 7, 3, 18, 23
 CONFIG = ModelConfig(
@@ -90,19 +88,6 @@ def test_record_attention_names_every_layer() -> None:
 
 
 # --- one step at a time --------------------------------------------------------------------------
-
-
-def test_a_memory_without_a_mask_is_reordered_too() -> None:
-    model, source = transformer(), sentences(3, S)
-    index, tokens = torch.tensor([2, 0, 1]), torch.ones(3, dtype=torch.int64)
-    memory = model.encode(source)
-    state = DecoderState(KVCache(model.config.decoder_layers), memory)
-    state.reorder(torch.arange(3))
-    assert state.memory is memory  # nothing moved, nothing is copied
-    state.reorder(index)
-    logits, _ = model.step(tokens, state)
-    wanted, _ = model.step(tokens, model.start(source[index]))
-    torch.testing.assert_close(logits, wanted, rtol=1e-10, atol=1e-10)
 
 
 # --- embeddings, saving, starting ----------------------------------------------------------------

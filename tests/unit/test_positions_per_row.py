@@ -86,20 +86,6 @@ def test_texts_packed_into_one_row_are_the_texts_alone(scheme: str) -> None:
         torch.testing.assert_close(logits, model(part), **SAME)
 
 
-@every_scheme
-def test_a_decoder_in_parts_is_the_decoder_in_one_pass(scheme: str) -> None:
-    decoder = model_of(scheme).decoder
-    x = torch.randn(B, P, 18).double()
-    positions = torch.randint(17, (B, P))
-    whole = decoder(x, positions=positions)
-    cache, parts = KVCache(2), []
-    for part, where in zip(x.split((3, 1, 3), 1), positions.split((3, 1, 3), 1), strict=True):
-        parts.append(decoder(part, positions=where, cache=cache))
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole, **SAME)
-    if scheme not in ("sinusoidal", "learned", "none"):  # the stack has no embeddings
-        assert not whole.allclose(decoder(x))
-
-
 def test_what_does_not_go_on_as_it_began_is_refused() -> None:
     model, where = model_of("rotary", max_len=8), torch.zeros(B, P).long()
     x = torch.zeros(B, P, 18).double()

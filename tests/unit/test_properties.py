@@ -21,7 +21,6 @@ from transformer_lib import (
     EncoderOnly,
     KVCache,
     ModelConfig,
-    MultiHeadAttention,
     Transformer,
     attention,
     causal_mask,
@@ -138,24 +137,6 @@ def test_what_comes_later_leaves_the_past_unmoved(config, sizes, seed, data) -> 
         before, after = run(target), run(changed)
         torch.testing.assert_close(after[:, :k], before[:, :k], **SAME)
         assert not torch.allclose(after[:, k], before[:, k], **SAME)
-
-
-@PROFILE
-@given(configs(), lengths, seeds, st.data())
-def test_a_stack_of_decoder_layers_is_causal_under_any_mask(config, sizes, seed, data) -> None:
-    b, s, t = sizes[:3]
-    crossing = data.draw(booleans)
-    decoder = made(Decoder, config, seed, cross_attention=crossing)
-    x, memory = torch.randn(b, t, config.d_model).double(), torch.randn(b, s, config.d_model)
-    rest = {
-        "memory": memory.double() if crossing else None,
-        "memory_mask": torch.rand(b, 1, t, s) < 0.7 if crossing else None,
-        "mask": torch.rand(b, config.n_heads, t, t) < 0.7 if data.draw(booleans) else None,
-    }
-    k = data.draw(st.integers(1, t - 1))
-    changed = x.clone()
-    changed[:, k:] += 1 + torch.randn(b, t - k, config.d_model)
-    torch.testing.assert_close(decoder(changed, **rest)[:, :k], decoder(x, **rest)[:, :k], **SAME)
 
 
 @PROFILE
@@ -376,25 +357,6 @@ def test_the_explicit_attention_is_the_fused_one(sizes, seed, data) -> None:
         strict=True,
     ):
         torch.testing.assert_close(one, other, **SAME)
-
-
-@PROFILE
-@given(lengths, seeds, st.data())
-def test_recording_weights_changes_no_result(sizes, seed, data) -> None:
-    """Through a whole layer, whose heads may share keys and values."""
-    b, h, t, s, d = sizes
-    n_kv_heads = data.draw(st.sampled_from((None, *_divisors(h))))
-    torch.manual_seed(seed)
-    layer = MultiHeadAttention(d_model=h * d, n_heads=h, n_kv_heads=n_kv_heads).double()
-    x, memory = torch.randn(b, t, h * d).double(), torch.randn(b, s, h * d).double()
-    mask = torch.rand(b, data.draw(st.sampled_from((1, h))), t, s) < 0.5
-    bias = torch.randn(h, t, s).double() if data.draw(booleans) else None
-    fused = layer(x, memory, mask=mask, bias=bias)
-    with record_attention(layer) as maps:
-        torch.testing.assert_close(layer(x, memory, mask=mask, bias=bias), fused, **SAME)
-    (weights,) = maps.values()
-    assert weights.shape == (b, h, t, s)
-    assert weights.masked_select(~mask.expand_as(weights)).eq(0).all()
 
 
 @PROFILE

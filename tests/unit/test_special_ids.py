@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from transformer_lib import DecoderOnly, ModelConfig, Transformer, beam_search, greedy, sample
-from transformer_lib.config import SpecialIds
 from transformer_lib.data import Batches, TextBatches, Tokenizer, WindowBatches, collate
 from transformer_lib.decoding import Ensemble, complete, translate
 from transformer_lib.recurrent import RNNSeq2Seq
@@ -177,17 +176,3 @@ def test_a_tokenizer_of_other_ids_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"tokenizer.*pad_id=0, bos_id=1, eos_id=2.*pad_id=5"):
             call()
-
-
-@pytest.mark.parametrize(
-    "wrong, error, message",
-    [
-        ({"pad_id": 2}, ValueError, "eos_id must differ from pad_id, both are 2"),
-        ({"bos_id": -1}, ValueError, "bos_id must be an integer of at least 0, got -1"),
-        ({"eos_id": 2.0}, TypeError, r"eos_id must be an integer .* got 2\.0"),
-    ],
-)
-def test_ids_that_cannot_be(wrong, error, message) -> None:
-    for make in (SpecialIds, lambda **ids: RNNSeq2Seq(vocab_size=V, d_model=8, **ids)):
-        with pytest.raises(error, match=message):
-            make(**wrong)

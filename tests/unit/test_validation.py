@@ -9,7 +9,7 @@ import torch
 
 from transformer_lib import ModelConfig
 from transformer_lib.training import TrainConfig, load_checkpoint, save_checkpoint
-from transformer_lib.validation import check_number, check_type, check_vectors, naming
+from transformer_lib.validation import check_number, check_vectors, naming
 
 
 @pytest.mark.parametrize("ends", ["[]", "[)", "(]", "()"])
@@ -74,9 +74,3 @@ def test_numbers_of_numpy_are_kept_as_numbers_of_python(tmp_path) -> None:
     state = {"rows": [np.float64(0.5), np.int64(3), (np.float32(2), True)]}
     save_checkpoint(tmp_path / "state.pt", state)
     assert repr(load_checkpoint(tmp_path / "state.pt")) == "{'rows': [0.5, 3, (2.0, True)]}"
-
-
-def test_an_error_has_the_right_article() -> None:
-    for kind, wanted in ((int, "an int"), (str, "a str"), (torch.nn.Module, "a Module")):
-        with pytest.raises(TypeError, match=f"^x must be {wanted}, got NoneType$"):
-            check_type("x", None, kind)

@@ -42,14 +42,10 @@ class SinusoidalPositions(ExactTable):
     def __init__(self, *, d_model: int, max_len: int, base: float = 10_000.0) -> None:
         super().__init__("d_model", d_model, max_len, base)
         self.d_model = d_model
-        self._keep_table()
 
-    def make_table(self) -> Tensor:
+    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
         """Interleave the sine and cosine of each wave: ``(max_len, d_model)``."""
-        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
-        even = torch.arange(0, self.d_model, 2, dtype=torch.float64, device="cpu")  # 2i
-        angle = position[:, None] / self.base ** (even / self.d_model)  # (max_len, d_model / 2)
-        return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
+        return torch.stack((sin, cos), dim=-1).flatten(1)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """Add the vectors of positions ``offset`` to ``offset + T - 1``.

@@ -34,19 +34,21 @@ class ExactTable(nn.Module):
         check_count("max_len", max_len)
         check_number("base", base, 1)
         self.max_len, self.base, self._width = max_len, base, width
-
-    def make_table(self) -> Tensor:
-        """Compute the table in float64, on the CPU: other devices may lack float64."""
-        raise NotImplementedError
-
-    def _keep_table(self) -> None:
         table = self._table_on(torch.get_default_device())
         self.register_buffer("table", table, persistent=False)
+
+    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
+        """Make a table ``(max_len, width)`` of each pair's sine and cosine at each position."""
+        raise NotImplementedError
 
     def _table_on(self, device: torch.device | str) -> Tensor:
         if torch.device(device).type == "meta":
             return torch.empty(self.max_len, self._width, device=device)
-        return self.make_table().float().to(device)
+        # In float64 and on the CPU, since other devices may lack float64.
+        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
+        even = torch.arange(0, self._width, 2, dtype=torch.float64, device="cpu")  # 2i
+        angle = position[:, None] / self.base ** (even / self._width)  # (max_len, width / 2)
+        return self.arranged(angle.sin(), angle.cos()).float().to(device)
 
     def _apply(self, fn, recurse: bool = True):
         # model.half() would cast the table, and model.to_empty() would empty it.

@@ -54,14 +54,10 @@ class RotaryPositions(ExactTable):
     def __init__(self, *, d_head: int, max_len: int, base: float = 10_000.0) -> None:
         super().__init__("d_head", d_head, max_len, base)
         self.d_head = d_head
-        self._keep_table()
 
-    def make_table(self) -> Tensor:
+    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
         """Cosines, then sines, of each pair's angle at each position: ``(max_len, d_head)``."""
-        position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
-        even = torch.arange(0, self.d_head, 2, dtype=torch.float64, device="cpu")  # 2i
-        angle = position[:, None] / self.base ** (even / self.d_head)  # (max_len, d_head / 2)
-        return torch.cat((angle.cos(), angle.sin()), dim=-1)
+        return torch.cat((cos, sin), dim=-1)
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """Rotate the vectors at positions ``offset`` to ``offset + T - 1``.
