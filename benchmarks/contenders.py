@@ -1,7 +1,5 @@
 """The models that are compared: ours, `torch.nn.Transformer`, Hugging Face's `MarianMTModel`."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

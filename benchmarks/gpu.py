@@ -7,8 +7,6 @@ Times updates of the paper's base and big models in bfloat16. On an H200 some mi
 compiling.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

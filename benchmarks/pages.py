@@ -4,8 +4,6 @@ Times are those of a phone, 390 pixels wide with a processor four times slower t
 fastest of five visits. A busy machine makes them longer, so no test depends on them.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

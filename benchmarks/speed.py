@@ -9,8 +9,6 @@ data, loss, optimizer, and threads. They take turns, and what counts is the medi
 *per round*: other work on the machine slows all of them alike.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

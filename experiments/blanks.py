@@ -2,12 +2,9 @@
 
     python experiments/blanks.py
 
-Trains encoders on stories, every other one without its second sentence, for 600 updates and for
-2,000, with five seeds each; then the same with the pair as a second task. Measured on new stories.
-About fifteen minutes on one core. `blanks_ceiling.py` has the best possible guesser.
+Trains encoders on stories, every other one without its second sentence, and again with the pair as
+a second task. About fifteen minutes on one core. `blanks_ceiling.py` has the best possible guesser.
 """
-
-from __future__ import annotations
 
 import random
 from collections.abc import Callable

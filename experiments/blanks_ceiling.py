@@ -2,12 +2,9 @@
 
     python experiments/blanks_ceiling.py
 
-Goes through all stories that the grammar makes. For each hidden position and each word, it adds up
-the probabilities of the stories that fit the text with its blanks. That's done with 15 % of the
-words hidden, as in the chapter, and with other shares. Two minutes on one core.
+For each hidden position and each word, it adds up the probabilities of all the grammar's stories
+that fit the text with its blanks. Two minutes on one core.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

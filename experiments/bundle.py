@@ -17,8 +17,6 @@ it. `answers` does the latter for `shakespeare`. Chapter 22 and the project comp
 model has the sizes that the `config.json` in its folder says.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import sys

@@ -6,8 +6,6 @@ Times training updates of a small translator on one core, eager and compiled. Ne
 takes some minutes, most of them compiling.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 

@@ -2,16 +2,11 @@
 
     python experiments/few_labels.py
 
-The task: is the animal of a sentence small or big, when no word says so? An encoder pretrained on
-blanks is fine-tuned, from its first token; one that has read nothing is trained in the same way;
-and a linear layer reads the frozen encoder, from the first token and from the mean. The changes of
-fine-tuning are also cut to a low rank. A decoder pretrained on next words is fine-tuned on 30
-labels, from the same start with its old loss, without, and with its old loss on stories. Five
-seeds draw the pretrained models, the labeled sentences, and the new layer. About three minutes on
-one core.
+The chapter's ways to fine-tune, with five seeds; a linear layer reads the frozen encoder, from the
+first token and from the mean; the changes of fine-tuning are cut to a low rank. A decoder is
+fine-tuned on 30 labels with its old loss, without, and with its old loss on stories. About three
+minutes on one core.
 """
-
-from __future__ import annotations
 
 import copy
 import random

@@ -2,14 +2,10 @@
 
     python experiments/forty_twos.py
 
-Runs the chapter's own cells. Each of ten seeds holds out the hundred numbers below 10,000 with
-another ending (42, 142, ..., 9942 for the first) and trains for six passes. After each pass it
-lists how many answers are right to the last letter: of the hundred held out, and of the numbers
-below 100. A second part trains for 40 updates with a second table for the logits, with the shift
-and without. Ten minutes on one thread.
+Each of ten seeds holds out the hundred numbers below 10,000 with another ending (42, 142, ..., 9942
+for the first) and trains for six passes. A second part trains for 40 updates with a second table
+for the logits, with the shift and without. Ten minutes on one thread.
 """
-
-from __future__ import annotations
 
 import random
 from typing import Any

@@ -2,14 +2,10 @@
 
     python experiments/head_prices.py
 
-The translator `number-words` reads 200 held-out numbers, every fifth one, without each of the 256
-sets of its eight heads of cross-attention, and predicts each letter from the right ones before it.
-`loss` and `wrong` have one number per set: the mean loss of a letter, and how many letters are
-wrong. Bit i of a set's index is head i; heads 0 to 3 are in the first layer. About a minute on one
-thread.
+`loss` and `wrong` have one number per set: the mean loss of a letter, given the right ones before
+it, and how many letters are wrong. Bit i of a set's index is head i; heads 0 to 3 are in the first
+layer. About a minute on one thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import write_result

@@ -22,8 +22,6 @@ on the 200 numbers kept for reporting:
 Four minutes on one thread.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -2,15 +2,9 @@
 
     python experiments/missing_scale.py
 
-Trains the lookup of chapter 2 at two widths and from ten seeds, in three ways: with the scores
-divided by √d_k, at rate 1; not divided, at the same rate; and not divided, at rate 1/√d_k. The last
-takes the steps of the first exactly, but for the scores it starts with, which are √d_k times as
-large. All three start from the same matrices and see the same lookups. A run is the number of steps
-after which 95 % of the answers are right, as the mean of the last 20 steps, or null where 1000
-steps aren't enough. Two minutes on one idle thread.
+Trains the chapter's lookup at two widths and from ten seeds, in three ways. All three start from
+the same matrices and see the same lookups. Two minutes on one idle thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import chapter, write_result

@@ -6,8 +6,6 @@ Everything is measured on the validation split. The search that is best there is
 split, once, by each metric of the task.
 """
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 from itertools import product

@@ -9,8 +9,6 @@ learning rate fell: their command with `--epochs 50` and without the cooldown ma
 minutes on one thread.
 """
 
-from __future__ import annotations
-
 import sys
 
 from result_file import write_result

@@ -16,8 +16,6 @@ minutes on one thread.
 With `--paper` the search isn't chosen: the penalty is 0.6.
 """
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 from pathlib import Path

@@ -5,8 +5,6 @@
 Writes counts and lengths, no text, of `train` and `val`; about a minute on one core.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import chain

@@ -2,15 +2,10 @@
 
     python experiments/new_positions.py
 
-Trains the chapter's model from ten seeds and in five ways: without positions, with waves, and with
-a learned table, each trained on positions 0 to 7; and with waves and a learned table again, where
-each sequence of the training begins at a position from 0 to 8, drawn at random. All train on
-sequences of 8 letters. A run lists its shares of right answers after each of `STEPS`: on sequences
-of 8 at positions 0 to 7 and at positions 8 to 15, and on sequences of 16 at positions 0 to 15, for
-positions 1 to 7 and 8 to 15. Three minutes on one thread.
+Trains the chapter's model from ten seeds, on sequences of 8 letters: without positions, with waves,
+and with a learned table, each at positions 0 to 7; and with both tables again, where each sequence
+begins at a position from 0 to 8, drawn at random. Three minutes on one thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import after_updates, chapter, write_result

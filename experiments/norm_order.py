@@ -2,12 +2,9 @@
 
     python experiments/norm_order.py
 
-Trains the chapter's model, six blocks of width 16, from ten seeds. The learning rate is constant,
-or rises to its peak over the first 100 steps. A run lists the mean loss of the last 20 steps and
-the own share of the last block's tokens, (7.1), after each of `STEPS`. Six minutes on one thread.
+Trains the chapter's model from ten seeds. A run lists the mean loss of the last 20 steps and the
+own share of the last block's tokens, (7.1), after each of `STEPS`. Six minutes on one thread.
 """
-
-from __future__ import annotations
 
 from itertools import count
 

@@ -2,13 +2,9 @@
 
     python experiments/number_words_seeds.py
 
-The translator of chapter 14, two layers per side, width 64, is trained for 200 updates. The
-three differ in their initial parameters alone. For each of them, `right` has one character per
-held-out number: 1 where every letter of the translation is right, else 0. Half a minute on one
-thread.
+`right` has one character per held-out number: 1 where every letter is right, else 0. Half a minute
+on one thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import write_result

@@ -2,14 +2,10 @@
 
     python experiments/one_or_two_heads.py
 
-Trains the chapter's model with one head and with two, from 16 seeds. Its queries and keys are made
-from positions, so every sequence gets the same weights, and its values from letters. Two more
-models have one head. In one of them, queries and keys are made from letter plus position, in the
-other, so are values. A run lists the shares of positions where both answers are right, after each
-of `STEPS`. Ten minutes on one thread.
+Trains the chapter's model with one head and with two, from 16 seeds; and two models with one head
+whose queries and keys, or also values, are made from letter plus position. Ten minutes on one
+thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import after_updates, chapter, write_result

@@ -6,8 +6,6 @@ Times a product that fits into the caches, a sum of numbers that don't, and prod
 matrices that don't, on one thread. Takes half a minute.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

@@ -2,17 +2,13 @@
 
     python experiments/since_2017.py
 
-Trains a small decoder-only model on tiny Shakespeare, by character, in four forms. The first is the
-layer of 2017 with the norm in front and without dropout; each of the others has the changes of the
-ones before it and those of its own. All have equally many parameters: the width of the feed-forward
-network makes up for what a change adds or saves. Each form trains with a rate that's better than
-half and twice of it, chosen with a seed of its own, and then with five other seeds; `TWICE` again
-with twice as many updates. The models of `TWICE` also read windows eight times as long as in
-training, once as they are, and once with a mask that hides all distances that training didn't have.
+Trains a small decoder-only model on tiny Shakespeare, by character, in four forms. Each has the
+changes of the ones before it and those of its own, and equally many parameters. Each trains with a
+rate that's better than half and twice of it, chosen with a seed of its own, and then with five
+other seeds; `TWICE` again with twice as many updates. The models of `TWICE` also read windows eight
+times as long as in training, and with a mask that hides all distances that training didn't have.
 About five minutes on one core.
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any

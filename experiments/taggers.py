@@ -2,13 +2,9 @@
 
     python experiments/taggers.py
 
-Trains the chapter's taggers from five seeds. A run lists the shares of right tags among all words
-of the test sentences, among the occurrences of *new*, and among twins. "at most" is the best that
-any tagger with the same information can get on the test sentences, counted and not trained. Five
-minutes on one thread.
+Trains the chapter's taggers from five seeds. "at most" is the best that any tagger with the same
+information can get on the test sentences, counted and not trained. Five minutes on one thread.
 """
-
-from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable

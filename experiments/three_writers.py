@@ -2,17 +2,10 @@
 
     python experiments/three_writers.py
 
-Trains the chapter's writers from ten seeds: with both looks, without the list, and with the last
-word only. A seed draws the same parameters and the same lists for all three. A fourth writer gets
-its own text as its source, from five seeds. `answers` is the perplexity of all 5,040 answers, each
-beside its list: no writer without the list gets below 5,040, none with the last word only below
-108, and none with both below 24. The writers with both looks have three more numbers: their
-perplexity with the list taken away after training, with all words but the last taken away, and the
-share of words 3 and 4 that come from a second list, whose memory replaces the first list's after
-word 2. Writers without a list have the text that they write. Ten minutes on one thread.
+Trains the chapter's four writers. `answers` is the perplexity of all 5,040 answers, each beside its
+list. "from list 2" is the share of words 3 and 4 that come from a second list, whose memory
+replaces the first list's after word 2. Ten minutes on one thread.
 """
-
-from __future__ import annotations
 
 import torch
 from result_file import chapter, write_result
