@@ -99,7 +99,7 @@ PYTEST = $(PY) -m pytest --quiet
 
 test-all: $(WITH_ALL) $(CHECKERS)  ## Run the tests that make test leaves out: those marked slow
 	@echo "== the book, its print; tests of the library; tests of the site"
-	@echo "   beside it, in what time that leaves: every chapter in a new environment"
+	@echo "   beside it, in what time that leaves: some chapters in a new environment"
 	$(call both,nice -n 19 $(PYTEST) -m slow tests/notebooks,$(BOOK) && $(PRINT) && $(SLOW) tests/unit && $(SLOW) tests/site)
 
 # Without a browser there is no print, and its tests are skipped.

@@ -335,7 +335,7 @@ def test_every_command_spoken_of_exists(name):
 
 
 def test_make_lab_keeps_what_a_reader_has_written(tmp_path):
-    """It copies the notebooks that aren't there yet. Their links lead to the site that it serves."""
+    """It copies the notebooks that aren't there yet. Their links lead to the site it serves."""
     student, lab = tmp_path / "_build/html/student", tmp_path / "lab"
     jupyter, python = tmp_path / ".venv/bin/jupyter", tmp_path / ".venv/bin/python"
     for folder in (student, lab, jupyter.parent):
