@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -23,9 +24,10 @@ def book() -> Path:
 
 
 @pytest.fixture(scope="session")
-def published(book) -> Path:
+def published(book, tmp_path_factory) -> Path:
     """The folder of another build: the same book with the repository's address set."""
-    return publication.build()
+    folder = tmp_path_factory.getbasetemp()
+    return publication.build(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import shutil
@@ -11,7 +10,6 @@ import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,67 +20,28 @@ REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
 VERSION = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
-KEPT = ROOT / ".cache" / "published"
-NOWHERE_NEEDED = (".*", "__pycache__", "*.egg-info")
-NOT_AT_THE_TOP = (
-    "_build",
-    "node_modules",
-    "tests",
-    "build",
-    "lab",
-    "runs",
-)  # but transformer_lib/runs
 
 
-def extension(name: str):
-    """A module of _ext/, loaded as Sphinx would find it."""
-    folder = str(ROOT / "_ext")
-    if folder not in sys.path:
-        sys.path.append(folder)
-    return importlib.import_module(name)
-
-
-def sources(root: Path) -> list[Path]:
-    """The files that a build is made of, as paths below the root."""
-    found: list[Path] = []
-    for here, folders, files in os.walk(root):
-        at_the_top = NOT_AT_THE_TOP if Path(here) == root else ()
-        left_out = shutil.ignore_patterns(*NOWHERE_NEEDED, *at_the_top)
-        gone = left_out(here, [*folders, *files])
-        folders[:] = [name for name in folders if name not in gone]
-        found += [Path(here, name).relative_to(root) for name in files if name not in gone]
-    return sorted(found)
-
-
-def fingerprint(root: Path) -> str:
-    """What a build depends on, as one word: its sources, and who builds them."""
-    whole = sha256(f"{sys.version} {sys.executable}".encode())
-    for path in [*sources(root), Path("node_modules/.package-lock.json"), Path(__file__)]:
-        content = Path(root, path).read_bytes()
-        whole.update(f"\0{path.as_posix()}\0{len(content)}\0".encode() + content)
-    return whole.hexdigest()[:16]
-
-
-def build() -> Path:
+def build(folder: Path) -> Path:
     """The site, built from a copy of the sources with the address set by the owner's command.
 
-    It is kept until the sources change: test processes share it, and runs with other fonts.
+    All processes of a test run share it.
     """
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with FileLock(KEPT.with_suffix(".lock")):
-        folder = KEPT / fingerprint(ROOT)
-        if not (folder / "site").exists():
-            for old in KEPT.iterdir():
-                shutil.rmtree(old)
-            build_in(folder)
-        return folder / "site"
+    site = folder / "site"
+    with FileLock(folder / "published.lock"):
+        if not site.exists():
+            build_in(folder / "book")
+            (folder / "book" / "_build" / "html").rename(site)
+    return site
 
 
-def build_in(folder: Path) -> None:
-    book = folder / "book"
-    for path in sources(ROOT):
-        (book / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / path, book / path)
+def build_in(book: Path) -> None:
+    listed = ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in files.split("\0"):
+        if (ROOT / name).is_file():
+            (book / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, book / name)
     (book / "node_modules").symlink_to(ROOT / "node_modules")
     run = partial(subprocess.run, cwd=book, capture_output=True, text=True)
     run([sys.executable, "_ext/repository.py", "--url", REPOSITORY], check=True)
@@ -93,8 +52,6 @@ def build_in(folder: Path) -> None:
         env={**os.environ, "PATH": path, "PYTHONPATH": str(book)},
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    (book / "_build" / "html").rename(folder / "site")
-    shutil.rmtree(book)
 
 
 class PagesHandler(QuietHandler):

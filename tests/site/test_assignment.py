@@ -2,84 +2,31 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from pages import BOOK, ROOT, parsed
+from pages import BOOK, ROOT
 from published import ADDRESS
+from test_numbered import shown
+from test_student import links_in, missing, read, solutions_in
 
 sys.path.insert(0, str(ROOT / "_ext"))
 import cells
+from assignment import needs_and_gives
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.ipynb"))
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 RUN = [path for path in CHAPTERS if path.stem in ("01_soft_lookup", "05_masks")]
-LINK = re.compile(r"(?<=\])\(([^()\s]+)\)")
-# A cell to answer in, one that tests the answer, and one to write in that somebody reads.
-KINDS = ({"solution"}, {"grade", "locked"}, {"grade", "solution"})
-
-
-@cache
-def read(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
+CHECKED = re.compile(r"^# check\((\w+)\)", re.M)
 
 
 def assignment(path: Path, site: Path = BOOK) -> dict:
     return read(site / "assignment" / f"assignment_{path.name}")
-
-
-def code_of(notebook: dict) -> list[dict]:
-    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-
-
-def is_test(cell: dict) -> bool:
-    return cell["metadata"].get("nbgrader", {}).get("locked", False)
-
-
-def blocks(path: Path) -> list[cells.Block]:
-    return cells.blocks(path.stem, read(path)["cells"])
-
-
-def checked(path: Path) -> dict[str, str]:
-    """Cell with room for an answer -> its name, in a chapter."""
-    found = {}
-    for cell in code_of(read(path)):
-        if name := re.search(r"^# check\((\w+)\)", cells.text(cell), re.M):
-            found[cell["id"]] = name[1]
-    return found
-
-
-def left_in(chapter: list, written: list) -> list[str]:
-    """The solution cells of a chapter that are in its assignment."""
-    shown = "\n".join(cells.text(cell) for cell in written)
-    solutions = [cell for cell in chapter if "solution" in cells.tags(cell)]
-    return [cell["id"] for cell in solutions if cells.text(cell).strip() in shown]
-
-
-@every_chapter
-def test_it_has_each_exercise_with_its_number_and_room_and_no_solution(book, path):
-    page, made = parsed(f"chapters/{path.stem}.html"), assignment(path)
-    nbformat.validate(nbformat.reads(json.dumps(made), as_version=4))
-    assert left_in(read(path)["cells"], made["cells"]) == []
-    ids = [cell["id"] for cell in made["cells"]]
-    exercises = [block for block in blocks(path) if block.kind == "exercise"]
-    places = [ids.index(block.cells[0]["id"]) for block in exercises]
-    assert places == sorted(places)
-    for block, place in zip(exercises, places, strict=True):
-        title = page.find(id=block.label).select_one(".admonition-title").get_text()
-        number = re.match(r"Exercise [\d.]+", " ".join(title.split()))[0].rstrip(".")
-        text = cells.text(made["cells"][place])
-        assert text.startswith(f"### {number}. {block.title}\n")
-        assert "#sol-" not in text
-        assert made["cells"][place + 1]["metadata"]["nbgrader"]["solution"] is True
-    assert not any(cell["outputs"] for cell in code_of(made))
 
 
 def with_solutions(path: Path) -> dict:
@@ -87,87 +34,68 @@ def with_solutions(path: Path) -> dict:
     return read(BOOK.with_name("nbgrader") / "source" / path.stem / f"assignment_{path.name}")
 
 
+def grades(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def checked(path: Path) -> dict[str, str]:
+    """Number of an exercise -> the function that its checker asks for."""
+    found, number = {}, ""
+    for block in cells.blocks(path.stem, read(path)["cells"]):
+        if block.kind == "exercise":
+            number = shown(f"chapters/{path.stem}.html", block.label).removeprefix("Exercise ")
+        elif name := CHECKED.search(cells.text(block.cells[0])):
+            found[number] = name[1]
+    return found
+
+
+@every_chapter
+def test_it_asks_each_exercise_with_room_a_check_and_no_solution(book, path):
+    chapter, made = read(path)["cells"], assignment(path)["cells"]
+    nbformat.validate(nbformat.reads(json.dumps(assignment(path)), as_version=4))
+    assert solutions_in([c for c in chapter if "solution" in cells.tags(c)], made) == []
+    assert not any(cell.get("outputs") for cell in made)
+    texts = [cells.text(cell) for cell in made]
+    exercises = [b for b in cells.blocks(path.stem, chapter) if b.kind == "exercise"]
+    asked = [text for text in texts if text.startswith("### Exercise")]
+    for block, text in zip(exercises, asked, strict=True):
+        number = shown(f"chapters/{path.stem}.html", block.label)
+        assert text.startswith(f"### {number}. {block.title}\n")
+        assert grades(made[texts.index(text) + 1])["solution"] is True
+    tests = [cells.text(cell).splitlines()[-1] for cell in made if grades(cell).get("locked")]
+    assert tests == [f"check({name}).share" for name in checked(path).values()]
+    listed = dict(re.findall(r'^    "([\d.]+)": "(\w+)",$', texts[-1], re.M))
+    assert listed == checked(path)
+
+
 @every_chapter
 def test_its_cells_say_what_nbgrader_asks_of_them(book, path):
-    """As its manual describes version 3 of the metadata; each function has a cell that tests it."""
-    for notebook in (assignment(path), with_solutions(path)):
-        found = [
-            {**cell["metadata"]["nbgrader"]}
-            for cell in notebook["cells"]
-            if "nbgrader" in cell["metadata"]
-        ]
-        names = [cell["grade_id"] for cell in found]
-        assert len(set(names)) == len(names)
+    """As its manual describes version 3 of the metadata."""
+    for notebook, has_solutions in ((assignment(path), False), (with_solutions(path), True)):
+        found = [cell for cell in notebook["cells"] if grades(cell)]
+        names = {grades(cell)["grade_id"] for cell in found}
+        assert len(names) == len(found) and all(re.fullmatch(r"[\w-]+", name) for name in names)
         for cell in found:
-            assert re.fullmatch(r"[\w-]+", cell["grade_id"])
-            kinds = {key: cell.pop(key) for key in ("grade", "solution", "locked", "task")}
-            assert {key for key, value in kinds.items() if value} in KINDS
-            assert cell.pop("points", 0) == kinds["grade"]
-            assert cell.keys() == {"schema_version", "grade_id"} and cell["schema_version"] == 3
-    asked = [cells.text(c).splitlines()[-1] for c in code_of(assignment(path)) if is_test(c)]
-    assert asked == [f"check({name}).share" for name in checked(path).values()]
-    regions = [
-        cells.text(cell).count("### BEGIN SOLUTION") for cell in with_solutions(path)["cells"]
-    ]
-    solutions = [cell["metadata"].get("nbgrader", {}).get("solution") for cell in notebook["cells"]]
-    assert regions == [int(each or 0) for each in solutions]
+            said = grades(cell)
+            assert said["schema_version"] == 3 and not said["task"]
+            assert said["solution"] != said["locked"] == ("-check" in said["grade_id"])
+            assert said["grade"] == ("points" in said)
+            regions = cells.text(cell).count("### BEGIN SOLUTION")
+            assert regions == (has_solutions and said["solution"])
 
 
 @every_chapter
-def test_its_report_asks_for_each_answer_that_has_a_checker(book, path):
-    made, asked = code_of(assignment(path)), checked(path)
-    numbers = {}
-    for block in blocks(path):
-        if block.kind == "exercise":
-            number = parsed(f"chapters/{path.stem}.html").find(id=block.label)
-            title = number.select_one(".admonition-title").get_text()
-            numbers[block.cells[0]["id"]] = re.search(r"\d+\.\d+", title)[0]
-    listed = dict(re.findall(r'^    "([\d.]+)": "(\w+)",$', cells.text(made[-1]), re.M))
-    assert list(listed.values()) == list(asked.values())
-    ordered = [cell["id"] for cell in read(path)["cells"]]
-    for room, (number, _) in zip(asked, listed.items(), strict=True):
-        before = max(
-            (i for i in numbers if ordered.index(i) < ordered.index(room)), key=ordered.index
-        )
-        assert numbers[before] == number
-
-
-@every_chapter
-def test_the_books_solutions_find_all_that_they_need(book, path):
-    from assignment import needs_and_gives, without_magics
-
-    known = set(dir(builtins)) | {"__name__", "__file__", "get_ipython", "display"}
-    known |= {"__annotations__", "__qualname__", "__module__"}
-    for notebook in (assignment(path), with_solutions(path)):
-        there, missing = set(known), {}
-        for cell in code_of(notebook):
-            needs, gives = needs_and_gives(without_magics(cells.text(cell)))
-            if needs - there:
-                missing[cell["id"]] = needs - there
-            there |= gives
-        # A function may name what a later cell defines.
-        assert {cell: names - there for cell, names in missing.items() if names - there} == {}
-
-
-@every_chapter
-def test_no_cell_that_it_keeps_answers_an_exercise_or_waits_for_an_answer(book, path):
+def test_its_cells_find_all_that_they_need_and_answer_nothing(book, path):
     """But the reader's own machine may hold an earlier answer of the same name, collapsed."""
-    from assignment import needs_and_gives
-
-    asked, answers = set(checked(path).values()), set()
+    assert missing(assignment(path)["cells"]) == {}
+    assert missing(with_solutions(path)["cells"]) == {}
     machine = {cell["id"] for cell in read(path)["cells"] if "mine" in cells.tags(cell)}
-    for cell in code_of(assignment(path))[1:-1]:
-        needs, gives = needs_and_gives(cells.text(cell))
-        if "nbgrader" in cell["metadata"]:
-            answers |= gives & asked
-        else:
-            hidden = cell["metadata"].get("jupyter", {}).get("source_hidden")
-            if cell["id"] in machine:
-                assert hidden is True
-            else:
-                assert not gives & asked, cell["id"]
-            assert not needs & answers, cell["id"]
-            assert not gives & {"your_name", "your_answers"} or cell["id"] == "yours"
+    for cell in assignment(path)["cells"]:
+        if cell["id"] in machine:
+            assert cell["metadata"]["jupyter"]["source_hidden"] is True
+        elif cell["cell_type"] == "code" and not grades(cell):
+            _, gives = needs_and_gives(cells.text(cell))
+            assert not gives & {*checked(path).values()}, cell["id"]
 
 
 def report_of(notebook: dict, folder: Path, **written: str) -> str:
@@ -210,15 +138,13 @@ def test_a_cell_with_an_error_does_not_keep_the_report_from_being_written(book, 
 
 
 @pytest.mark.slow
-@every_chapter
-def test_its_links_lead_somewhere(book, published, path):
+def test_its_links_lead_somewhere(book, published):
     """From wherever it was handed out to: there are none to the site before that has an address."""
-    for site in (BOOK, published):
-        for cell in assignment(path, site)["cells"]:
-            if cell["cell_type"] == "markdown":
-                for link in LINK.findall(cells.text(cell)):
-                    assert link.startswith("https://"), link
-    assert any(ADDRESS in cells.text(c) for c in assignment(path, published)["cells"])
+    for path in CHAPTERS:
+        for site in (BOOK, published):
+            links = links_in(assignment(path, site)["cells"])
+            assert [link for link in links if not link.startswith("https://")] == []
+        assert any(link.startswith(ADDRESS) for link in links)
 
 
 def test_the_folder_holds_an_assignment_of_each_chapter_and_no_more(book):

@@ -50,40 +50,9 @@ def test_every_block_is_on_the_page_in_its_box(book, page):
         said = " ".join(cells.text(c) for c in block.cells if c["cell_type"] == "markdown")
         missing = [word for word in words(said) if word not in text.lower()]
         assert missing == [], block.label
-
-
-@every_notebook
-def test_a_page_shows_no_markup_of_its_source(book, page):
-    text = parsed(page).select_one("article").get_text()
+    text = soup.select_one("article").get_text()
     assert ":::" not in re.sub(r"\[[^\]]*\]", "", text)
     assert "####" not in text
-
-
-@pytest.mark.slow
-def test_a_title_opens_its_own_fold_wherever_it_is_hit(visit):
-    page, watch = visit("chapters/06_many_heads.html", figures="none")
-    folds = page.locator(FOLDED)
-    for number in range(folds.count()):
-        fold = folds.nth(number)
-        title = fold.locator("summary")
-        box = title.bounding_box()
-        for share in (0.03, 0.2, 0.5, 0.97):
-            place = {"x": share * box["width"], "y": box["height"] / 2}
-            title.click(position=place)
-            opened = page.locator(f"{FOLDED}[open]")
-            assert opened.count() == 1 and fold.get_attribute("open") is not None, (number, share)
-            title.click(position=place)
-            assert opened.count() == 0
-    assert folds.count() >= 7
-    assert page.url.endswith("06_many_heads.html")  # a title is no link
-    assert watch.complaints == {}
-
-
-def test_the_keyboard_opens_a_fold(visit):
-    page, _ = visit("chapters/06_many_heads.html", figures="none")
-    page.locator("#sol-06-crossover > summary").focus()
-    page.keyboard.press("Enter")
-    assert page.locator("#sol-06-crossover").get_attribute("open") is not None
 
 
 @pytest.mark.slow

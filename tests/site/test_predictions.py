@@ -57,31 +57,12 @@ def test_every_question_is_there_with_and_without_scripts(book, page):
             assert form["data-kind"] == "line"
 
 
-@pytest.mark.slow
-def test_without_scripts_it_is_a_list_and_a_folded_answer(browser, bases):
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        page = context.new_page()
-        page.goto(bases["http"] + FIRST)
-        box = question(page, "01-break-it-predict")
-        assert box.locator("form").is_hidden()
-        assert box.locator("li").all_inner_texts()[2] == RIGHT
-        answer = box.locator("details li").nth(2)  # Playwright finds no text inside <noscript>
-        assert answer.is_hidden()
-        box.locator("summary").click()
-        assert "each column holds a single number" in answer.inner_text()
-        assert answer.is_visible()
-    finally:
-        context.close()
-
-
 # --- with it --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_by_mouse_a_wrong_answer(visit, scheme):
-    page, watch = visit(FIRST, scheme, figures=".nothing")
+def test_by_mouse_a_wrong_answer(visit):
+    page, watch = visit(FIRST, figures=".nothing")
     box = question(page, "01-break-it-predict")
     reason = box.get_by_text("each column holds a single number")
     assert reason.is_hidden() and box.locator("details").count() == 0
@@ -132,9 +113,8 @@ def test_by_keyboard_a_right_answer(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "typed, verdict",
-    [("8", "Near enough."), ("7,99", "Near enough."), ("$8.50", None), ("much", None),
-     ("1,000", "The answer is a different number.")],
-)  # fmt: skip
+    [("7,99", "Near enough."), ("1,000", "The answer is a different number."), ("$8.50", None)],
+)
 def test_a_number(visit, typed, verdict):
     page, _ = visit(FIRST, figures=".nothing")
     box = question(page, "01-the-gap-predict")
@@ -157,15 +137,6 @@ def test_nothing_is_told_to_whom_has_not_answered(visit):
         assert form.get_attribute("data-told") == "not"
         assert form.locator(".predict-told").is_hidden()
     assert kept(page) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 390])
-def test_what_is_touched_is_large_enough(visit, width):
-    page, _ = visit(FIRST, figures=".nothing", viewport={"width": width, "height": 900})
-    of = ".predict-live :is(.predict-choice, [type=submit], [type=text])"
-    for part in page.locator(of).all():
-        assert part.bounding_box()["height"] >= 32
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -200,10 +171,12 @@ def test_where_storage_is_refused_it_answers_and_forgets(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stored",
-    ["not JSON", "7", "null", "[null]", '{"01-break-it-predict": 3}',
-     '{"01-break-it-predict": {"said": [3]}}', '{"01-break-it-predict": {"said": "x"}}',
-     '{"01-break-it-predict": {"said": ["a choice of an older edition"]}}'],
-)  # fmt: skip
+    [
+        "not JSON",
+        '{"01-break-it-predict": {"said": [3]}}',
+        '{"01-break-it-predict": {"said": ["a choice of an older edition"]}}',
+    ],
+)
 def test_a_spoiled_memory_harms_nothing(visit, stored):
     page, watch = visit(FIRST, figures=".nothing")
     page.evaluate(f"localStorage.setItem('{KEY}', '{stored}')")
