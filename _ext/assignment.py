@@ -1,8 +1,6 @@
 """The assignment of a chapter: a notebook with its exercises, for a teacher to hand out.
 
-It stands in the site's folder `assignment`: the exercises, with room to write in, and the cells of
-the chapter that answers use. Its last cell asks the checker once more about each answer and writes
-a report. Cells carry nbgrader's metadata. With the book's solutions, the same notebook is what
+It stands in the site's folder `assignment`. With the book's solutions, the same notebook is what
 nbgrader starts from: a course folder beside the site has one for each chapter.
 """
 
@@ -25,7 +23,6 @@ from student import (
     empty_code,
     import_of_check,
     is_code,
-    markdown,
     needed,
     plain,
     without_outputs,
@@ -87,27 +84,12 @@ def name(docname: str) -> str:
 
 def needs_and_gives(source: str) -> tuple[set[str], set[str]]:
     """The names that a cell takes from cells before it, and those that it defines."""
-    cell = compile(source, "cell", "exec")
-    needs, gives = names_of(cell)
-    for code in inner(cell):
-        needs |= names_of(code)[0] - gives
-    return needs, gives
-
-
-def without_magics(source: str) -> str:
-    return re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.M)
-
-
-def inner(code: CodeType) -> Iterator[CodeType]:
-    """The functions and classes in a piece of code, at any depth."""
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield const
-            yield from inner(const)
+    without_magics = re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.M)
+    return names_of(compile(without_magics, "cell", "exec"))
 
 
 def names_of(code: CodeType) -> tuple[set[str], set[str]]:
-    """The names that are read before they are set, and all that are set."""
+    """The names that are read before they are set, in functions too, and all that are set."""
     needs: set[str] = set()
     gives: set[str] = set()
     for step in dis.get_instructions(code):
@@ -115,6 +97,9 @@ def names_of(code: CodeType) -> tuple[set[str], set[str]]:
             gives.add(step.argval)
         elif step.opname in {"LOAD_NAME", "LOAD_GLOBAL"} and step.argval not in gives:
             needs.add(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            needs |= names_of(inner)[0] - gives
     return needs, gives
 
 
@@ -129,7 +114,7 @@ def used(blocks: list[cells.Block], figures: set[str]) -> set[str]:
     for block, cell in reversed([(each, cell) for each in blocks for cell in each.cells]):
         if cell["cell_type"] != "code" or "remove-cell" in cells.tags(cell):
             continue
-        needs, gives = needs_and_gives(without_magics(cells.text(cell)))
+        needs, gives = needs_and_gives(cells.text(cell))
         if block.kind == "solution":
             if not titles[block.label].startswith("Predict:"):
                 names = ((names - gives) | needs) - {"check"}
@@ -189,7 +174,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
     install = next(cell for cell in notebook["cells"] if INSTALL in cells.text(cell))
     page = f"[the chapter]({places.page(docname)})"
     about = ABOUT.format(chapter=chapter, title=title, page=page, library=needed(app))
-    written = [markdown("title", about), plain(install, places), code("yours", YOURS)]
+    written = [cells.markdown("title", about), plain(install, places), code("yours", YOURS)]
     numbers = []
     for block, follows in zip(blocks, [*blocks[1:], None], strict=True):
         if block.kind == "exercise":
@@ -208,7 +193,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
             if block.label in figures:
                 caption = places.links_in(cells.text(block.cells[1]))
                 caption = f"**{places.number(block.label)}.** {caption}"
-                written.append(markdown(block.cells[1]["id"], caption))
+                written.append(cells.markdown(block.cells[1]["id"], caption))
     last = REPORT.format(
         check=import_of_check(docname),
         exercises="\n".join(f'    "{number}": "{name}",' for number, name in checked.items()),
@@ -217,7 +202,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
         title=title.replace("*", ""),
         place=cells.place(docname),
     )
-    written += [markdown("hand-in", HAND_IN), code("report", last)]
+    written += [cells.markdown("hand-in", HAND_IN), code("report", last)]
     for cell in written:
         if cell["cell_type"] == "code":  # whatever fails, JupyterLab goes on to the report
             cell["metadata"]["tags"] = ["raises-exception"]
@@ -248,7 +233,7 @@ def code(cell_id: str, source: str) -> dict:
 
 
 def publish(app, exception):
-    if app.builder.name != "html" or exception is not None:
+    if exception is not None:
         return
     folder = Path(app.outdir, FOLDER)
     course = Path(app.outdir).with_name(FOR_NBGRADER)
@@ -256,7 +241,7 @@ def publish(app, exception):
     for docname in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(docname))
         if path.suffix == ".ipynb" and chapter_of(docname) is not None:
-            made = assignment(app, docname, json.loads(path.read_text(encoding="utf-8")))
+            made = assignment(app, docname, cells.read(path))
             source = course / "source" / path.stem / name(docname)
             for file, notebook in ((source, made), (folder / name(docname), handed_out(made))):
                 wanted[file] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"

@@ -1,9 +1,7 @@
 """Works by chapter: a link to a paper is a citation, and each chapter ends with what it cites.
 
-In a notebook a work is cited by a link to its own address, `[Liu et al., 2020](https://…)`: plain
-Markdown, which leads to the paper wherever the notebook is read. If references.bib has the address,
-the link leads, on the page, to the work's line under *Further reading*, which says what is in the
-paper and leads there. The appendix has all works, and says which chapters cite each.
+If references.bib has the address of a link, the link leads to the work's line under *Further
+reading*, which leads to the work. The appendix has all works and says which chapters cite each.
 """
 
 from functools import cache
@@ -91,13 +89,15 @@ def lead_to_works(app, doctree, docname):
     if chapter_of(docname) is None:
         return
     known, cited, listed = works(app), [], set()
+    sections = [part for part in doctree.findall(nodes.section) if part[0].astext() == FURTHER]
+    further = [link for part in sections for link in part.findall(nodes.reference)]
     tips = app.__dict__.setdefault("attention_tips", {})
     for link in doctree.findall(nodes.reference):
         if (entry := known.get(link.get("refuri"))) is None:
             continue
         name = f"ref-{entry.key}"
         tips[docname, name] = as_text(app, entry_text(entry))
-        if not is_further_reading(link):
+        if not any(link is each for each in further):
             cited.append((link, name))
         elif name not in listed:
             listed.add(name)
@@ -107,14 +107,6 @@ def lead_to_works(app, doctree, docname):
             message = "%s is cited, but not listed under Further reading"
             LOGGER.warning(message, link["refuri"], location=link, type="bibliography")
         link["refuri"], link["internal"] = f"#{name}", True
-
-
-def is_further_reading(node) -> bool:
-    while node is not None:
-        if isinstance(node, nodes.section) and node[0].astext() == FURTHER:
-            return True
-        node = node.parent
-    return False
 
 
 def name_chapters(app, doctree):

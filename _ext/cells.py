@@ -1,15 +1,14 @@
 """What the cells of a chapter are: their tags say it, and their text stays plain Markdown.
 
-A chapter is a list of blocks: an exercise, its solution, a question to the reader with its answer,
-a fold, a note, a figure with its caption, or a cell that is nothing but itself. Pages are made of
-blocks (chapter_page.py), and the student's edition as well (student.py). Standard library only: the
-gate of the notebooks uses it, too.
+A chapter is a list of blocks, of which pages (chapter_page.py) and the student's edition
+(student.py) are made. Standard library only: the gate of the notebooks uses it, too.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 import predictions
@@ -48,6 +47,14 @@ class Block(NamedTuple):
     cells: list
     label: str = ""
     title: str = ""
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def markdown(cell_id: str, source: str) -> dict:
+    return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
 
 
 def tags(cell) -> list[str]:
@@ -98,13 +105,14 @@ def blocks(name: str, cells: list) -> list[Block]:
     """
     found: list[Block] = []
     exercise = ""
+
+    def wrong(what):
+        return ValueError(f"{name}, cell {cell['id']}: {what}")
+
     for cell in cells:
         kind = "solution" if "solution" in tags(cell) else ""
         kind = kind or next((tag for tag in tags(cell) if tag in KINDS), "")
         last = found[-1] if found else Block("", [])
-
-        def wrong(what, cell=cell):
-            return ValueError(f"{name}, cell {cell['id']}: {what}")
 
         if kind in OF_TEXT and cell["cell_type"] != "markdown":
             raise wrong(f"only text is tagged {kind}")
@@ -145,10 +153,10 @@ def blocks(name: str, cells: list) -> list[Block]:
         else:
             found.append(Block(kind, [cell]))
     for block in found:
+        cell = block.cells[0]
         if block.kind == "predict":
             try:
                 prediction(block)
             except ValueError as error:
-                place_of_it = f"{name}, cell {block.cells[0]['id']}"
-                raise ValueError(f"{place_of_it}: {error}") from None
+                raise wrong(error) from None
     return found

@@ -1,8 +1,7 @@
 """Make a page of a chapter: its plain cells (cells.py) become boxes, numbers and folds.
 
-Before a notebook is parsed, its blocks become the directives that make the page: exercises and
-solutions of sphinx-exercise, boxes, and folds, which are <details> here, so that the whole title
-opens them and no script is needed. The notebook itself says nothing of all this.
+Before a notebook is parsed, its blocks become directives. A fold is <details>, so that the whole
+title opens it and no script is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sphinx_exercise.nodes import solution_node
 
 import cells
 import mine
-import predict
+import predictions
 import reading
 
 FENCE = ":::::"  # longer than any fence inside
@@ -33,10 +32,6 @@ def directive(kind: str, argument: str, content: str, fence: str = FENCE, **opti
     lines = [f"{fence}{{{kind}}} {argument}".rstrip()]
     lines += [f":{option}: {value}" for option, value in options.items() if value]
     return "\n".join([*lines, "", content, "", fence] if content else [*lines, fence])
-
-
-def markdown(cell_id: str, source: str) -> dict:
-    return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
 
 
 def hides(cell) -> str:
@@ -80,6 +75,18 @@ def fold(title: str, content: str, **options: str) -> str:
     return directive("fold", title, content, FENCE[1:], **options)
 
 
+def question(found: predictions.Prediction, label: str) -> str:
+    """The directive of predict.py."""
+    parts = [found.question]
+    if found.choices:
+        parts.append("\n".join(f"- {text}\n\n  {reason}\n" for text, reason, _ in found.choices))
+    if found.answer:
+        parts.append(directive("container", "told", found.answer, FENCE[1:]))
+    right = " ".join(str(i) for i, choice in enumerate(found.choices) if choice.right)
+    options = {"right": right, "number": found.number, "within": found.within, "unit": found.unit}
+    return directive("prediction", found.kind, "\n\n".join(parts), name=label, **options)
+
+
 def as_page(name: str, block: cells.Block) -> list[dict]:
     """The cells that MyST-NB gets for a block."""
     first, label = block.cells[0], block.label
@@ -90,12 +97,12 @@ def as_page(name: str, block: cells.Block) -> list[dict]:
             exercise = label.replace("sol-", "ex-", 1)
             start = directive("solution-start", exercise, "", label=label)
             return [
-                markdown(f"{label}-start", start),
+                cells.markdown(f"{label}-start", start),
                 *with_captions(block.cells),
-                markdown(f"{label}-end", directive("solution-end", "", "")),
+                cells.markdown(f"{label}-end", directive("solution-end", "", "")),
             ]
         case "predict":
-            source = predict.as_directive(cells.prediction(block), label, FENCE)
+            source = question(cells.prediction(block), label)
         case "recall":
             questions, answers = cells.question_and_answers(first)
             source = f"{questions}\n\n{fold('The answers', answers)}"
@@ -108,11 +115,11 @@ def as_page(name: str, block: cells.Block) -> list[dict]:
             options = {"class": block.kind, "name": label}
             source = directive("admonition", block.title, content, **options)
         case "mine":
-            link = markdown(f"{first['id']}-file", mine.link(name))
-            return [first, link]
+            link = mine.link(f"{cells.place(name)}/mine.py", "`mine.py` as it is now")
+            return [first, cells.markdown(f"{first['id']}-file", link)]
         case _:
             return with_captions(block.cells)
-    return [markdown(first["id"], source)]
+    return [cells.markdown(first["id"], source)]
 
 
 def read(app, docname, source):
@@ -122,7 +129,8 @@ def read(app, docname, source):
         found = cells.blocks(docname, notebook["cells"])
         notebook["cells"] = [cell for block in found for cell in as_page(docname, block)]
         if any(block.kind == "program" for block in found):
-            notebook["cells"].append(markdown("program-file", mine.PROGRAM_LINK))
+            link = mine.link("transformer.py", "`transformer.py`")
+            notebook["cells"].append(cells.markdown("program-file", link))
         source[0] = json.dumps(notebook)
 
 
@@ -159,7 +167,6 @@ class FoldSolutions(SphinxPostTransform):
     """In the site a solution is a fold, and its title no link: all of it opens the solution."""
 
     default_priority = 30  # sphinx-exercise has made the titles
-    builders = ("html",)
 
     def run(self, **kwargs):
         for solution in list(self.document.findall(solution_node)):
@@ -189,7 +196,6 @@ class FoldDeeper(SphinxPostTransform):
     """In the site, *Deeper* is its questions: each opens its section and says how long it takes."""
 
     default_priority = 30
-    builders = ("html",)
 
     def run(self, **kwargs):
         for part in list(self.document.findall(nodes.section)):
@@ -203,26 +209,20 @@ class FoldDeeper(SphinxPostTransform):
                 section.replace_self(deeper_node("", heading, *content, ids=section["ids"]))
 
 
-def opens(translator) -> bool:
-    return translator.builder.name == "html"
-
-
 def open_fold(translator, node):
-    tag = "details" if opens(translator) else "div"
-    translator.body.append(translator.starttag(node, tag, CLASS="admonition"))
+    translator.body.append(translator.starttag(node, "details", CLASS="admonition"))
 
 
 def close_fold(translator, node):
-    translator.body.append("</details>\n" if opens(translator) else "</div>\n")
+    translator.body.append("</details>\n")
 
 
 def open_title(translator, node):
-    tag = "summary" if opens(translator) else "p"
-    translator.body.append(translator.starttag(node, tag, "", CLASS="admonition-title"))
+    translator.body.append(translator.starttag(node, "summary", "", CLASS="admonition-title"))
 
 
 def close_title(translator, node):
-    translator.body.append("</summary>\n" if opens(translator) else "</p>\n")
+    translator.body.append("</summary>\n")
 
 
 def open_deeper(translator, node):

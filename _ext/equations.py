@@ -98,8 +98,6 @@ def start(app):
     if not dist.is_dir():
         raise ConfigError("node_modules has no katex: build with `make book`, which fetches it")
     app.katex = Setter(dist / "katex.min.js")
-    if app.builder.format != "html":
-        return
     sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
     sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)
     target = Path(app.outdir, "_static/katex")

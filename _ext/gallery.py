@@ -1,19 +1,17 @@
 """The gallery: the list of all live figures.
 
-Each part of the book has a page of figures, a notebook `chapters/live_figures_….ipynb`. In the
-list, `{gallery} live_figures_….ipynb` stands for the figures of one: each as a small picture, the
+`{gallery} live_figures_….ipynb` stands for the figures of one page: each as a small picture, the
 question above it, which leads to it, and the chapters that the text below the question names.
-Nothing is listed by hand.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from mdit_py_plugins.anchors.index import slugify
 from sphinx.util.docutils import SphinxDirective
 
 import cells
@@ -22,15 +20,6 @@ from live_figures import outputs_of, picture_of
 LIST = "chapters/live_figures"
 HEADING = re.compile(r"## (\S[^\n]*)")
 CHAPTER = re.compile(r"\[(?:Chapter )?(\d+)\]\((\d+_\w+\.ipynb)\)")
-
-
-def read(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def slug(heading: str) -> str:
-    """What a heading is called in a link to it. Its anchor on the page is another matter."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def entries(notebook: dict) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -53,10 +42,8 @@ class Gallery(SphinxDirective):
     def run(self):
         name = self.arguments[0]
         path = Path(self.env.srcdir, LIST).with_name(name)
-        if not path.is_file():
-            raise self.error(f"gallery: there is no {name} beside the list")
         self.env.note_dependency(str(path))
-        lines, notebook = [], read(path)
+        lines, notebook = [], cells.read(path)
         for question, chapters in entries(notebook):
             if not question.endswith("?") or not chapters:
                 raise self.error(
@@ -64,7 +51,7 @@ class Gallery(SphinxDirective):
                 )
             where = ", ".join(f"[{number}]({file})" for number, file in chapters)
             kind = "chapter" if len(chapters) == 1 else "chapters"
-            lines.append(f"- [{question}]({name}#{slug(question)}) ({kind} {where})")
+            lines.append(f"- [{question}]({name}#{slugify(question)}) ({kind} {where})")
         holder = nodes.container(classes=["gallery"])
         self.state.nested_parse(StringList(lines, name), self.content_offset, holder)
         pictures = [

@@ -1,17 +1,12 @@
 """The reader's own machine, mine.py: one file that grows from chapter to chapter.
 
-What a chapter adds stands in its cells tagged `mine`. For each such chapter the site has the file
-as it is by then, `mine/06/mine.py`: these cells of all chapters so far, one after the other. What a
-later chapter defines again takes the place of the earlier version.
-
-One page, one_page.ipynb, has all of its last state, and what it takes to train it. Its cells tagged
-`program` are one file, `mine/transformer.py`.
+What a chapter adds stands in its cells tagged `mine`, and the site has the file as each chapter
+leaves it. The cells tagged `program` of one_page.ipynb are one file, `mine/transformer.py`.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -64,8 +59,7 @@ def states(folder: Path) -> dict[int, str]:
     """Chapter -> mine.py as it is at its end, for the chapters in `folder` that add to it."""
     found, file = {}, ""
     for path in sorted(folder.glob("[0-9]*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        for cell in notebook["cells"]:
+        for cell in cells.read(path)["cells"]:
             if "mine" in cells.tags(cell):
                 replaces = cell["metadata"].get("mine", {}).get("replaces", [])
                 file = grow(file, cells.text(cell), replaces)
@@ -73,30 +67,21 @@ def states(folder: Path) -> dict[int, str]:
     return found
 
 
-def link(docname: str) -> str:
-    """What stands below a cell that adds to mine.py."""
-    file = f"../mine/{cells.place(docname)}/mine.py"
-    return f'<a class="mine" href="{file}" download>Download `mine.py` as it is now</a>'
+def link(file: str, text: str) -> str:
+    """What stands below a cell that adds to the file, and below a program."""
+    return f'<a class="mine" href="../mine/{file}" download>Download {text}</a>'
 
 
 def program(folder: Path) -> str:
-    """The file that the page one_page.ipynb is; empty where there is no such page."""
-    page = folder / "one_page.ipynb"
-    if not page.exists():
-        return ""
-    found = json.loads(page.read_text(encoding="utf-8"))["cells"]
+    """The file that the page one_page.ipynb is."""
+    found = cells.read(folder / "one_page.ipynb")["cells"]
     sources = [cells.text(cell).strip() for cell in found if "program" in cells.tags(cell)]
     return "\n\n\n".join(sources) + "\n"
 
 
-PROGRAM = "../mine/transformer.py"
-PROGRAM_LINK = f'<a class="mine" href="{PROGRAM}" download>Download `transformer.py`</a>'
-
-
 def publish(app, exception):
-    if app.builder.name == "html" and exception is None:
+    if exception is None:
         folder = Path(app.srcdir, "chapters")
         for chapter, source in states(folder).items():
             write(Path(app.outdir, f"mine/{chapter:02}/mine.py"), source.encode())
-        if source := program(folder):
-            write(Path(app.outdir, "mine/transformer.py"), source.encode())
+        write(Path(app.outdir, "mine/transformer.py"), program(folder).encode())

@@ -31,8 +31,6 @@ def scripts(name, text):
 
 
 def write_models(app):
-    if app.builder.format != "html":
-        return
     text = model_text(Path(app.srcdir, "transformer_lib", "pretrained", NAME))
     for number, script in enumerate(scripts(NAME, text)):
         write(Path(app.outdir, "_static", "models", f"{NAME}-{number}.js"), script.encode())

@@ -1,8 +1,7 @@
 """Numbers that the text names: `\\tag{1.2}` in an equation, `[(1.2)](#eq-1-2)` where it is meant.
 
-Jupyter, Colab and GitHub show an equation's tag, so a notebook says it; here it becomes a number
-and an anchor. Typed numbers go stale: an equation moves, a figure comes in between. So every tag
-and every link that reads as a number is compared with what Sphinx counts; a wrong one is a warning.
+A tag, which Jupyter shows, becomes a number and an anchor. Every tag and every link that reads as a
+number is compared with what Sphinx counts; a wrong one is a warning.
 """
 
 import re

@@ -197,8 +197,5 @@
     remember(back ?? {});
     list();
   });
-  addEventListener("storage", ({ key }) => {
-    if (key === KEY || key === null) list();
-  });
   list();
 })();

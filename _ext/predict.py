@@ -1,17 +1,12 @@
 """Predict, then see: a question to the reader as a small live block of the page.
 
-`chapter_page.py` makes the directives of a notebook's cells, and `predictions.py` says what those
-hold. A page holds each question twice: as a form, for predict.js, and inside <noscript> as a list
-with a folded answer. All that the form will say stands in it from the start, unseen. Other builders
-get the list and the answer.
-
-The page `chapters/predictions.md` lists the questions of all chapters, and predict.js enters what
-this reader answered. That is in the reader's own browser, and nowhere else.
+A page holds each question twice: as a form, for predict.js, and inside <noscript> as a list with a
+folded answer. The page `chapters/predictions.md` lists the questions of all chapters, and
+predict.js enters what this reader answered, which is in the reader's own browser and nowhere else.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 from pathlib import Path
@@ -33,48 +28,21 @@ class prediction_node(nodes.General, nodes.Element):
     """A question to the reader: its text, its choices, what is said afterwards."""
 
 
-class choice_node(nodes.Part, nodes.Element):
-    """A choice: its text and the reason."""
-
-
-class piece_node(nodes.Part, nodes.TextElement):
-    """A piece of text inside a line."""
-
-
-class told_node(nodes.Part, nodes.Element):
-    """What everybody is told afterwards."""
-
-
 # ---- From Markdown to nodes ----------------------------------------------------------------------
 
 
-def directive(kind: str, argument: str, content: str, fence: str, **options: str) -> str:
-    lines = [f"{fence}{{{kind}}} {argument}".rstrip()]
-    lines += [f":{option}: {value}".rstrip() for option, value in options.items()]
-    return "\n".join([*lines, "", content, "", fence])
-
-
-def as_directive(found: predictions.Prediction, label: str, fence: str) -> str:
-    """The MyST source of a block."""
-    inner = fence[1:]
-    parts = [found.question]
-    for choice in found.choices:
-        options = {"right": ""} if choice.right else {}
-        parts.append(directive("prediction-choice", choice.text, choice.reason, inner, **options))
-    if found.answer:
-        parts.append(directive("prediction-told", "", found.answer, inner))
-    options = {"name": label, "number": found.number, "within": found.within, "unit": found.unit}
-    options = {name: value for name, value in options.items() if value}
-    return directive("prediction", found.kind, "\n\n".join(parts), fence, **options)
-
-
 class Prediction(SphinxDirective):
-    """A question to the reader."""
+    """A question to the reader.
+
+    It ends with the list of choices, where it has some; an item is a choice and, in a paragraph of
+    its own, the reason. `right` has the numbers of the right ones. A container below, `told`, holds
+    what is said to everybody who has committed.
+    """
 
     has_content = True
     required_arguments = 1
     option_spec = {  # noqa: RUF012 (docutils asks for a plain dict)
-        name: directives.unchanged for name in ("name", "number", "within", "unit")
+        name: directives.unchanged for name in ("name", "right", "number", "within", "unit")
     }
 
     def run(self):
@@ -83,32 +51,10 @@ class Prediction(SphinxDirective):
         self.set_source_info(node)
         self.add_name(node)
         self.state.nested_parse(self.content, self.content_offset, node)
-        return [node]
-
-
-class Choice(SphinxDirective):
-    """A choice, and as its content the reason."""
-
-    has_content = True
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec = {"right": directives.flag}  # noqa: RUF012
-
-    def run(self):
-        text, messages = self.state.inline_text(self.arguments[0], self.lineno)
-        reason, others = self.state.inline_text("\n".join(self.content), self.lineno)
-        pieces = piece_node("", "", *text), piece_node("", "", *reason)
-        return [choice_node("", *pieces, right="right" in self.options), *messages, *others]
-
-
-class Told(SphinxDirective):
-    """What is said to everybody who has committed."""
-
-    has_content = True
-
-    def run(self):
-        node = told_node()
-        self.state.nested_parse(self.content, self.content_offset, node)
+        if node["kind"] in {"one", "some"}:
+            *_, listed = (part for part in node if isinstance(part, nodes.bullet_list))
+            for part in list(listed.findall(nodes.paragraph)):  # the search has no use for them
+                part.replace_self(nodes.inline("", "", *part.children))
         return [node]
 
 
@@ -130,24 +76,23 @@ class Parts:
 
     def __init__(self, translator, node) -> None:
         self.kind, self.label = node["kind"], node["ids"][0]
-        choices = [child for child in node if isinstance(child, choice_node)]
-        told = [child for child in node if isinstance(child, told_node)]
-        asked = [child for child in node if child not in choices and child not in told]
+        told = [part for part in node if "told" in part["classes"]]
+        asked = [part for part in node if part not in told]
+        listed = asked.pop() if self.kind in {"one", "some"} else []
         self.question = render(translator, *asked)
         self.told = render(translator, *(child for part in told for child in part))
+        right = node.get("right", "").split()
         self.choices = [
-            (text.astext(), *(render(translator, *piece) for piece in (text, reason)), c["right"])
-            for c in choices
-            for text, reason in [c.children]
+            (text.astext(), render(translator, *text), render(translator, *reason), str(i) in right)
+            for i, (text, reason) in enumerate(listed)
         ]
         self.number, self.within = node.get("number", ""), node.get("within", "")
         self.unit = escape(node.get("unit", ""))
         root = translator.builder.get_relative_uri(translator.builder.current_docname, PAGE)
         self.page = escape(root)
 
-    def as_list(self, tag: str) -> str:
-        """A list and an answer, which `tag` folds or does not fold."""
-        title = {"details": "summary", "div": "p"}[tag]
+    def as_list(self) -> str:
+        """A list and a folded answer."""
         html = ""
         answer = self.told
         if self.choices:
@@ -159,8 +104,8 @@ class Parts:
             )
             answer = f'<ul class="simple">{rows}</ul>{answer}'
         if answer:
-            title = f'<{title} class="admonition-title">{ANSWER}</{title}>'
-            html += f'<{tag} class="fold admonition">{title}{answer}</{tag}>'
+            title = f'<summary class="admonition-title">{ANSWER}</summary>'
+            html += f'<details class="fold admonition">{title}{answer}</details>'
         return html
 
     def as_form(self) -> str:
@@ -218,11 +163,8 @@ class Parts:
 def visit_prediction(translator, node):
     parts = Parts(translator, node)
     html = translator.starttag(node, "div", CLASS="predict") + parts.question
-    if translator.builder.name == "html":
-        html += f"<noscript>{parts.as_list('details')}</noscript>{parts.as_form()}"
-    else:
-        html += parts.as_list("div")
-    translator.body.append(f"{html}</div>\n")
+    html += f"<noscript>{parts.as_list()}</noscript>{parts.as_form()}</div>\n"
+    translator.body.append(html)
     raise nodes.SkipNode
 
 
@@ -231,7 +173,7 @@ def visit_prediction(translator, node):
 
 def questions(path: Path) -> list[tuple[str, predictions.Prediction]]:
     """(label, question) of each question of a notebook, in order."""
-    found = cells.blocks(path.stem, json.loads(path.read_text(encoding="utf-8"))["cells"])
+    found = cells.blocks(path.stem, cells.read(path)["cells"])
     return [(b.label, cells.prediction(b)) for b in found if b.kind == "predict"]
 
 
@@ -248,7 +190,7 @@ def list_questions(app, docname, source):
         elif (number := chapter_of(name)) is not None:
             path = Path(app.srcdir, f"{name}.ipynb")
             app.env.note_dependency(str(path))
-            title = cells.text(json.loads(path.read_text(encoding="utf-8"))["cells"][0])
+            title = cells.text(cells.read(path)["cells"][0])
             lines += [f"## {part}", ""] if part else []
             lines += [f"### {number}. {title.splitlines()[0].removeprefix('# ')}", ""]
             for label, found in questions(path):
@@ -266,16 +208,13 @@ def name_anchors(app, doctree):
 
 
 def copy_script(app):
-    if app.builder.format == "html":
-        write(Path(app.outdir, "_static", SCRIPT.name), SCRIPT.read_bytes())
-        app.add_js_file(SCRIPT.name, loading_method="defer")
+    write(Path(app.outdir, "_static", SCRIPT.name), SCRIPT.read_bytes())
+    app.add_js_file(SCRIPT.name, loading_method="defer")
 
 
 def setup(app):
     app.add_node(prediction_node, html=(visit_prediction, None))
     app.add_directive("prediction", Prediction)
-    app.add_directive("prediction-choice", Choice)
-    app.add_directive("prediction-told", Told)
     app.connect("builder-inited", copy_script)
     app.connect("source-read", list_questions)
     app.connect("doctree-read", name_anchors)

@@ -1,8 +1,7 @@
 """What a published site tells others: what each page is about, where it lives, what else there is.
 
 The site's address is `html.baseurl` in _config.yml or, when that is not set and the repository's
-address is, the one that GitHub Pages gives to that repository. With neither, nothing names an
-address: no canonical links, no sitemap; the pages work wherever they are put.
+address is, GitHub Pages'. With neither, nothing names an address.
 """
 
 from __future__ import annotations
@@ -43,23 +42,6 @@ def find_address(app, config):
 # ---- What a page is about ------------------------------------------------------------------------
 
 
-def readable(latex: str) -> str:
-    """A short formula in running text, for places that know no formulas."""
-    latex = re.sub(r"\\sqrt\{([^{}]*)\}", r"√\1", latex)
-    latex = re.sub(r"\\(?:mathrm|text|mathbf)\{([^{}]*)\}", r"\1", latex)
-    return re.sub(r"[\\{}]", "", latex)
-
-
-def in_short(text: str, length: int = 200) -> str:
-    """As many whole sentences as there is room for; of a longer sentence its beginning."""
-    first, *others = re.split(r"(?<=[.?!]) ", text)
-    for sentence in others:
-        if len(first) + len(sentence) >= length:
-            break
-        first += f" {sentence}"
-    return textwrap.shorten(first, length, placeholder=" …")
-
-
 def promise_of(doctree) -> str:
     """The page's first paragraph as plain text: in a chapter, what it promises."""
     paragraph = next(doctree.findall(nodes.paragraph), None)
@@ -67,7 +49,8 @@ def promise_of(doctree) -> str:
         return ""
     paragraph = paragraph.deepcopy()
     for formula in list(paragraph.findall(nodes.math)):
-        formula.replace_self(nodes.Text(readable(formula.astext())))
+        readable = re.sub(r"\\sqrt\{([^{}]*)\}", r"√\1", formula.astext())
+        formula.replace_self(nodes.Text(readable))
     return " ".join(paragraph.astext().split())
 
 
@@ -81,7 +64,8 @@ def describe(app, pagename, templatename, context, doctree):
     if pagename == app.config.root_doc and base:
         context["pageurl"] = base  # the same page as index.html, and the address people share
     promise = promise_of(doctree) if doctree is not None else ""
-    description = in_short(promise) or f"{title}: a page of {book}."
+    description = textwrap.shorten(promise, 200, placeholder=" …")
+    description = description or f"{title}: a page of {book}."
     tags = [("name", "description", description)]
     if pagename in TOOLS:
         context["pageurl"] = None
@@ -112,8 +96,7 @@ def describe(app, pagename, templatename, context, doctree):
 
 
 def draw_icon(app):
-    if app.builder.format == "html":
-        write(Path(app.outdir, TOUCH_ICON), png(draw_logo(180, ground="#fffefb")))
+    write(Path(app.outdir, TOUCH_ICON), png(draw_logo(180, ground="#fffefb")))
 
 
 # ---- Pages of the site as a whole ----------------------------------------------------------------
@@ -136,7 +119,7 @@ def from_the_root(page: str, root: str) -> str:
 def finish(app, exception):
     """With an address: the sitemap, where to find it, and a 404 page that works at any depth."""
     base = app.config.html_baseurl
-    if app.builder.format != "html" or exception is not None or not base:
+    if exception is not None or not base:
         return
     out = Path(app.outdir)
     uris = sorted(

@@ -54,15 +54,6 @@ def take_wheel(root: Path) -> Path:
     return wheel
 
 
-def tested(root: Path) -> str:
-    """Whether `make test` has passed on this commit; it notes the last one on which it did."""
-    note = root / ".cache" / "tested"
-    passed = note.is_file() and note.read_text().strip() == git(root, "rev-parse", "HEAD").strip()
-    if passed:
-        return "make test has passed on this commit."
-    return "make test hasn't passed on this commit: run it before you push."
-
-
 def main(arguments: list[str]) -> int:
     if found := obstacles(ROOT):
         print("\n".join(found), file=sys.stderr)
@@ -71,17 +62,10 @@ def main(arguments: list[str]) -> int:
     if "--tag" not in arguments:
         return 0
     wheel = take_wheel(ROOT)
-    git(
-        ROOT,
-        "tag",
-        "--annotate",
-        known.tag,
-        "--message",
-        f"Attention, Built by Hand: {known.edition}",
-    )
+    message = f"Attention, Built by Hand: {known.edition}"
+    git(ROOT, "tag", "--annotate", known.tag, "--message", message)
     print(f"{known.edition}, is tagged here as {known.tag}.")
     print(f"Its wheel is {wheel.relative_to(ROOT)}, its site is in _build/html.")
-    print(tested(ROOT))
     for line in missing(known):
         print(line)
     print(f"To publish it: git push --atomic origin main {known.tag}")

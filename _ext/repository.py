@@ -4,12 +4,9 @@
     python _ext/repository.py --url https://github.com/OWNER/NAME --authors "A Name, Another"
     python _ext/repository.py --edition 1.1.0                    # once CHANGELOG.md has its entry
 
-Each has one home, and `make repository URL=… AUTHORS=… EDITION=…` writes it into all other places:
-address and authors live in pyproject.toml, the version in transformer_lib/__init__.py, from which
-the wheel takes it, and its date in CHANGELOG.md. Until the owner sets it, the address is a name
-that nobody can register (RFC 2606): readers' machines install from this address, and a wrong one
-would run a stranger's code on them. Nothing else changes, byte for byte; a second run changes
-nothing. Standard library only, any Python from 3.10.
+Address and authors live in pyproject.toml, the version in transformer_lib/__init__.py, its date in
+CHANGELOG.md; all other places are written from there. Until the owner sets it, the address is a
+name that nobody can register (RFC 2606): readers' machines install from this address.
 """
 
 from __future__ import annotations
@@ -30,8 +27,6 @@ NAMELESS = "The authors of Attention, Built by Hand"
 OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}"
 NAME = r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 GITHUB = re.compile(rf"https://github\.com/({OWNER})/({NAME})")
-# What instructions write in place of a real name; some of these accounts exist.
-EXAMPLES = {"owner", "user", "username", "your-name", "yourname", "example", "o"}
 
 
 class Facts(NamedTuple):
@@ -98,10 +93,6 @@ class Place(NamedTuple):
     written: Callable[[Facts], str]
 
 
-def read(path: Path) -> str:
-    return path.read_bytes().decode()  # line ends as they are
-
-
 def places(root: Path) -> list[Place]:
     """All places below `root`.
 
@@ -115,7 +106,7 @@ def places(root: Path) -> list[Place]:
                 raise ValueError(f"{pattern}: no such file below {root}")
             here = [
                 Place(path, *match.span(1), match[1], written)
-                for match in re.finditer(where, read(path), re.MULTILINE)
+                for match in re.finditer(where, path.read_text(encoding="utf-8"), re.MULTILINE)
             ]
             if not here:
                 raise ValueError(f"{path.relative_to(root)}: nothing there matches {where}")
@@ -129,11 +120,11 @@ def facts(root: Path, *, version: str = "") -> Facts:
     Raises:
         ValueError: CHANGELOG.md has no entry for the version.
     """
-    project = read(root / "pyproject.toml")
-    library = read(root / "transformer_lib" / "__init__.py")
+    names = ("pyproject.toml", "transformer_lib/__init__.py", "CHANGELOG.md")
+    project, library, changes = ((root / name).read_text(encoding="utf-8") for name in names)
     version = version or re.search(r'^__version__ = "(.*)"$', library, re.MULTILINE)[1]
     entry = rf"^## {re.escape(version)} \((\d{{4}}-\d\d-\d\d)\)$"
-    released = re.search(entry, read(root / "CHANGELOG.md"), re.MULTILINE)
+    released = re.search(entry, changes, re.MULTILINE)
     if released is None:
         raise ValueError(
             f"CHANGELOG.md has no entry for {version}: write what's new under ## {version} "
@@ -159,7 +150,7 @@ def checked_address(url: str) -> str:
     match = GITHUB.fullmatch(plain)
     if match is None:
         raise ValueError(f"URL must be https://github.com/OWNER/NAME; got {url!r}")
-    if match[1].lower() in EXAMPLES:
+    if match[1].lower() == "owner":
         raise ValueError(f"URL must be yours, this is an example's: {url!r}")
     return plain
 
@@ -206,9 +197,9 @@ def stamp(root: Path, *, url: str = "", authors: str = "", edition: str = "") ->
     changed = differing(root, known)
     # From the last to the first of a file, so that the places before stay where they are.
     for place in sorted(changed, key=lambda place: place.start, reverse=True):
-        text = read(place.path)
+        text = place.path.read_text(encoding="utf-8")
         text = text[: place.start] + place.written(known) + text[place.end :]
-        place.path.write_bytes(text.encode())
+        place.path.write_text(text, encoding="utf-8")
     return sorted({place.path for place in changed})
 
 

@@ -1,10 +1,8 @@
 """The student's edition: each chapter as a notebook to think and write in, without its solutions.
 
 It stands in the site's folder `student`. Publishing pushes that to a branch of the same name, for
-Colab and Binder. An exercise has its number, a link to its solution on the page, and a cell to
-write in; an answer or a fold is a link to the page; figures keep numbers and captions; what the
-page folds is collapsed as JupyterLab and Colab both understand it. Links lead to the site: by its
-address if that is known, else as seen from the folder.
+Colab and Binder. Links lead to the site: by its address if that is known, else as seen from the
+folder.
 """
 
 from __future__ import annotations
@@ -66,10 +64,6 @@ class Places:
         return LINK.sub(lambda found: f"({self.link(found[1])})", text)
 
 
-def markdown(cell_id: str, source: str) -> dict:
-    return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
-
-
 def empty_code(cell_id: str) -> dict:
     cell = {"cell_type": "code", "id": cell_id, "metadata": {}, "source": ""}
     return cell | {"execution_count": None, "outputs": []}
@@ -113,7 +107,7 @@ def asked(block: cells.Block, places: Places, end: str = "") -> dict:
     """The text of an exercise, with its number."""
     title = f"### {places.number(block.label)}. {block.title}"
     text = places.links_in(cells.below_title(block.cells[0]))
-    return markdown(block.cells[0]["id"], f"{title}\n\n{text}{end}")
+    return cells.markdown(block.cells[0]["id"], f"{title}\n\n{text}{end}")
 
 
 def exercise(
@@ -123,7 +117,7 @@ def exercise(
     (cell,) = block.cells
     found = [asked(block, places, end)]
     if block.title.startswith("Predict"):
-        found.append(markdown(f"{cell['id']}-answer", "*Your answer:*"))
+        found.append(cells.markdown(f"{cell['id']}-answer", "*Your answer:*"))
     if not is_code(follows) and not block.title.startswith("Predict:"):
         found.append(empty_code(f"{cell['id']}-code"))
     return found
@@ -142,19 +136,19 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
             return []
         case "predict":
             answer = f"\n\n[Answer it on the page]({here}), and see." if block.cells[1:] else ""
-            return [markdown(first["id"], places.links_in(cells.text(first)) + answer)]
+            return [cells.markdown(first["id"], places.links_in(cells.text(first)) + answer)]
         case "recall":
             question = places.links_in(cells.question_and_answers(first)[0])
             answers = f"[The answers]({here}) stand on the page."
-            return [markdown(first["id"], f"{question}\n\n{answers}")]
+            return [cells.markdown(first["id"], f"{question}\n\n{answers}")]
         case "fold":
             link = f"[Open it on the page]({here}) when you have your own answer."
-            return [markdown(first["id"], f"#### {block.title}\n\n{link}")]
+            return [cells.markdown(first["id"], f"#### {block.title}\n\n{link}")]
         case "figure":
             figure, caption = block.cells
             number = places.number(block.label)
             text = places.links_in(cells.text(caption))
-            return [plain(figure, places), markdown(caption["id"], f"**{number}.** {text}")]
+            return [plain(figure, places), cells.markdown(caption["id"], f"**{number}.** {text}")]
         case "mine":
             file = places.file(f"mine/{cells.place(places.docname)}/mine.py")
             where = (
@@ -162,7 +156,7 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
                 "*File → New → Python File* makes it. `import mine` in a cell shows that it runs. "
                 f"[Here it is as it is now]({file})."
             )
-            return [plain(first, places), markdown(f"{first['id']}-file", where)]
+            return [plain(first, places), cells.markdown(f"{first['id']}-file", where)]
         case _:
             if "remove-cell" in cells.tags(first) and INSTALL not in cells.text(first):
                 return []
@@ -189,7 +183,7 @@ def edition(app, docname: str, notebook: dict) -> dict:
     yours = f"*This notebook is yours: run it, change it, write into it. {page} has the solutions.*"
     how = "A live figure works once you've run its cell. To write into a text, double-click it."
     about = f"{yours}\n\n{how} {needed(app)}"
-    made = {**notebook, "cells": [title, markdown("about-this-notebook", about), *written]}
+    made = {**notebook, "cells": [title, cells.markdown("about-this-notebook", about), *written]}
     stored = notebook["metadata"].get("widgets", {}).get(STATE)
     if stored is not None:
         state: dict = {}
@@ -270,7 +264,7 @@ def offer(app, config):
 
 
 def publish(app, exception):
-    if app.builder.name != "html" or exception is not None:
+    if exception is not None:
         return
     folder = Path(app.outdir, FOLDER)
     wanted = {"README.md": readme(app)}
@@ -280,7 +274,7 @@ def publish(app, exception):
     for docname in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(docname))
         if path.suffix == ".ipynb":
-            made = edition(app, docname, json.loads(path.read_text(encoding="utf-8")))
+            made = edition(app, docname, cells.read(path))
             wanted[path.name] = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     for name, text in wanted.items():
         write(folder / name, text.encode())

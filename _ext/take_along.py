@@ -43,12 +43,10 @@ def wheel(root: Path, folder: Path) -> Path:
 
 
 def publish(app, exception):
-    if app.builder.name != "html" or exception is not None:
+    if exception is not None:
         return
     out = Path(app.outdir)
-    notebooks = list((out / FOLDER).glob("*.ipynb"))
-    if not notebooks:
-        return
+    notebooks = (out / FOLDER).glob("*.ipynb")
     with (
         tempfile.TemporaryDirectory() as folder,
         ZipFile(out / f"{NAME}.zip", "w", ZIP_DEFLATED) as packed,
