@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import (
     BertConfig,
-    BertForPreTraining,
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
@@ -68,20 +67,6 @@ def test_a_published_config_is_what_a_conversion_gives(name: str) -> None:
     assert replace(convert(peer).config, **other) == ModelConfig.published(name)
 
 
-def test_what_the_published_numbers_of_bert_count() -> None:
-    counts = parameter_counts(ModelConfig.published("bert-base"), "encoder")
-    with torch.device("meta"):
-        whole = BertForPreTraining(BertConfig())
-    next_sentence = 2 * 768 + 2
-    assert sum(counts.values()) + next_sentence == whole.num_parameters() == 110_106_428
-    assert sum(counts.values()) - counts["pooler"] == 109_514_298  # BertForMaskedLM's
-
-
-def test_changes_and_errors() -> None:
+def test_changes() -> None:
     small = ModelConfig.published("llama-2-7b", n_layers=2, vocab_size=99)
     assert (small.n_layers, small.vocab_size, small.d_model) == (2, 99, 4096)
-    for name in ("gpt3", None, ["gpt2"]):
-        with pytest.raises(ValueError, match=r"name must be one of gpt2, bert-base, .*; got"):
-            ModelConfig.published(name)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="kind must be one of both, encoder, decoder; got 'dec"):
-        parameter_counts(small, "decoders")

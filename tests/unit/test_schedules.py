@@ -19,14 +19,6 @@ def test_highest_at_the_end_of_warmup() -> None:
     assert max(rates) == pytest.approx(0.005, rel=1e-12)
 
 
-@pytest.mark.parametrize("step", [1, 7, 3999, 4000, 4001, 100_000])
-def test_the_formula_of_the_paper(step: int) -> None:
-    expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
-    assert inverse_sqrt_schedule(step, warmup=4000, d_model=512) == expected
-    peak = inverse_sqrt_schedule(step, warmup=4000, peak=(512 * 4000) ** -0.5)
-    assert peak == pytest.approx(expected, rel=1e-12)
-
-
 PAPER = partial(inverse_sqrt_schedule, step=1, warmup=4000)
 COSINE = partial(cosine_schedule, step=1, warmup=2, last_step=9, peak=0.1)
 COOLDOWN = partial(linear_cooldown, cooldown=3)
@@ -36,16 +28,10 @@ COOLDOWN = partial(linear_cooldown, cooldown=3)
     ("schedule", "change", "message"),
     [
         (PAPER, {"step": 0, "d_model": 512}, "step must be.*at least 1, got 0"),
-        (PAPER, {"step": 2.0, "d_model": 512}, "step.*got 2.0"),
-        (PAPER, {"warmup": "4", "d_model": 512}, "warmup.*got '4'"),
-        (PAPER, {"d_model": 8.0}, "d_model.*got 8.0"),
-        (PAPER, {}, "either d_model or peak"),
         (PAPER, {"d_model": 512, "peak": 0.1}, "either d_model or peak"),
-        (PAPER, {"peak": float("nan")}, "peak must be.*above 0, got nan"),
         (COSINE, {"step": 10}, r"last_step \(9\) must be at least step \(10\)"),
         (COSINE, {"peak": 0}, "peak must be.*above 0, got 0"),
         (COOLDOWN, {"left": 0}, "left must be.*at least 1, got 0"),
-        (COOLDOWN, {"left": 1, "cooldown": "3"}, "cooldown.*got '3'"),
     ],
 )
 def test_errors_name_the_argument(schedule: Any, change: dict[str, Any], message: str) -> None:
