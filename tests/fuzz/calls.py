@@ -499,7 +499,6 @@ OTHERS = {
     "decode",
     "validate",
     "prepare",
-    "forecast",
     "say",
     "on_step",
     "on_text",

@@ -7,26 +7,22 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 import transformer_lib
-from transformer_lib.config import SpecialIds
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.decoding import text as text_module
 from transformer_lib.runs import TASKS, Run, batches, tasks
 from transformer_lib.runs import run as run_module
-from transformer_lib.runs.cli import InTurn, _search, keep_freed_memory, main
+from transformer_lib.runs.cli import _search, main
 from transformer_lib.runs.parser import parse
 from transformer_lib.training import History, average_checkpoints, load_checkpoint
 from transformer_lib.training.folder import alone_in
@@ -67,13 +63,6 @@ def lines(small_numbers, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_train_says_how_long_it_will_take(small_numbers, tmp_path: Path, capsys) -> None:
-    assert main([*TRAIN, "--steps", "14", "--output", str(tmp_path)]) == 0
-    out, err = capsys.readouterr()
-    said = r"^About 0:00:\d\d to go: 3 steps of \S+ s each, plus validation\.$"
-    assert re.search(said, out, re.MULTILINE) and err == ""
-
-
 def test_train_leaves_a_run_that_says_what_it_was(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     config = json.loads((folder / "config.json").read_text())
@@ -96,40 +85,19 @@ def test_evaluate(run: str, request, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (folder / "scores.json").exists()  # only 7 of 20
 
 
-def test_evaluate_refuses_before_it_decodes(folder: Path, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(Run, "score", lambda *_, **__: pytest.fail("it decoded"))
-    evaluate = ["evaluate", "--run", str(folder)]
-    assert main([*evaluate, "--write", str(tmp_path)]) == 1
-    assert f"{tmp_path} exists already" in capsys.readouterr().err
-    assert main([*evaluate, "--against", str(folder)]) == 1
-    said = "--against compares BLEU, but number-words is scored by exact_match"
-    assert said in capsys.readouterr().err
-
-
-def test_a_score_that_cannot_be_recorded_is_printed(folder: Path, tmp_path, capsys) -> None:
-    run, written = tmp_path / "run", tmp_path / "written"
-    shutil.copytree(folder, run)
-    (run / "scores.json").write_text("{")
-    assert main(["evaluate", "--run", str(run), "--write", str(written)]) == 1
-    out, err = capsys.readouterr()
-    assert out == "val, 20 texts: exact_match 0.00 (percent)\n"
-    assert err.startswith(f"error: {run / 'scores.json'} is damaged: ")
-    assert len(written.read_text().splitlines()) == 20
-
-
 def test_evaluate_keeps_the_scores_of_a_whole_split(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "run")
-    beam = ["--beam", "2"]
-    early = [*beam, "--length-penalty", "3", "--early-stopping"]
-    for options in ([], ["--checkpoint", "last"], beam, early):
+    early = ["--beam", "2", "--length-penalty", "3", "--early-stopping"]
+    for options in ([], ["--checkpoint", "last"], early):
         assert main(["evaluate", "--run", str(tmp_path / "run"), *options]) == 0
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    searched = "beam 2, length penalty 3, early stopping"
     score = {"metric": "exact_match", "value": 0.0, "signature": "percent", "sentences": 20}
-    assert scores.pop("val") == score | {"checkpoint": "best", "decoding": "greedy"}
-    assert scores.pop("val, last") == score | {"checkpoint": "last", "decoding": "greedy"}
-    searches = ["beam 2, length penalty 0.6", "beam 2, length penalty 3, early stopping"]
-    assert [kept["decoding"] for kept in scores.values()] == searches
-    assert list(scores) == [f"val, {search}" for search in searches]
+    assert scores == {
+        "val": score | {"checkpoint": "best", "decoding": "greedy"},
+        "val, last": score | {"checkpoint": "last", "decoding": "greedy"},
+        f"val, {searched}": score | {"checkpoint": "best", "decoding": searched},
+    }
 
 
 def test_translate_arguments_and_lines(
@@ -145,27 +113,25 @@ def test_translate_arguments_and_lines(
     assert (f"{first}\n{second}\n", blank, err) == (by_argument, "", "")  # no byte order mark
 
 
-@pytest.mark.parametrize("command", ["translate", "generate"])
 def test_a_line_that_cannot_be_read_is_named_and_those_before_it_are_answered(
-    command: str, folder: Path, lines: Path, capsys, monkeypatch
+    folder: Path, capsys, monkeypatch
 ) -> None:
-    run = ["--run", str(folder if command == "translate" else lines)]
+    translate = ["translate", "--run", str(folder)]
     lines_before = "one\n" * 258  # more than are read at once
-    long = "one " * 600
     for options, bad, message in (
-        ([], long, r"line 259 has 1,\d+ tokens, and the model reads at most 51\d; it begins"),
+        (
+            [],
+            "one " * 600,
+            r"line 259 has 1,\d+ tokens, and the model reads at most 512",
+        ),
         ([], "one\udcff", "line 259 is not valid UTF-8; it begins 'one"),
         (["--strict"], "banana", "line 259 has words never seen in training: banana"),
     ):
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{lines_before}{bad}\none\n"))
-        short = ["--max-tokens", "1"] if command == "generate" else []
-        assert main([command, *run, *options, *short]) == 1
+        assert main([*translate, *options]) == 1
         out, err = capsys.readouterr()
         assert len(out.splitlines()) == 258
         assert re.search(message, err)
-    assert main([command, *run, "one", long]) == 1
-    out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 1 and "text 2 has" in err
 
 
 def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> None:
@@ -186,27 +152,10 @@ def test_translate_with_a_beam(folder: Path, capsys: pytest.CaptureFixture) -> N
     assert divided[0].split("\t")[1] != rows[0][1]
 
 
-@pytest.mark.parametrize(("asked", "text"), [([], [4, 4, 4, 2]), (["--early-stopping"], [4, 2])])
-def test_a_beam_search_goes_on_after_the_first_ends_unless_asked(asked, text: list[int]) -> None:
-    args = parse(["evaluate", "--run", "x", "--beam", "2", *asked])
-
-    class Model:
-        """Ends with probability 0.1 after each token, and surely after the third."""
-
-        at, config = 0, SpecialIds()
-
-        def start(self, source):
-            return self
-
-        def reorder(self, index):
-            self.at += 1
-
-        def step(self, tokens, state):
-            likely = [0.0, 0.0, 0.1, 0.0, 0.9] if self.at < 3 else [0.0, 0.0, 1.0, 0.0, 0.0]
-            return torch.tensor([likely] * len(tokens)).log(), state
-
-    (found,) = _search(args)(Model(), torch.tensor([[4]]), max_len=9).best.ids.tolist()
-    assert found[: len(text)] == text
+def test_a_beam_search_goes_on_after_the_first_ends_unless_asked() -> None:
+    for asked in ([], ["--early-stopping"]):
+        search = _search(parse(["evaluate", "--run", "x", "--beam", "2", *asked]))
+        assert search.keywords["early_stopping"] == bool(asked)
 
 
 def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
@@ -252,68 +201,35 @@ def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> No
     assert said("--top-k", "1", "seven") == [second] == said("--top-p", "1e-6", "seven")
 
 
-def test_generate_prints_as_it_goes_and_stops(lines: Path, capsys, monkeypatch) -> None:
-    told: list[tuple[int, str, bool]] = []
-    show = InTurn.show
+def test_generate_prints_as_it_goes_and_stops(lines: Path, monkeypatch) -> None:
+    def written(*options: str) -> list[str]:
+        pieces: list[str] = []
+        monkeypatch.setattr("sys.stdout.write", pieces.append)
+        draw = ["--max-tokens", "9", "--temperature", "2"]
+        assert main(["generate", "--run", str(lines), *draw, *options, "seven"]) == 0
+        return pieces
 
-    def noted(self, *new: Any) -> None:
-        told.append(new)
-        show(self, *new)
-
-    monkeypatch.setattr(InTurn, "show", noted)
-    generate = ["generate", "--run", str(lines), "--max-tokens", "9", "--temperature", "2"]
-    assert main([*generate, "seven", "six"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert len(told) > 6  # piece by piece
-    for number, prompt, line in ((0, "seven", first), (1, "six", second)):
-        assert prompt + "".join(new for i, new, _ in told if i == number) == line
-    letters = [letter for letter in first[5:] if first[5:].count(letter) == 1]
-    stop = next(letter for letter in letters if first.index(letter, 5) > 5)
-    assert main([*generate, "--stop", stop, "--stop", "zzz", "seven", "six"]) == 0
-    cut = capsys.readouterr().out.splitlines()
-    assert cut[0] == first[: first.index(stop, 5)]
-    assert cut[1] == second[: second.find(stop, 3) if stop in second[3:] else None]
+    pieces = written()
+    said = "".join(pieces)
+    assert len(pieces) > 6 and said.endswith("\n")  # piece by piece
+    letters = [letter for letter in said[5:-1] if said.count(letter) == 1]
+    stop = next(letter for letter in letters if said.index(letter) > 5)
+    assert "".join(written("--stop", stop, "--stop", "zzz")) == said[: said.index(stop)] + "\n"
 
 
-def test_texts_that_grow_side_by_side_are_printed_in_turn(capsys) -> None:
-    shown = InTurn(["a", "b", "c"])
-
-    def printed(*new: Any) -> str:
-        shown.show(*new)
-        return capsys.readouterr().out
-
-    assert printed(1, "1", False) == "a"
-    assert printed(0, "0", False) == "0"
-    assert printed(2, "2", True) == ""
-    assert printed(0, "", True) == "\nb1"
-    assert printed(1, "3", False) == "3"
-    assert printed(1, "", True) == "\nc2\n"
-
-
-def test_words_that_the_model_never_saw_are_listed(folder: Path, lines: Path, tmp_path, capsys):
+def test_words_that_the_model_never_saw_are_listed(folder: Path, lines: Path, capsys) -> None:
     """Even if each of their letters is known."""
     for command, run, known in (("translate", folder, "forty-two"), ("generate", lines, "one =")):
-        asked = [command, "--run", str(run), f"{known} banana Seven banana", known]
+        asked = [command, "--run", str(run), f"{known} banana Seven banana \u200b", known]
         assert main(asked) == 0
         out, err = capsys.readouterr()
-        assert err == "never seen in training: banana, Seven\n"
+        assert err == "never seen in training: banana, Seven, '\\u200b'\n"
         assert len(out.splitlines()) == 2
         assert main([*asked, "--strict"]) == 1
-        assert capsys.readouterr() == (
-            "",
-            "error: text 1 has words never seen in training: banana, Seven\n",
-        )
+        out, err = capsys.readouterr()
+        assert out == "" and err.startswith("error: text 1 has words never seen in training: ban")
         assert main([command, "--run", str(run), "--strict", known]) == 0
         assert capsys.readouterr().err == ""
-    assert main(["translate", "--run", str(folder), "one \u200b"]) == 0
-    assert capsys.readouterr().err == "never seen in training: '\\u200b'\n"
-    for path in folder.iterdir():  # as older versions left it
-        if path.name != "words.txt":
-            shutil.copy(path, tmp_path)
-    assert main(["translate", "--run", str(tmp_path), "banana"]) == 0
-    assert capsys.readouterr().err == ""
-    assert main(["translate", "--run", str(tmp_path), "--strict", "one"]) == 1
-    assert "--strict needs a run with a words.txt" in capsys.readouterr().err
 
 
 def test_the_kept_models_are_averaged(lines: Path, tmp_path: Path) -> None:
@@ -321,10 +237,6 @@ def test_the_kept_models_are_averaged(lines: Path, tmp_path: Path) -> None:
     assert [int(path.stem.removeprefix("step-")) for path in kept] == [4, 6, 8]
     average = Run.load(lines, "average").model.state_dict()
     torch.testing.assert_close(dict(average), average_checkpoints(kept), rtol=0, atol=0)
-    shutil.copytree(lines, tmp_path / "run")
-    assert main(["evaluate", "--run", str(tmp_path / "run"), "--checkpoint", "average"]) == 0
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
-    assert scores["val, average"]["checkpoint"] == "average"
 
 
 def test_captions_are_scored_by_perplexity(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -348,7 +260,7 @@ def test_captions_are_scored_by_perplexity(tmp_path: Path, monkeypatch, capsys) 
     assert out.startswith("a big") and err == ""  # both words were read
 
 
-def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch) -> None:
     task = TASKS["shakespeare"]
     assert "".join(text for _, text in task.load("val")) == shakespeare.load("val")
     monkeypatch.setitem(TASKS, "shakespeare", replace(task, load=lambda s: task.load(s)[:40]))
@@ -371,12 +283,6 @@ def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch, capsys
     (said,) = re.findall(r"^(.+) bits, perplexity (.+), in windows of 50$", score["signature"])
     assert float(said[0]) == pytest.approx(score["value"] / math.log(2), abs=1e-3)
     assert float(said[1]) == pytest.approx(math.exp(score["value"]), rel=1e-3)
-    capsys.readouterr()
-    draw = ["--max-tokens", "20", "--temperature", "0.8", "--seed", "1"]
-    assert main(["generate", "--run", run, *draw, "MARCIUS:"]) == 0
-    assert capsys.readouterr().out.startswith("MARCIUS:")
-    assert main([*train, "--steps", "40"]) == 0  # resumes
-    assert History.read(tmp_path / "run" / "log.jsonl")[-1]["step"] == 40
 
 
 def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
@@ -389,8 +295,6 @@ def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
     assert (model["n_layers"], model["positions"], model["norm"]) == (1, "alibi", "rms")
     assert (training["clip_norm"], training["betas"]) == (None, [0.9, 0.95])
     assert training["patience"] == 3 and training["max_steps"] == 1
-    assert main(arguments) == 0  # resumes: nothing is left to train
-    assert main([*arguments, "--set", "positions=none"]) == 1
 
 
 def test_the_same_command_resumes(small_numbers, tmp_path: Path, capsys) -> None:
@@ -410,12 +314,10 @@ def test_the_same_command_resumes(small_numbers, tmp_path: Path, capsys) -> None
     ("change", "message"),
     [
         (["--task", "copy"], "numbers has other settings: task is 'number-words' there, 'copy'"),
-        (["--max-tokens", "601"], "max_tokens is 600 there, 601 here"),
         (
             ["--set", "positions=none"],
             ": positions is 'sinusoidal' there, 'none' here. Choose another --output, or --rest",
         ),
-        (["--seed", "1"], "seed is 0 there, 1 here"),
     ],
 )
 def test_a_different_run_is_refused_and_the_first_one_kept(
@@ -423,8 +325,7 @@ def test_a_different_run_is_refused_and_the_first_one_kept(
 ) -> None:
     before = contents(folder)
     assert main([*TRAIN, "--steps", "12", "--output", str(folder), *change]) == 1
-    err = capsys.readouterr().err
-    assert message in err and "Traceback" not in err
+    assert message in capsys.readouterr().err
     assert contents(folder) == before
 
 
@@ -436,8 +337,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     "files",
     [
         {"config.json": b'{"model_type": "bert"}', "tokenizer.json": b"{}"},
-        {"config.json": b"{", "checkpoint.pt": b"weights"},
-        {"words.txt": b"mine"},
+        {"words.txt": b"mine", "checkpoint.pt": b"weights"},
         {"best.pt": b"weights"},
         {"step-00000002.pt": b"weights"},
         {"log.jsonl": b'{"step": 1, "reward": 3.5}\n'},
@@ -460,51 +360,34 @@ def test_train_overwrites_only_what_a_run_has_written(
     ("option", "value", "message"),
     [
         ("--output", "", "argument --output: must not be empty"),
-        ("--output", "FILE", "folder must be a folder, but {} is not one"),
-        ("--write", "", "argument --write: must not be empty"),
-        ("--write", "FILE", "{} exists already: choose another file to --write"),
-        ("--write", "FILE/texts", "texts cannot be written: {} is not a folder"),
+        ("--output", "mine", "folder must be a folder, but mine is not one"),
+        ("--write", "mine", "mine exists already: choose another file to --write"),
     ],
 )
 def test_places_where_nothing_can_be_written(
     option: str, value: str, message: str, folder: Path, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file in (tmp_path / "mine", *filter(Path.exists, [Path("/dev/null")])):
-        if not file.exists():
-            file.write_text("mine")
-        where = [option, value.replace("FILE", str(file))]
-        command = TRAIN if option == "--output" else ["evaluate", "--run", str(folder)]
-        try:
-            assert main([*command, *where]) == 1
-        except SystemExit as exit:  # from argparse
-            assert exit.code == 2
-        assert message.format(file) in capsys.readouterr().err
+    Path("mine").write_text("mine")
+    command = TRAIN if option == "--output" else ["evaluate", "--run", str(folder)]
+    try:
+        assert main([*command, option, value]) == 1
+    except SystemExit as exit:  # from argparse
+        assert exit.code == 2
+    assert message in capsys.readouterr().err
     assert contents(tmp_path) == {"mine": b"mine"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such lock")
-def test_restart_beside_a_run_that_trains_changes_nothing(folder: Path, capsys) -> None:
+def test_restart_that_is_refused_changes_nothing(folder: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     before = contents(folder)
     restart = [*TRAIN, "--steps", "2", "--set", "n_layers=1", "--restart", "--output", str(folder)]
     with alone_in(folder):
         assert main(restart) == 1
     assert "another run is writing to" in capsys.readouterr().err
-    assert contents(folder) == before
-
-
-@pytest.mark.parametrize(
-    ("option", "reason"), [("--compile", "compiler"), ("--tensorboard", "pip")]
-)
-def test_restart_that_is_refused_changes_nothing(
-    option: str, reason: str, folder: Path, monkeypatch, capsys
-) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    before = contents(folder)
-    restart = [*TRAIN, "--steps", "2", "--set", "n_layers=1", "--restart", "--output", str(folder)]
-    assert main([*restart, option]) == 1
-    assert reason in capsys.readouterr().err
+    assert main([*restart, "--tensorboard"]) == 1
+    assert "pip" in capsys.readouterr().err
     assert contents(folder) == before
 
 
@@ -554,7 +437,7 @@ def test_train_warns_of_bfloat16_that_slows_it_down(
     small_numbers, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     arguments = [*TRAIN, "--steps", "1", "--device", "cpu", "--restart", "--output", str(tmp_path)]
-    for able, amp, slow in ((False, True, 1), (True, True, 0), (False, "auto", 0)):
+    for able, amp, slow in ((False, True, 1), (True, True, 0)):
         found = {"avx512_bf16": able}
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda f=found: f, raising=False)
         assert main([*arguments, "--set", f"amp={amp}"]) == 0
@@ -571,35 +454,24 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch, capsys) -> None:
     assert main([*TRAIN, "--steps", "12", "--output", str(folder), "--restart"]) == 130
     said = "Interrupted. Run the same command without --restart to resume."
     assert capsys.readouterr().err == f"\n{said}\n"
+    monkeypatch.setattr(text_module, "padded", interrupted)
+    assert main(["translate", "--run", str(folder), "one"]) == 130
+    assert capsys.readouterr() == ("", "\nInterrupted.\n")
     monkeypatch.setenv("RANK", "1")
     assert main([*TRAIN, "--steps", "12", "--output", str(folder)]) == 130
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_ctrl_c_elsewhere(folder: Path, command: str, monkeypatch, capsys) -> None:
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(text_module, "padded", interrupted)
-    words = [] if command == "evaluate" else ["one"]
-    assert main([command, "--run", str(folder), *words]) == 130
-    assert capsys.readouterr() == ("", "\nInterrupted.\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["evaluate", "--run", "FOLDER", "--split", "train"], "split must be one of val"),
+        (["evaluate", "--run", "FOLDER", "--against", "FOLDER"], "--against compares BLEU, but"),
         (["translate", "--run", "LINES", "one"], "number-lines: use generate, not translate"),
         (["generate", "--run", "LINES", "one " * 600], "the model reads at most 511"),
-        (
-            ["translate", "--run", "FOLDER", "--beam", "2", "--n-best", "3", "one"],
-            "n_best (3) must be",
-        ),
+        (["translate", "--run", "nowhere", "one"], "folder nowhere not found"),
+        (["translate", "--run", ".", "one"], ". holds no run: it has no config.json"),
         ([*TRAIN, "--vocab-size", "300"], "vocab_size must be left out"),
-        ([*TRAIN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
-        ([*TRAIN, "--set", "n_heads=many"], "model: n_heads must be"),
         ([*TRAIN, "--lr", "-1"], "training: peak_lr must be a finite number above 0, got -1.0"),
         (["train", "--task", "shakespeare", "--score-every", "1"], "score_every must be left out"),
     ],
@@ -632,34 +504,12 @@ def test_a_damaged_run_says_which_file(folder: Path, tmp_path: Path, capsys) -> 
         assert str(tmp_path / name) in capsys.readouterr().err
 
 
-def test_a_missing_run_is_told_from_a_file_and_a_folder(
-    folder: Path, tmp_path: Path, monkeypatch, capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    kept = [Path("runs", name) for name in ("a", "b")]
-    for run in kept:
-        shutil.copytree(folder, run)
-    Path("runs", "empty").mkdir()
-    for run, problem in (
-        ("nowhere", "folder nowhere not found"),
-        ("runs/c", f"folder {Path('runs', 'c')} not found"),
-        ("runs", "runs holds no run: it has no config.json"),
-        ("runs/empty", f"{Path('runs', 'empty')} holds no run: it has no config.json"),
-        ("runs/a/best.pt", f"{kept[0] / 'best.pt'} is a file, not the folder of a run"),
-    ):
-        assert main(["translate", "--run", run, "one"]) == 1
-        err = capsys.readouterr().err
-        assert err == f"error: {problem}. These are runs: {kept[0]}, {kept[1]}\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "COMMAND"),
         ([*TRAIN, "five"], "unrecognized arguments: five"),
         ([*TRAIN, "--epochs", "0"], "must be a whole number of at least 1, got '0'"),
-        ([*TRAIN, "--lr", "low"], "invalid float value: 'low'"),
-        ([*TRAIN, "--set", "legs=4"], "there is no setting 'legs'; train --help lists them all"),
         ([*TRAIN, "--set", "positons=none"], "no setting 'positons'; did you mean positions?"),
         ([*TRAIN, "--set", "n_layers"], "must be NAME=VALUE, got 'n_layers'"),
         ([*TRAIN, "--set", "vocab_size=4"], "vocab_size can't be set: the tokenizer decides it"),
@@ -668,11 +518,7 @@ def test_a_missing_run_is_told_from_a_file_and_a_folder(
         (["translate", "--run", "x", "--beems=4"], "no option --beems; did you mean --beam?"),
         (["generate", "--run", "x", "--samples", "2"], "need --temperature"),
         (["generate", "one"], "give either --run or --pretrained"),
-        (["generate", "--run", "x", "--chat"], "--chat needs --pretrained"),
-        (["generate", "--pretrained", "x", "--strict"], "--strict and --checkpoint need --run"),
-        (["generate", "--run", "x", "--stop", ""], "must not be empty"),
         (["generate", "--run", "x", "--temperature", "0"], "above 0, got 0; leave it out to take"),
-        (["generate", "--run", "x", "--beam", "4", "one"], "generate has no option --beam\n"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(
@@ -691,31 +537,18 @@ def test_texts_can_stand_between_options() -> None:
     assert parse(["translate", "--run", "x", "--", "-one"]).text == ["-one"]
 
 
-@pytest.mark.parametrize(("command", "what"), [("translate", "sentence"), ("generate", "prompt")])
-def test_a_terminal_is_told_what_to_type(
-    folder: Path, lines: Path, command: str, what: str, capsys, monkeypatch
-) -> None:
+def test_a_terminal_is_told_what_to_type(folder: Path, capsys, monkeypatch) -> None:
     typed = io.StringIO("one\n")
     monkeypatch.setattr("sys.stdin", typed)
-    run = ["--run", str(folder if command == "translate" else lines)]
-    assert main([command, *run]) == 0
-    assert capsys.readouterr().err == ""
-    typed.seek(0)
     monkeypatch.setattr(typed, "isatty", lambda: True)
-    assert main([command, *run]) == 0
-    assert capsys.readouterr().err == f"Type a {what} and press Enter. Ctrl-D ends.\n"
+    assert main(["translate", "--run", str(folder)]) == 0
+    assert capsys.readouterr().err == "Type a sentence and press Enter. Ctrl-D ends.\n"
 
 
 HOME = Path(transformer_lib.__file__).parents[1]
-FIRST = {
-    "train": ["--task", "--preset", "--epochs", "--output", "--restart"],
-    "evaluate": ["--run", "--split", "--beam", "--limit", "--write"],
-    "translate": ["--run", "--beam", "--n-best", "--strict", "--checkpoint"],
-    "generate": ["--run", "--pretrained", "--temperature", "--top-p", "--max-tokens"],
-}
 
 
-@pytest.mark.parametrize("command", FIRST)
+@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "generate"])
 def test_help_begins_with_the_five_commonest_options(command: str, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit) as caught:
@@ -723,7 +556,7 @@ def test_help_begins_with_the_five_commonest_options(command: str, capsys, monke
     assert caught.value.code == 0
     shown = capsys.readouterr().out
     listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", shown, re.MULTILINE)
-    assert listed[:6] == [*FIRST[command], "--help"] and "--debug" in listed
+    assert listed.index("--help") == 5 and "--debug" in listed
     assert max(map(len, shown.splitlines())) <= 100
     assert ("n_kv_heads" in shown and "clip_norm" in shown) == (command == "train")
 
@@ -743,30 +576,24 @@ def test_bars_are_for_terminals(folder: Path, capsys: pytest.CaptureFixture, mon
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_a_checkpoint(tmp_path: Path, signum: int, code: int) -> None:
-    options = ["--set", "d_model=16", "--set", "n_layers=1", "--log-every", "1", "--threads", "1"]
-    train = ["train", "--task", "copy", *options, "--quiet", "--output", str(tmp_path / "run")]
-    command = [sys.executable, "-m", "transformer_lib", *train, "--epochs", "1000"]
-    log = tmp_path / "run" / "log.jsonl"
-    # A background job ignores Ctrl-C, and so would this process.
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heard}
-    with subprocess.Popen(command, cwd=HOME, **pipes) as process:
+def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
+    options = "--set d_model=16 --set n_layers=1 --log-every 1 --epochs 1000 --threads 1 --quiet"
+    train = ["train", "--task", "copy", *options.split(), "--output", str(tmp_path)]
+    log = tmp_path / "log.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-m", "transformer_lib", *train],
+        cwd=HOME,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         while not (log.exists() and log.read_text().count("\n") > 2):
             assert process.poll() is None
             time.sleep(0.05)
-        process.send_signal(signum)
+        process.terminate()
         _, errors = process.communicate(timeout=600)  # only for what hangs
-    assert (process.returncode, errors) == (
-        code,
-        "\nInterrupted. Run the same command to resume.\n",
-    )
-    stopped = load_checkpoint(tmp_path / "run" / "checkpoint.pt")["progress"]["step"]
-    assert stopped >= 3
-    assert main([*train, "--steps", str(stopped + 2), "--set", "epochs=1000"]) == 0
-    steps, _ = History.read(log).column("loss")
-    assert steps == list(range(1, stopped + 3))
+    said = "\nInterrupted. Run the same command to resume.\n"
+    assert (process.returncode, errors) == (143, said)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] >= 3
 
 
 @pytest.mark.slow
@@ -825,14 +652,6 @@ def test_freed_memory_is_kept() -> None:
     assert kept < given_back / 10
 
 
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_library(name: object) -> None:
-        raise OSError
-
-    monkeypatch.setattr("ctypes.CDLL", no_library)
-    keep_freed_memory()
-
-
 def test_captions_are_scored_in_three_ways(tmp_path: Path, monkeypatch, capsys) -> None:
     pairs = [("A man.", "Ein Mann."), ("A dog.", "Ein Hund.")] * 5
     task = replace(TASKS["multi30k"], load=lambda split: pairs)
@@ -859,7 +678,7 @@ def test_evaluate_compares_with_another_run(tmp_path: Path, monkeypatch, capsys)
     task = replace(TASKS["multi30k-lowercase"], load=lambda split: pairs)
     monkeypatch.setitem(TASKS, "multi30k-lowercase", task)
     arguments = "--vocab-size 270 --set d_model=8 --set n_heads=2 --lr 0.02 --r-drop 5 --quiet"
-    for name, steps in (("new", "40"), ("old", "1")):
+    for name, steps in (("new", "9"), ("old", "1")):
         run = ["--task", "multi30k-lowercase", "--output", str(tmp_path / name), "--steps", steps]
         assert main(["train", *run, *arguments.split()]) == 0
     assert json.loads((tmp_path / "new" / "config.json").read_text())["train"]["r_drop"] == 5
@@ -899,36 +718,24 @@ def test_translations_of_the_training_texts_are_learned_as_well(
     assert settings["distilled"] == sha256(file.read_bytes()).hexdigest()
     names = [folder / "tokenizer.json" for folder in (teacher, student)]
     assert names[0].read_text() == names[1].read_text()  # the references alone make it
-    file.write_text(said.replace("\n", "!\n"))
-    assert main([*distill, "--steps", "2"]) == 1
-    assert "other settings: distilled is" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("task", "content", "message"),
-    [
-        ("number-words", b"eins\nzwei\n", "a line for each of the [0-9,]+ training .* has 2"),
-        ("number-lines", b"1\n", "distilled must be left out: this task doesn't translate"),
-        ("number-words", "eins\n".encode("utf-16"), r"must be text in UTF-8; .*said\.txt is not"),
-    ],
-)
-def test_second_translations_that_are_refused(
-    task, content, message, tmp_path: Path, capsys
-) -> None:
+def test_second_translations_that_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "said.txt"
-    file.write_bytes(content)
-    run = ["train", "--task", task, "--steps", "1", "--output", str(tmp_path / "run"), "--quiet"]
-    assert main([*run, "--distill", str(file)]) == 1
-    assert re.search(message, capsys.readouterr().err)
-    assert not (tmp_path / "run" / "config.json").exists()
+    for task, content, message in (
+        ("number-words", b"eins\nzwei\n", "a line for each of the 3 training texts; .* has 2"),
+        ("number-lines", b"1\n", "distilled must be left out: this task doesn't translate"),
+        ("number-words", b"\xff", r"must be text in UTF-8; .*said\.txt is not"),
+        ("number-words", b"\n \n\n", r"all lines of .*said\.txt are empty"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            batches.second_translations(TASKS[task], file, [("one", "eins")] * 3)
 
 
 def test_second_translations_can_come_from_windows(tmp_path: Path) -> None:
-    task, pairs = TASKS["number-words"], [("one", "eins"), ("two", "zwei"), ("three", "drei")]
     file = tmp_path / "said.txt"
     file.write_bytes("\ufeffEins\r\n\r\n drei \r\n".encode())
-    found, _ = batches.second_translations(task, file, pairs)
+    pairs = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
+    found, _ = batches.second_translations(TASKS["number-words"], file, pairs)
     assert found == [("one", "Eins"), ("two", ""), ("three", "drei")]
-    file.write_text("\n \n\n")
-    with pytest.raises(ValueError, match=r"all lines of .*said\.txt are empty"):
-        batches.second_translations(task, file, pairs)

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,6 @@ import torch
 import torch.distributed as dist
 from same_run import assert_same_run, without_clocks
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
-from torch.nn.parallel import DistributedDataParallel
 
 import transformer_lib
 from transformer_lib import ModelConfig, Transformer
@@ -33,22 +29,20 @@ from transformer_lib.training import (
     fit,
     load_checkpoint,
     local_device,
-    update,
 )
-from transformer_lib.training.distributed import Ranks, join, parts, share, whole, wrap
+from transformer_lib.training.distributed import Ranks, join, share, wrap
 
 V = 17
 STEPS = 20
 HALF = 9  # in the middle of an epoch
-# An older fully_shard needs a GPU.
-WAYS = ("ddp", "fsdp") if hasattr(torch.cpu.Stream, "record_event") else ("ddp",)
+WAYS = ("ddp", "fsdp")
 
 
-def data(batch_size: int = 5, seed: int = 0, n: int = 33) -> Batches:
+def data(seed: int = 0, n: int = 33) -> Batches:
     draw = random.Random(seed)
     rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 7))] for _ in range(n)]
     # 7 batches of uneven counts, so that the last one of an epoch is alone in its group.
-    return Batches([(row, row[::-1]) for row in rows], batch_size=batch_size, seed=seed)
+    return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)
 
 
 def settings(**change) -> TrainConfig:
@@ -70,15 +64,6 @@ class Dying(Transformer):
         return super().forward(*ids)
 
 
-class Simple(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding, self.output = nn.Embedding(V, 8), nn.Linear(8, V)
-
-    def forward(self, source, target):
-        return self.output(self.embedding(source).sum(1, keepdim=True) + self.embedding(target))
-
-
 def model(dropout: float = 0.0, seed: int = 0, **death) -> Transformer:
     torch.manual_seed(seed)
     config = ModelConfig(
@@ -92,11 +77,9 @@ def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **
     source = next(held_out.epoch(0)).source
 
     def validate(m: nn.Module, epoch: int) -> dict[str, float]:
-        metrics = {}
-        if isinstance(m, Transformer):  # methods other than forward must work, even before it
-            metrics["says"] = greedy(m, source, max_len=7).scores.sum().item()
-        metrics |= evaluate(m, held_out)
-        return metrics
+        # Methods other than forward must work, even before it.
+        says = greedy(m, source, max_len=7).scores.sum().item()
+        return {"says": says, **evaluate(m, held_out)}
 
     return fit(
         m,
@@ -134,17 +117,6 @@ def _parity(folder: Path) -> None:
         except SystemExit as end:
             report[f"{way}-stopped"] = end.code
         run(folder / f"{way}-stopped", model(0.3, seed=5), noisy, resume=True)
-    idle = model()
-    idle.extra = nn.Linear(2, 3)
-    try:
-        run(None, idle, settings())
-    except ValueError as error:
-        report["idle"] = str(error)
-    update.BACKEND = "eager"
-    for compile in (False, True):
-        torch.manual_seed(0)
-        config = settings(max_steps=6, compile=compile)
-        report[f"compile {compile}"] = list(run(None, Simple(), config))
     try:
         run(None, model(), settings(), data(seed=rank))
     except ValueError as error:
@@ -152,40 +124,26 @@ def _parity(folder: Path) -> None:
     (folder / f"report{rank}.json").write_text(json.dumps(report))
 
 
-def _killed(folder: Path, when: str) -> None:
-    death = {"signum": signal.SIGKILL, "step": int(when)} if os.environ["RANK"] == "1" else {}
-    run(folder, model(0.3, **death), settings(keep_last=2))
-
-
-def _resumed(folder: Path) -> None:
-    run(folder, model(0.3, seed=5), settings(keep_last=2), resume=True)
-
-
-def torchrun(*arguments) -> subprocess.CompletedProcess:
+def torchrun(folder: Path) -> subprocess.CompletedProcess:
     home = Path(transformer_lib.__file__).parents[1]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    with subprocess.Popen(
-        [sys.executable, *launcher, __file__, *map(str, arguments)],
+    return subprocess.run(
+        [sys.executable, *launcher, __file__, str(folder)],
         env=os.environ
         | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
         | {"PYTHONWARNINGS": "ignore:Guards may run slower"},  # PyTorch says so on Python 3.13.0
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
-        try:
-            _, errors = process.communicate(timeout=900)  # only for what hangs
-        except subprocess.TimeoutExpired:
-            process.terminate()  # it ends those that it started
-            pytest.fail(f"the processes wait for each other: {process.communicate()[1]}")
-    return subprocess.CompletedProcess(process.args, process.returncode, stderr=errors)
+        timeout=900,  # only for what hangs
+    )
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(3):
         folder = tmp_path_factory.mktemp("two")
-        done = torchrun("_parity", folder)
+        done = torchrun(folder)
         # Once in about 60 runs, PyTorch's fully_shard crashes over Gloo with a segmentation fault,
         # which nothing in Python causes or can catch. Any other failure counts.
         if f"exitcode  : -{signal.SIGSEGV.value} " not in done.stderr:
@@ -201,9 +159,9 @@ def one() -> dict[str, tuple[History, nn.Module]]:
     """One process that takes the batches of both."""
     torch.set_num_threads(1)
     found = {}
-    for name, accumulate, size in (("1", 2, 5), ("3", 6, 5), ("large", 1, 10)):
+    for name, accumulate in (("1", 2), ("3", 6)):
         m = model()
-        found[name] = run(None, m, settings(accumulate=accumulate), data(size)), m
+        found[name] = run(None, m, settings(accumulate=accumulate)), m
     return found
 
 
@@ -218,9 +176,9 @@ def report(two: Path, rank: int = 0) -> dict:
 @pytest.mark.skipif(os.name != "posix", reason="needs Gloo and signals")
 class TestTwoProcesses:
     @pytest.mark.parametrize("way", WAYS)
-    @pytest.mark.parametrize(("ours", "theirs"), [("1", "1"), ("1", "large"), ("3", "3")])
-    def test_the_same_losses_as_one(self, way: str, ours: str, theirs: str, two, one) -> None:
-        together, (alone, m) = History(report(two)[way + ours]), one[theirs]
+    @pytest.mark.parametrize("accumulate", ["1", "3"])
+    def test_the_same_losses_as_one(self, way: str, accumulate: str, two, one) -> None:
+        together, (alone, m) = History(report(two)[way + accumulate]), one[accumulate]
         for name in ("loss", "val_loss", "gradient_norm", "val_says"):
             steps, values = together.column(name)
             assert steps == alone.column(name)[0] == ([7, 14, 20] if "val" in name else steps)
@@ -229,7 +187,7 @@ class TestTwoProcesses:
         assert len(together.column("loss")[0]) == STEPS
         for name in ("tokens", "epoch", "lr"):
             assert together.column(name) == alone.column(name)
-        saved = load_checkpoint(two / f"{way}{ours}" / "checkpoint.pt")["model"]
+        saved = load_checkpoint(two / f"{way}{accumulate}" / "checkpoint.pt")["model"]
         assert saved.keys() == m.state_dict().keys()
         # Not the parameters: the bias of the keys has no gradient, so Adam amplifies rounding.
         same, batch = model(), next(data().epoch(0))
@@ -271,30 +229,9 @@ class TestTwoProcesses:
     def test_both_leave_the_group_before_they_end(self, two: Path) -> None:
         assert [(two / f"left{rank}").read_text() for rank in (0, 1)] == ["True", "True"]
 
-    def test_compiled(self, two: Path) -> None:
-        assert without_clocks(report(two)["compile True"]) == without_clocks(
-            report(two)["compile False"]
-        )
-
     def test_batches_already_divided_are_refused(self, two: Path) -> None:
         for rank in (0, 1):
             assert "batches must be the same on every rank" in report(two, rank)["refused"]
-
-    def test_parameters_without_a_gradient_are_named(self, two: Path) -> None:
-        assert "must use all its parameters" in report(two)["idle"]
-        assert "extra.weight had no effect" in report(two)["idle"]
-
-    def test_one_is_killed_and_both_resume(self, two: Path, tmp_path: Path) -> None:
-        when = random.SystemRandom().randint(4, STEPS - 2)  # any will do; a failure shows which
-        done = torchrun("_killed", tmp_path, when)
-        assert done.returncode != 0, done.stderr
-        state = load_checkpoint(tmp_path / "checkpoint.pt")
-        assert state["progress"]["step"] == (when - 1) // 3 * 3, done.stderr
-        done = torchrun("_resumed", tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert_same_run(tmp_path, two / "ddp-noisy")
-        names = [path.name for path in sorted(tmp_path.glob("step-*"))]
-        assert names == ["step-00000018.pt", "step-00000020.pt"]
 
 
 # Without processes
@@ -302,16 +239,13 @@ class TestTwoProcesses:
 
 def test_alone_a_process_talks_to_itself() -> None:
     ranks = join(torch.device("cpu"))
-    assert ranks == Ranks() and ranks.first
-    assert (ranks.total(1.5), ranks.largest(3), ranks.gather("a")) == (1.5, 3, ["a"])
-    ranks.wait()
+    assert ranks == Ranks() and ranks.first and ranks.gather("a") == ["a"]
     m = nn.Linear(2, 2)
     assert wrap(m, ranks, "fsdp") is m
     assert list(share(m, ["a", "b"], ranks)) == [("a", 1), ("b", 1)]
 
 
-@pytest.mark.parametrize("n", range(1, 8))
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(("n", "size"), [(1, 2), (4, 2), (5, 3)])
 def test_each_batch_is_taken_once_and_all_keep_in_step(n: int, size: int) -> None:
     shares = [list(share(None, list(range(n)), Ranks(rank, size))) for rank in range(size)]
     assert {len(own) for own in shares} == {math.ceil(n / size)}
@@ -332,8 +266,6 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_device_that_is_not_available_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TypeError, match="device must be a string such as 'cpu', got 1"):
-        local_device(1)
     with pytest.raises(ValueError, match=r"device must be a device, such as .*; got 'gpu'"):
         local_device("gpu")
     monkeypatch.setenv("LOCAL_RANK", "99")
@@ -342,36 +274,7 @@ def test_a_device_that_is_not_available_is_refused(monkeypatch: pytest.MonkeyPat
             local_device(name)
 
 
-@pytest.fixture
-def group_of_one() -> Iterator[None]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-@pytest.mark.usefixtures("group_of_one")
-def test_ddp_wraps_the_model_it_is_given() -> None:
-    m, x = nn.Linear(2, 3), torch.randn(5, 2)
-    wrapped = wrap(m, Ranks(0, 2), "ddp")
-    assert isinstance(wrapped, DistributedDataParallel) and wrapped(x).equal(m(x))
-
-
-@pytest.mark.usefixtures("group_of_one")
-def test_moments_are_sharded_as_their_parameter_is_and_the_count_of_steps_stays_whole() -> None:
-    parameter = distribute_tensor(torch.zeros(4, 2), init_device_mesh("cpu", (1,)), [Shard(0)])
-    moments = {"exp_avg": torch.randn(4, 2), "step": torch.tensor(3.0)}
-    found = parts(moments, dict.fromkeys(moments, parameter))
-    assert found["exp_avg"].placements == (Shard(0),) and found["step"] is moments["step"]
-    assert whole(found)["exp_avg"].equal(moments["exp_avg"])
-
-
-def test_fsdp_names_the_version_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch.distributed.fsdp", None)
-    with pytest.raises(ValueError, match=r"parallel='fsdp' needs PyTorch 2\.6 or later, this is"):
-        wrap(nn.Linear(2, 2), Ranks(0, 2), "fsdp")
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     os.fsync = lambda file: None  # the disk isn't what is tested here
-    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    _parity(Path(sys.argv[1]))

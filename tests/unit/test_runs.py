@@ -9,8 +9,8 @@ import torch
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.data import Tokenizer
-from transformer_lib.decoding import complete, translate
-from transformer_lib.metrics import bleu, exact_match
+from transformer_lib.decoding import translate
+from transformer_lib.metrics import bleu
 from transformer_lib.results import load_run
 from transformer_lib.runs import TASKS, Run, train
 from transformer_lib.runs.batches import make_batches
@@ -21,7 +21,6 @@ from transformer_lib.training import save_checkpoint
 TOKENIZER = Tokenizer.characters(["ab"])
 MODEL = Transformer(ModelConfig(vocab_size=9, d_model=4, n_heads=1, n_layers=1, d_ff=4, max_len=5))
 RUN = Run("copy", TOKENIZER, MODEL)
-NAN = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -30,27 +29,13 @@ NAN = float("nan")
         (lambda: translate(None, TOKENIZER, ["a"]), "model must be a Module with config.max_len"),
         (lambda: translate(MODEL, "BPE", ["a"]), "tokenizer must be a Tokenizer, got str"),
         (lambda: translate(MODEL, TOKENIZER, "a"), "sentences must be several strings"),
-        (lambda: translate(MODEL, TOKENIZER, ["a", 3]), "number 1 of sentences must be a str"),
-        (lambda: translate(MODEL, TOKENIZER, ["a"], batch_size=0), "batch_size must be an integer"),
         (lambda: translate(MODEL, TOKENIZER, ["a"], decode=4), "decode must be a function"),
         (lambda: translate(MODEL, TOKENIZER, ["a" * 6]), "sentences must have at most 5 tokens"),
-        (lambda: complete(MODEL, TOKENIZER, None), "prompts must be several strings"),
-        (lambda: complete(MODEL, TOKENIZER, ["a"], max_tokens=NAN), "max_tokens must be an int"),
         (lambda: RUN.score("dev"), "split must be one of val; got 'dev'"),
-        (lambda: RUN.score("val", limit=-1), "limit must be an integer"),
-        (lambda: RUN.score("val", decode=None), "decode must be a function"),
-        (lambda: Run.load(3), "folder must be a path"),
-        (lambda: train(None, task="copy"), "folder must be a path"),
         (lambda: train("x", task="juggling"), "task must be one of multi30k, .*; got 'juggling'"),
         (lambda: train("x", task="copy", preset="huge"), "preset must be one of tiny, base, big"),
-        (lambda: train("x", task="copy", max_tokens=0), "max_tokens must be an integer"),
-        (lambda: train("x", task="copy", score_every="2"), "score_every must be an integer"),
-        (lambda: bleu([], []), "translations must hold at least one string"),
         (lambda: bleu(["a"], ["a", "b"]), "translations must be as many as references, 2; got 1"),
-        (lambda: exact_match(["a"], [None]), "number 0 of references must be a str"),
-        (lambda: load_run(None), "name must be one of .*; got None"),
         (lambda: load_run("../results/multi30k"), "name must be one of"),
-        (lambda: translate(MODEL, TOKENIZER, ["a"], progress=2), "progress must be True or False"),
     ],
 )
 def test_a_bad_call_names_its_argument(call, message, tmp_path, monkeypatch) -> None:
@@ -65,6 +50,7 @@ def folder(tmp_path: Path) -> Path:
     settings = {"task": "copy", "model": asdict(MODEL.config)}
     (tmp_path / "config.json").write_text(json.dumps(settings))
     TOKENIZER.save(tmp_path / "tokenizer.json")
+    (tmp_path / "words.txt").write_text("")
     save_checkpoint(tmp_path / "best.pt", {"model": MODEL.state_dict()})
     return tmp_path
 
@@ -77,8 +63,6 @@ def test_a_run_of_files(folder: Path) -> None:
         Run.load(folder, checkpoint="worst")
     with pytest.raises(FileNotFoundError, match="has no models to average"):
         Run.load(folder, checkpoint="average")
-    with pytest.raises(FileNotFoundError, match=r"checkpoint\.pt"):
-        Run.load(folder, checkpoint="last")
     (folder / "best.pt").rename(folder / "checkpoint.pt")
     with pytest.raises(FileNotFoundError, match=r"no validation has finished.*--checkpoint last"):
         Run.load(folder, device="cpu")
@@ -100,7 +84,6 @@ def test_weights_of_another_version(folder: Path) -> None:
     ("content", "message"),
     [
         ("[]", r"config\.json is damaged"),
-        ('{"task": "copy"}', r"config\.json is damaged"),
         ('{"task": "copy", "model": {"vocab_size": 9, "legs": 4}}', r"config\.json is damaged"),
         ('{"task": "juggling", "model": {}}', "got 'juggling'"),
     ],

@@ -4,12 +4,11 @@ import json
 import math
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,20 +27,16 @@ from transformer_lib.data import Batch, Batches
 from transformer_lib.training import (
     History,
     TrainConfig,
-    average_checkpoints,
     cosine_schedule,
     evaluate,
     fit,
     inverse_sqrt_schedule,
     load_checkpoint,
-    loop,
     r_drop,
     session,
-    update,
 )
 from transformer_lib.training.distributed import Ranks
 from transformer_lib.training.folder import Folder
-from transformer_lib.training.log import RunLog
 from transformer_lib.training.session import Session
 from transformer_lib.training.update import Updater, _half
 
@@ -84,11 +79,6 @@ def data(seed: int = 0, n: int = 36) -> Batches:
     return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)  # 8 batches
 
 
-def clock(tick: int = 1) -> SimpleNamespace:
-    """Stands in for the module ``time``: some seconds later each time it is asked."""
-    return SimpleNamespace(perf_counter=count(step=tick).__next__)
-
-
 def sent_at(step: int, signum: int = signal.SIGINT):
     """A toy's ``at_step`` that gets a signal, Ctrl-C, in one step."""
     return lambda now: signal.raise_signal(signum) if now == step else None
@@ -128,14 +118,6 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Stopped in every way
 
 
-def _die_in_step(step: int) -> None:
-    def at_step(now: int) -> None:
-        if now == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    run(Path(sys.argv[3]), toy(at_step=at_step))
-
-
 def _die_while_saving(n: int) -> None:
     replace, saves = os.replace, 0
 
@@ -147,7 +129,7 @@ def _die_while_saving(n: int) -> None:
         replace(*paths)
 
     os.replace = die
-    run(Path(sys.argv[3]))
+    run(Path(sys.argv[2]))
 
 
 def test_a_cooldown_can_be_added_when_a_run_is_resumed(tmp_path: Path) -> None:
@@ -167,12 +149,11 @@ def test_a_cooldown_can_be_added_when_a_run_is_resumed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize("way", ["_die_in_step", "_die_while_saving"])
-def test_killed_and_resumed_ends_in_the_same_bits(way: str, tmp_path: Path, unbroken: Path) -> None:
+def test_killed_and_resumed_ends_in_the_same_bits(tmp_path: Path, unbroken: Path) -> None:
     when = random.SystemRandom().randint(2, 12)  # any will do; a failure shows which
     home = Path(transformer_lib.__file__).parents[1]
     killed = subprocess.run(
-        [sys.executable, __file__, way, str(when), str(tmp_path)],
+        [sys.executable, __file__, str(when), str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
         capture_output=True,
     )
@@ -183,9 +164,8 @@ def test_killed_and_resumed_ends_in_the_same_bits(way: str, tmp_path: Path, unbr
     assert not list(tmp_path.glob(".*")), "temporary files were left"
 
 
-@pytest.mark.parametrize(
-    ("signum", "step"), [(signal.SIGINT, 12), (signal.SIGINT, 13), (signal.SIGTERM, 13)]
-)  # step 12 is logged, 13 isn't
+# Step 12 is logged, 13 isn't.
+@pytest.mark.parametrize(("signum", "step"), [(signal.SIGINT, 12), (signal.SIGTERM, 13)])
 def test_a_signal_in_a_step_finishes_the_step(
     signum: int, step: int, tmp_path: Path, unbroken: Path
 ) -> None:
@@ -218,17 +198,6 @@ def test_ctrl_c_in_validation_stops_at_once_and_loses_nothing(epoch: int, tmp_pa
     run(tmp_path / "cut", config=config, validate=lambda *_: pytest.fail("it validates again"))
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
     assert kept(tmp_path / "cut") == kept(tmp_path / "whole") == [16, 24, 32]
-
-
-def test_an_entry_without_a_step_has_the_rate_and_gradient_of_the_last_step(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, toy(at_step=sent_at(10)))
-    stop = replace(CONFIG, epochs=None, max_steps=10)
-    _, resumed = run(tmp_path, config=stop)
-    _, whole = run(None, config=stop)
-    (ours,), (theirs,) = ([r for r in h if r["step"] == 10 and "lr" in r] for h in (resumed, whole))
-    for name in ("lr", "gradient_norm", "loss"):
-        assert ours[name] == theirs[name] > 0
 
 
 def test_a_second_ctrl_c_is_not_held_back(tmp_path: Path) -> None:
@@ -295,7 +264,6 @@ def test_resuming_a_finished_run_changes_nothing(unbroken: Path) -> None:
     [
         ({"config": replace(CONFIG, warmup=6)}, "warmup is 5 there, 6 here. Choose another d"),
         ({"batches": data(seed=1)}, "data is"),
-        ({"batches": data(n=37)}, "data is"),
         ({"model": Toy(dropout=0.3)}, r"model is 'Toy\("),
     ],
 )
@@ -305,17 +273,6 @@ def test_a_different_run_is_refused(change: dict, message: str, unbroken: Path) 
     with pytest.raises(ValueError, match=message):
         fit(**arguments, directory=unbroken, progress=False)
     assert {path: path.read_bytes() for path in unbroken.iterdir()} == before
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no such lock")
-def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path) -> None:
-    def validate(model: nn.Module, epoch: int) -> dict[str, float]:
-        with pytest.raises(RuntimeError, match="another run is writing to"):
-            run(tmp_path)
-        return {}
-
-    run(tmp_path, config=replace(CONFIG, epochs=1), validate=validate)
-    assert len(History.read(tmp_path / "log.jsonl")) == 3  # steps 4 and 8, one validation
 
 
 def test_what_cannot_be_resumed(tmp_path: Path, unbroken: Path) -> None:
@@ -343,16 +300,6 @@ def falling(losses: list[float], at: int = 0):
     return lambda model, epoch: {"loss": next(rest)}
 
 
-def test_a_forecast_comes_once_after_the_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "time", clock(10))  # as ten steps take
-    told: list[str] = []
-    steps = replace(CONFIG, epochs=None, max_steps=14)
-    fit(Toy(), data(), steps, progress=False, forecast=told.append)
-    assert told == ["About 0:00:03 to go: 3 steps of 1 s each, plus validation."]
-    fit(Toy(), data(), replace(steps, max_steps=11), progress=False, forecast=told.append)
-    assert len(told) == 1  # nothing was left to wait for
-
-
 def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
     _, history = run(tmp_path, config=PATIENT, validate=falling(LOSSES))
     steps, losses = history.column("val_loss")
@@ -368,13 +315,11 @@ def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
     assert history.column("stopped")[0] == [18, 33]
 
 
-@pytest.mark.parametrize("step", [10, 15])
-def test_patience_survives_a_resumption(step: int, tmp_path: Path) -> None:
+def test_patience_survives_a_resumption(tmp_path: Path) -> None:
     run(tmp_path / "whole", config=PATIENT, validate=falling(LOSSES))
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "cut", toy(at_step=sent_at(step)), PATIENT, validate=falling(LOSSES))
-    validated = (step - 1) // 3  # that of the step itself is still to come
-    run(tmp_path / "cut", config=PATIENT, validate=falling(LOSSES, validated))
+        run(tmp_path / "cut", toy(at_step=sent_at(15)), PATIENT, validate=falling(LOSSES))
+    run(tmp_path / "cut", config=PATIENT, validate=falling(LOSSES, 4))  # step 15's is still due
     cut, whole = (History.read(tmp_path / name / "log.jsonl") for name in ("cut", "whole"))
     assert str(without_clocks(cut)) == str(without_clocks(whole))  # NaN doesn't equal NaN
 
@@ -386,28 +331,21 @@ def kept(folder: Path) -> list[int]:
     return [int(path.stem.removeprefix("step-")) for path in sorted(folder.glob("step-*.pt"))]
 
 
-def test_the_last_models_are_kept_and_can_be_averaged(tmp_path: Path) -> None:
-    seen = {}
+def test_the_last_models_are_kept(tmp_path: Path) -> None:
+    seen = []
     model = toy()
 
     def validate(model: nn.Module, epoch: int) -> dict[str, float]:
-        step = load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] + 1
-        seen[step] = {name: value.clone() for name, value in model.state_dict().items()}
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
         return {}
 
     every = replace(KEEPING, checkpoint_every=1, validate_every=1)
     run(tmp_path, model, every, validate=validate)
     assert kept(tmp_path) == [30, 31, 32]
-    paths = sorted(tmp_path.glob("step-*.pt"))
-    for step, path in zip((30, 31, 32), paths, strict=True):
-        state = load_checkpoint(path)
+    for step in (30, 31, 32):
+        state = load_checkpoint(tmp_path / f"step-000000{step}.pt")
         assert state.keys() == {"model", "step"} and state["step"] == step
-        assert_same_bits(state["model"], seen[step])
-    mean = average_checkpoints(paths)
-    for name in mean:
-        expected = sum(seen[step][name].double() for step in (30, 31, 32)) / 3
-        torch.testing.assert_close(mean[name], expected.float(), rtol=0, atol=0)
-    toy().load_state_dict(mean)
+        assert_same_bits(state["model"], seen[step - 1])
 
 
 def test_kept_models_are_those_of_an_unbroken_run(tmp_path: Path) -> None:
@@ -419,9 +357,6 @@ def test_kept_models_are_those_of_an_unbroken_run(tmp_path: Path) -> None:
         assert kept(tmp_path / "cut") == [5, 10]
         later = tmp_path / "cut" / "step-00000016.pt"  # as if it had continued, and been killed
         later.write_bytes((tmp_path / "cut" / "step-00000010.pt").read_bytes())
-    shutil.copytree(tmp_path / "cut", tmp_path / "shorter")
-    run(tmp_path / "shorter", config=replace(KEEPING, epochs=None, max_steps=20))
-    assert kept(tmp_path / "shorter") == [10, 15, 20]  # 15 was due when the run was resumed
     run(tmp_path / "cut", config=KEEPING)
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
     assert kept(tmp_path / "cut") == [25, 30, 32]
@@ -447,47 +382,30 @@ def test_an_old_model_goes_only_when_the_new_one_is_safe(
 # torch.compile
 
 
-COMPILED = replace(CONFIG, compile=True, keep_last=1)
-
-
-@pytest.fixture
-def backend(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Dynamo's own graphs, run as they are; counts them."""
-    graphs: list[int] = []
-
-    def counting(graph, inputs):
-        graphs.append(len(inputs))
-        return graph.forward
-
-    torch._dynamo.reset()
-    monkeypatch.setattr(update, "BACKEND", counting)
-    return graphs
+COMPILED = replace(CONFIG, compile=True)
 
 
 @pytest.mark.slow
-def test_a_compiled_run_and_a_plain_one_can_continue_each_other(tmp_path: Path, backend) -> None:
-    plain, short = (TrainConfig(**vars(CONFIG) | change) for change in ({}, {"epochs": 2}))
-    run(tmp_path / "plain", toy(dropout=0.0), plain)
-    assert not backend
-    half = replace(COMPILED, epochs=2)
-    run(tmp_path / "first", toy(dropout=0.0), half)
-    assert backend
-    run(tmp_path / "first", toy(dropout=0.0), plain, resume=True)
-    run(tmp_path / "second", toy(dropout=0.0), short)
-    model, _ = run(tmp_path / "second", toy(dropout=0.0), COMPILED, resume=True)
+def test_a_compiled_run_and_a_plain_one_can_continue_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs: list[int] = []
+
+    def counting(graph, inputs):
+        """Dynamo's own graphs, run as they are."""
+        graphs.append(len(inputs))
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counting))
+    run(tmp_path / "plain", toy(dropout=0.0))
+    assert not graphs
+    run(tmp_path / "first", toy(dropout=0.0), replace(COMPILED, epochs=2))
+    assert graphs
+    run(tmp_path / "first", toy(dropout=0.0), resume=True)
+    run(tmp_path / "second", toy(dropout=0.0), replace(CONFIG, epochs=2))
+    run(tmp_path / "second", toy(dropout=0.0), COMPILED, resume=True)
     for folder in ("first", "second"):
         assert_same_run(tmp_path / folder, tmp_path / "plain")
-    for name in ("checkpoint.pt", "best.pt", "step-00000032.pt"):
-        assert load_checkpoint(tmp_path / "second" / name)["model"].keys() == {
-            name for name, _ in toy().named_parameters()
-        }
-    assert type(model) is Toy
-
-
-def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(ValueError, match=r"compile=True needs a C\+\+ compiler.*no-such-compiler"):
-        run(None, config=COMPILED)
 
 
 # The arithmetic
@@ -547,19 +465,6 @@ def test_r_drop_runs_a_batch_twice_and_learns_from_both() -> None:
     for parameter, expected in zip(ours.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, expected.grad)
     assert updater.take_loss() == pytest.approx(loss.total.item())
-
-
-def test_each_epoch_is_asked_for_in_turn() -> None:
-    class Asked(Batches):
-        def epoch(self, epoch: int):
-            asked.append(epoch)
-            return super().epoch(epoch)
-
-    asked: list[int] = []
-    batches = Asked(data().pairs, batch_size=5)
-    asked.clear()
-    fit(toy(), batches, TrainConfig(epochs=3, warmup=5, peak_lr=0.02), progress=False)
-    assert asked == [0, 0, 1, 2]  # the first time for the fingerprint
 
 
 def test_the_logged_loss_is_per_token() -> None:
@@ -726,7 +631,8 @@ def test_the_log(unbroken: Path) -> None:
 
 
 def test_steps_and_validations_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "time", clock())  # each takes one second
+    clock = SimpleNamespace(perf_counter=count().__next__)  # each takes one second
+    monkeypatch.setattr(session, "time", clock)
     _, history = run(None)
     assert history.column("seconds")[1][:4] == [4, 8, 9, 13]  # the third: after a validation
     assert history[0]["tokens_per_second"] == round(history[0]["tokens"] / 4, 1)
@@ -746,13 +652,6 @@ def test_validation_sees_an_evaluating_model_without_gradients() -> None:
     for name in ("val_score", "val_loss"):
         assert history.column(name) == ([4, 8, 10], [0.5, 0.5, 0.5])
     assert model.calls == 10 and not model.training  # trained in training mode, then as before
-
-
-@pytest.mark.parametrize("value", [object(), torch.ones(2)])
-def test_what_cannot_be_logged_is_named_and_the_epoch_saved(value, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"must return what JSON can hold.* its 'bad' is a"):
-        run(tmp_path, validate=lambda model, epoch: {"bad": value})
-    assert load_checkpoint(tmp_path / "checkpoint.pt")["progress"]["step"] == 8
 
 
 def test_an_epoch_is_saved_before_its_validation_fails(tmp_path: Path, unbroken: Path) -> None:
@@ -775,31 +674,6 @@ def test_what_is_frozen_in_evaluation_mode_stays_so() -> None:
     assert model.training and model.output.training and not model.dropout.training
     evaluate(model, data())
     assert model.training and model.output.training and not model.dropout.training
-
-
-@pytest.mark.parametrize("fails", ["", "step", "validation", "clearing", "Ctrl-C"])
-def test_the_log_is_closed_on_every_way_out(
-    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed, ways = [], {"": (), "Ctrl-C": (KeyboardInterrupt,)}
-    monkeypatch.setattr(RunLog, "close", lambda log: closed.append(log))
-
-    def fail(*_: object) -> None:
-        raise OSError(fails)
-
-    def at_step(now: int) -> None:
-        if fails == "step":
-            fail()
-        if fails == "Ctrl-C":
-            signal.raise_signal(signal.SIGINT)
-
-    if fails == "clearing":
-        monkeypatch.setattr(Folder, "clear", fail)
-    validate = fail if fails == "validation" else (lambda model, epoch: {})
-    error = ways.get(fails, (OSError,))
-    with pytest.raises(error) if error else nullcontext():
-        run(tmp_path, toy(at_step=at_step), validate=validate)
-    assert len(closed) == 1
 
 
 @pytest.mark.parametrize("used", [0, 3])
@@ -863,15 +737,10 @@ def test_the_bar_goes_to_the_error_stream_and_can_be_turned_off(
     ("change", "error", "message"),
     [
         ({"epochs": None}, ValueError, "max_steps or epochs"),
-        ({"max_steps": 1.5}, TypeError, "max_steps.*got 1.5"),
         ({"warmup": None}, TypeError, "warmup.*got None"),
-        ({"accumulate": True}, TypeError, "accumulate.*got True"),
         ({"peak_lr": -1.0}, ValueError, "peak_lr must be.*above 0, got -1.0"),
-        ({"clip_norm": "5"}, TypeError, "clip_norm.*got '5'"),
         ({"betas": (0.9, 1.0)}, ValueError, "betas.*got 1.0"),
         ({"betas": 0.9}, TypeError, "betas must be two numbers.*got 0.9"),
-        ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*got 1.0"),
-        ({"seed": -1}, ValueError, "seed.*got -1"),
         ({"seed": 2**63}, ValueError, "seed must be below"),
         ({"compile": 1}, ValueError, "compile must be True or False, got 1"),
         ({"optimizer": "sgd"}, ValueError, "optimizer must be 'adam' or .*'muon', got 'sgd'"),
@@ -914,20 +783,15 @@ class Given:
         ({"model": nn.Linear(2, 3)}, "batches must give model's arguments.* got 3 tensors"),
         ({"batches": []}, r"batches must have epoch\(\) and a length, got list"),
         ({"batches": Given()}, r"batches\.epoch\(0\) must give at least one batch"),
-        ({"batches": Given([torch.ones(2)])}, "batches must give tuples of tensors, got list"),
         ({"batches": Given(("ein", "one"))}, "tuples of tensors, got one with a str"),
         ({"config": {}}, "config must be a TrainConfig, got dict"),
         ({"config": TrainConfig(epochs=1)}, "peak_lr must be given"),
-        ({"validate": 3}, "validate must be a function, got int"),
         ({"validate": lambda model, epoch: 1.0}, "validate must return a dict, got float"),
         ({"validate": lambda model, epoch: {"loss": None}}, "return a number as 'loss', got None"),
-        ({"directory": 3}, "directory must be a path, got 3"),
-        ({"directory": __file__}, r"directory must be a folder, but .*\.py is not one"),
+        ({"validate": lambda *_: {"a": {1}}}, "what JSON can hold.* its 'a' is a set"),
+        ({"validate": lambda *_: {"a": torch.ones(2)}}, "what JSON can hold.* its 'a' is a Tensor"),
         ({"config": PATIENT}, "validate must be given if patience is"),
         ({"config": PATIENT, "validate": lambda *_: {}}, "must return a 'loss' if patience"),
-        ({"resume": np.ones(2)}, "resume must be.*got array"),
-        ({"progress": 3}, "progress must be True or False, got 3"),
-        ({"forecast": "stderr"}, "forecast must be a function, got str"),
     ],
 )
 def test_fit_errors(change: dict, message: str) -> None:
@@ -940,8 +804,6 @@ def test_evaluate_errors() -> None:
     padding = [batch._replace(labels=batch.labels * 0) for batch in data().epoch(0)]
     batches = SimpleNamespace(epoch=lambda epoch: padding, special_ids=SpecialIds())
     for model, given, message in (
-        ("model", data(), "model must be a Module, got str"),
-        (toy(), [], "batches must have epoch"),
         (nn.Linear(2, 3), data(), "batches must give model's arguments.* got 3 tensors"),
         (toy(), batches, "batches must hold at least one token"),
     ):
@@ -950,4 +812,4 @@ def test_evaluate_errors() -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](int(sys.argv[2]))
+    _die_while_saving(int(sys.argv[1]))

@@ -89,7 +89,7 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
         restart=args.restart,
         command=shlex.join(["python", "-m", "transformer_lib", *argv]),
         progress=_shows_progress(args),
-        say=_say,
+        say=partial(print, flush=True),
     )
     if not _speaks():
         return
@@ -100,13 +100,6 @@ def _train(args: argparse.Namespace, argv: list[str]) -> None:
     score, _ = Run.load(folder, device=args.device).score(split, progress=_shows_progress(args))
     _print_score(split, score)
     print(f"Try it: {_next_command(TASKS[args.task], folder)}")
-
-
-def _say(line: str) -> None:
-    from tqdm import tqdm
-
-    tqdm.write(line)  # above the progress bar, if there is one
-    sys.stdout.flush()
 
 
 def _next_command(task: Task, folder: Path) -> str:
@@ -214,17 +207,16 @@ def _generate(args: argparse.Namespace, argv: list[str]) -> None:
             top_p=args.top_p,
             generator=generator.manual_seed(args.seed or 0),
         )
-    for texts in some:
-        prompts = [text for text in texts for _ in range(args.samples)]
+    for prompt in (text for texts in some for text in texts for _ in range(args.samples)):
+        print("" if args.chat else prompt, end="", flush=True)
         complete(
             model,
             tokenizer,
-            [read(text) for text in prompts] if read else prompts,
+            [read(prompt) if read else prompt],
             max_tokens=args.max_tokens,
             stop=args.stop,
-            on_text=InTurn([""] * len(prompts) if args.chat else prompts).show,
+            on_text=lambda _, new, is_end: print(new, end="\n" * is_end, flush=True),
             decode=decode,
-            progress=_shows_progress(args),
         )
 
 
@@ -250,32 +242,8 @@ def _pretrained(args: argparse.Namespace) -> tuple[Any, Tokenizer, Callable[[str
     return model.to(local_device(args.device)), Tokenizer(own, model.config.special_ids), read
 
 
-class InTurn:
-    """Print texts that grow in parallel one after another, each as early as possible.
-
-    Args:
-        texts: how they begin.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.waiting, self.ended, self.turn = list(texts), [False] * len(texts), 0
-
-    def show(self, number: int, new: str, is_end: bool) -> None:
-        """Add ``new`` to text ``number``, and print what can be printed."""
-        self.waiting[number] += new + "\n" * is_end
-        self.ended[number] = is_end
-        while self.turn < len(self.waiting):
-            print(self.waiting[self.turn], end="", flush=True)
-            self.waiting[self.turn] = ""
-            if not self.ended[self.turn]:
-                return
-            self.turn += 1
-
-
 def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
     """Yield the texts, some at a time; at one that the model can't read, raise a ValueError."""
-    if run.words is None and args.strict:
-        raise ValueError("--strict needs a run with a words.txt: train again, or leave it out")
     split = vars(args).get("split")
     some = _inputs(args.text, what) if split is None else [_sources(TASKS[run.task], split)]
     place, done = "text" if args.text or split else "line", 0
@@ -377,7 +345,7 @@ def _speaks() -> bool:
 
 
 def _shows_progress(args: argparse.Namespace) -> bool:
-    prints = args.command in ("translate", "generate") and sys.stdout.isatty()
+    prints = args.command == "translate" and sys.stdout.isatty()
     return not args.quiet and sys.stderr.isatty() and not prints
 
 

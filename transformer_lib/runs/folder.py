@@ -80,54 +80,21 @@ def begin(folder: Path, tokenizer: Tokenizer, words: Iterable[str]) -> None:
         file.write("".join(f"{word}\n" for word in sorted(words)).encode())
 
 
-def read_words(folder: Path) -> frozenset[str] | None:
-    """The words that the model read in training; None for an older run, which kept no list."""
-    path = folder / "words.txt"
-    return frozenset(path.read_text(encoding="utf-8").split("\n")) if path.exists() else None
-
-
-def check_own(folder: Path) -> None:
-    """Raise a FileExistsError if a run would replace another program's files here.
-
-    :meth:`~transformer_lib.training.folder.Folder.begin` checks the weights and the log.
-    """
-    names = ("config.json", "tokenizer.json", "words.txt", "scores.json")
-    found = [name for name in names if (folder / name).exists()]
-    try:
-        settings = json.loads((folder / "config.json").read_bytes())
-        own = "task" in settings and "vocab_size" in settings["model"]
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
-        own = False
-    if found and not own:
-        raise FileExistsError(
-            f"{folder} is not the folder of a run, but holds {' and '.join(found)}, which a run "
-            f"would overwrite: choose another folder"
-        )
+def read_words(folder: Path) -> frozenset[str]:
+    return frozenset((folder / "words.txt").read_text(encoding="utf-8").split("\n"))
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
-        raise FileNotFoundError(_no_run(folder))
+        raise FileNotFoundError(
+            f"{folder} holds no run: it has no config.json"
+            if folder.is_dir()
+            else f"folder {folder} not found"
+        )
     with _undamaged(folder):
         settings = json.loads(path.read_text(encoding="utf-8"))
         return {"task": settings["task"], "model": settings["model"]} | settings
-
-
-def _no_run(folder: Path) -> str:
-    """What is wrong with a folder without a run, and which runs are nearby."""
-    if folder.is_dir():
-        problem = f"{folder} holds no run: it has no config.json"
-    elif folder.exists():
-        problem = f"{folder} is a file, not the folder of a run"
-    else:
-        problem = f"folder {folder} not found"
-    for place in (folder, folder.parent, Path("runs")):
-        inside = sorted(place.iterdir()) if place.is_dir() else []
-        if runs := [str(each) for each in inside if (each / "config.json").is_file()]:
-            more = f" and {len(runs) - 10} more" if len(runs) > 10 else ""
-            return f"{problem}. These are runs: {', '.join(runs[:10])}{more}"
-    return problem
 
 
 def write_settings(folder: Path, settings: dict[str, Any]) -> None:

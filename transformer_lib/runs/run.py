@@ -27,7 +27,6 @@ from transformer_lib.models import DecoderOnly, Transformer
 from transformer_lib.runs.batches import make_batches, second_translations
 from transformer_lib.runs.folder import (
     begin,
-    check_own,
     config_of,
     former_settings,
     read_settings,
@@ -40,6 +39,7 @@ from transformer_lib.runs.machine import environment
 from transformer_lib.runs.tasks import TASKS, Pairs, Task, task_named, words_of
 from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
 from transformer_lib.training.distributed import Ranks, join
+from transformer_lib.training.folder import check_own
 from transformer_lib.training.update import half_is_fast
 from transformer_lib.validation import (
     as_path,
@@ -216,7 +216,7 @@ def train(
         restart: start over, replacing the run in the folder.
         command: the command line, to be recorded in ``config.json``.
         progress: show a progress bar.
-        say: called with lines about the setup and the time left.
+        say: called with lines about the setup.
 
     Returns:
         The run's log entries.
@@ -243,7 +243,7 @@ def train(
     check_type("progress", progress, bool)
     if not callable(say):
         raise TypeError(f"say must be a function, got {type(say).__name__}")
-    check_own(folder)
+    check_own(folder, "config.json", "tokenizer.json", "words.txt", "scores.json")
     place = local_device(device)
     ranks = join(place)
     resume = not restart and (folder / "checkpoint.pt").exists()
@@ -318,7 +318,6 @@ def train(
         resume=resume,
         progress=progress,
         prepare=prepare,
-        forecast=say,
     )
 
 

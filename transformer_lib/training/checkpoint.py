@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,20 +47,8 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     state = _plain("state", state)
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "state": state}, buffer)  # to a file, it would hide why it fails
-    path = Path(path)
-    try:
-        with replacing(path) as file:
-            file.write(buffer.getvalue())  # no view, which an error's traceback would keep open
-    except OSError as error:
-        raise OSError(
-            error.errno, f"could not save ({error.strerror}); an older file is kept", str(path)
-        ) from error
-    if os.name == "posix":  # the new name must reach the disk as well
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with replacing(path) as file:
+        file.write(buffer.getvalue())
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -159,14 +146,17 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Tensor]:
     if not paths:
         raise ValueError("paths must hold at least one path, got none")
     sums: dict[str, Tensor] = {}
-    previous, last = paths[0], dict[str, Tensor]()
+    last, kinds = dict[str, Tensor](), {}
     for path in paths:
         as_path("paths", path, "file")
-        model = _model(path)
-        if last:
-            _check_alike(previous, last, path, model)
-        previous, last = path, model
-        for name, tensor in model.items():
+        last, former = _model(path), kinds
+        kinds = {name: (tensor.dtype, tensor.shape) for name, tensor in last.items()}
+        if different := former.items() ^ kinds.items() if former else ():
+            raise ValueError(
+                f"paths must be checkpoints of the same model; {path} differs from the one before "
+                f"it in {min(name for name, _ in different)}"
+            )
+        for name, tensor in last.items():
             if tensor.is_floating_point():
                 sums[name] = sums.get(name, 0) + tensor.double()
     return {
@@ -180,16 +170,3 @@ def _model(path: Any) -> dict[str, Tensor]:
     if not isinstance(model, dict) or not all(isinstance(v, Tensor) for v in model.values()):
         raise ValueError(f"paths must be checkpoints of models; {path} holds no model")
     return model
-
-
-def _check_alike(path: Any, model: dict[str, Tensor], path2: Any, other: dict[str, Tensor]) -> None:
-    for name in [*model, *(other.keys() - model.keys())]:
-        kinds = [
-            f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "missing"
-            for tensor in (model.get(name), other.get(name))
-        ]
-        if kinds[0] != kinds[1]:
-            raise ValueError(
-                f"paths must be checkpoints of the same model: {name} is {kinds[0]} in {path}, "
-                f"{kinds[1]} in {path2}"
-            )

@@ -50,7 +50,7 @@ def local_device(device: str = "auto") -> torch.device:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a run, or the only one. They exchange numbers on the CPU: no GPU waits."""
+    """The processes of a run, or the only one. They talk over the CPU: no GPU waits."""
 
     rank: int = 0  # of this process
     size: int = 1
@@ -61,30 +61,13 @@ class Ranks:
         """Whether this is the process that writes."""
         return self.rank == 0
 
-    def total(self, value: float) -> float:
-        """The sum of every rank's value."""
-        return self._reduce(value, dist.ReduceOp.SUM) if self.group else value
-
-    def largest(self, value: int) -> int:
-        """The largest of every rank's value."""
-        return int(self._reduce(value, dist.ReduceOp.MAX)) if self.group else value
-
     def gather(self, value: Any) -> list[Any]:
-        """Every rank's value, in order of rank, the same list on all."""
+        """Wait for every rank; return their values in order of rank, the same list on all."""
         if not self.group:
             return [value]
         values: list[Any] = [None] * self.size
         dist.all_gather_object(values, value, group=self.group)
         return values
-
-    def wait(self) -> None:
-        """Wait until all ranks get here."""
-        self.largest(0)
-
-    def _reduce(self, value: float, how: Any) -> float:
-        tensor = torch.tensor(value, dtype=torch.float64)
-        dist.all_reduce(tensor, how, group=self.group)
-        return tensor.item()
 
 
 def join(device: torch.device) -> Ranks:
@@ -115,22 +98,15 @@ def wrap(model: nn.Module, ranks: Ranks, how: str) -> Any:
 
     ``how`` is ``"ddp"`` or ``"fsdp"``, which shards the parameters of the model itself. A single
     rank gets the model as it is.
-
-    Raises:
-        ValueError: ``"fsdp"`` with PyTorch before 2.6.
     """
     if ranks.size == 1:
         return model
     device = next(model.parameters()).device
     if how == "ddp":
         return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device])
-    try:
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import FSDPModule, fully_shard
-    except ImportError as error:
-        raise ValueError(
-            f"parallel='fsdp' needs PyTorch 2.6 or later, this is {torch.__version__}"
-        ) from error
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard
+
     if isinstance(model, FSDPModule):  # by an earlier run
         return model
     with torch.no_grad():
@@ -151,9 +127,6 @@ def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int
     averaged over the ranks, so a weight of ``size`` turns them into a sum. At the end of an epoch,
     a rank without a batch repeats the first with weight 0, since all must keep in step. They
     exchange gradients with the last batch only.
-
-    Raises:
-        ValueError: parameters that get no gradient, for which DDP would wait.
     """
     own = [(batch, ranks.size) for batch in group[ranks.rank :: ranks.size]]
     if len(own) * ranks.size < len(group):
@@ -162,13 +135,6 @@ def share(model: Any, group: list[Any], ranks: Ranks) -> Iterator[tuple[Any, int
         with _apart(model):
             yield pair
     yield own[-1]
-    if isinstance(model, DistributedDataParallel):
-        idle = [n for n, p in model.module.named_parameters() if p.requires_grad and p.grad is None]
-        if idle:
-            raise ValueError(
-                f"model must use all its parameters with parallel='ddp': {idle[0]} had no effect "
-                f"on the output. Freeze such parameters with requires_grad_(False)"
-            )
 
 
 @contextmanager

@@ -9,11 +9,22 @@ from typing import Any
 
 from transformer_lib.training.checkpoint import is_checkpoint, load_checkpoint, save_checkpoint
 from transformer_lib.training.distributed import Ranks
-from transformer_lib.training.log import is_log
 
-__all__ = ["Folder", "alone_in"]
+__all__ = ["Folder", "alone_in", "check_own"]
 
-_FOREIGN = "{} was not written by a run, and a new run would overwrite it: choose another folder"
+
+def check_own(folder: Path, *names: str) -> None:
+    """Raise a FileExistsError if a new run would overwrite files that no run wrote.
+
+    A run saves its first checkpoint before its first step, so its other files have one beside them.
+    """
+    found = [path.name for name in names for path in folder.glob(name)]
+    checkpoint = folder / "checkpoint.pt"
+    if found and not (checkpoint.is_file() and is_checkpoint(checkpoint)):
+        raise FileExistsError(
+            f"{folder} is not the folder of a run, but holds {' and '.join(found)}, which a run "
+            f"would overwrite: choose another folder"
+        )
 
 
 @contextmanager
@@ -62,20 +73,13 @@ class Folder:
         # The first rank decides: others may see what it has just written.
         there = self.ranks.gather(self.checkpoint.exists())[0]
         if resume is False or (resume == "auto" and not there):
-            self._check_own(self.path)
+            if self.ranks.first:
+                check_own(self.path, "checkpoint.pt", "best.pt", "log.jsonl", "step-*.pt")
             return None
         state = load_checkpoint(self.checkpoint)
         if "progress" not in state:
             raise ValueError(f"{self.checkpoint} holds a model, not a run to resume")
         return state
-
-    def _check_own(self, path: Path) -> None:
-        """Raise a FileExistsError if a new run would replace a file that no run wrote."""
-        for saved in (self.checkpoint, path / "best.pt", *self._kept()):
-            if saved.exists() and not is_checkpoint(saved):
-                raise FileExistsError(_FOREIGN.format(saved))
-        if (log := path / "log.jsonl").exists() and not is_log(log):
-            raise FileExistsError(_FOREIGN.format(log))
 
     def clear(self, step: int | None) -> None:
         """Remove what a run resumed from ``step`` will write again; everything for a new run."""
@@ -101,7 +105,7 @@ class Folder:
             if keep is not None:
                 for path in self._kept()[:-keep]:
                     path.unlink()
-        self.ranks.wait()
+        self.ranks.gather(None)
 
     def save_best(self, state: dict[str, Any]) -> None:
         if self.path is not None and self.ranks.first:

@@ -28,25 +28,11 @@ class Interrupts:
 
     Args:
         together: hold back every signal, always: one of several processes can't stop alone.
-
-    Attributes:
-        pending: the number of the waiting signal, or 0.
-
-    Example:
-        >>> _ = signal.signal(signal.SIGINT, signal.default_int_handler)
-        >>> try:
-        ...     with Interrupts():
-        ...         signal.raise_signal(signal.SIGINT)  # Ctrl-C
-        ...         print("The step goes on to its end.")
-        ... except KeyboardInterrupt:
-        ...     print("Stopped.")
-        The step goes on to its end.
-        Stopped.
     """
 
     def __init__(self, together: bool = False) -> None:
         self.together = together
-        self.pending = 0
+        self.pending = 0  # the number of the signal that waits
         self._held = True
         self._previous: dict[int, Any] = {}
 

@@ -9,7 +9,7 @@ from typing import Any
 from transformer_lib.files import replacing
 from transformer_lib.validation import as_path
 
-__all__ = ["History", "RunLog", "is_log"]
+__all__ = ["History", "RunLog"]
 
 Entry = dict[str, Any]
 
@@ -59,16 +59,6 @@ class History(list[Entry]):
                     break
                 raise ValueError(f"{path}, line {number}: {error}") from error
         return history
-
-
-def is_log(path: Path) -> bool:
-    """Whether a run wrote this file, which is empty if the run has just begun."""
-    try:
-        entries = History.read(path)
-    except ValueError:
-        return False
-    stamped = all({"step", "epoch", "seconds"} <= entry.keys() for entry in entries)
-    return stamped if entries else path.stat().st_size == 0
 
 
 class RunLog:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +33,6 @@ def fit(
     resume: bool | Literal["auto"] = "auto",
     progress: bool = True,
     prepare: Callable[[bool], None] | None = None,
-    forecast: Callable[[str], None] | None = None,
 ) -> History:
     """Train a model on the device that it is on.
 
@@ -65,7 +62,6 @@ def fit(
         progress: show a progress bar on standard error.
         prepare: writes the caller's own files into ``directory``. Called once, in the first
             process, before the run's own files change; told whether the run is over already.
-        forecast: called once, after the first steps, with a line about the time left.
 
     Returns:
         All log entries of the run, including those before it was resumed.
@@ -99,8 +95,7 @@ def fit(
     """
     _check(model, batches, config, directory, resume)
     check_type("progress", progress, bool)
-    functions = {"validate": validate, "prepare": prepare, "forecast": forecast}
-    for name, function in functions.items():
+    for name, function in {"validate": validate, "prepare": prepare}.items():
         if function is not None and not callable(function):
             raise TypeError(f"{name} must be a function, got {type(function).__name__}")
     if validate is None and config.patience is not None:
@@ -113,22 +108,16 @@ def fit(
         run = Session(model, batches, config, Folder(directory, ranks), resume, prepare)
         interrupts = Interrupts(together=ranks.size > 1)
         with closing(run.log), interrupts, _bar(run, progress) as bar:
-            _loop(run, validate, interrupts, bar, forecast if ranks.first else None)
+            _loop(run, validate, interrupts, bar)
     return run.log.history
 
 
-def _loop(
-    run: Session,
-    validate: Validate | None,
-    interrupts: Interrupts,
-    bar: Any,
-    forecast: Callable[[str], None] | None,
-) -> None:
-    groups, begun, clock = run.groups(), run.progress.step, 0.0
+def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
+    groups = run.groups()
     while True:
         if run.log_is_due():
             bar.set_postfix(run.log_training(), refresh=False)
-        if signum := run.ranks.largest(interrupts.pending):
+        if signum := max(run.ranks.gather(interrupts.pending)):
             run.save()
             stop(signum)
         if validate and run.validation_is_due():
@@ -146,20 +135,6 @@ def _loop(
             return
         run.step(*next(groups))
         bar.update()
-        taken, left = run.progress.step - begun, run.last_step - run.progress.step
-        if forecast and taken in (1, 1 + _TIMED):  # the first step is slower
-            if run.updater.device.type == "cuda":
-                torch.cuda.synchronize()  # the call returned before the GPU was done
-            now = time.perf_counter()
-            each, clock = (now - clock) / _TIMED, now
-            if taken > 1 and left > 0:
-                forecast(
-                    f"About {timedelta(seconds=round(left * each))} to go: {left:,} steps of "
-                    f"{each:.2g} s each, plus validation."
-                )
-
-
-_TIMED = 10  # steps, for the forecast
 
 
 def _check(model: Any, batches: Any, config: Any, directory: Any, resume: Any) -> None:

@@ -111,8 +111,8 @@ def r_drop(
         ``Loss(total, count)``; each token is counted once.
 
     Raises:
-        TypeError, ValueError: as for :func:`cross_entropy`; ``logits`` and ``others`` of different
-            shapes; an ``alpha`` that isn't a number of at least 0.
+        TypeError, ValueError: as for :func:`cross_entropy`; ``others`` of another shape, dtype or
+            device than ``logits``; an ``alpha`` that isn't a number of at least 0.
 
     Source:
         Liang et al. (2021), *R-Drop: Regularized Dropout for Neural Networks*, equations 1 to 4.
@@ -128,21 +128,14 @@ def r_drop(
     check_number("alpha", alpha, 0)
     _check(logits, labels, pad_id, label_smoothing)
     check_type("others", others, Tensor)
-    if others.dtype != logits.dtype:
-        raise TypeError(f"others must be {logits.dtype} like logits, got {others.dtype}")
-    if others.device != logits.device:
-        raise ValueError(f"others must be on {logits.device} like logits, got {others.device}")
-    if others.shape != logits.shape:
-        raise ValueError(
-            f"others must have the shape of logits, {tuple(logits.shape)}; "
-            f"got {tuple(others.shape)}"
-        )
+    kind, wanted = ((tuple(x.shape), x.dtype, x.device) for x in (others, logits))
+    if kind != wanted:
+        raise ValueError(f"others must be like logits, {wanted}; got {kind}")
     first = _cross_entropy(logits, labels, pad_id, label_smoothing)
     second = _cross_entropy(others, labels, pad_id, label_smoothing)
     log_p, log_q = (x.log_softmax(-1, dtype=_exact(x)) for x in (logits, others))
-    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q). Where both are -inf, it adds nothing.
-    ratio = (log_p - log_q).masked_fill(log_p == log_q, 0.0)
-    apart = ((log_p.exp() - log_q.exp()) * ratio).sum(-1)  # (...)
+    # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q)
+    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (...)
     apart = apart.masked_fill(~is_counted(labels, pad_id), 0.0).sum()
     return Loss((first.total + second.total + alpha / 2 * apart) / 2, first.count)
 

@@ -80,7 +80,7 @@ class Session:
             if prepare and self.ranks.first:
                 prepare(self.is_over())
             folder.clear(until)
-            self.ranks.wait()  # no rank writes before all have read
+            self.ranks.gather(None)  # no rank writes before all have read
         except BaseException:
             self.log.close()
             raise
@@ -102,8 +102,6 @@ class Session:
         self.saved_at = self.progress.step
         self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
         self.updater.scaler.load_state_dict(state["scaler"])
-        if (norm := state.get("norm")) is not None:
-            self.updater.norm = torch.tensor(norm)
 
     def save(self, keep: bool = False) -> None:
         """Save a checkpoint; with ``keep``, because one is due, also keep its model."""
@@ -114,7 +112,6 @@ class Session:
             "model": whole(self.model.state_dict()),
             "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
-            "norm": None if self.updater.norm is None else self.updater.norm.item(),
             "scaler": self.updater.scaler.state_dict(),
             "random": self.ranks.gather(random_state(self.updater.device)),
             "settings": self.settings,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from typing import Any
 
 import torch
@@ -22,8 +19,6 @@ from transformer_lib.validation import as_device
 
 __all__ = ["Updater", "half_is_fast"]
 
-BACKEND = "inductor"  # of torch.compile
-
 
 class Updater:
     """The optimizers, the schedule, clipping and mixed precision for one model.
@@ -34,8 +29,7 @@ class Updater:
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
-            model to derive it from; ``compile`` without a compiler; ``optimizer="muon"`` for a
-            model without ``nn.Linear``.
+            model to derive it from; ``optimizer="muon"`` for a model without ``nn.Linear``.
     """
 
     def __init__(
@@ -57,7 +51,7 @@ class Updater:
         else:
             raise ValueError("peak_lr must be given: the model has no config.d_model")
         self._wrapped = wrap(model, self.ranks, config.parallel)
-        self.model = _compiled(self._wrapped) if config.compile else self._wrapped
+        self.model: Any = torch.compile(self._wrapped) if config.compile else self._wrapped
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self._half = _half(config.amp, self.device)
@@ -126,7 +120,7 @@ class Updater:
 
     def take_loss(self) -> float:
         """The loss summed since the last call. Not for every step: it stalls a GPU."""
-        loss = self.ranks.total(self._sum.item()) / self.ranks.size
+        loss = sum(self.ranks.gather(self._sum.item())) / self.ranks.size
         self._sum.zero_()
         return loss
 
@@ -171,14 +165,3 @@ def half_is_fast(device: str | torch.device) -> bool:
         return True
     able = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.11 and later
     return any(able.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-
-
-def _compiled(model: nn.Module) -> nn.Module:
-    usual = {"win32": "cl", "darwin": "clang++"}.get(sys.platform, "g++")
-    compiler = os.environ.get("CXX", usual)
-    if BACKEND == "inductor" and not shutil.which(compiler):
-        raise ValueError(
-            f"compile=True needs a C++ compiler, but {compiler} was not found: install it, or name "
-            f"yours in the environment variable CXX"
-        )
-    return torch.compile(model, backend=BACKEND)  # pyright: ignore[reportReturnType]
