@@ -123,8 +123,6 @@ def test_a_word_is_one_piece_except_inside_another():
         (lambda: Tokenizer.train_bpe([], vocab_size=300), "texts must hold at least one"),
         (lambda: Tokenizer.train_bpe(["a"], vocab_size=259), "an integer of at least 260, got 259"),
         (lambda: Tokenizer.characters(["a", 3]), "number 1 of texts must be a str; got int 3"),
-        (lambda: Tokenizer.characters(["a"], words=[""]), "words must not be empty"),
-        (lambda: Tokenizer.characters(["a"], words=["<eos>"]), "words must not be special pieces"),
         (lambda: BPE.encode("\ud800"), "text must be valid Unicode"),
         (lambda: BPE.tokens([290]), "ids must be from 0 to 289; got 290"),
     ],

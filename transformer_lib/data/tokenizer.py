@@ -52,10 +52,7 @@ class Tokenizer:
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders
 
-        if not isinstance(tokenizer, HFTokenizer):
-            raise TypeError(
-                f"tokenizer must be a tokenizers.Tokenizer; got {type(tokenizer).__name__}"
-            )
+        check_type("tokenizer", tokenizer, HFTokenizer)
         check_type("special_ids", special_ids, SpecialIds, optional=True)
         if special_ids is None:
             specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
@@ -134,7 +131,7 @@ class Tokenizer:
 
         Raises:
             TypeError: `texts` or `words` isn't a list of strings.
-            ValueError: no texts; an empty word; a word that's a special piece.
+            ValueError: no texts.
 
         Example:
             >>> tokenizer = Tokenizer.characters(["two-one", "zwei"], words=["two", "one"])
@@ -151,13 +148,9 @@ class Tokenizer:
         # A byte-pair encoding without merges is a tokenizer of characters.
         tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
         tokenizer.decoder = decoders.Fuse()
-        whole = text_list("words", words)
-        if "" in whole:
-            raise ValueError("words must not be empty; got ''")
-        if special := set(whole).intersection(SPECIAL_PIECES):
-            raise ValueError(f"words must not be special pieces; got {min(special)!r}")
+        whole = sorted(set(text_list("words", words)))
         tokenizer.add_tokens(
-            [AddedToken(word, single_word=True, normalized=False) for word in sorted(set(whole))]
+            [AddedToken(word, single_word=True, normalized=False) for word in whole]
         )
         return cls(tokenizer)
 
@@ -172,15 +165,15 @@ class Tokenizer:
         """Use an existing byte-pair encoding, such as GPT-2's, with its own ids.
 
         Args:
-            vocab: the id of each piece, with bytes written as GPT-2 writes them; or a `vocab.json`.
-            merges: pairs of pieces, in the order in which to merge them; or a `merges.txt`.
+            vocab: the id of each piece, with bytes written as GPT-2 writes them.
+            merges: pairs of pieces, in the order in which to merge them. Both may be files, a
+                `vocab.json` and a `merges.txt`.
             special_ids: those of its model, `model.config.special_ids`. The pieces of `bos_id` and
                 `eos_id` aren't decoded to text. Padding doesn't need a piece of its own.
 
         Raises:
-            FileNotFoundError: a file doesn't exist.
-            ValueError: a file in another format; a merge of pieces or a special id that aren't in
-                the vocabulary.
+            ValueError: a file that doesn't exist or has another format; a merge of pieces or a
+                special id that aren't in the vocabulary.
 
         Example:
             >>> vocab = {"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5}
@@ -197,14 +190,8 @@ class Tokenizer:
         pairs: Any = merges
         try:
             if isinstance(vocab, str | os.PathLike):
-                pieces = json.loads(as_path("vocab", vocab).read_text(encoding="utf-8"))
-            if isinstance(merges, str | os.PathLike):
-                text = as_path("merges", merges).read_text(encoding="utf-8")
-                lines = [line for line in text.split("\n") if line and line[:9] != "#version:"]
-                pairs = [tuple(line.split(" ")) for line in lines]
+                pieces, pairs = models.BPE.read_file(os.fspath(vocab), os.fspath(pairs))
             model = models.BPE(dict(pieces), list(pairs))
-        except OSError:
-            raise
         except Exception as error:  # `tokenizers` raises no class narrower than Exception
             raise ValueError(f"vocab and merges must make a byte-pair encoding: {error}") from error
         tokenizer = HFTokenizer(model)
