@@ -49,7 +49,7 @@ class Embedding(nn.Module):
         vocab_size, d_model, n_types = config.vocab_size, config.d_model, config.n_token_types
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.types = nn.Embedding(n_types, d_model) if n_types else None
-        self.positions = added_positions(config.positions, d_model=d_model, max_len=config.max_len)
+        self.positions = added_positions(config)
         self.norm = make_norm(config) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
         tied, biased = config.tie_embeddings, config.output_bias
@@ -94,7 +94,11 @@ class Embedding(nn.Module):
                 range, types for a model without.
         """
         check_ids(name, ids, self.config.vocab_size, like=self.weight)
-        self._check_types(ids, types)
+        if types is not None:
+            if self.types is None:
+                raise ValueError("types must be None: the model has no token types")
+            check_ids("types", types, self.config.n_token_types, like=self.weight)
+            check_shape("types", types, *ids.shape)
         check_places(name, ids, ids.size(1), offset, positions, self.config.max_len)
         x = self.tokens(ids)  # (B, T, d_model)
         if self.config.scale_embeddings:
@@ -112,11 +116,3 @@ class Embedding(nn.Module):
         weight = self.weight if self.output is None else self.output
         check_vectors("x", x, self.config.d_model, weight, batched=False)
         return F.linear(x, weight, self.bias)
-
-    def _check_types(self, ids: Tensor, types: Tensor | None) -> None:
-        if types is None:
-            return
-        if self.types is None:
-            raise ValueError("types must be None: the model has no token types")
-        check_ids("types", types, self.config.n_token_types, like=self.weight)
-        check_shape("types", types, *ids.shape)

@@ -254,5 +254,4 @@ def _attention(config: ModelConfig, **positions: Any) -> MultiHeadAttention:
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention:
-    sizes = {"d_head": config.d_head, "max_len": config.max_len, "base": config.rotary_base}
-    return _attention(config, **attention_positions(config.positions, **sizes))
+    return _attention(config, **attention_positions(config))

@@ -138,12 +138,13 @@ def paired_bootstrap(
     from sacrebleu.significance import PairedTest, Result
 
     name = getattr(score, "__name__", None)
-    if name not in _WAYS:
-        raise ValueError(f"score must be one of {', '.join(_WAYS)}; got {score!r}")
+    known = ("bleu", "bleu_tokenized", "bleu_lowercased", "chrf")
+    if name not in known:
+        raise ValueError(f"score must be one of {', '.join(known)}; got {score!r}")
     check_count("samples", samples)
     translations, references = _both("translations", translations, references)
     others, _ = _both("others", others, references)
-    metric, prepare, counted = _WAYS[name]()
+    metric, prepare, counted = _way(name)
     systems: list[tuple[str, Sequence[str]]]
     systems = [("others", list(map(prepare, others)))]  # the first one is the baseline
     systems += [("translations", list(map(prepare, translations)))]
@@ -157,29 +158,24 @@ def paired_bootstrap(
 
 def _score(name: str, translations: Any, references: Any) -> Score:
     translations, references = _both("translations", translations, references)
-    metric, prepare, counted = _WAYS[name]()
+    metric, prepare, counted = _way(name)
     found = metric.corpus_score(list(map(prepare, translations)), [list(map(prepare, references))])
     signature = _named(str(metric.get_signature()), counted)
     return Score(name, found.score, signature, len(references))
 
 
-# SacreBLEU's metric, what to do to a text first, and what that changes in the signature.
-_Way = tuple[Any, Callable[[str], str], dict[str, str]]
-
-
-def _bleu() -> _Way:
+def _way(name: str) -> tuple[Any, Callable[[str], str], dict[str, str]]:
+    """SacreBLEU's metric, what to do to a text first, and what that changes in the signature."""
     from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
-    return BLEU(), str, {}
-
-
-def _bleu_tokenized() -> _Way:
-    from sacrebleu.metrics.bleu import BLEU
-
-    return BLEU(tokenize="none", force=True), str, {"case:mixed": "case:lc"}
-
-
-def _bleu_lowercased() -> _Way:
+    if name == "chrf":
+        return CHRF(), str, {}
+    if name == "bleu":
+        return BLEU(), str, {}
+    metric, counted = BLEU(tokenize="none", force=True), {"case:mixed": "case:lc"}
+    if name == "bleu_tokenized":
+        return metric, str, counted
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalizer, tokenizer = MosesPunctNormalizer("de"), MosesTokenizer("de")
@@ -187,22 +183,7 @@ def _bleu_lowercased() -> _Way:
     def tokenized(text: str) -> str:
         return " ".join(tokenizer.tokenize(normalizer.normalize(text.lower())))
 
-    metric, _, counted = _bleu_tokenized()
     return metric, tokenized, counted | {"tok:none": f"tok:sacremoses-{version('sacremoses')}"}
-
-
-def _chrf() -> _Way:
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(), str, {}
-
-
-_WAYS: dict[str, Callable[[], _Way]] = {
-    "bleu": _bleu,
-    "bleu_lowercased": _bleu_lowercased,
-    "bleu_tokenized": _bleu_tokenized,
-    "chrf": _chrf,
-}
 
 
 def _named(signature: str, counted: dict[str, str]) -> str:

@@ -272,7 +272,15 @@ class MultiHeadAttention(nn.Module):
         if memory is None:
             keys = cached + x.size(1)
         else:
-            self._check_memory(x, memory, causal, positions, cached)
+            if self.rotary is not None or self.relative is not None:
+                raise ValueError("memory must be None: there are no distances to another text")
+            if causal:
+                raise ValueError("causal must be False with a memory, got True")
+            if positions is not None:
+                raise ValueError("positions must be None with a memory")
+            if not cached:
+                check_vectors("memory", memory, self.d_model, self.in_proj.weight)
+                check_shape("memory", memory, x.size(0), "S", self.d_model)
             keys = cached or memory.size(1)
         scores = (x.size(0), self.n_heads, x.size(1), keys)
         if mask is not None:
@@ -281,16 +289,3 @@ class MultiHeadAttention(nn.Module):
             check_bias("bias", bias, scores, x)
         if positions is not None:
             check_integers("positions", positions, x.size(0), keys, like=x)
-
-    def _check_memory(
-        self, x: Tensor, memory: Tensor, causal: bool, positions: Tensor | None, cached: int
-    ) -> None:
-        if self.rotary is not None or self.relative is not None:
-            raise ValueError("memory must be None: there are no distances to another text")
-        if causal:
-            raise ValueError("causal must be False with a memory, got True")
-        if positions is not None:
-            raise ValueError("positions must be None with a memory")
-        if not cached:
-            check_vectors("memory", memory, self.d_model, self.in_proj.weight)
-            check_shape("memory", memory, x.size(0), "S", self.d_model)

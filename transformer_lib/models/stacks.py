@@ -105,8 +105,11 @@ class Decoder(nn.Module):
                 another number of layers, a missing memory, or one without cross-attention.
         """
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
-        if cache is not None:
-            self._check_cache(cache)
+        check_type("cache", cache, KVCache, optional=True)
+        if cache is not None and len(cache.layers) != len(self.layers):
+            raise ValueError(
+                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
+            )
         b, t, _ = x.shape
         cached = 0 if cache is None else cache.length
         s = cached + t
@@ -140,13 +143,6 @@ class Decoder(nn.Module):
             return None
         check_integers("positions", positions, *x.shape[:2], like=x)
         return positions if cache is None else cache.append_positions(positions)
-
-    def _check_cache(self, cache: KVCache) -> None:
-        check_type("cache", cache, KVCache)
-        if len(cache.layers) != len(self.layers):
-            raise ValueError(
-                f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
-            )
 
 
 class EncoderDecoder(nn.Module):

@@ -24,24 +24,19 @@ from transformer_lib.positions.rotary import RotaryPositions
 __all__ = ["added_positions", "attention_positions", "score_bias"]
 
 
-def added_positions(
-    scheme: str, *, d_model: int, max_len: int
-) -> SinusoidalPositions | LearnedPositions | None:
+def added_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | None:
     """Return what is added to the embeddings."""
-    if scheme == "sinusoidal":
-        return SinusoidalPositions(d_model=d_model, max_len=max_len)
-    if scheme == "learned":
-        return LearnedPositions(d_model=d_model, max_len=max_len)
-    return None
+    kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+    kind = kinds.get(config.positions)
+    return kind(d_model=config.d_model, max_len=config.max_len) if kind else None
 
 
-def attention_positions(
-    scheme: str, *, d_head: int, max_len: int, base: float = 10_000.0
-) -> dict[str, RotaryPositions | RelativePositions]:
+def attention_positions(config: ModelConfig) -> dict[str, RotaryPositions | RelativePositions]:
     """Return what each self-attention has, as arguments of ``MultiHeadAttention``."""
-    if scheme == "rotary":
+    d_head, max_len, base = config.d_head, config.max_len, config.rotary_base
+    if config.positions == "rotary":
         return {"rotary": RotaryPositions(d_head=d_head, max_len=max_len, base=base)}
-    if scheme == "relative":
+    if config.positions == "relative":
         return {"relative": RelativePositions(d_head=d_head)}
     return {}
 
