@@ -43,7 +43,7 @@ class SinusoidalPositions(ExactTable):
         super().__init__("d_model", d_model, max_len, base)
         self.d_model = d_model
 
-    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
+    def _arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
         """Interleave the sine and cosine of each wave: ``(max_len, d_model)``."""
         return torch.stack((sin, cos), dim=-1).flatten(1)
 

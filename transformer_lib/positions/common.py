@@ -37,7 +37,7 @@ class ExactTable(nn.Module):
         table = self._table_on(torch.get_default_device())
         self.register_buffer("table", table, persistent=False)
 
-    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
+    def _arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
         """Make a table ``(max_len, width)`` of each pair's sine and cosine at each position."""
         raise NotImplementedError
 
@@ -48,7 +48,7 @@ class ExactTable(nn.Module):
         position = torch.arange(self.max_len, dtype=torch.float64, device="cpu")  # (max_len,)
         even = torch.arange(0, self._width, 2, dtype=torch.float64, device="cpu")  # 2i
         angle = position[:, None] / self.base ** (even / self._width)  # (max_len, width / 2)
-        return self.arranged(angle.sin(), angle.cos()).float().to(device)
+        return self._arranged(angle.sin(), angle.cos()).float().to(device)
 
     def _apply(self, fn, recurse: bool = True):
         # model.half() would cast the table, and model.to_empty() would empty it.

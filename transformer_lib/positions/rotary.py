@@ -55,7 +55,7 @@ class RotaryPositions(ExactTable):
         super().__init__("d_head", d_head, max_len, base)
         self.d_head = d_head
 
-    def arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
+    def _arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
         """Cosines, then sines, of each pair's angle at each position: ``(max_len, d_head)``."""
         return torch.cat((cos, sin), dim=-1)
 
