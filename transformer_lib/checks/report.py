@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from types import CodeType
@@ -140,24 +140,18 @@ def _forbidden(exercise: Exercise, answer: Any) -> str | None:
         if isinstance(answer, type) and isinstance(finished, type) and issubclass(answer, finished):
             return f"It is a subclass of the finished {name}: write what that does yourself."
         for function in map(inspect.unwrap, filter(inspect.isfunction, functions)):
-            if any(_means(step, finished, function) for step in _steps(function.__code__)):
+            if _uses(function.__code__, finished, function.__globals__):
                 return f"It uses the finished {name}: write what that does yourself."
     return None
 
 
-def _steps(code: CodeType) -> Iterator[dis.Instruction]:
-    yield from dis.get_instructions(code)
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from _steps(const)
-
-
-def _means(step: dis.Instruction, finished: Any, function: Any) -> bool:
-    """Whether a step takes `finished` from a module, or by its name: the learner's may be equal."""
-    if step.argval != finished.__name__:
-        return False
-    known = function.__globals__.get(step.argval)
-    return step.opname != "LOAD_GLOBAL" or known is finished
+def _uses(code: CodeType, finished: Any, known: Mapping[str, Any]) -> bool:
+    """Whether it takes `finished` from a module, or by its name: the learner's may be equal."""
+    name = finished.__name__
+    return any(
+        step.argval == name and (step.opname != "LOAD_GLOBAL" or known.get(name) is finished)
+        for step in dis.get_instructions(code)
+    ) or any(_uses(each, finished, known) for each in code.co_consts if isinstance(each, CodeType))
 
 
 # -------------------------------------------------------------------------- what is wrong with it
@@ -361,9 +355,8 @@ def _weights(exercise: Exercise, case: Case, outcome: Outcome) -> list[str] | No
 
 
 def _prints(outcome: Outcome) -> list[str]:
-    lines = outcome.printed.shown()
+    lines = [line for line in outcome.printed.getvalue().splitlines() if line.strip()]
     if not lines:
         return []
-    more = outcome.printed.count - len(lines)
-    head = f"It printed (the first {len(lines)} lines):" if more > 0 else "It printed:"
-    return [head, *(f"    {line}" for line in lines)]
+    head = "It printed (the first 20 lines):" if len(lines) > 20 else "It printed:"
+    return [head, *(f"    {line[:200]}" for line in lines[:20])]

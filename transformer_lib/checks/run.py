@@ -174,10 +174,9 @@ def _mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, dict):
         kind = type(value) if type(value).__init__ is dict.__init__ else dict
         return kind({key: _mapped(each, function) for key, each in value.items()})
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(each, function) for each in value)
-    if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple keeps its names
-        return value._make(_mapped(each, function) for each in value)  # type: ignore
+    if isinstance(value, list | tuple):
+        mapped = [_mapped(each, function) for each in value]
+        return mapped if isinstance(value, list) else tuple(mapped)
     return value
 
 

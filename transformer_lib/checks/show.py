@@ -63,14 +63,12 @@ def literal(value: Any, *, rounded: bool = False) -> str | None:
 
 
 def _typed(value: Any, rounded: bool) -> str:
-    if type(value) in (list, tuple, set, frozenset) and value:
-        items = sorted(value) if isinstance(value, set | frozenset) else value
+    if type(value) in (list, tuple, set) and value:
+        items = sorted(value) if isinstance(value, set) else value
         listed = ", ".join(_typed(item, rounded) for item in items)
         if isinstance(value, tuple):
             return f"({listed},)" if len(value) == 1 else f"({listed})"
-        if isinstance(value, list):
-            return f"[{listed}]"
-        return f"{{{listed}}}" if isinstance(value, set) else f"frozenset({{{listed}}})"
+        return f"[{listed}]" if isinstance(value, list) else f"{{{listed}}}"
     if type(value) is dict:
         pairs = ((_typed(k, rounded), _typed(v, rounded)) for k, v in value.items())
         return f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"
@@ -78,9 +76,7 @@ def _typed(value: Any, rounded: bool) -> str:
         return _tensor(value, rounded)
     if type(value) is float:
         return _float(value, 4 if rounded else 17)
-    if value is None or type(value) in (
-        bool, int, str, bytes, complex, list, tuple, set, frozenset,
-    ):  # fmt: skip
+    if value is None or type(value) in (bool, int, str, bytes, list, tuple, set):
         return repr(value)
     raise TypeError(f"{kind(value)} has no short name")
 
