@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from transformer_lib.validation import check_count, items
+from transformer_lib.validation import check_count, check_type, items
 
 # Food tells where an animal lives. To know which animal it is, you need its size, too.
 _ANIMALS = {
@@ -160,6 +160,7 @@ def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str,
         seed: of the draw.
 
     Raises:
+        TypeError: not a list of stories.
         ValueError: stories with fewer than two topics.
 
     Example:
@@ -171,6 +172,8 @@ def story_pairs(told: Sequence[Story], *, seed: int = 0) -> list[tuple[str, str,
     """
     found: list[Story] = items("told", told, "story")
     seed = check_count("seed", seed, least=0)
+    for i, story in enumerate(found):
+        check_type(f"story {i} of told", story, Story)
     if len({story.topic for story in found}) < 2:
         raise ValueError("told must hold stories with at least two topics")
     draw = random.Random(seed)
