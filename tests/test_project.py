@@ -298,15 +298,6 @@ def test_ci_calls_the_command_of_the_readme():
     assert {"make book", "make test"} <= set(commands)
 
 
-def test_ci_installs_every_font():
-    """One package each, in the order of tests/fonts.py."""
-    packages = re.search(r"^for package in (.*); do", read(".ci/run"), re.M)[1].split()
-    fonts = load(ROOT / "tests" / "fonts.py")
-    assert [name.split("-")[1] for name in packages if name.startswith("fonts-")] == [
-        family.split()[0].lower() for family in fonts.FAMILIES
-    ]
-
-
 @pytest.mark.parametrize(
     "changed, wanted, spared",
     [
