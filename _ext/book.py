@@ -14,6 +14,7 @@ EXTENSIONS = [
     for path in sorted(Path(__file__).parent.rglob("*.*"))
     if path.suffix in {".py", ".js", ".html"}
 ]
+SCRIPTS = ["live_figures", "reader", "search", "tooltips"]
 SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
 
 
@@ -66,6 +67,7 @@ def configure(app, config):
     options["navbar_persistent"] = []  # search is in the sidebar already
     options["use_fullscreen_button"] = False
     options["footer_content_items"] = ["extra-footer"]
+    config.html_static_path += [f"_ext/{name}.js" for name in SCRIPTS]
 
     host = urlsplit(options.get("repository_url", "")).hostname or "repository.invalid"
     if host.endswith(".invalid"):
@@ -74,11 +76,10 @@ def configure(app, config):
 
 def copy_fonts(app):
     """Copy the faces of the text from where npm put them into the site."""
-    if app.builder.format == "html":
-        folder = Path(app.srcdir, "node_modules/@fontsource/source-serif-4/files")
-        for face in SERIF_FACES:
-            name = f"source-serif-4-latin-{face}.woff2"
-            write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
+    folder = Path(app.srcdir, "node_modules/@fontsource/source-serif-4/files")
+    for face in SERIF_FACES:
+        name = f"source-serif-4-latin-{face}.woff2"
+        write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
 
 
 def write(path, content):

@@ -26,22 +26,15 @@ HOST = "live_figures.js"
 
 def mounting_point(model_id, picture):
     """What stands for one live figure: an element to fill, and in it the picture to replace."""
-    if picture is not None:
-        picture["alt"] = picture.get("alt") or "How this figure looks at first"
-        picture["classes"].append("live-still")
+    picture["classes"].append("live-still")
     opening = f'<div class="live-host" data-model="{model_id}">'
-    return [
-        nodes.raw("", opening, format="html"),
-        *([picture] if picture is not None else []),
-        nodes.raw("", "</div>", format="html"),
-    ]
+    return [nodes.raw("", opening, format="html"), picture, nodes.raw("", "</div>", format="html")]
 
 
 class ShowWidgetsLive(SphinxPostTransform):
-    """In HTML, a widget's output becomes a mounting point; other builders keep the picture."""
+    """A widget's output becomes a mounting point."""
 
     default_priority = 3  # before myst-nb picks one output of each bundle, at 4
-    formats = ("html",)
 
     def run(self, **kwargs):
         for bundle in list(self.document.findall(nodes.container)):
@@ -52,7 +45,7 @@ class ShowWidgetsLive(SphinxPostTransform):
                 continue
             script = outputs[VIEW].astext()
             model_id = json.loads(script[script.index(">") + 1 : script.rindex("<")])["model_id"]
-            picture = outputs.get("image/png", nodes.container()).next_node(nodes.image)
+            picture = outputs["image/png"].next_node(nodes.image)
             bundle.replace_self(mounting_point(model_id, picture))
 
 
@@ -62,54 +55,42 @@ class LiveFigure(SphinxDirective):
         ```{live-figure} chapters/01_soft_lookup.ipynb SoftLookup
         :alt: What a reader without scripts should learn from the picture
         :name: fig-soft-lookup
-        :caption: What to look for
         ```
     """
 
     required_arguments = 2
     option_spec = {  # noqa: RUF012 (docutils asks for a plain dict)
         "alt": directives.unchanged_required,
-        "caption": directives.unchanged,
-        "name": directives.unchanged,
+        "name": directives.unchanged_required,
     }
 
     def run(self):
         notebook, figure = self.arguments
         path = Path(self.env.srcdir, notebook)
         self.env.note_dependency(str(path))
-        if not path.is_file():
-            raise self.error(f"live-figure: there is no {notebook}")
         content = json.loads(path.read_text(encoding="utf-8"))
-        stored = content["metadata"].get("widgets", {}).get(STATE, {"state": {}})
-        found = [
-            model_id
-            for model_id, model in stored["state"].items()
-            if model["state"].get("_anywidget_id", "").rsplit(".", 1)[-1] == figure
+        models = content["metadata"]["widgets"][STATE]["state"]
+        shown = [
+            (model_id, bundle)
+            for model_id, bundle in outputs_of(content)
+            if models[model_id]["state"]["_anywidget_id"].endswith(f".{figure}")
         ]
-        shown = [(view, bundle) for view, bundle in outputs_of(content) if view in found]
         if not shown:
             raise self.error(f"live-figure: no output of {notebook} shows a {figure}")
         model_id, bundle = shown[0]
-
-        needed = {**stored, "state": closure(stored["state"], model_id)}
-        add_script(self.env, f"live_figure_{model_id}", None, type=STATE, body=as_script(needed))
-        picture = picture_of(self.env, bundle, self.options.get("alt", ""))
+        needed = as_script({"state": {model_id: models[model_id]}})
+        attributes = {"type": STATE, "body": needed}
+        key = f"live_figure_{model_id}"
+        NbMetadataCollector.add_js_file(self.env, self.env.docname, key, None, attributes)
+        picture = picture_of(self.env, bundle, self.options["alt"])
         result = mounting_point(model_id, picture)
-        if "caption" in self.options:
-            parsed, messages = self.state.inline_text(self.options["caption"], self.lineno)
-            caption = nodes.caption(self.options["caption"], "", *parsed, *messages)
-            self.set_source_info(caption)
-            result = [nodes.figure("", *result, caption)]
-        if "name" in self.options:
-            result[0]["names"].append(nodes.fully_normalize_name(self.options["name"]))
-            self.state.document.note_explicit_target(result[0], result[0])
+        result[0]["names"].append(nodes.fully_normalize_name(self.options["name"]))
+        self.state.document.note_explicit_target(result[0], result[0])
         return result
 
 
 def picture_of(env, bundle, alt):
-    """The picture of a figure's first state, if there is one, where MyST-NB keeps it."""
-    if "image/png" not in bundle:
-        return None
+    """The picture of a figure's first state, where MyST-NB keeps it."""
     content = a2b_base64("".join(bundle["image/png"]))
     folder = Path(env.mystnb_config.output_folder)
     target = folder / f"{hashlib.sha256(content).hexdigest()}.png"
@@ -166,10 +147,6 @@ def as_script(content):
     return text.replace("</", "<\\/")
 
 
-def add_script(env, key, uri, **attributes):
-    NbMetadataCollector.add_js_file(env, env.docname, key, uri, attributes)
-
-
 def load_host(app, pagename, templatename, context, doctree):
     """Pages with a live figure load the host, after the page has been read; no other page does."""
     if doctree is not None and any(
@@ -178,16 +155,8 @@ def load_host(app, pagename, templatename, context, doctree):
         app.add_js_file(HOST, loading_method="defer")
 
 
-def copy_host(app):
-    if app.builder.format == "html":
-        from book import write
-
-        write(Path(app.outdir, "_static", HOST), Path(__file__).with_name(HOST).read_bytes())
-
-
 def setup(app):
     app.add_directive("live-figure", LiveFigure)
     app.add_post_transform(ShowWidgetsLive)
-    app.connect("builder-inited", copy_host)
     app.connect("html-page-context", load_host)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,10 +14,9 @@ from urllib.parse import urljoin, urlsplit
 
 from docutils import nodes
 
-from book import chapter_of, write
-from cards import HEIGHT, WIDTH, draw_card, draw_logo, png
+from book import write
 
-CARDS = "_static/cards"
+CARD = "_static/card.png"  # 1200 by 630, as Open Graph's readers ask
 TOUCH_ICON = "_static/touch-icon.png"
 # Pages for people who are here already: no card, not for search engines.
 TOOLS = {"404", "genindex", "search"}
@@ -59,7 +58,6 @@ def describe(app, pagename, templatename, context, doctree):
     book = app.config.html_title
     title = " ".join(re.sub(r"<[^>]*>", "", html.unescape(context.get("title", ""))).split())
     title = title or book
-    number = chapter_of(pagename)
     base = app.config.html_baseurl
     if pagename == app.config.root_doc and base:
         context["pageurl"] = base  # the same page as index.html, and the address people share
@@ -71,21 +69,17 @@ def describe(app, pagename, templatename, context, doctree):
         context["pageurl"] = None
         tags.append(("name", "robots", "noindex"))
     elif doctree is not None:
-        name = f"{CARDS}/{pagename.replace('/', '-')}.png"
-        modules = Path(app.srcdir, "node_modules")
-        plain = re.sub(r"^\d+\. ", "", title) if number is not None else title
-        write(Path(app.outdir, name), draw_card(modules, book, plain, promise, number))
         # Readers of these tags want an address in full; without one, this is the best there is.
-        image = urljoin(base, name) if base else context["pathto"](name, 1)
+        image = urljoin(base, CARD) if base else context["pathto"](CARD, 1)
         tags += [
             ("property", "og:type", "website" if pagename == app.config.root_doc else "article"),
             ("property", "og:site_name", book),
             ("property", "og:title", title),
             ("property", "og:description", description),
             ("property", "og:image", image),
-            ("property", "og:image:width", str(WIDTH)),
-            ("property", "og:image:height", str(HEIGHT)),
-            ("property", "og:image:alt", f"{title}. {description}"),
+            ("property", "og:image:width", "1200"),
+            ("property", "og:image:height", "630"),
+            ("property", "og:image:alt", book),
             ("name", "twitter:card", "summary_large_image"),
         ]
         if base:
@@ -93,10 +87,6 @@ def describe(app, pagename, templatename, context, doctree):
     lines = [f'<meta {kind}="{name}" content="{html.escape(text)}">' for kind, name, text in tags]
     lines.append(f'<link rel="apple-touch-icon" href="{context["pathto"](TOUCH_ICON, 1)}">')
     context["metatags"] = "\n    ".join([context.get("metatags", ""), *lines])
-
-
-def draw_icon(app):
-    write(Path(app.outdir, TOUCH_ICON), png(draw_logo(180, ground="#fffefb")))
 
 
 # ---- Pages of the site as a whole ----------------------------------------------------------------
@@ -140,7 +130,6 @@ def finish(app, exception):
 
 def setup(app):
     app.connect("config-inited", find_address, priority=900)
-    app.connect("builder-inited", draw_icon)
     app.connect("html-page-context", describe)
     app.connect("html-collect-pages", not_found)
     # After whatever else changes pages once they are written.

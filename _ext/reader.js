@@ -81,9 +81,6 @@
     for (const [what, value] of back ?? cleared) remember(what, back && value);
     showTicks();
   });
-  addEventListener("storage", ({ key }) => {
-    if (key === `${KEY}read` || key === null) showTicks();
-  });
   showTicks();
 
   /** A heading's words, without the link beside them. */

@@ -16,11 +16,10 @@ from urllib.parse import urlencode, urlsplit
 from docutils import nodes
 
 import student
-from book import chapter_of, write
+from book import chapter_of
 from repository import facts
 
 HERE = Path(__file__).parent
-SCRIPTS = [HERE / "reader.js", HERE / "search.js"]
 COLAB = "https://colab.research.google.com/github"
 
 
@@ -88,15 +87,9 @@ def configure(app, config):
     config.templates_path = [str(HERE / "templates"), *config.templates_path]
 
 
-def copy_scripts(app):
-    if app.builder.format == "html":
-        for script in SCRIPTS:
-            write(Path(app.outdir, "_static", script.name), script.read_bytes())
-            app.add_js_file(script.name, loading_method="defer")
-
-
 def setup(app):
     app.connect("config-inited", configure, priority=900)
-    app.connect("builder-inited", copy_scripts)
+    for script in ("reader.js", "search.js"):
+        app.add_js_file(script, loading_method="defer")
     app.connect("html-page-context", surround)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -67,12 +67,6 @@ def forget(app, env, docname):
     getattr(env, "search_entries", {}).pop(docname, None)
 
 
-def merge(app, env, docnames, other):
-    if not hasattr(env, "search_entries"):
-        env.search_entries = {}
-    env.search_entries |= {name: other.search_entries[name] for name in docnames}
-
-
 def search_page(app):
     return [("search", {}, "search.html")]
 
@@ -83,7 +77,7 @@ def start(app):
 
 
 def publish(app, exception):
-    if exception is not None or app.builder.name != "html":
+    if exception is not None:
         return
     pages = [
         [app.builder.get_target_uri(docname), app.env.titles[docname].astext(), found]
@@ -99,8 +93,7 @@ def publish(app, exception):
 def setup(app):
     app.connect("doctree-read", collect)
     app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
     app.connect("builder-inited", start)
     app.connect("html-collect-pages", search_page)
     app.connect("build-finished", publish)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -106,7 +106,7 @@ def slim_page(text: str, assets: Assets) -> str:
 
 
 def slim(app, exception):
-    if exception is not None or app.builder.name != "html" or not app.config.slim:
+    if exception is not None or not app.config.slim:
         return
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)

@@ -12,13 +12,12 @@ The glossary leads back: letters at its top, and below each term the section tha
 
 import posixpath
 import re
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.addnodes import glossary, pending_xref
 from sphinx.util.nodes import make_refnode
 
-from book import chapter_of, write
+from book import chapter_of
 
 SCRIPT = "tooltips.js"
 GLOSSARY = "chapters/glossary"
@@ -26,11 +25,9 @@ LINK = re.compile(r'<a class="reference internal[^"]*" href="([^"#]*)#([^"]+)"')
 
 
 def note_terms(app, doctree):
-    """Which section of a chapter links each term first. When a definition may have changed, pages
-    that show it are written again."""
+    """Which section of a chapter links each term first. When the glossary changes, so may pages
+    that show a definition."""
     env = app.env
-    if env.docname == GLOSSARY:
-        app.attention_glossary_changed = True
     if not hasattr(env, "attention_sections"):
         env.attention_sections = {}
     sections = env.attention_sections[env.docname] = {}
@@ -38,6 +35,8 @@ def note_terms(app, doctree):
         for link in section.findall(pending_xref) if isinstance(section[0], nodes.title) else ():
             if link.get("reftarget") == GLOSSARY:
                 sections[link.get("reftargetid")] = section["ids"][0]
+    if sections:
+        env.note_dependency(env.doc2path(GLOSSARY))
 
 
 def name_anchors(app, env):
@@ -46,13 +45,12 @@ def name_anchors(app, env):
         if kind == "term":
             slugs = env.metadata[docname].setdefault("myst_slugs", {})
             slugs[anchor] = (0, anchor, name)
-    changed = hasattr(app, "attention_glossary_changed")
-    return list(env.found_docs if changed else env.found_docs & {GLOSSARY})
+    return list(env.found_docs & {GLOSSARY})
 
 
 def lead_on(app, doctree, docname):
     """The letters, and each term's chapter."""
-    if docname != GLOSSARY or app.builder.name != "html":
+    if docname != GLOSSARY:
         return
     letters, sections = nodes.paragraph(classes=["glossary-letters"]), app.env.attention_sections
     chapters = sorted(doc for doc in sections if chapter_of(doc))
@@ -122,14 +120,7 @@ def describe_links(app, pagename, templatename, context, doctree):
         app.add_js_file(SCRIPT, loading_method="defer")
 
 
-def copy_script(app):
-    if app.builder.format == "html":
-        source = Path(__file__).with_name(SCRIPT).read_bytes()
-        write(Path(app.outdir, "_static", SCRIPT), source)
-
-
 def setup(app):
-    app.connect("builder-inited", copy_script)
     app.connect("doctree-read", note_terms)
     app.connect("doctree-resolved", lead_on)
     app.connect("env-updated", name_anchors)

@@ -10,8 +10,6 @@ AS_IT_IS = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, no
 
 
 def keep_together(app, doctree, name):
-    if app.builder.format != "html":
-        return
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, AS_IT_IS):
             continue

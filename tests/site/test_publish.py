@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from io import BytesIO
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -17,7 +16,6 @@ from PIL import Image
 from published import ADDRESS, REPOSITORY, publishing
 
 sys.path.insert(0, str(ROOT / "_ext"))
-import cards
 import publish
 
 TOOLS = {f"{name}.html" for name in publish.TOOLS}
@@ -34,7 +32,7 @@ def meta(soup: BeautifulSoup, name: str) -> str | None:
 
 
 def test_a_page_says_what_it_is_about_and_has_a_card(book):
-    descriptions, cards_seen = set(), set()
+    descriptions = set()
     for page in PAGES:
         soup = parsed(page)
         description = meta(soup, "description")
@@ -42,12 +40,9 @@ def test_a_page_says_what_it_is_about_and_has_a_card(book):
         descriptions.add(description)
         assert meta(soup, "og:description") == description
         assert meta(soup, "og:title") == " ".join(soup.h1.get_text().removesuffix("#").split())
-        assert meta(soup, "og:image:alt").endswith(description)
-        card = ((BOOK / page).parent / meta(soup, "og:image")).read_bytes()
-        cards_seen.add(card)
-        with Image.open(BytesIO(card)) as picture:
+        with Image.open((BOOK / page).parent / meta(soup, "og:image")) as picture:
             assert (picture.format, picture.size) == ("PNG", (1200, 630))
-    assert len(descriptions) == len(cards_seen) == len(PAGES) > 5
+    assert len(descriptions) == len(PAGES) > 5
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "chapters").glob("*.ipynb")), ids=lambda p: p.stem)
@@ -59,14 +54,6 @@ def test_a_chapter_is_described_by_its_promise(book, path):
     description = meta(parsed(f"chapters/{path.stem}.html"), "description")
     assert re.findall(r"[a-z]{2,}", description.lower())[: len(words) - 1] == words[:-1]
     assert not re.search(r"[\\{}]", description), "a formula that cannot be read"
-
-
-def test_a_card_keeps_its_text_left_of_the_logo():
-    card = cards.draw_card(ROOT / "node_modules", "A book", "Everything " * 30, "at once " * 99, 7)
-    picture = Image.open(BytesIO(card)).convert("L")
-    right = cards.MARGIN + cards.TEXT_WIDTH
-    assert min(picture.crop((right, 0, right + 24, 600)).tobytes()) > 240
-    assert min(picture.crop((right - 150, 0, right, 600)).tobytes()) < 100
 
 
 # --- where the site is ----------------------------------------------------------------------------
