@@ -14,7 +14,7 @@ EXTENSIONS = [
     for path in sorted(Path(__file__).parent.rglob("*.*"))
     if path.suffix in {".py", ".js", ".html"}
 ]
-SCRIPTS = ["live_figures", "reader", "search", "tooltips"]
+SCRIPTS = ["live_figures", "predict", "reader", "search", "tooltips"]
 SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
 
 

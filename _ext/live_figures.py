@@ -109,16 +109,10 @@ def outputs_of(notebook):
                 yield data[VIEW]["model_id"], data
 
 
-def closure(state, model_id, found=None):
-    """The model and all it refers to (`IPY_MODEL_<id>`): a page gets no more than it shows."""
-    found = {} if found is None else found
-    if model_id in state and model_id not in found:
-        found[model_id] = state[model_id]
-        text = json.dumps(state[model_id]["state"])
-        for other in state:
-            if f'"IPY_MODEL_{other}"' in text:
-                closure(state, other, found)
-    return found
+def closure(state, model_id, found):
+    """Enter a figure's model and its layout in `found`: a notebook gets no more than it shows."""
+    for name in (model_id, f"{model_id}-layout"):
+        found[name] = state[name]
 
 
 def share(states, minify):

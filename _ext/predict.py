@@ -17,9 +17,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import cells
 import predictions
-from book import chapter_of, write
+from book import chapter_of
 
-SCRIPT = Path(__file__).with_name("predict.js")
 PAGE = "chapters/predictions"
 ANSWER = "The answer"
 
@@ -207,15 +206,10 @@ def name_anchors(app, doctree):
         slugs |= {anchor: (0, anchor, ANSWER) for anchor in node["ids"]}
 
 
-def copy_script(app):
-    write(Path(app.outdir, "_static", SCRIPT.name), SCRIPT.read_bytes())
-    app.add_js_file(SCRIPT.name, loading_method="defer")
-
-
 def setup(app):
     app.add_node(prediction_node, html=(visit_prediction, None))
     app.add_directive("prediction", Prediction)
-    app.connect("builder-inited", copy_script)
+    app.add_js_file("predict.js", loading_method="defer")
     app.connect("source-read", list_questions)
     app.connect("doctree-read", name_anchors)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
