@@ -228,9 +228,8 @@ def for_each_head(x: Tensor, n_heads: int) -> Tensor:
 def _slow_gradient(query: Tensor, key: Tensor) -> bool:
     """Whether the fused kernel's gradient is slow: on a CPU, in half precision, for short texts.
 
-    Measured on one core of an Intel Xeon with AMX, torch 2.13.0, bfloat16, 4 heads of 64, forward
-    and backward, relative to :func:`explicit`: 110 texts of 18 tokens take 6 times as long, 32 of
-    64 3 times, 16 of 128 2.1 times, 10 of 192 0.8 times.
+    On one core of an Intel Xeon with AMX, bfloat16, 110 texts of 18 tokens take 6 times as long as
+    with :func:`explicit`, 16 of 128 2.1 times, 10 of 192 0.8 times.
     """
     trains = query.requires_grad and torch.is_grad_enabled()
     return trains and query.element_size() == 2 and key.size(-2) < 192

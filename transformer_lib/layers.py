@@ -95,13 +95,7 @@ class Residual(nn.Module):
     """Add a sublayer's output to its input, with a norm before the sublayer or after the sum.
 
     The paper's text has post-norm, ``norm(x + sublayer(x))``. Its authors' code later switched to
-    pre-norm, ``x + sublayer(norm(x))``, and so have most large models since GPT-2::
-
-        pre-norm    x ──┬── norm ── sublayer ── dropout ── + ──
-                        └──────────────────────────────────┘
-
-        post-norm   x ──┬── sublayer ── dropout ── + ── norm ──
-                        └──────────────────────────┘
+    pre-norm, ``x + sublayer(norm(x))``, and so have most large models since GPT-2.
 
     Args:
         config: its ``d_model``, ``dropout``, ``pre_norm``, ``norm`` and ``norm_eps``.

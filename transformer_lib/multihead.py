@@ -37,14 +37,7 @@ class MultiHeadAttention(nn.Module):
     One matrix holds the projections of all heads for query, key and value.
 
     With fewer key and value heads than query heads, ``n_heads / n_kv_heads`` adjacent query heads
-    share one, for a smaller cache and fewer weights. Four query heads with 4, 2 or 1 key and value
-    heads::
-
-        multi-head          grouped-query       multi-query
-        v   v   v   v         v       v              v
-        k   k   k   k         k       k              k
-        |   |   |   |        / \     / \        /  / \  \
-        q   q   q   q       q   q   q   q      q  q   q  q
+    share one, for a smaller cache and fewer weights.
 
     Args:
         d_model: width of inputs and output.

@@ -214,7 +214,9 @@ def spoiled(value: Any) -> Iterator[Any]:
     elif isinstance(value, str):
         yield from ("", value + "?", value.encode(), [value])
     elif isinstance(value, list | tuple):
-        yield from ([], [*value, None], value[:1], dict(enumerate(value)))
+        yield from ([], value[:1], dict(enumerate(value)))
+        if value and isinstance(value[0], str | int):
+            yield [*value, None]
     yield None
 
 

@@ -1,4 +1,4 @@
-"""Rows whose tokens stand elsewhere: padded on the left, or packed of several texts."""
+"""Rows whose tokens stand elsewhere: padded on the left."""
 
 from typing import Any
 
@@ -72,18 +72,6 @@ def test_rows_of_a_padded_batch_move_with_their_positions(scheme: str) -> None:
     state.reorder(index)
     _, found = write(model, state, tokens[index])
     torch.testing.assert_close(found, expected[index], **SAME)
-
-
-@every_scheme
-def test_texts_packed_into_one_row_are_the_texts_alone(scheme: str) -> None:
-    model, sizes = model_of(scheme), (5, 2, 7)
-    ids = torch.randint(3, V, (2, sum(sizes)))
-    text = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))  # of each token
-    same_text = text[:, None] == text
-    positions = torch.cat([torch.arange(n) for n in sizes]).expand(2, -1)
-    found = model(ids, mask=same_text, positions=positions).split(sizes, dim=1)
-    for part, logits in zip(ids.split(sizes, dim=1), found, strict=True):
-        torch.testing.assert_close(logits, model(part), **SAME)
 
 
 def test_what_does_not_go_on_as_it_began_is_refused() -> None:

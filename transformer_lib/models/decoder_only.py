@@ -48,27 +48,24 @@ class DecoderOnly(nn.Module):
         self.embedding = Embedding(config)
         self.decoder = Decoder(config, cross_attention=False)
 
-    def forward(
-        self, ids: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, ids: Tensor, *, mask: Tensor | None = None) -> Tensor:
         """Predict the next token at every position.
 
         Args:
             ids: integers ``(B, T)``.
             mask: bool, over keys, broadcastable to ``(B, H, T, T)``, True = may attend; causality
-                is added. It hides padding on the left, or the other texts of a packed row.
-            positions: integers ``(B, T)``, each token's position in its text, if rows differ.
+                is added.
 
         Returns:
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError: ids or positions that aren't integers, a mask that isn't bool.
+            TypeError: ids that aren't integers, a mask that isn't bool.
             ValueError: a sequence that is empty or longer than ``max_len``, an id outside the
-                vocabulary; a mask or positions that don't fit.
+                vocabulary; a mask that doesn't fit.
         """
-        x = self.embedding(ids, positions=positions)  # (B, T, d_model)
-        return self.embedding.logits(self.decoder(x, mask=mask, positions=positions))
+        x = self.embedding(ids)  # (B, T, d_model)
+        return self.embedding.logits(self.decoder(x, mask=mask))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
         """Read the beginnings of texts, ``(B, P)``; ``P`` may be 0.

@@ -92,8 +92,8 @@ class Decoder(nn.Module):
                 Causality is added, in training and evaluation alike.
             memory_mask: over source keys, broadcastable to ``(B, H, T, S)``.
             positions: integers ``(B, T)``, the position of each token, if rows differ, because
-                they're padded on the left or hold several texts. The mask hides what doesn't
-                belong to a text. With a cache, in every call or in none.
+                they're padded on the left. The mask hides the padding. With a cache, in every call
+                or in none.
             cache: keys and values of the positions before; grows by ``T``. After an error, start
                 with a new one.
 

@@ -23,11 +23,10 @@ class SinusoidalPositions(ExactTable):
     Args:
         d_model: width of the vectors, even.
         max_len: longest sequence.
-        base: ratio of the longest to the shortest wave, 10000 in the paper.
 
     Raises:
         TypeError: an argument that isn't a number.
-        ValueError: an odd ``d_model``, a ``max_len`` or ``base`` below 1.
+        ValueError: an odd ``d_model``, a ``max_len`` below 1.
 
     Source:
         Vaswani et al. (2017), section 3.5.
@@ -39,8 +38,8 @@ class SinusoidalPositions(ExactTable):
                  [0.8415, 0.5403, 0.0100, 0.9999]]])
     """
 
-    def __init__(self, *, d_model: int, max_len: int, base: float = 10_000.0) -> None:
-        super().__init__("d_model", d_model, max_len, base)
+    def __init__(self, *, d_model: int, max_len: int) -> None:
+        super().__init__("d_model", d_model, max_len, base=10_000.0)
         self.d_model = d_model
 
     def _arranged(self, sin: Tensor, cos: Tensor) -> Tensor:
