@@ -5,22 +5,13 @@
     python tests/notebooks/execute.py --modules                        # run nothing, see below
     python tests/notebooks/execute.py --normalize                      # run nothing, only tidy
 
-A notebook is written only if all its cells ran; otherwise the failing cell is shown, the file stays
-as it was, and the command exits with 1. What is written is normalized, so that two runs with the
-same results store the same bytes:
-
-- metadata: kernel, language, widget state and whether it asks for a GPU, nothing about this
-  machine or this run; cells keep ``tags``, ``mystnb`` and ``mine``; the format version is fixed;
-- widgets: only the models that an output shows, and what they refer to, under names made of the
-  class and its place in the notebook (``SoftLookup-1``, ``SoftLookup-1-layout``);
-- outputs: neighboring prints are one output; progress bars of a page for GPUs leave none;
-- ids: a cell without an id, or with a random one, gets one made of its first words. Choose your
-  own (``ask-the-dictionary``) if it must survive an edit.
+A notebook is written only if all its cells ran; otherwise the failing cell is shown. What is
+written is normalized (`normalize`), so that two runs with the same results store the same bytes.
+Choose a cell's id yourself (``ask-the-dictionary``) if it must survive an edit.
 
 A stored live figure carries a copy of its JavaScript, and a picture, which Chromium or Chrome takes
 of it. ``--modules`` brings both up to date with the library without running the cells: for a change
-that touches only the module or its style sheet. A change of the Python side (its traits) needs a
-run.
+that touches only the module or its style sheet.
 
 The chapters import the library from this checkout, even if another one is installed.
 """
