@@ -30,8 +30,8 @@ class Gamma(nn.Module):
 
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
-        self.gamma = nn.Parameter(torch.ones(d_model))
         self.beta = nn.Parameter(torch.zeros(d_model))
+        self.gamma = nn.Parameter(torch.ones(d_model))
         self.eps, self.d = eps, d_model
 
     def forward(self, x):
