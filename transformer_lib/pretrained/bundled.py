@@ -49,8 +49,7 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     """Load a bundled model and its tokenizer.
 
     Args:
-        name: ``"shakespeare"``, a decoder that continues texts; or ``"number-words"``, which
-            translates numbers in words from English to German.
+        name: ``"shakespeare"`` or ``"number-words"``, see :func:`bundled_folder`.
 
     Returns:
         the model, in float32, on the CPU and in evaluation mode; and the tokenizer.
@@ -59,10 +58,7 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
         ValueError: an unknown name.
 
     Example:
-        >>> from transformer_lib.decoding import complete, translate
-        >>> model, tokenizer = load_bundled("shakespeare")
-        >>> complete(model, tokenizer, ["My lord, I"], max_tokens=12)[0]
-        ' will not so'
+        >>> from transformer_lib.decoding import translate
         >>> model, tokenizer = load_bundled("number-words")
         >>> translate(model, tokenizer, ["four thousand two hundred six"])
         ['viertausendzweihundertsechs']

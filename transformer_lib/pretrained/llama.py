@@ -41,10 +41,8 @@ def from_llama(peer: Any) -> DecoderOnly:
     only biases are in Qwen2's queries, keys and values. Hugging Face pairs the features of a head
     by halves, as :class:`RotaryPositions` does; Llama's own files pair neighbors.
 
-    If the peer has a sliding window, such as the 4096 tokens of Mistral's first version, ours takes
-    texts up to that length, where the window hides nothing, and refuses longer ones.
-
-    In float64, both agree to about 7 digits, since the peer computes norms in float32 even then.
+    If the peer has a sliding window, ours takes texts up to that length, where the window hides
+    nothing, and refuses longer ones.
 
     For padding, see :func:`from_gpt2`. If several tokens can end a text, ours uses the first. If
     none begins a text, ours uses the one that ends it.

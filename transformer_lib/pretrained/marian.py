@@ -42,12 +42,11 @@ def from_marian(peer: Any) -> Transformer:
     r"""Convert a Marian model into our Transformer, with a copy of its weights.
 
     Both add the same sines and cosines to their embeddings, in a different order: Marian puts all
-    sines before all cosines, ours puts each sine next to its cosine. That's fine, as long as the
-    whole model uses one order. Let a permutation :math:`P` reorder the features of the residual
-    stream, from :math:`x` to :math:`P x`. Then a matrix that reads the stream becomes
-    :math:`W P^\top`, and one that writes to it becomes :math:`P W`. The scale and shift of a norm
-    are reordered; its mean and variance don't depend on the order. Since :math:`P^\top P = I`,
-    everything inside the layers, and every logit, stays the same.
+    sines before all cosines, ours puts each sine next to its cosine. Let a permutation :math:`P`
+    reorder the features of the residual stream, from :math:`x` to :math:`P x`. Then a matrix that
+    reads the stream becomes :math:`W P^\top`, and one that writes to it becomes :math:`P W`. The
+    scale and shift of a norm are reordered; its mean and variance don't depend on the order. Since
+    :math:`P^\top P = I`, everything inside the layers, and every logit, stays the same.
 
     Marian begins a translation with the padding token: ``bos_id == pad_id``. It should never
     generate that token. To ban it, set its bias to minus infinity, under ``torch.no_grad()``:
