@@ -20,6 +20,7 @@ from pathlib import Path
 from docutils import nodes
 
 from book import chapter_of
+from cells import text
 
 SECONDS = {"words": 0.3, "code": 7, "output": 2, "figures": 20, "live": 90, "predictions": 20,
            "equations": 15}  # fmt: skip
@@ -34,7 +35,7 @@ def parts(cells) -> dict[str, list]:
     found: dict[str, list] = {"core": [], "exercises": [], "deeper": []}
     part = "core"
     for cell in cells:
-        source = "".join(cell["source"])
+        source = text(cell)
         heading = re.match(r"#{2,3} (.*)", source) if cell["cell_type"] == "markdown" else None
         if heading and source.startswith("## "):
             name = heading[1].lower()
@@ -53,7 +54,7 @@ def tags(cell) -> set[str]:
 
 def prose(cell) -> str:
     """The text of a Markdown cell as it is seen, with its equations taken out."""
-    source = "".join(cell["source"])
+    source = text(cell)
     if "recall" in tags(cell):
         source = re.split(r"^---$", source, flags=re.M)[0]  # the answers are folded
     return re.sub(r"\]\([^)]*\)", "]", re.sub(r"\$\$.*?\$\$", " ", source, flags=re.S))
@@ -67,11 +68,11 @@ def count(cells) -> Counter:
         if cell["cell_type"] == "markdown":
             if not kinds & UNSEEN:
                 found["words"] += len(re.findall(r"\w[\w'’-]*", prose(cell)))
-                found["equations"] += "".join(cell["source"]).count("$$") // 2
+                found["equations"] += text(cell).count("$$") // 2
                 found["predictions"] += "predict" in kinds
             continue
         if cell["cell_type"] == "code" and not kinds & NO_CODE:
-            found["code"] += sum(bool(line.strip()) for line in "".join(cell["source"]).split("\n"))
+            found["code"] += sum(bool(line.strip()) for line in text(cell).split("\n"))
         for output in cell.get("outputs", ()) if not kinds & NO_OUTPUT else ():
             data = output.get("data", {})
             if "live-figure" in kinds:
@@ -79,8 +80,8 @@ def count(cells) -> Counter:
             elif any(kind.startswith("image/") or kind == "text/html" for kind in data):
                 found["figures"] += 1
             else:
-                text = "".join(output.get("text", data.get("text/plain", "")))
-                found["output"] += sum(bool(line.strip()) for line in text.split("\n"))
+                printed = "".join(output.get("text", data.get("text/plain", "")))
+                found["output"] += sum(bool(line.strip()) for line in printed.split("\n"))
     return found
 
 
@@ -103,7 +104,7 @@ def deeper(path: Path) -> list[int]:
     """Minutes of each section under *Deeper*, rounded up."""
     sections: list = []
     for cell in parts(json.loads(path.read_text(encoding="utf-8"))["cells"])["deeper"]:
-        if cell["cell_type"] == "markdown" and re.search("^### ", "".join(cell["source"]), re.M):
+        if cell["cell_type"] == "markdown" and re.search("^### ", text(cell), re.M):
             sections.append([])
         if sections:
             sections[-1].append(cell)
@@ -152,9 +153,8 @@ def add_time(app, doctree):
     path = Path(app.env.doc2path(app.env.docname))
     paragraphs = list(doctree.findall(nodes.paragraph))
     there = next((p for p in paragraphs if p.astext().startswith("Builds on")), paragraphs[0])
-    text = say(path)
     line = nodes.paragraph("", "", classes=["reading-time"])
-    for number, piece in enumerate(text.split("*")):
+    for number, piece in enumerate(say(path).split("*")):
         line += nodes.emphasis("", piece) if number % 2 else nodes.Text(piece)
     there.parent.insert(there.parent.index(there) + 1, line)
 

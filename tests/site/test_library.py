@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from pydoc import locate
 from types import ModuleType
 
 import pytest
@@ -23,31 +23,10 @@ def public_modules() -> list[ModuleType]:
     """The front door and what lies directly behind it; `figures` is but a folder."""
     paths = [*PACKAGE.glob("*.py"), *PACKAGE.glob("*/__init__.py")]
     paths += [*(PACKAGE / "figures").glob("*.py"), *(PACKAGE / "figures").glob("*/__init__.py")]
-    names = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for path in paths
-        if path.stem != "__main__"
-    }
-    found = [importlib.import_module(name) for name in sorted(names)]
-    whole = [getattr(m, n) for m in found for n in getattr(m, "__all__", ())]
-    return found + [module for module in whole if isinstance(module, ModuleType)]
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """Its `__all__`; all functions of one inside a package, which that package lists whole."""
-    if not hasattr(module, "__all__"):
-        found = inspect.getmembers(module, inspect.isfunction)
-        return [n for n, f in found if f.__module__ == module.__name__ and n[0] != "_"]
-    return module.__all__
-
-
-def thing_called(path: str):
-    """A function may be called as its module is: the function is meant."""
-    parent, _, name = path.rpartition(".")
-    try:
-        return getattr(importlib.import_module(parent), name)
-    except ModuleNotFoundError:
-        return getattr(thing_called(parent), name)
+    paths.remove(PACKAGE / "__main__.py")
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    modules = [importlib.import_module(name.removesuffix(".__init__")) for name in names]
+    return [module for module in modules if hasattr(module, "__all__")]
 
 
 def entries(nested: bool) -> dict[str, object]:
@@ -65,18 +44,15 @@ def entries(nested: bool) -> dict[str, object]:
 def test_every_public_name_stands_once(book):
     documented = defaultdict(list)
     for path in entries(nested=False):
-        documented[path.rpartition(".")[2]].append(path)
-    missing, used = [], set()
-    for module in public_modules():
-        for name in public_names(module):
-            thing = getattr(module, name)
-            same = [path for path in documented[name] if thing_called(path) is thing]
-            used.update(same)
-            if len(same) != 1:
-                missing.append(f"{module.__name__}.{name}: {same}")
-    assert missing == []
-    assert {path for paths in documented.values() for path in paths} == used
-    assert len(used) > 100
+        documented[path.rpartition(".")[2]].append(locate(path))
+    wanted = [(m, name, getattr(m, name)) for m in public_modules() for name in m.__all__]
+    assert len(wanted) > 100
+    lost = [
+        f"{module.__name__}.{name}"
+        for module, name, thing in wanted
+        if sum(entry is thing for entry in documented[name]) != 1
+    ]
+    assert lost == []
 
 
 RAW = re.compile(
@@ -99,7 +75,7 @@ def test_the_code_is_a_click_away_and_leads_back(book):
     without = [
         path
         for path, head in entries(nested=False).items()
-        if callable(thing_called(path)) and not head.select("a .viewcode-link")
+        if callable(locate(path)) and not head.select("a .viewcode-link")
     ]
     assert without == []
     ways = [
