@@ -20,7 +20,6 @@ from student import (
     INSTALL,
     Places,
     asked,
-    empty_code,
     import_of_check,
     is_code,
     needed,
@@ -150,16 +149,16 @@ def room(
     if not checked or block.title.startswith("Predict"):
         number = places.number(block.label).rpartition(" ")[2]
         words = WORDS.format(number=number, solution=SOLUTION.format(text))
-        yield graded(code(f"{name}-words", words), grade=True, solution=True)
+        yield graded(cells.code(f"{name}-words", words), grade=True, solution=True)
     if checked:
         stub = stub[: checked.start()].rstrip()
-        answer = code(f"{name}-code", f"{stub}\n\n\n{SOLUTION.format(source)}")
+        answer = cells.code(f"{name}-code", f"{stub}\n\n\n{SOLUTION.format(source)}")
         yield graded(answer, solution=True)
         asks = f"{import_of_check(places.docname)}\n\ncheck({checked[1]}).share"
-        yield graded(code(f"{name}-check", asks), grade=True, locked=True)
+        yield graded(cells.code(f"{name}-check", asks), grade=True, locked=True)
     elif not block.title.startswith("Predict:"):
         answer = f"{stub}\n{SOLUTION.format(source)}".strip()
-        yield graded(code(f"{name}-code", answer), solution=True)
+        yield graded(cells.code(f"{name}-code", answer), solution=True)
 
 
 def assignment(app, docname: str, notebook: dict) -> dict:
@@ -174,7 +173,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
     install = next(cell for cell in notebook["cells"] if INSTALL in cells.text(cell))
     page = f"[the chapter]({places.page(docname)})"
     about = ABOUT.format(chapter=chapter, title=title, page=page, library=needed(app))
-    written = [cells.markdown("title", about), plain(install, places), code("yours", YOURS)]
+    written = [cells.markdown("title", about), plain(install, places), cells.code("yours", YOURS)]
     numbers = []
     for block, follows in zip(blocks, [*blocks[1:], None], strict=True):
         if block.kind == "exercise":
@@ -202,7 +201,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
         title=title.replace("*", ""),
         place=cells.place(docname),
     )
-    written += [cells.markdown("hand-in", HAND_IN), code("report", last)]
+    written += [cells.markdown("hand-in", HAND_IN), cells.code("report", last)]
     for cell in written:
         if cell["cell_type"] == "code":  # whatever fails, JupyterLab goes on to the report
             cell["metadata"]["tags"] = ["raises-exception"]
@@ -226,10 +225,6 @@ def collapsed(cell: dict) -> dict:
     if "mine" not in tags:
         return cell
     return {**cell, "metadata": {**cell["metadata"], "tags": [*tags, "hide-input"]}}
-
-
-def code(cell_id: str, source: str) -> dict:
-    return {**empty_code(cell_id), "source": source}
 
 
 def publish(app, exception):

@@ -51,12 +51,11 @@ class BookStyle(BaseStyle):
         return Text(authors, f" ({field['year']}). ", title, f"{stop} ", place, f"{volume}.")
 
 
-def works(app):
+@cache
+def works():
     """Address of each work in references.bib -> its entry."""
-    if not hasattr(app, "attention_works"):
-        entries = parse_file(str(Path(app.srcdir, "references.bib"))).entries.values()
-        app.attention_works = {entry.fields["url"]: entry for entry in entries}
-    return app.attention_works
+    entries = parse_file(str(Path(__file__).parents[1] / "references.bib")).entries.values()
+    return {entry.fields["url"]: entry for entry in entries}
 
 
 @cache
@@ -71,7 +70,7 @@ def entry_text(entry) -> nodes.paragraph:
 
 def note_citations(app, doctree):
     """Which works a chapter cites, in the order of the text."""
-    known = works(app)
+    known = works()
     links = [link.get("refuri") for link in doctree.findall(nodes.reference)]
     cited = list(dict.fromkeys(known[link].key for link in links if link in known))
     if not hasattr(app.env, "attention_cited"):
@@ -80,7 +79,7 @@ def note_citations(app, doctree):
 
 
 def rewrite_appendix(app, env):
-    return [APPENDIX] if APPENDIX in env.all_docs else []
+    return [APPENDIX]
 
 
 def lead_to_works(app, doctree, docname):
@@ -88,7 +87,7 @@ def lead_to_works(app, doctree, docname):
         name_chapters(app, doctree)
     if chapter_of(docname) is None:
         return
-    known, cited, listed = works(app), [], set()
+    known, cited, listed = works(), [], set()
     sections = [part for part in doctree.findall(nodes.section) if part[0].astext() == FURTHER]
     further = [link for part in sections for link in part.findall(nodes.reference)]
     tips = app.__dict__.setdefault("attention_tips", {})
@@ -114,9 +113,8 @@ def name_chapters(app, doctree):
     citing = {doc: keys for doc, keys in app.env.attention_cited.items() if chapter_of(doc)}
     tips = app.__dict__.setdefault("attention_tips", {})
     for citation in app.env.get_domain("cite").citations:
-        item = next((n for n in doctree.findall() if citation.citation_id in ids(n)), None)
-        if item is None:
-            continue
+        every = doctree.findall(nodes.Element)
+        item = next(node for node in every if citation.citation_id in node["ids"])
         tips[APPENDIX, citation.citation_id] = as_text(app, entry_text(citation.entry))
         chapters = sorted((chapter_of(doc), doc) for doc in citing if citation.key in citing[doc])
         paragraph = item.next_node(nodes.paragraph)
@@ -126,10 +124,6 @@ def name_chapters(app, doctree):
             link = make_refnode(app.builder, APPENDIX, doc, "further-reading", name)
             paragraph += [nodes.Text(lead), link]
         paragraph += nodes.Text("." if chapters else "")
-
-
-def ids(node) -> list[str]:
-    return node["ids"] if isinstance(node, nodes.Element) else []
 
 
 def setup(app):

@@ -57,6 +57,11 @@ def markdown(cell_id: str, source: str) -> dict:
     return {"cell_type": "markdown", "id": cell_id, "metadata": {}, "source": source}
 
 
+def code(cell_id: str, source: str = "") -> dict:
+    cell = {"cell_type": "code", "id": cell_id, "metadata": {}, "source": source}
+    return cell | {"execution_count": None, "outputs": []}
+
+
 def tags(cell) -> list[str]:
     return cell["metadata"].get("tags", [])
 

@@ -21,6 +21,7 @@ import cells
 import mine
 import predictions
 import reading
+from repository import in_english
 
 FENCE = ":::::"  # longer than any fence inside
 
@@ -39,14 +40,10 @@ def hides(cell) -> str:
     match re.findall(r"^(?:def|class) (\w+)", cells.text(cell), re.M):
         case []:
             return "the code of this figure" if cells.figure_name(cell) else "the code"
-        case [name]:
-            return name
-        case [one, other]:
-            return f"{one} and {other}"
-        case [one, other, third]:
-            return f"{one}, {other}, and {third}"
+        case [first, _, _, _, *_] as names:
+            return f"{first} and {len(names) - 1} more"
         case names:
-            return f"{names[0]} and {len(names) - 1} more"
+            return in_english(names)
 
 
 def with_captions(found: list) -> list:

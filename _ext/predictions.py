@@ -84,17 +84,9 @@ def parse(asked: str, answered: str = "") -> Prediction:
     if found := CHOICES.search(asked):
         return with_choices(asked[: found.start()].strip(), items(found[1]), answered)
     if found := NUMBER.match(answered):
-        unit = found["unit"] or ""
-        shown = f"**{found['number']}{' ' if unit else ''}{unit}**: "
-        try:
-            for text in (found["number"], found["within"] or "0"):
-                value(text)
-        except ValueError:
-            raise ValueError(f"this is no number: {found[0].rstrip(': ')}") from None
-        answer = shown + answered[found.end() :]
-        return Prediction(
-            "number", asked, (), answer, found["number"], found["within"] or "0", unit
-        )
+        number, within, unit = found["number"], found["within"] or "0", found["unit"] or ""
+        answer = f"**{f'{number} {unit}'.strip()}**: {answered[found.end() :]}"
+        return Prediction("number", asked, (), answer, number, within, unit)
     return Prediction("line", asked, (), answered)
 
 
@@ -103,8 +95,6 @@ def with_choices(question: str, texts: list[str], answered: str) -> Prediction:
     if found is None:
         raise ValueError("the answer begins with the list of choices, a reason behind each")
     said = items(found[1])
-    if len(texts) < 2 or len(set(texts)) < len(texts):
-        raise ValueError("there are at least two choices, and no two are the same")
     if len(said) != len(texts):
         raise ValueError(f"{len(texts)} choices, and {len(said)} of them in the answer")
     choices = []

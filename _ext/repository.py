@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,11 @@ NAMELESS = "The authors of Attention, Built by Hand"
 OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}"
 NAME = r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 GITHUB = re.compile(rf"https://github\.com/({OWNER})/({NAME})")
+
+
+def in_english(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)}{',' * (len(others) > 1)} and {last}" if others else last
 
 
 class Facts(NamedTuple):
@@ -45,10 +50,6 @@ class Facts(NamedTuple):
     def tag(self) -> str:
         return f"v{self.version}"
 
-    def in_english(self) -> str:
-        *others, last = self.authors
-        return f"{', '.join(others)}{',' * (len(others) > 1)} and {last}" if others else last
-
     def in_toml(self) -> str:
         return "[" + ", ".join(f'{{ name = "{name}" }}' for name in self.authors) + "]"
 
@@ -66,7 +67,7 @@ PLACES: tuple[tuple[str, str, Callable[[Facts], str]], ...] = (
     ("pyproject.toml", r"^authors = (.*)$", Facts.in_toml),
     ("pyproject.toml", r'^Repository = "(.*)"$', ADDRESS),
     ("transformer_lib/__init__.py", r'^__version__ = "(.*)"$', VERSION),
-    ("_config.yml", r'^author: "(.*)"$', Facts.in_english),
+    ("_config.yml", r'^author: "(.*)"$', lambda facts: in_english(facts.authors)),
     ("_config.yml", r"^repository:\n  url: (.*)$", ADDRESS),
     ("CITATION.cff", r"^authors:\n((?:  - .*\n)+)", Facts.in_cff),
     ("CITATION.cff", r"^version: (.*)$", VERSION),
@@ -101,9 +102,7 @@ def places(root: Path) -> list[Place]:
     """
     found = []
     for pattern, where, written in PLACES:
-        for path in sorted(root.glob(pattern)) or [root / pattern]:
-            if not path.is_file():
-                raise ValueError(f"{pattern}: no such file below {root}")
+        for path in sorted(root.glob(pattern)):
             here = [
                 Place(path, *match.span(1), match[1], written)
                 for match in re.finditer(where, path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -228,7 +227,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"Address: {known.address}\nAuthors: {known.in_english()}\n{known.edition}")
+    print(f"Address: {known.address}\nAuthors: {in_english(known.authors)}\n{known.edition}")
     for line in missing(known):
         print(line)
     for place in wrong:

@@ -64,11 +64,6 @@ class Places:
         return LINK.sub(lambda found: f"({self.link(found[1])})", text)
 
 
-def empty_code(cell_id: str) -> dict:
-    cell = {"cell_type": "code", "id": cell_id, "metadata": {}, "source": ""}
-    return cell | {"execution_count": None, "outputs": []}
-
-
 def is_code(block: cells.Block | None) -> bool:
     return block is not None and not block.kind and block.cells[0]["cell_type"] == "code"
 
@@ -119,7 +114,7 @@ def exercise(
     if block.title.startswith("Predict"):
         found.append(cells.markdown(f"{cell['id']}-answer", "*Your answer:*"))
     if not is_code(follows) and not block.title.startswith("Predict:"):
-        found.append(empty_code(f"{cell['id']}-code"))
+        found.append(cells.code(f"{cell['id']}-code"))
     return found
 
 

@@ -133,12 +133,12 @@ class PackingHandler(QuietHandler):
 
 
 @contextmanager
-def serving(folder: Path, sent: dict[str, int] | None = None):
+def serving(folder: Path, sent: dict[str, int] | None = None, kind=QuietHandler):
     """The folder's address, while a server in this process serves it.
 
     With `sent`, the server packs what it sends and enters there how many bytes each path took.
     """
-    kind = QuietHandler if sent is None else partial(PackingHandler, sent=sent)
+    kind = kind if sent is None else partial(PackingHandler, sent=sent)
     handler = partial(kind, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -7,14 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from filelock import FileLock
-from pages import ROOT, QuietHandler
+from pages import ROOT, QuietHandler, serving
 
 REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
@@ -73,12 +71,5 @@ class PagesHandler(QuietHandler):
 @contextmanager
 def publishing(folder: Path):
     """The site's address on this machine, while a server like GitHub's serves it."""
-    handler = partial(PagesHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}{PREFIX}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(folder, kind=PagesHandler) as address:
+        yield address.removesuffix("/") + PREFIX

@@ -130,8 +130,9 @@ def test_a_number(visit, typed, verdict):
 
 
 @pytest.mark.slow
-def test_nothing_is_told_to_whom_has_not_answered(visit):
-    page, _ = visit(SIXTH, figures=".nothing")
+@pytest.mark.parametrize("name", [FIRST, "chapters/04_self_attention.html"])  # of each kind
+def test_nothing_is_told_to_whom_has_not_answered(visit, name):
+    page, _ = visit(name, figures=".nothing")
     for form in page.locator(".predict-live").all():
         form.locator("[type=submit]").click()
         assert form.get_attribute("data-told") == "not"
