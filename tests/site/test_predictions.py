@@ -113,7 +113,12 @@ def test_by_keyboard_a_right_answer(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "typed, verdict",
-    [("7,99", "Near enough."), ("1,000", "The answer is a different number."), ("$8.50", None)],
+    [
+        ("7,99", "Near enough."),
+        ("0,008.5", "Near enough."),  # grouped, as 1,024 is
+        ("10.1", "The answer is a different number."),
+        ("$8.50", None),
+    ],
 )
 def test_a_number(visit, typed, verdict):
     page, _ = visit(FIRST, figures=".nothing")
