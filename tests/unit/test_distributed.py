@@ -1,6 +1,5 @@
 """Two processes under torchrun compute what one does, and survive what one survives."""
 
-import atexit
 import json
 import math
 import os
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 from same_run import assert_same_run, without_clocks
 from torch import nn
 
@@ -51,25 +49,25 @@ def settings(**change) -> TrainConfig:
 
 
 class Dying(Transformer):
-    """Gets a signal in the middle of a step of training."""
+    """Gets a SIGTERM in the middle of a step of training."""
 
-    def __init__(self, config: ModelConfig, signum: int, step: int) -> None:
+    def __init__(self, config: ModelConfig, step: int) -> None:
         super().__init__(config)
-        self.signum, self.left = signum, step
+        self.left = step
 
     def forward(self, *ids):
         self.left -= self.training
         if self.left == 0:
-            os.kill(os.getpid(), self.signum)
+            os.kill(os.getpid(), signal.SIGTERM)
         return super().forward(*ids)
 
 
-def model(dropout: float = 0.0, seed: int = 0, **death) -> Transformer:
+def model(dropout: float = 0.0, seed: int = 0, dies_at: int | None = None) -> Transformer:
     torch.manual_seed(seed)
     config = ModelConfig(
         vocab_size=V, d_model=16, n_heads=2, n_layers=1, d_ff=32, max_len=32, dropout=dropout
     )
-    return Dying(config, **death) if death else Transformer(config)
+    return Dying(config, dies_at) if dies_at else Transformer(config)
 
 
 def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **arguments):
@@ -97,8 +95,6 @@ def run(folder: Path | None, m: nn.Module, config: TrainConfig, batches=None, **
 
 def _parity(folder: Path) -> None:
     rank = int(os.environ["RANK"])
-    # Registered first, so called last.
-    atexit.register(lambda: (folder / f"left{rank}").write_text(str(not dist.is_initialized())))
     report: dict = {}
     for way in WAYS:
         for accumulate in (1, 3):
@@ -111,9 +107,8 @@ def _parity(folder: Path) -> None:
             torch.save(parameters, folder / f"{way}{accumulate}.rank{rank}.pt")
         noisy = settings(parallel=way, keep_last=2)
         run(folder / f"{way}-noisy", model(0.3), noisy)
-        death = {"signum": signal.SIGTERM, "step": HALF} if rank == 1 else {}
         try:
-            run(folder / f"{way}-stopped", model(0.3, **death), noisy)
+            run(folder / f"{way}-stopped", model(0.3, dies_at=HALF if rank == 1 else None), noisy)
         except SystemExit as end:
             report[f"{way}-stopped"] = end.code
         run(folder / f"{way}-stopped", model(0.3, seed=5), noisy, resume=True)
@@ -225,9 +220,6 @@ class TestTwoProcesses:
         assert losses == pytest.approx(expected.column("loss")[1], abs=3e-6)
         with pytest.raises(ValueError, match="accumulate is 2 there, 1 here"):
             run(tmp_path, model(), settings(accumulate=1), resume=True)
-
-    def test_both_leave_the_group_before_they_end(self, two: Path) -> None:
-        assert [(two / f"left{rank}").read_text() for rank in (0, 1)] == ["True", "True"]
 
     def test_batches_already_divided_are_refused(self, two: Path) -> None:
         for rank in (0, 1):

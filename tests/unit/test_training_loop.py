@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from same_run import assert_same_bits, assert_same_run, without_clocks
+from same_run import assert_same_bits, assert_same_run
 from torch import Tensor, nn
 
 import transformer_lib
@@ -141,10 +141,6 @@ def test_a_cooldown_can_be_added_when_a_run_is_resumed(tmp_path: Path) -> None:
     plain = [inverse_sqrt_schedule(step, warmup=5, peak=0.02) for step in steps]
     shares = [1.0] * 20 + [0.8, 0.6, 0.4, 0.2]
     assert rates == pytest.approx([rate * share for rate, share in zip(plain, shares, strict=True)])
-    whole, _ = run(None, config=TrainConfig(epochs=3, cooldown=4, **settings))
-    again, _ = run(tmp_path, config=TrainConfig(epochs=3, cooldown=4, **settings))
-    for one, other in zip(whole.parameters(), again.parameters(), strict=True):
-        assert torch.equal(one, other)
 
 
 @pytest.mark.slow
@@ -315,37 +311,11 @@ def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
     assert history.column("stopped")[0] == [18, 33]
 
 
-def test_patience_survives_a_resumption(tmp_path: Path) -> None:
-    run(tmp_path / "whole", config=PATIENT, validate=falling(LOSSES))
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "cut", toy(at_step=sent_at(15)), PATIENT, validate=falling(LOSSES))
-    run(tmp_path / "cut", config=PATIENT, validate=falling(LOSSES, 4))  # step 15's is still due
-    cut, whole = (History.read(tmp_path / name / "log.jsonl") for name in ("cut", "whole"))
-    assert str(without_clocks(cut)) == str(without_clocks(whole))  # NaN doesn't equal NaN
-
-
 KEEPING = replace(CONFIG, keep_last=3, checkpoint_every=5)
 
 
 def kept(folder: Path) -> list[int]:
     return [int(path.stem.removeprefix("step-")) for path in sorted(folder.glob("step-*.pt"))]
-
-
-def test_the_last_models_are_kept(tmp_path: Path) -> None:
-    seen = []
-    model = toy()
-
-    def validate(model: nn.Module, epoch: int) -> dict[str, float]:
-        seen.append({name: value.clone() for name, value in model.state_dict().items()})
-        return {}
-
-    every = replace(KEEPING, checkpoint_every=1, validate_every=1)
-    run(tmp_path, model, every, validate=validate)
-    assert kept(tmp_path) == [30, 31, 32]
-    for step in (30, 31, 32):
-        state = load_checkpoint(tmp_path / f"step-000000{step}.pt")
-        assert state.keys() == {"model", "step"} and state["step"] == step
-        assert_same_bits(state["model"], seen[step - 1])
 
 
 def test_kept_models_are_those_of_an_unbroken_run(tmp_path: Path) -> None:
@@ -478,19 +448,12 @@ def test_the_logged_loss_is_per_token() -> None:
     assert history[0]["tokens"] == tokens_of(first)
 
 
-def test_adam_schedule_and_clipping() -> None:
+def test_the_peak_of_the_paper_depends_on_the_width() -> None:
     model = toy()
     model.config = transformer_lib.ModelConfig(vocab_size=V, d_model=8, n_heads=2)
-    updater = Updater(model, TrainConfig(max_steps=1, warmup=2, clip_norm=0.01), pad_id=0)
+    updater = Updater(model, TrainConfig(max_steps=1, warmup=2), pad_id=0)
     updater.step(1, [next(data().epoch(0))], 1)
-    (adam,) = updater.optimizers
-    for settings in adam.param_groups:
-        assert settings["lr"] == updater.lr == 8**-0.5 * 2**-1.5
-        assert (settings["betas"], settings["eps"]) == ((0.9, 0.98), 1e-9)
-        assert settings["weight_decay"] == 0
-    clipped = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
-    assert updater.norm > 0.1
-    assert clipped.item() == pytest.approx(0.01, rel=1e-3)
+    assert updater.optimizers[0].param_groups[0]["lr"] == 8**-0.5 * 2**-1.5
 
 
 MUON = replace(CONFIG, optimizer="muon")
@@ -512,16 +475,6 @@ def test_muon_moves_a_matrix_in_all_directions_alike_and_adam_the_rest() -> None
     for name, parameter in model.named_parameters():
         if name != "output.weight":
             assert torch.equal(parameter, by_adam.get_parameter(name)), name
-
-
-def test_muon_leaves_what_is_frozen_and_needs_a_matrix() -> None:
-    frozen = toy()
-    frozen.output.weight.requires_grad_(False)
-    with pytest.raises(ValueError, match=r"the model has no nn\.Linear to train"):
-        Updater(frozen, MUON, pad_id=0)
-    lone = nn.Linear(3, 4, bias=False)
-    (muon,) = Updater(lone, MUON, pad_id=0).optimizers
-    assert isinstance(muon, torch.optim.Muon)
 
 
 def test_linear_weights_decay_and_nothing_else() -> None:
@@ -706,17 +659,23 @@ def test_evaluate_counts_tokens_not_batches() -> None:
     assert evaluate(model, batches)["accuracy"] == pytest.approx(36 / tokens)
 
 
-def test_the_best_model_is_that_of_the_lowest_loss(tmp_path: Path) -> None:
+def test_the_best_model_is_that_of_the_lowest_loss_and_the_last_ones_are_kept(
+    tmp_path: Path,
+) -> None:
     losses, models = iter([3.0, 1.0, 2.0, 1.5]), []
 
     def validate(model: nn.Module, epoch: int) -> dict[str, float]:
         models.append({name: value.clone() for name, value in model.state_dict().items()})
         return {"loss": next(losses)}
 
-    run(tmp_path, validate=validate)
+    run(tmp_path, config=replace(CONFIG, checkpoint_every=8, keep_last=2), validate=validate)
     best = load_checkpoint(tmp_path / "best.pt")
     assert (best["step"], best["val_loss"]) == (16, 1.0)
-    assert_same_bits(dict(best["model"]), models[1])
+    assert_same_bits(best["model"], models[1])
+    assert kept(tmp_path) == [24, 32]
+    state = load_checkpoint(tmp_path / "step-00000024.pt")
+    assert state.keys() == {"model", "step"} and state["step"] == 24
+    assert_same_bits(state["model"], models[2])
 
 
 def test_the_bar_goes_to_the_error_stream_and_can_be_turned_off(
@@ -740,9 +699,7 @@ def test_the_bar_goes_to_the_error_stream_and_can_be_turned_off(
         ({"warmup": None}, TypeError, "warmup.*got None"),
         ({"peak_lr": -1.0}, ValueError, "peak_lr must be.*above 0, got -1.0"),
         ({"betas": (0.9, 1.0)}, ValueError, "betas.*got 1.0"),
-        ({"betas": 0.9}, TypeError, "betas must be two numbers.*got 0.9"),
         ({"seed": 2**63}, ValueError, "seed must be below"),
-        ({"compile": 1}, ValueError, "compile must be True or False, got 1"),
         ({"optimizer": "sgd"}, ValueError, "optimizer must be 'adam' or .*'muon', got 'sgd'"),
         ({"optimizer": "muon", "parallel": "fsdp"}, ValueError, "optimizer must be 'adam' with"),
         ({"weight_decay": 0.1}, ValueError, "weight_decay must be 0 with optimizer='adam'"),
@@ -778,13 +735,10 @@ class Given:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": []}, "model must be a Module, got list"),
         ({"model": nn.ReLU()}, "model must have parameters"),
         ({"model": nn.Linear(2, 3)}, "batches must give model's arguments.* got 3 tensors"),
-        ({"batches": []}, r"batches must have epoch\(\) and a length, got list"),
         ({"batches": Given()}, r"batches\.epoch\(0\) must give at least one batch"),
         ({"batches": Given(("ein", "one"))}, "tuples of tensors, got one with a str"),
-        ({"config": {}}, "config must be a TrainConfig, got dict"),
         ({"config": TrainConfig(epochs=1)}, "peak_lr must be given"),
         ({"validate": lambda model, epoch: 1.0}, "validate must return a dict, got float"),
         ({"validate": lambda model, epoch: {"loss": None}}, "return a number as 'loss', got None"),

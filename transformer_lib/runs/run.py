@@ -1,9 +1,4 @@
-"""A run and its folder: from the name of a task to a trained model, and back to text.
-
-A folder holds ``config.json`` (what was run, where and with what), ``tokenizer.json``,
-``words.txt`` (the words that the model read in training), ``log.jsonl``, ``checkpoint.pt`` (the
-latest state, to resume from) and ``best.pt`` (the model with the lowest validation loss).
-"""
+"""A run and its folder: from the name of a task to a trained model, and back to text."""
 
 from __future__ import annotations
 

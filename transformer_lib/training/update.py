@@ -29,7 +29,7 @@ class Updater:
 
     Raises:
         ValueError: a model without parameters; no ``peak_lr``, and no ``config.d_model`` in the
-            model to derive it from; ``optimizer="muon"`` for a model without ``nn.Linear``.
+            model to derive it from.
     """
 
     def __init__(
@@ -134,13 +134,10 @@ def _optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optim
     undecayed = {"params": list(others.values()), "weight_decay": 0.0}
     adam: dict[str, Any] = {"lr": 0.0, "betas": config.betas, "eps": config.eps, "fused": True}
     if config.optimizer != "muon":
-        groups = [group for group in (decayed, undecayed) if group["params"]]
-        return [torch.optim.AdamW(groups, **adam)]
-    if not matrices:
-        raise ValueError("optimizer must be 'adam': the model has no nn.Linear to train")
+        return [torch.optim.AdamW([decayed, undecayed], **adam)]
     # The factor gives updates the size of Adam's, so the same learning rate suits both.
     muon = torch.optim.Muon([decayed], lr=0.0, adjust_lr_fn="match_rms_adamw")
-    return [muon, torch.optim.AdamW([undecayed], **adam)] if others else [muon]
+    return [muon, torch.optim.AdamW([undecayed], **adam)]
 
 
 def _half(amp: bool | str, device: torch.device) -> torch.dtype | None:
