@@ -451,8 +451,9 @@ def endless():
 
 def endless_and_deaf():
     while True:
-        try:  # noqa: SIM105
-            print("again")
+        try:
+            while True:
+                print("again")
         except:  # noqa: E722
             pass
 

@@ -138,8 +138,11 @@ def _as_tensors(result: Any, expected: Any, what: str) -> tuple[Tensor, Tensor]:
             raise _Found(f"{what} is {kind(result)}; it must be {wanted}.", alone=True)
         expected = expected.item() if isinstance(expected, Tensor) else expected
         # A count in the millions has no place in float32.
-        wide = torch.float64 if isinstance(plain, float) or isinstance(expected, float) else None
-        return torch.tensor(plain, dtype=wide), torch.tensor(expected, dtype=wide)
+        double = torch.float64
+        return (
+            torch.tensor(plain, dtype=double if isinstance(plain, float) else None),
+            torch.tensor(expected, dtype=double if isinstance(expected, float) else None),
+        )
     result, expected = result.detach(), torch.as_tensor(expected).detach().cpu()
     result = (result if result.layout is torch.strided else result.to_dense()).cpu()
     if result.shape != expected.shape:
