@@ -37,7 +37,6 @@ __all__ = [
     "in_the_way",
     "items",
     "naming",
-    "outside",
     "pair",
     "plain_number",
     "shown",
@@ -216,7 +215,7 @@ def check_integers(
     if shape:
         check_shape(name, x, *shape)
     _check_device(name, x, like)
-    if end is not None and x.numel() and (wrong := outside(x, end)) is not None:
+    if end is not None and x.numel() and (wrong := _outside(x, end)) is not None:
         raise ValueError(f"{name} must be at least 0 and below {limit} ({end}), got {wrong}")
 
 
@@ -249,7 +248,7 @@ def autocasting(device: torch.device) -> bool:
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
-def outside(numbers: Tensor, end: int) -> int | None:
+def _outside(numbers: Tensor, end: int) -> int | None:
     """Return a number outside ``[0, end)`` if there is one, or None if looking would stall."""
     if numbers.device.type != "cpu" or torch.compiler.is_compiling():
         return None
