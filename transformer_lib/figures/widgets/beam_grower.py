@@ -2,16 +2,122 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from .base import MADE_UP, LiveFigure, Number, Numbers, all_or_none, compose, dress, same_length
-from .beam_tree import PENALTIES, SIZES, Step, Tree, record, search, stand_in
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ...data import Tokenizer
     from ...decoding import StepModel
+
+END = "<eos>"
+SIZES = (1, 2, 3, 4)
+PENALTIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+SEEN = 8  # continuations stored per step, the best ones
+
+# A made-up translator of "ein Hund bellt laut": each line is a sentence, and each word is followed
+# by its probability given the words before it. Anything else is rarer.
+STAND_IN = """
+the .50 dog .40 is .45 loud .70 <eos> .90
+the .50 dog .40 is .45 barking .25 loudly .50 <eos> .95
+the .50 dog .40 barks .35 loudly .50 <eos> .95
+the .50 dog .40 barks .35 <eos> .45
+the .50 hound .30 barks .50 <eos> .60
+the .50 hound .30 bays .30 <eos> .70
+the .50 animal .15 barks .40 <eos> .60
+a .42 dog .85 barks .80 <eos> .48
+a .42 dog .85 barks .80 loudly .485 <eos> .96
+a .42 dog .85 is .12 loud .60 <eos> .90
+a .42 dog .85 is .12 barking .35 loudly .60 <eos> .95
+a .42 hound .08 barks .70 <eos> .60
+one .03 dog .90 barks .80 loudly .50 <eos> .96
+loud .02 is .50 a .60 dog .80 <eos> .80
+"""
+
+
+def stand_in() -> dict[str, list]:
+    """Return :data:`STAND_IN` as a tree."""
+    nodes: dict[tuple, tuple] = {(): (0,)}
+    for line in STAND_IN.strip().splitlines():
+        parts, path = line.split(), ()
+        for word, probability in zip(parts[::2], parts[1::2], strict=True):
+            token = word if word == END else f"▁{word}"
+            parent, path = path, (*path, token)
+            gain = round(math.log(float(probability)), 6)
+            nodes.setdefault(path, (len(nodes), nodes[parent][0], token, gain))
+    _, parents, tokens, gains = zip(*list(nodes.values())[1:], strict=True)
+    return {"parents": [*parents], "tokens": [*tokens], "gains": [*gains]}
+
+
+class Recorder:
+    """Wraps a model for decoding, and records each prefix with its most probable next tokens."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.config = model, model.config
+        self.said: dict[tuple[int, ...], list[tuple[int, float]]] = {}  # by prefix
+
+    def start(self, source: Tensor) -> Asked:
+        return Asked(self.model.start(source), [None] * len(source))
+
+    def step(self, tokens: Tensor, state: Asked) -> tuple[Tensor, Asked]:
+        logits, state.inner = self.model.step(tokens, state.inner)
+        gains, ids = logits.float().log_softmax(-1).topk(min(SEEN, logits.size(-1)))
+        state.asked = [
+            () if before is None else (*before, token)  # the first token is <bos>
+            for before, token in zip(state.asked, tokens.tolist(), strict=True)
+        ]
+        for asked, row, values in zip(state.asked, ids.tolist(), gains.tolist(), strict=True):
+            self.said[asked] = [*zip(row, values, strict=True)]
+        return logits, state
+
+
+class Asked:
+    """A model's state, and the prefix that each of its rows has read."""
+
+    def __init__(self, inner: Any, asked: list) -> None:
+        self.inner, self.asked = inner, asked
+
+    def reorder(self, index: Tensor) -> None:
+        self.inner.reorder(index)
+        self.asked = [self.asked[i] for i in index.tolist()]
+
+
+def record(model: Any, source: Tensor, words: Sequence[str], max_len: int) -> dict:
+    """Search a model with every beam size and penalty on offer; return the tree of all prefixes.
+
+    Args:
+        model: any model with ``start``, ``step`` and ``config``.
+        source: ids ``(1, S)``.
+        words: the text of each id.
+        max_len: the most tokens to write.
+    """
+    from ...decoding import beam_search, evaluating
+
+    recorder = Recorder(model)
+    with evaluating(model):
+        for size in SIZES:
+            for exponent in PENALTIES:
+                how = {"beam_size": size, "length_penalty": exponent}
+                beam_search(recorder, source, max_len=max_len, **how)
+
+    nodes: list[tuple[int, str, float]] = []
+    whole: list[tuple[int, ...]] = [()]
+    for parent, path in enumerate(whole):  # the loop adds to the list
+        if model.config.eos_id in path:
+            continue
+        for token, gain in recorder.said.get(path, []):
+            if math.isfinite(gain):
+                text = END if token == model.config.eos_id else words[token]
+                nodes.append((parent, text, round(gain, 6)))
+                whole.append((*path, token))
+    parents, tokens, gains = zip(*nodes, strict=True)
+    return {"parents": list(parents), "tokens": list(tokens), "gains": list(gains)}
 
 
 class BeamGrower(LiveFigure):
@@ -101,10 +207,3 @@ class BeamGrower(LiveFigure):
         ids = torch.tensor([tokenizer.encode(source)], device=device)
         words = tokenizer.tokens(range(tokenizer.vocab_size))
         return cls(source=source, max_len=max_len, **record(model, ids, words, max_len), **numbers)
-
-    def tree(self) -> Tree:
-        return Tree(self.parents, self.tokens, self.gains)
-
-    def search(self) -> list[Step]:
-        """Return all steps of the current search."""
-        return search(self.tree(), self.beam_size, self.length_penalty, self.max_len)
