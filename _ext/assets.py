@@ -102,9 +102,6 @@ class Assets:
 
         return json.loads(self.remember(answer, question))
 
-    def minify(self, kind: str, texts: list[str]) -> list[str]:
-        return self.ask(kind, texts)
-
     def subset(self, font: bytes, characters: str) -> bytes:
         def answer() -> bytes:
             options = subset.Options(flavor="woff2", notdef_outline=True)
@@ -189,7 +186,10 @@ class Assets:
 
     def finish(self) -> None:
         """Make small what is not in site.css and site.js: other scripts, KaTeX's sheet, fonts."""
-        self.shrink("script", sorted(set(self.static.glob("*.js")) - self.written))
+        scripts = sorted(set(self.static.glob("*.js")) - self.written)
+        texts = [script.read_text(encoding="utf-8") for script in scripts]
+        for script, text in zip(scripts, self.ask("script", texts), strict=True):
+            write(script, text.encode())
         self.set_equations(self.static / "katex")
         for file in set(self.cache.iterdir()) - self.asked:
             file.unlink()
@@ -207,8 +207,3 @@ class Assets:
         write(file, sheet.encode())
         for font in sorted(folder.glob("fonts/*.woff2")):
             write(font, self.subset(font.read_bytes(), characters))
-
-    def shrink(self, kind: str, files: list[Path]) -> None:
-        texts = [file.read_text(encoding="utf-8") for file in files]
-        for file, text in zip(files, self.ask(kind, texts), strict=True):
-            write(file, text.encode())

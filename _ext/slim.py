@@ -90,7 +90,7 @@ def slim_page(text: str, assets: Assets) -> str:
     for bootstrap, browser in MENU:
         text = text.replace(bootstrap, browser)
     if states := STATES.findall(text):
-        together = live_figures.share(map(json.loads, states), assets.minify)
+        together = live_figures.share(map(json.loads, states), assets.ask)
         text = STATES.sub("", text)
         text = text.replace("</body>", f"{STATE}{together}</script>\n</body>")
     # Last: scripts in the page set what the script reads, and the sheet overrides others. Scripts
