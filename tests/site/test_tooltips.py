@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
-from pages import BOOK, chapters, parsed
+from pages import chapters, parsed
 
 PAGE = "chapters/05_masks.html"
 LINKS = "a[aria-describedby^=tip-]"
@@ -41,10 +39,6 @@ def test_the_glossary_leads_back(book):
             page, anchor = link["href"].split("#")
             assert f"chapters/{page}" == first[dt["id"]]
             assert parsed(f"chapters/{page}").find(id=anchor).select(f"a[href$='#{dt['id']}']")
-
-
-def test_the_script_is_small(book):
-    assert len(gzip.compress((BOOK / "_static" / "tooltips.js").read_bytes())) < 2_000
 
 
 class Tip:
@@ -127,16 +121,3 @@ def test_touch(visit):
     assert tip.box.is_visible() and page.url == here
     tip.link.tap()
     page.wait_for_url("**/glossary.html#term-*")
-
-
-@pytest.mark.slow
-def test_a_screen_reader_hears_it(visit):
-    page, _ = visit(PAGE, figures="#none")
-    tip = Tip(page)
-    session = page.context.new_cdp_session(page)
-    link = f"document.querySelectorAll('{TERMS}')[1]"
-    found = session.send("Runtime.evaluate", {"expression": link})["result"]["objectId"]
-    wanted = {"objectId": found, "fetchRelatives": False}
-    tree = session.send("Accessibility.getPartialAXTree", wanted)
-    said = "".join(tree["nodes"][0]["description"]["value"].split())
-    assert said and said == "".join(tip.box.evaluate("(tip) => tip.textContent").split())
