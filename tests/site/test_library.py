@@ -91,12 +91,11 @@ def test_the_code_is_a_click_away_and_leads_back(book):
 def test_a_book_of_one_page_without_torch(tmp_path):
     """To write it imports neither torch nor the library, a second build keeps what pages load, and
     with `slim: false` they load the theme's files."""
-    for name in ("_ext", "_static", "reference", "transformer_lib"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("_config.yml", "references.bib", "pyproject.toml", "CHANGELOG.md"):
-        shutil.copyfile(ROOT / name, tmp_path / name)
+    leave = shutil.ignore_patterns(".*", "_build", "build", "node_modules", "tests", "__pycache__")
+    shutil.copytree(ROOT, tmp_path, ignore=leave, dirs_exist_ok=True)
     (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: reference/attention\n")
+    pages = "root: reference/attention\nchapters:\n- file: chapters/bibliography\n"
+    (tmp_path / "_toc.yml").write_text(f"format: jb-book\n{pages}")
     for name in ("torch", "transformer_lib"):
         poison = tmp_path / "poison" / name / "__init__.py"
         poison.parent.mkdir(parents=True)
