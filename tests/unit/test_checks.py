@@ -254,6 +254,19 @@ def test_gradient_and_dtype_and_plain_numbers_are_kept():
     assert "return a plain number" in said(check, lambda x: torch.tensor(6.0))
 
 
+def test_a_wrong_formula_is_not_told_of_its_gradient():
+    cases = [Case((torch.zeros(2),), "nothing"), Case((torch.ones(2),), "twice")]
+    check = checker(lambda x: 2 * x, *cases, keeps=frozenset({"gradient"}))
+    assert "1 of 2 cases passes. Both numbers" in said(check, lambda x: 3 * x * x)
+
+
+def test_another_default_is_named_where_all_that_fails_relies_on_it():
+    cases = [Case((1,), "n is left out"), Case((1, 5), "n is given")]
+    check = checker(lambda x, n=2: n * x, *cases)
+    assert "when `n` is 3 by default, not 2." in said(check, lambda x, n=3: n * x)
+    assert "by default" not in said(check, lambda x, n=3: x - n)
+
+
 def test_the_weights_of_a_module_can_stay_in_float32():
     class Scale(nn.Module):
         def __init__(self):

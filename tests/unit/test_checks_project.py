@@ -312,7 +312,7 @@ test_right, test_wrong = table(
     },
     wrong={
         "RMSNorm": [
-            (norm(lambda x, g, e: as_pytorch(x, g, e), 1e-8), "unless the constructor is told"),
+            (norm(lambda x, g, e: as_pytorch(x, g, e), 1e-8), "1e-08 by default, not 1e-05"),
             (norm(as_hugging_face), "their dtype is float32; for this input it must be float16"),
             (norm(lambda x, g, e: (x / (wide(x).pow(2).mean(-1, True) + e).sqrt().to(x) * g).to(x)),
              "of tiny numbers, and their mean, are 0"),

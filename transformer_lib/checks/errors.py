@@ -47,6 +47,8 @@ _MEANINGS = {
     "axis, or their shapes differ in more than one.",
     "must match the size of tensor": "These shapes don't broadcast: counted from the last axis, "
     "two lengths must be equal or one of them 1.",
+    "torch.return_types.max": "With a dim, `max` returns values and indices: take `.values`, "
+    "or use `amax`.",
     "tuple indices must be integers": _TUPLE,
     "'tuple' object has no attribute": _TUPLE,
     "NoneType": "None is used as a value: an argument may be None, or a function of yours returns "
@@ -56,7 +58,8 @@ _MEANINGS = {
     "view size is not compatible": "`view` doesn't work after a transpose; `reshape` does.",
     "Dimension out of range": "The tensor doesn't have that axis; axes count from 0, or from the "
     "end with -1.",
-    "cannot be converted to": "`.item()`, `int()` and `float()` need a tensor with one number.",
+    "elements cannot be converted to": "`.item()`, `int()` and `float()` need a tensor with one "
+    "number.",
     "only one element tensors": "Python's `math`, `int()` and `float()` take one number, not a "
     "tensor of several.",
     "is out of bounds for": "That entry doesn't exist: the axis is shorter, or another is meant.",

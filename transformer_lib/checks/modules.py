@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.checks.exercise import Case, Flaw
+from transformer_lib.checks.show import dtype_name
 
 __all__ = ["Built", "build", "misfit"]
 
@@ -209,6 +210,9 @@ def _matched(wanted: Parameters, mine: Parameters, module: nn.Module) -> dict[st
     if free:
         raise Flaw(f"Your module has {_listed(mine, free)}, which the exercise doesn't have.")
     for theirs, yours in found.items():
+        dtype, dtype_here = dtype_name(wanted[theirs]), dtype_name(mine[yours])
+        if dtype_here != dtype:
+            raise Flaw(f"Your `{yours}` has dtype {dtype_here}; it must be {dtype}.")
         start, start_here = _looks(wanted[theirs])[1], _looks(mine[yours])[1]
         if start is not None and start_here != start:
             how = "with random numbers" if start_here is None else f"at {start_here:g}"
