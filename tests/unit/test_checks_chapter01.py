@@ -93,7 +93,8 @@ test_right, test_wrong = table(
     },
     wrong={
         "my_softmax": [
-            (lambda x: F.softmax(x, dim=1), "It raises IndexError"),
+            (lambda x: F.softmax(x, dim=-1), "It uses the finished softmax"),
+            (lambda x: x - x.max(dim=-1, keepdim=True), "take `.values`, or use `amax`"),
             (softmax_with_an_epsilon, "a row may lie far below another row"),
         ],
         "distance_lookup": [

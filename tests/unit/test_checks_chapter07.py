@@ -165,6 +165,12 @@ class Zeros(ByVar):
         self.weight = nn.Parameter(torch.zeros(d_model))
 
 
+class Doubles(ByVar):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.double()
+
+
 def forgets_init(self, d_model, d_ff):
     self.widen = nn.Linear(d_model, d_ff)
 
@@ -181,9 +187,10 @@ test_right, test_wrong = table(
     },
     wrong={
         "LayerNorm": [
-            (norm(lambda x, e: right(x.float(), e).to(x.dtype)), "around a million"),
+            (norm(lambda x, e: right(x.float(), e).to(x.dtype)), "go through single precision"),
             (norm(lambda x, e: right(x, e).detach()), "no gradient reaches `x`"),
             (Plain, "Your `weight` is a plain tensor, not an nn.Parameter"),
+            (Doubles, "Your `weight` has dtype float64; it must be float32"),
             (Zeros, "Your `weight` starts at 0; it must start at 1"),
             (type("LayerNorm", (nn.LayerNorm,), {}), "It is a subclass of the finished LayerNorm"),
             (Wrapper, "It uses the finished LayerNorm: write what that does yourself."),

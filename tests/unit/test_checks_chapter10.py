@@ -104,9 +104,7 @@ test_right, test_wrong = table(
         "rotate": [
             turned_in_loops,
             turned_as_complex,
-            
             turned_by_the_library,
-            
         ],
     },
     wrong={
@@ -115,15 +113,12 @@ test_right, test_wrong = table(
             (lambda n, d: table_in_loops(n, d, first=1), "at position 0, a sine is 0"),
             (lambda n, d: table_in_loops(n, d, base=1000), "by powers of 10000"),
             (of_each_dimension, "The result has shape (1, 8); it must have shape (1, 4)."),
-            
             (sine_of_a_number, "take one number, not a tensor of several"),
         ],
         "rotate": [
-            
             (right_lines(lambda x, start: angles(x, start + 1)), "at position 0 nothing turns"),
             (right_lines(lambda x, start: angles(x, 0) * start), "has turned by one radian"),
             (into_x, "it changes its input `x` in place"),
-            
         ],
     },
 )  # fmt: skip

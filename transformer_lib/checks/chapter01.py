@@ -52,6 +52,7 @@ MY_SOFTMAX = Exercise(
         ),
     ],
     section="How do scores become proportions?",
+    forbids=(torch.softmax, torch.nn.Softmax),
     mistakes={
         "the scores are divided by their sum, without exp: a negative score becomes a negative "
         "weight": normalized,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 
@@ -76,6 +77,9 @@ PAST_AVERAGE = Exercise(
         "column t": (
             average(divide=lambda weights: weights / weights.sum(-1))
         ),
+        "the columns are divided by their sums: the weights of a row must sum to 1": average(
+            divide=lambda weights: weights / weights.sum(0, keepdim=True)
+        ),
         "the scores are 0 outside the window: e^0 = 1 is a weight like any other": average(
             divide=lambda weights: weights.softmax(-1)
         ),
@@ -106,11 +110,12 @@ def scaled_attention(
     causal: bool = False,
     *,
     power: float = 0.5,
+    divide: Callable[[Tensor, float], Tensor] = operator.truediv,
     mask: Step = hidden,
     weigh: Step = lambda scores: scores.softmax(-1),
     after: Step = same,
 ) -> Tensor:
-    scores = query @ key.mT / query.shape[-1] ** power
+    scores = divide(query @ key.mT, query.shape[-1] ** power)
     weights = weigh(mask(scores) if causal else scores)
     return (after(weights) if causal else weights) @ value
 
@@ -131,13 +136,13 @@ def attention_cases() -> list[Case]:
         case("T, S, d_k and d_v may all differ", t=2, s=4, d_k=3, d_v=5),
         Case((equal, equal, torch.tensor([[10.0], [20], [60]])), "query t takes from keys 0 to t, "
              "and their weights sum to 1", kwargs={"causal": True}),
+        Case((torch.full((3, 4), 10.0), low, torch.tensor([[1.0], [1e6], [1e6]])), "real scores "
+             "may lie far below 0, here at -85", kwargs={"causal": True}),
         case("with causal=True, scores are still scaled", t=3, s=3, d_k=2, d_v=2, causal=True),
         case("with axes in front, axes are counted from the end", 2, t=2, s=3, d_k=2, d_v=2),
         case("there may be several axes in front", 2, 3, t=3, s=4, d_k=5, d_v=2),
         case("the triangle is T by T, however many texts there are", 2, 3, t=4, s=4, d_k=5,
              d_v=2, causal=True),
-        Case((torch.full((3, 4), 10.0), low, torch.tensor([[1.0], [1e6], [1e6]])), "real scores "
-             "may lie far below 0, here at -85", kwargs={"causal": True}),
     ]  # fmt: skip
 
 
@@ -153,6 +158,7 @@ SCALED_ATTENTION = Exercise(
         "the scores are divided by d_k, not by its root: they come out too much alike": attend(
             power=1
         ),
+        "the scores are rounded down: `//` does so, `/` doesn't": attend(divide=operator.floordiv),
         "the mask is the wrong way round: what is allowed gets minus infinity": attend(
             mask=lambda s: s.masked_fill(~future(s), -torch.inf)
         ),

@@ -95,6 +95,7 @@ LOOK_BACK = Exercise(
     reference=look_back,
     cases=look_cases,
     section="What if the line stays uncovered?",
+    keeps=frozenset({"gradient"}),
     mistakes={
         "the padding is zeroed after the softmax: the weight it had is lost": look(
             mask=as_they_are, after=torch.mul

@@ -74,6 +74,7 @@ ASK = Exercise(
     reference=ask,
     cases=ask_cases,
     section="What if each word may ask all the others?",
+    keeps=frozenset({"gradient"}),
     forbids=(
         F.scaled_dot_product_attention,
         attention,

@@ -117,6 +117,9 @@ MASKED_ATTENTION = Exercise(
         "the mask is upside down: True means may attend": but(
             weigh=lambda s, m: filled(lowest)(s, ~m)
         ),
+        "the mask hides what it allows: True means may attend": but(
+            weigh=lambda s, m: right(s, ~m)
+        ),
         "a hidden score becomes 0, and e^0 = 1 is a weight like any other": but(
             weigh=lambda s, m: (s * m).softmax(-1)
         ),
@@ -189,13 +192,14 @@ def leaks(
     ids: Tensor,
     vocab_size: int,
     *,
+    copy: Callable[[Tensor], Tensor] = torch.clone,
     positions: Callable[[int], Iterable[int]] = lambda t: range(1, t),
     other: Callable[[Tensor, int], Tensor] = lambda old, vocab_size: (old + 1) % vocab_size,
     compared: Callable[[int], slice] = lambda i: slice(0, i),
 ) -> bool:
     before = model(ids)
     for i in positions(ids.shape[1]):
-        changed = ids.clone()
+        changed = copy(ids)
         changed[:, i] = other(ids[:, i], vocab_size)
         if ((model(changed) - before)[:, compared(i)].abs() > 1e-6).any():
             return True
@@ -241,6 +245,8 @@ LEAKS = Exercise(
     cases=leak_cases,
     section="Does it see the future?",
     mistakes={
+        "`ids` itself is changed: `=` and `ids[:, i]` only give it another name, `.clone()` copies "
+        "it": tester(copy=lambda ids: ids),
         "outputs at or after the changed token are compared, though these may change": tester(
             compared=lambda i: slice(None)
         ),

@@ -93,6 +93,7 @@ MULTI_HEAD = Exercise(
     reference=multi_head,
     cases=head_cases,
     section="Do you need a loop over the heads?",
+    keeps=frozenset({"gradient"}),
     forbids=(
         F.scaled_dot_product_attention,
         attention,
@@ -123,6 +124,7 @@ MULTI_HEAD = Exercise(
             )
         ),
         "the softmax runs over the queries, not over the keys": but(dim=-2),
+        "the softmax runs over the heads, not over the keys": but(dim=-3),
     },
 )
 
@@ -150,6 +152,9 @@ ATTENTION_FLOPS = Exercise(
     mistakes={
         "a multiplication with its addition counts 1: it counts 2": (
             lambda *sizes: attention_flops(*sizes) / 2
+        ),
+        "a sum of b products counts b - 1 additions: here it counts b": lambda n, d, h, k, v: (
+            attention_flops(n, d, h, k, v) - 2 * n * h * (k + v) - n * n * h - n * d
         ),
         "the projection at the end, W_o, is missing": lambda n, d, h, k, v: (
             attention_flops(n, d, h, k, v) - 2 * n * h * v * d

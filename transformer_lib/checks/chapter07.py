@@ -53,7 +53,7 @@ def norm_cases() -> list[Case]:
         case(integers(2, 3, 4), "axes are counted from the end", eps=1e-3),
         case(normal(2, 3, 5, 4, seed=3), "there may be any number of axes in front", eps=1e-3),
         case(normal(3, 4) / 1e3, "eps is 1e-5 unless the constructor is told otherwise"),
-        case(some, "double precision must not go through single precision", eps=1e-3),
+        case(1e4 + some, "double precision must not go through single precision", eps=1e-3),
         case(1e6 + some, "for numbers around a million the mean must be subtracted first",
              eps=1e-3),
     ]  # fmt: skip
@@ -129,6 +129,9 @@ FEED_FORWARD = Exercise(
         ),
         "the ReLU comes first: the input may be negative": network(
             forward=lambda self, x: self.narrow(self.widen(x.relu()))
+        ),
+        "there is a leaky ReLU: below 0, a ReLU gives 0": network(
+            forward=lambda self, x: self.narrow(F.leaky_relu(self.widen(x)))
         ),
         "there is a GELU instead of the ReLU": network(
             forward=lambda self, x: self.narrow(F.gelu(self.widen(x)))

@@ -57,6 +57,10 @@ def thirds_of_each_head(self: Any, x: Tensor, i: int) -> Tensor:
     return self.in_proj(x).unflatten(-1, (self.n_heads, 3, -1))[..., i, :].flatten(-2)
 
 
+def projected(self: Any, x: Tensor, i: int) -> Tensor:
+    return x @ self.in_proj.weight.chunk(3)[i] + self.in_proj.bias.chunk(3)[i]
+
+
 def split_by_reshape(self: Any, x: Tensor) -> Tensor:
     return x.reshape(x.shape[0], self.n_heads, x.shape[1], -1)
 
@@ -100,6 +104,12 @@ MULTI_HEAD_ATTENTION = Exercise(
     mistakes={
         "`in_proj` is cut into heads first: its rows are all queries, all keys, all values": attend(
             third=thirds_of_each_head
+        ),
+        "the weight of `in_proj` isn't transposed: each of its rows makes one feature": attend(
+            third=projected
+        ),
+        "the bias of `in_proj` is left out": attend(
+            third=lambda self, x, i: x @ self.in_proj.weight.chunk(3)[i].mT
         ),
         "the split into heads and the merge both lack the transpose": attend(
             split=split_by_reshape, merge=merge_by_reshape
@@ -172,6 +182,12 @@ def one_norm(self: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
     return around(around(x, norm, lambda y: self.attention(y, y, mask)), norm, self.feed_forward)
 
 
+def first_sum_lost(self: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    result = EitherOrder.forward(self, x, mask)
+    y = self.norms[0](x)
+    return result - self.attention(y, y, mask) if self.pre_norm else result
+
+
 def order_cases() -> list[Case]:
     padding = (torch.arange(3) < torch.tensor([3, 1])[:, None])[:, None, None]
 
@@ -210,6 +226,8 @@ EITHER_ORDER = Exercise(
         "x is not added to what the sublayers return": layer(
             pre=lambda self, x, norm, f: f(norm(x)), post=lambda self, x, norm, f: norm(f(x))
         ),
+        "the second sum starts from x again with pre_norm=True, so what the attention added is "
+        "gone": layer(forward=first_sum_lost),
         "only the sublayer's result is normalized with pre_norm=False, not the sum": layer(
             post=lambda self, x, norm, f: x + norm(f(x))
         ),

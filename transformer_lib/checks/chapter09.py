@@ -150,6 +150,11 @@ DECODER_LAYER = Exercise(
         "self-attention's keys and values come from `x`, not from what the residual hands over": (
             layer(back=backward(lambda s, y, x, memory, a, b: s.self_attention(y, x, a)))
         ),
+        "the memory is normalized: a residual's norm is for what is written alone": layer(
+            across=across(
+                lambda s, y, x, memory, a, b: s.cross_attention(y, s.cross_residual.norm(memory), b)
+            )
+        ),
         "what a residual returns is added to `x`: it's in there already": layer(
             back=added("back"), across=added("across"), think=added("think")
         ),
@@ -236,6 +241,7 @@ def greedy(
     eos_id: int,
     pad_id: int,
     *,
+    choose: Callable[[Tensor], Tensor] = lambda logits: logits[:, -1].argmax(-1),
     fill: Callable[..., Tensor] = lambda word, ended, eos_id, pad_id: word.masked_fill(
         ended, pad_id
     ),
@@ -246,7 +252,7 @@ def greedy(
     target = source.new_full((len(source), 1), bos_id)
     ended = torch.zeros(len(source), dtype=torch.bool)
     for _ in range(max_len):
-        word = fill(model.decode(target, memory)[:, -1].argmax(-1), ended, eos_id, pad_id)
+        word = fill(choose(model.decode(target, memory)), ended, eos_id, pad_id)
         target = torch.cat([target, word[:, None]], dim=1)
         ended = ended | (word == eos_id)
         if done(ended, word == eos_id):
@@ -288,6 +294,12 @@ GREEDY = Exercise(
     cases=greedy_cases,
     section="How often must it read?",
     mistakes={
+        "the logits of the first position are used: the next word is in those of the last": writer(
+            choose=lambda logits: logits[:, 0].argmax(-1)
+        ),
+        "`argmax` runs over the positions: the words of the vocabulary are on the last axis": (
+            writer(choose=lambda logits: logits.argmax(1)[:, -1])
+        ),
         "all sentences stop when the first one ends": writer(done=lambda ended, now: now.any()),
         "a sentence that has ended is written on": writer(fill=lambda word, *_: word),
         "a sentence that has ended gets `eos_id` again, not `pad_id`": writer(

@@ -102,15 +102,20 @@ def turned(a: Tensor, b: Tensor, sin: Tensor, cos: Tensor) -> Pair:
     return a * cos - b * sin, a * sin + b * cos
 
 
+def angles(x: Tensor, start: int) -> Tensor:
+    return (start + torch.arange(x.shape[-2])[:, None]) * rates(x.shape[-1])
+
+
 def rotate(
     x: Tensor,
     start: int = 0,
     *,
+    angles: Callable[[Tensor, int], Tensor] = angles,
     pairs: Callable[[Tensor], Pair] = lambda x: (x[..., 0::2], x[..., 1::2]),
     turn: Callable[..., Pair] = turned,
     join: Callable[[Tensor, Tensor], Tensor] = interleaved,
 ) -> Tensor:
-    angle = (start + torch.arange(x.shape[-2])[:, None]) * rates(x.shape[-1])
+    angle = angles(x, start)
     return join(*turn(*pairs(x), angle.sin(), angle.cos()))
 
 
@@ -120,7 +125,7 @@ def second_from_the_new(a: Tensor, b: Tensor, sin: Tensor, cos: Tensor) -> Pair:
 
 
 def rates_of_halves(x: Tensor, start: int = 0) -> Tensor:
-    angle = (start + torch.arange(x.shape[-2])[:, None]) * rates(x.shape[-1]).repeat(2)
+    angle = angles(x, start).repeat(1, 2)
     return x * angle.cos() + interleaved(-x[..., 1::2], x[..., 0::2]) * angle.sin()
 
 
@@ -144,10 +149,17 @@ ROTATE = Exercise(
         Case((normal(2, 3, 5, 12), 7), "texts and heads turn alike"),
     ],
     section="What if the vectors turn instead?",
+    keeps=frozenset({"gradient"}),
     atol=1e-4,
     mistakes={
         "the pairs are the halves of the vector, as in the library: here neighbors turn together": (
             spun(pairs=lambda x: x.chunk(2, -1), join=joined)
+        ),
+        "`start` is added to the angles: it must be added to the positions": spun(
+            angles=lambda x, start: angles(x, 0) + start
+        ),
+        "the positions are counted along axis 1: rows are the last axis but one": spun(
+            angles=lambda x, start: angles(x.new_empty(x.shape[1], x.shape[-1]), start)
         ),
         "the minus sign is missing": spun(
             turn=lambda a, b, sin, cos: (a * cos + b * sin, a * sin + b * cos)

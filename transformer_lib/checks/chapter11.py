@@ -227,6 +227,9 @@ MY_TRANSFORMER = Exercise(
         "the padding mask is upside down: True means may attend": model(
             source_mask=lambda self, source: (source == self.pad_id)[:, None, None]
         ),
+        "the target is shifted again: it's given shifted already": (
+            model(forward=lambda self, s, t: MyTransformer.forward(self, s, t.roll(1, 1)))
+        ),
         "the result is probabilities: logits come before the softmax": model(
             leave=lambda self, x: (x @ self.embedding.weight.mT).softmax(-1)
         ),
