@@ -99,7 +99,10 @@ GREEDY_BATCH = Exercise(
             "a row's text ends at its <eos>, whatever is chosen later",
         ),
         Case((Writer([6, 3], [], [5, 4, 3]), 3, 9), "a text may be empty"),
-        Case((Writer([5, 3, 7, 8, 4, 6], [6, 6]), 2, 4), "no text has more than `max_len` ids"),
+        Case(
+            (Writer([5, 3, 7, 8, 4, 6], [6, 6]), 2, 4),
+            "no text has more than `max_len` ids, and <bos> isn't counted",
+        ),
     ],
     section="The finished code",
     mistakes={

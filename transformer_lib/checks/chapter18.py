@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -178,6 +179,9 @@ TEXT_LOSS = Exercise(
     mistakes={
         "the answers are not shifted: the model is asked for the letter that it has just read": (
             loss(asked=lambda reads, labels: reads)
+        ),
+        "the loss is in bits: nats come from the natural logarithm": loss(
+            finish=lambda parts, ids: mean(parts, ids) / math.log(2)
         ),
         "each window's mean counts the same, however few of its answers are new": loss(
             finish=lambda parts, ids: torch.stack([part.mean() for part in parts]).mean().item()

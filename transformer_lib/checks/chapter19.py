@@ -85,6 +85,9 @@ HIDDEN_LOSS = Exercise(
         "three": lost(finish=text_by_text),
         "`reshape` makes (B, V, S) of the logits, which mixes positions and words: `transpose` "
         "swaps the two axes": reshaped,
+        "each position predicts the next word, as in GPT: here it predicts its own": (
+            lambda logits, labels: hidden_loss(logits[:, :-1], labels[:, 1:])
+        ),
         "the softmax is applied twice: `F.cross_entropy` takes logits": lost(
             before=lambda logits: logits.softmax(-1)
         ),
@@ -197,9 +200,12 @@ ONE_AT_A_TIME = Exercise(
         "the first guess decides the order: after each word, another blank may be the surest": (
             once_decided
         ),
-        "the softmax goes over the positions: it goes over the vocabulary": filled(
-            sure=lambda logits: logits.softmax(0).amax(-1)
+        "the softmax goes over the positions: it goes over the vocabulary": (
+            lambda guess, ids: filled(sure=lambda shares: shares.amax(-1))(
+                lambda text: guess(text).softmax(0), ids
+            )
         ),
+        "the least sure guess goes first": filled(sure=lambda logits: -probability(logits)),
     },
 )
 
