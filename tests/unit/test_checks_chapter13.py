@@ -95,13 +95,14 @@ def update_in_parts(model, optimizer, batches):
     for part in batches:
         loss = totalled(model, part) / count
         loss.backward()
-        losses.append(loss.detach())
+        losses.append(loss.item())
     optimizer.step()
     return sum(losses)
 
 
 def update_weighted(model, optimizer, batches):
-    """Means, each with its share of the labels; cleared afterwards."""
+    """Means, each with its share of the labels; cleared by the model."""
+    model.zero_grad()
     count = sum(counted(part).item() for part in batches)
     whole = 0.0
     for part in batches:
@@ -110,7 +111,6 @@ def update_weighted(model, optimizer, batches):
         (mean * counted(part) / count).backward()
         whole += mean.item() * counted(part).item() / count
     optimizer.step()
-    optimizer.zero_grad()
     return whole
 
 
@@ -118,7 +118,7 @@ def update_reported(model, optimizer, batches):
     """Looks at each part once more, with a graph that is never used."""
     reported = sum(totalled(model, part).item() for part in batches) / sum(map(counted, batches))
     update_weighted(model, optimizer, batches)
-    return reported
+    return reported.item()
 
 
 def two_loops(model, optimizer, batches):
@@ -158,6 +158,8 @@ test_right, test_wrong = table(
         ],
         "joint_update": [
             (two_loops, "both are in memory at the same time"),
+            (lambda model, *of: update_weighted(model.eval(), *of), "which turns its dropout off"),
+            (lambda *of: torch.tensor(update_in_parts(*of)), "The loss is a tensor"),
         ],
     },
 )

@@ -135,6 +135,12 @@ SMOOTHED_LOSS = Exercise(
         "each row is averaged by itself: a label in a short row then counts for more": loss(
             reduce=lambda x, real: ((x * real).sum(-1) / real.sum(-1)).mean()
         ),
+        "the surprise keeps its full weight: epsilon of it goes to all tokens": (
+            lambda x, y, e: smoothed_loss(x, y, 0) + e * smoothed_loss(x, y, 1)
+        ),
+        "the softmax goes over the positions: it goes over the vocabulary": loss(
+            log_p=lambda x: x.log_softmax(1)
+        ),
         "the logits go through softmax twice": loss(log_p=lambda x: x.softmax(-1).log_softmax(-1)),
     },
 )
@@ -165,6 +171,9 @@ LEARNING_RATE = Exercise(
         "the formula has `min`, not `max`": (
             lambda step, d, w: d**-0.5 * max(step**-0.5, step * w**-1.5)
         ),
+        "the rate grows with d_model: the minus in the exponent is missing": (
+            lambda step, d, w: learning_rate(step, 1 / d, w)
+        ),
         "the second term is step / warmup": lambda step, d, w: d**-0.5 * min(step**-0.5, step / w),
         "the steps are counted from 0": lambda step, d, w: learning_rate(step + 1, d, w),
         "d_model is in the first term only: parentheses are missing around `min`": (
@@ -190,11 +199,13 @@ class OneAtATime(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, model: Scorer, source: Tensor) -> Tensor:
-        ctx.model, ctx.source = model, source
+        ctx.model, ctx.source, ctx.training = model, source, model.training
         return logits.clone()
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore
+        if not ctx.training:
+            raise Flaw("The model is trained in `eval()`, which turns its dropout off.")
         if ctx.model.newest is not ctx.source:
             raise Flaw(
                 "A part goes through the model before the previous one has gone through "
@@ -268,9 +279,14 @@ def own(part: Part, parts: Sequence[Part]) -> float:
 def twice(
     answer: Callable[..., Any], /, model: nn.Module, optimizer: Any, batches: list[Part]
 ) -> Parts:
-    """A gradient that was not cleared shows in the second update."""
-    return Parts({f"The loss of the {n} update": answer(model, optimizer, batches)
-                  for n in ("first", "second")})  # fmt: skip
+    """A gradient that was not cleared, even one from before, shows in the second update."""
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    losses = Parts({f"The loss of the {n} update": answer(model, optimizer, batches)
+                    for n in ("first", "second")})  # fmt: skip
+    if any(isinstance(loss, Tensor) for loss in losses.values()):
+        raise Flaw("The loss is a tensor: return a float, as `.item()` makes it.")
+    return losses
 
 
 def update_cases() -> list[Case]:
@@ -306,6 +322,9 @@ JOINT_UPDATE = Exercise(
     mistakes={
         "`zero_grad` is missing: the second update still goes where the first went": update(
             order="parts step"
+        ),
+        "the gradient is cleared only after the step: one left from before counts as well": (
+            update(order="parts step clear")
         ),
         "the gradient is cleared before every part: only the last one's is left": update(
             order="clearedparts step"
