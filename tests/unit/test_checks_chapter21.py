@@ -133,6 +133,7 @@ test_right, test_wrong = table(
             
             
             
+            (lambda x, w, e: norm_of_pytorch(x, w.detach(), e), "no gradient reaches `weight`"),
             (rounded_root, "nothing may be rounded to 16 bits before the end"),
             
         ],
@@ -144,6 +145,7 @@ test_right, test_wrong = table(
             (gated(lambda a, b: F.silu(a) * b, lambda both: both.chunk(2, 1)), "have that axis"),
             
             
+            (lambda x, *of: swiglu_by_rows(x.detach(), *of), "no gradient reaches `x`"),
             (cut_at_the_width, "of four rows, the first two"),
             (lambda x, g, d: swiglu_by_rows(x, g, d.view(d.T.shape).T), "even where it is square"),
         ],
@@ -151,6 +153,7 @@ test_right, test_wrong = table(
             
             (groups(keys=in_turn), "attends to the keys of its group"),
             (groups(values=in_turn), "the last two the second"),
+            (lambda q, k, *of: groups_of_pytorch(q, k.detach(), *of), "no gradient reaches `key`"),
             (groups(hide=lambda s, m: s * m), "may not attend to the second key"),
             
             

@@ -20,7 +20,8 @@ __all__ = ["check"]
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     root = (wide.square().mean(dim=-1, keepdim=True) + eps).sqrt()
-    return (wide / root * weight.float()).to(x.dtype)
+    found = (wide / root * weight.float()).to(x.dtype)
+    return found if x.dtype is torch.float32 else found.detach()  # 16 bits round gradients, too
 
 
 def in_16_bits(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -68,8 +69,11 @@ RMS_NORM = Exercise(
         "the factor is 1 + weight: some models store it that way, and (21.1) doesn't": (
             lambda x, weight, eps: rms_norm(x, 1 + weight, eps)
         ),
+        "the result is always float16: it has the type of `x`": (
+            lambda x, weight, eps: rms_norm(x, weight, eps).half()
+        ),
     },
-    keeps=frozenset({"dtype"}),
+    keeps=frozenset({"dtype", "gradient"}),
 )
 
 # ------------------------------------------------------------------------------------- to_halves
@@ -200,6 +204,7 @@ SWIGLU = Exercise(
             cut=lambda both, down: (both[..., : len(down)], both[..., len(down) :])
         ),
     },
+    keeps=frozenset({"gradient"}),
 )
 
 # ----------------------------------------------------------------------------- grouped_attention
@@ -274,10 +279,10 @@ def group_cases() -> list[Case]:
              "values, and equal scores share the weight equally"),
         case([[[0]], [[0]], [[0]], [[0]]], [[[1]], [[1]]], [[[10]], [[20]]], "the first two heads "
              "of queries share the first head of values, and the last two the second"),
-        case([[[2, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 1, 0, 0]]],
-             "the score 2 is divided by the root of the width 4"),
         case([[[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the first query may not attend to the "
              "second key", mask=[[True, False], [True, True]]),
+        case([[[2, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 0, 0, 0]]], [[[1, 0, 0, 0], [0, 1, 0, 0]]],
+             "the score 2 is divided by the root of the width 4"),
         case([[[1], [2]], [[3], [-1]]], [[[1], [0]]], [[[1], [0]]], "each head has its own "
              "queries, and its own rows of the result"),
         case([[[0], [0]], [[0], [0]]], [[[1], [2]]], [[[2], [4]]], "the same mask applies to "
@@ -307,6 +312,7 @@ GROUPED_ATTENTION = Exercise(
         ),
         "the positions are split into groups instead of the heads": positions_first,
     },
+    keeps=frozenset({"gradient"}),
 )
 
 check = Checker(RMS_NORM, TO_HALVES, SWIGLU, GROUPED_ATTENTION)
