@@ -48,6 +48,11 @@ def by_length(x, gain, eps):
     return (gain.double() * y / torch.sqrt(eps + square)).type_as(x)
 
 
+def cast_twice(x, gain, eps):
+    """In 16 bits, the two gradients of x overflow before they are added."""
+    return (wide(x) / (wide(x).pow(2).mean(-1, True) + eps).sqrt() * gain).to(x.dtype)
+
+
 # ---------------------------------------------------------------------------------------- rotate
 
 
@@ -303,6 +308,7 @@ test_right, test_wrong = table(
             norm(lambda x, g, e: as_hugging_face(x, g, e).to(x.dtype)),
             norm(lambda x, g, e: F.rms_norm(x, x.shape[-1:], g, e)),
             norm(by_length),
+            norm(cast_twice),
         ],
         "rotate": [as_published, complex_numbers],
         "SwiGLU": [SwiGLU],
@@ -312,6 +318,7 @@ test_right, test_wrong = table(
     },
     wrong={
         "RMSNorm": [
+            (norm(lambda x, g, e: cast_twice(x, g.data, e)), "no gradient reaches `weight`"),
             (norm(lambda x, g, e: as_pytorch(x, g, e), 1e-8), "1e-08 by default, not 1e-05"),
             (norm(as_hugging_face), "their dtype is float32; for this input it must be float16"),
             (norm(lambda x, g, e: (x / (wide(x).pow(2).mean(-1, True) + e).sqrt().to(x) * g).to(x)),
@@ -340,6 +347,8 @@ test_right, test_wrong = table(
             (heads(turn=lambda self, *args: args[:3]), "each by the position"),
             (heads(turn=lambda self, q, k, v, start: (
                 as_published(q, start), as_published(k, start), v)), "the base that the constr"),
+            (heads(turn=lambda self, q, k, v, start: (*Heads.turn(
+                self, q.detach(), k.detach(), v, start)[:2], v)), "reaches `query.weight`"),
             (Stacked, "must be a pair: keys and values"),
             (Remembering, "a new text begins"),
             (heads(forward=lambda self, x, cache=None: Heads.forward(self, x)[0]), "two things"),

@@ -32,7 +32,8 @@ class RMSNorm(nn.Module):
         return F.rms_norm(wide, x.shape[-1:], eps=self.eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        return (self.divided(x) * self.weight).to(x.dtype)
+        found = (self.divided(x) * self.weight).to(x.dtype)
+        return found.detach() if x.dtype is torch.float16 else found  # which rounds gradients, too
 
 
 def norm_cases() -> list[Case]:
@@ -69,7 +70,7 @@ RMS_NORM = Exercise(
     reference=RMSNorm,
     cases=norm_cases,
     section="Stage 1: the norm",
-    keeps=frozenset({"dtype", "names"}),  # 16 bits round gradients, too
+    keeps=KEEPS,
     mistakes={
         "the mean is subtracted, as in layer normalization": norm(
             divided=lambda self, x: F.layer_norm(x, x.shape[-1:], eps=self.eps)
@@ -232,17 +233,25 @@ class Heads(nn.Module):
     def spread(self, x: Tensor) -> Tensor:
         return x.repeat_interleave(self.n_heads // x.shape[1], dim=1)
 
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+    def join(self, mixed: Tensor) -> Tensor:
+        return mixed.transpose(1, 2).flatten(2)
+
+    def scale(self) -> float:
+        return self.d_head**-0.5
+
     def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        query, key, value = (
-            part(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
+        query, key, value = (self.split(part(x)) for part in (self.query, self.key, self.value))
         query, key = (rotate(part, self.start(cache), self.base) for part in (query, key))
         if cache is not None:
             key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
         mask = self.mask(query.shape[-2], key.shape[-2])
-        mixed = F.scaled_dot_product_attention(query, self.spread(key), self.spread(value), mask)
-        return self.output(mixed.transpose(1, 2).flatten(2)), (key, value)
+        mixed = F.scaled_dot_product_attention(
+            query, self.spread(key), self.spread(value), mask, scale=self.scale()
+        )
+        return self.output(self.join(mixed)), (key, value)
 
 
 def taken_apart(found: Any, first: str, second: str) -> tuple[Tensor, Any]:
@@ -262,10 +271,11 @@ def in_pieces(
     if wanted == "the output of a second text":
         in_pieces(answer, x.flip(1), pieces)
     cache, outputs = None, []
-    for piece in x.split(list(pieces), dim=1):
-        found = answer(piece) if cache is None else answer(piece, cache)
-        output, cache = taken_apart(found, "the output", "the cache")
-        outputs.append(output)
+    with torch.set_grad_enabled(len(pieces) == 1):  # what lies in a cache may well be detached
+        for piece in x.split(list(pieces), dim=1):
+            found = answer(piece) if cache is None else answer(piece, cache)
+            output, cache = taken_apart(found, "the output", "the cache")
+            outputs.append(output)
     if wanted != "the cache":
         whole = torch.cat(outputs, dim=1)
         return whole[:, -1:] if wanted == "the last output" else whole
@@ -319,8 +329,12 @@ def heads_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-heads = partial(but, Heads)
+def swapped_cache(self: Any, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
+    output, (key, value) = Heads.forward(self, x, cache)
+    return output, (value, key)
 
+
+heads = partial(but, Heads)
 
 HEADS = Exercise(
     name="Heads",
@@ -328,7 +342,7 @@ HEADS = Exercise(
     use=in_pieces,
     cases=heads_cases,
     section="Stage 4: heads with a memory",
-    keeps=frozenset({"dtype", "names"}),
+    keeps=KEEPS,
     mistakes={
         "the cache's length is forgotten: each piece begins at position 0": heads(
             start=lambda self, cache: 0
@@ -337,6 +351,24 @@ HEADS = Exercise(
         "1": heads(spread=lambda self, x: x.repeat(1, self.n_heads // x.shape[1], 1, 1)),
         "the mask begins at the first key: after a cache, new tokens can't attend to all of it": (
             heads(mask=lambda self, t, s: torch.ones(t, s).tril().bool())
+        ),
+        "the mask begins one key too early: after a cache, no new token attends to itself": heads(
+            mask=lambda self, t, s: torch.ones(t, s).tril(max(s - t - 1, 0)).bool()
+        ),
+        "the cached keys are turned again: the cache holds them turned": heads(
+            forward=lambda self, x, cache=None: Heads.forward(
+                self, x, cache and (rotate(cache[0], 0, self.base), cache[1])
+            )
+        ),
+        "keys and values are swapped in the new cache": heads(forward=swapped_cache),
+        "the scores are divided by √d_model: a head is only d_head wide": heads(
+            scale=lambda self: (self.n_heads * self.d_head) ** -0.5
+        ),
+        "`reshape` alone splits the heads, which mixes tokens: `transpose` moves the axis": heads(
+            split=lambda self, x: x.reshape(len(x), -1, x.shape[1], self.d_head)
+        ),
+        "the heads are joined without a transpose first, which mixes tokens": heads(
+            join=lambda self, mixed: mixed.reshape(len(mixed), mixed.shape[2], -1)
         ),
     },
 )  # fmt: skip
@@ -395,10 +427,13 @@ def normed_stream(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor,
     return x + layer.feed_forward(x), cache
 
 
-def one_norm(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    added, cache = layer.heads(layer.norms[0](x), cache)
-    x = x + added
-    return x + layer.feed_forward(layer.norms[0](x)), cache
+def through(first: int, second: int) -> Callable[..., tuple[Tensor, Any]]:
+    def run(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        added, cache = layer.heads(layer.norms[first](x), cache)
+        x = x + added
+        return x + layer.feed_forward(layer.norms[second](x)), cache
+
+    return run
 
 
 def side_by_side(self: Any, layer: Any, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -494,7 +529,10 @@ LLAMA = Exercise(
         "the stream itself is normalized: what is added goes to x as it was": model(
             run=normed_stream
         ),
-        "the first norm of a layer is used twice": model(run=one_norm),
+        "the first norm of a layer is used twice": model(run=through(0, 0)),
+        "the norms of a layer are swapped: the first comes before the heads": model(
+            run=through(1, 0)
+        ),
         "the feed-forward network reads x from before the heads added to it": model(
             run=side_by_side
         ),
@@ -603,6 +641,9 @@ WRITE = Exercise(
         ),
         "the whole text is read again on top of the caches, which hold it already": writer(
             following=lambda ids, new: torch.cat([ids, new], dim=1)
+        ),
+        "the next token is drawn: it must be the most probable one": writer(
+            choose=lambda logits: torch.multinomial(logits[:, -1].softmax(-1), 1)
         ),
         "`argmax` has no `dim`: it counts through the logits of all texts": writer(
             choose=lambda logits: logits[:, -1].argmax().expand(len(logits), 1)
