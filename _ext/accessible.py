@@ -11,7 +11,7 @@ from book import write
 
 CHANGES = [
     # Logo and search stand in no landmark.
-    (r'(<div id="pst-primary-sidebar")', r'\1 role="region" aria-label="Book"'),
+    (r'<div ([^>]*class="bd-sidebar-primary)', r'<div role="region" aria-label="Book" \1'),
     # A button is called what it says, and what is said on it is an icon's, or nothing.
     (r'(<button class="btn search-button-field[^"]*") title="\w+" aria-label="\w+"', r"\1"),
     (r'(<i class="theme-switch[^>]*data-mode="\w+")\s+title="[^"]*"', r"\1"),

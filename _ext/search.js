@@ -154,7 +154,8 @@
     field.select();
   }
 
-  const dialog = document.getElementById("pst-search-dialog");
+  // The second is what the theme's last version for Python 3.10 has.
+  const dialog = document.querySelector("#pst-search-dialog, .search-button__search-container");
   const typed = dialog?.querySelector("input[name=q]");
   if (typed) {
     const results = document.createElement("div");
