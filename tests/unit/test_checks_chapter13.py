@@ -101,8 +101,7 @@ def update_in_parts(model, optimizer, batches):
 
 
 def update_weighted(model, optimizer, batches):
-    """Means, each with its share of the labels; cleared by the model."""
-    model.zero_grad()
+    """Means, each with its share of the labels; cleared afterwards."""
     count = sum(counted(part).item() for part in batches)
     whole = 0.0
     for part in batches:
@@ -111,6 +110,7 @@ def update_weighted(model, optimizer, batches):
         (mean * counted(part) / count).backward()
         whole += mean.item() * counted(part).item() / count
     optimizer.step()
+    optimizer.zero_grad()
     return whole
 
 

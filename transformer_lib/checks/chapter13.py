@@ -279,9 +279,7 @@ def own(part: Part, parts: Sequence[Part]) -> float:
 def twice(
     answer: Callable[..., Any], /, model: nn.Module, optimizer: Any, batches: list[Part]
 ) -> Parts:
-    """A gradient that was not cleared, even one from before, shows in the second update."""
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
+    """A gradient that was not cleared shows in the second update."""
     losses = Parts({f"The loss of the {n} update": answer(model, optimizer, batches)
                     for n in ("first", "second")})  # fmt: skip
     if any(isinstance(loss, Tensor) for loss in losses.values()):
@@ -322,9 +320,6 @@ JOINT_UPDATE = Exercise(
     mistakes={
         "`zero_grad` is missing: the second update still goes where the first went": update(
             order="parts step"
-        ),
-        "the gradient is cleared only after the step: one left from before counts as well": (
-            update(order="parts step clear")
         ),
         "the gradient is cleared before every part: only the last one's is left": update(
             order="clearedparts step"
