@@ -93,9 +93,6 @@ ALIGNMENT_ERROR_RATE = Exercise(
         "sure links are counted only once above the line: they are possible as well": aer(
             formula=lambda a_s, a_p, a, s: 1 - a_p / (a + s)
         ),
-        "possible links are not counted above the line, but sure ones twice": aer(
-            formula=lambda a_s, a_p, a, s: 1 - 2 * a_s / (a + s)
-        ),
         "1 minus is missing: this is how much is right": aer(
             formula=lambda a_s, a_p, a, s: (a_s + a_p) / (a + s)
         ),
