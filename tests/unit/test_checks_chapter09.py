@@ -4,9 +4,8 @@ import torch
 from torch import nn
 
 from tests.unit.judging import table
-from transformer_lib.checks.chapter07 import Residual
-from transformer_lib.checks.chapter08 import MultiHeadAttention
-from transformer_lib.checks.chapter09 import FeedForward, check
+from transformer_lib.checks.chapter09 import check
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 
 # -------------------------------------------------------------------------------- MyDecoderLayer
 

@@ -11,21 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.checks import Case, Checker, Exercise, Flaw, but
-from transformer_lib.checks.chapter07 import Residual
-from transformer_lib.checks.chapter08 import MultiHeadAttention
 from transformer_lib.checks.inputs import integers, normal
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 
 __all__ = ["check"]
-
-
-class FeedForward(nn.Module):
-    def __init__(self, d_model: int, d_ff: int) -> None:
-        super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.up(x).relu())
 
 
 # -------------------------------------------------------------------------------- MyDecoderLayer

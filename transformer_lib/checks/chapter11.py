@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.checks import Case, Checker, Exercise, Flaw, but
-from transformer_lib.checks.chapter07 import Residual
-from transformer_lib.checks.chapter08 import MultiHeadAttention
-from transformer_lib.checks.chapter09 import FeedForward
 from transformer_lib.checks.chapter09 import MyDecoderLayer as DecoderLayer
 from transformer_lib.checks.chapter10 import sinusoids
+from transformer_lib.checks.parts import FeedForward, MultiHeadAttention, Residual
 
 __all__ = ["DecoderLayer", "EncoderLayer", "check"]
 
