@@ -10,7 +10,7 @@ from pathlib import Path
 from book import write
 
 CHANGES = [
-    # Logo and search stand in no landmark.
+    # Logo and search are outside all landmarks.
     (r'<div ([^>]*class="bd-sidebar-primary)', r'<div role="region" aria-label="Book" \1'),
     # A button is called what it says, and what is said on it is an icon's, or nothing.
     (r'(<button class="btn search-button-field[^"]*") title="\w+" aria-label="\w+"', r"\1"),

@@ -1,6 +1,6 @@
 """The assignment of a chapter: a notebook with its exercises, for a teacher to hand out.
 
-It stands in the site's folder `assignment`. With the book's solutions, the same notebook is what
+It's in the site's folder `assignment`. With the book's solutions, the same notebook is what
 nbgrader starts from: a course folder beside the site has one for each chapter.
 """
 

@@ -59,8 +59,8 @@ def number_title(app, doctree):
 
 
 def configure(app, config):
-    """Set what depends on other settings; take an address out that leads nowhere, so that no page
-    offers what lies behind it."""
+    """Set what depends on other settings; remove an address that leads nowhere, so that no page
+    links to it."""
     config.html_context.setdefault("default_mode", "auto")
     options = config.html_theme_options
     options["logo"] = {"text": config.html_title, "alt_text": ""}

@@ -137,11 +137,11 @@ def blocks(name: str, cells: list) -> list[Block]:
             found.append(Block(kind, [cell], label))
         elif kind == "answer":
             if last.kind != "predict":
-                raise wrong("an answer stands right behind a cell tagged predict")
+                raise wrong("an answer must come right after a cell tagged predict")
             last.cells.append(cell)
         elif kind == "caption":
             if last.kind or not figure_name(last.cells[-1]):
-                raise wrong("a caption stands right behind the cell that makes the figure")
+                raise wrong("a caption must come right after the cell that makes the figure")
             found[-1] = Block("figure", [*last.cells, cell], figure_name(last.cells[0]))
         elif kind in {"fold", "note", "warning"}:
             title = TITLE.match(text(cell))

@@ -1,7 +1,7 @@
 """The library as its source says: griffe reads the modules, napoleon the docstrings.
 
-Nothing is imported, so no torch is needed. What is public is what the front door and the modules
-behind it list in `__all__`; files inside a package are its own business.
+Nothing is imported, so no torch is needed. Public is what `transformer_lib` and its modules list in
+`__all__`; files inside a package are its own business.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Library:
             return self.definition(imported)
         found = self.modules[parent].members.get(name)
         if found is None or found.is_alias:
-            raise ValueError(f"{path} stands in an __all__, and griffe finds no definition")
+            raise ValueError(f"{path} is in an __all__, but griffe finds no definition of it")
         return found
 
     def names(self, module: str) -> list[str]:

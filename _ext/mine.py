@@ -1,6 +1,6 @@
 """The reader's own machine, mine.py: one file that grows from chapter to chapter.
 
-What a chapter adds stands in its cells tagged `mine`, and the site has the file as each chapter
+What a chapter adds is in its cells tagged `mine`, and the site has the file as each chapter
 leaves it. The cells tagged `program` of one_page.ipynb are one file, `mine/transformer.py`.
 """
 

@@ -1,10 +1,10 @@
 """Questions to predict: what a reader chooses from, what is right, and why.
 
-A cell tagged `predict` asks, and a cell tagged `answer` behind it answers. What they hold says of
-which kind the question is:
+A cell tagged `predict` asks, and the next cell, tagged `answer`, answers. Their text decides
+what kind of question it is:
 
 - The question ends with a list: its items are the choices. The answer begins with the same list;
-  behind each choice stand a colon and one sentence: why it is right, or why others might think so.
+  each choice is followed by a colon and one sentence: why it's right, or why one might think so.
   The right choice is bold. Where more than one is right, the reader marks all that hold.
 - The answer begins with a bold number, `**59 ± 9 %**: why.`: the reader types a number, and what is
   as near as that counts as right. Without `±` it must be that number.
@@ -93,7 +93,7 @@ def parse(asked: str, answered: str = "") -> Prediction:
 def with_choices(question: str, texts: list[str], answered: str) -> Prediction:
     found = REASONS.match(answered)
     if found is None:
-        raise ValueError("the answer begins with the list of choices, a reason behind each")
+        raise ValueError("the answer must begin with the list of choices, each with its reason")
     said = items(found[1])
     if len(said) != len(texts):
         raise ValueError(f"{len(texts)} choices, and {len(said)} of them in the answer")
