@@ -67,7 +67,7 @@ def test_whatever_else_is_asked_is_a_line(answer):
 @pytest.mark.parametrize(
     "answer, complaint",
     [
-        ("", "begins with the list of choices"),
+        ("", "begin with the list of choices"),
         (ANSWERED.replace("**", ""), "the right one in **bold**"),
         (ANSWERED.rpartition("\n")[0], "3 choices, and 2 of them"),
         (ANSWERED.replace(": they add up.", ": "), "says “far”, a colon and the reason"),
@@ -81,7 +81,7 @@ def test_an_answer_that_does_not_answer_says_so(answer, complaint):
 def test_the_gate_says_which_cell_is_wrong():
     cell = {"cell_type": "markdown", "metadata": {"tags": ["predict"]}}
     notebook = [cell | {"id": "how-far", "source": ASKED}]
-    with pytest.raises(ValueError, match="chapters/01_a, cell how-far: the answer begins"):
+    with pytest.raises(ValueError, match="chapters/01_a, cell how-far: the answer must begin"):
         cells.blocks("chapters/01_a", notebook)
 
 
