@@ -170,11 +170,14 @@ def test_a_chapter_runs_and_its_figures_work(browser, server, tool, name, theme)
         )
         assert (brightness > 128) == (theme == "light")
     if name == "01_soft_lookup":  # a checker answers
-        for answer, says in {
-            "scores.exp() / scores.exp().sum()": "✗ my_softmax: ",
-            "scores.softmax(dim=-1)": "✓ my_softmax: all cases pass.\n",
+        for shift, says in {
+            "0": "✗ my_softmax: ",
+            "scores.amax(dim=-1, keepdim=True)": "✓ my_softmax: all cases pass.\n",
         }.items():
-            source = f"def my_softmax(scores):\n    return {answer}\n\ncheck(my_softmax)"
+            source = (
+                f"def my_softmax(scores):\n    e = (scores - {shift}).exp()\n"
+                "    return e / e.sum(dim=-1, keepdim=True)\n\ncheck(my_softmax)"
+            )
             told = page.evaluate("window.ask.answer", ["stub-softmax", source])
             assert told.startswith(says)
     page.close()
