@@ -83,14 +83,4 @@ def run(kind: str, updates: int, rate: float) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    write_result(
-        "bottleneck",
-        "for each kind of context, number of updates, and learning rate: the share of letters "
-        "right at each length, one number for each seed",
-        runs=[run(*settings) for settings in RUNS],
-    )
-
-
-if __name__ == "__main__":
-    main()
+write_result(runs=[run(*settings) for settings in RUNS])

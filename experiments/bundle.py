@@ -86,8 +86,8 @@ def bundle(name: str, folder: str) -> None:
     scores = (bundle_shakespeare if name == "shakespeare" else bundle_number_words)(run)
     content = (files / "model.safetensors").read_bytes()
     write_result(
-        "shakespeare-gpt-shipped" if name == "shakespeare" else "number-words-shipped",
-        f"the model that comes with the library as {name!r}: best.pt, rounded",
+        name="shakespeare-gpt-shipped" if name == "shakespeare" else "number-words-shipped",
+        what=f"the model that comes with the library as {name!r}: best.pt, rounded",
         parameters=sum(p.numel() for p in load_bundled(name)[0].parameters()),
         bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),

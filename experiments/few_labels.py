@@ -4,8 +4,8 @@
 
 The chapter's ways to fine-tune, with five seeds; a linear layer reads the frozen encoder, from the
 first token and from the mean; the changes of fine-tuning are cut to a low rank. A decoder is
-fine-tuned on 30 labels with its old loss, without, and with its old loss on stories. About three
-minutes on one core.
+fine-tuned on 30 labels with its old loss, without, and with its old loss on stories. `right` is the
+accuracy on 1,000 new sentences: is the animal small or big? About three minutes on one core.
 """
 
 import copy
@@ -167,16 +167,8 @@ def one_seed(seed: int) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    write_result(
-        "few-labels",
-        f"accuracy on {len(TEST)} new sentences: is the animal small or big; {READING} updates of "
-        f"pretraining, {UPDATES} on the labels, twice as many from scratch; seeds 0 to 4",
-        labels=LABELS,
-        ranks=RANKS,
-        seeds=[one_seed(seed) for seed in SEEDS],
-    )
-
-
-if __name__ == "__main__":
-    main()
+write_result(
+    labels=LABELS,
+    ranks=RANKS,
+    seeds=[one_seed(seed) for seed in SEEDS],
+)

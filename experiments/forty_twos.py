@@ -3,8 +3,9 @@
     python experiments/forty_twos.py
 
 Each of ten seeds holds out the hundred numbers below 10,000 with another ending (42, 142, ..., 9942
-for the first) and trains for six passes. A second part trains for 40 updates with a second table
-for the logits, with the shift and without. Ten minutes on one thread.
+for the first) and trains for six passes; `right` is how many numbers it then spells right to the
+last letter, after each pass. A second part trains for 40 updates with a second table for the
+logits, with the shift and without. Ten minutes on one thread.
 """
 
 import random
@@ -83,19 +84,11 @@ def forty_updates(seed: int, shifted: bool) -> dict[str, float]:
     return {"first": losses[0], "last": losses[-1]}
 
 
-def main() -> None:
-    forty = {
-        f"TwoTables, {name}": [forty_updates(seed, name == "shifted") for seed in range(5)]
-        for name in ("shifted", "unshifted")
-    }
-    write_result(
-        "forty-twos",
-        "for each seed: after each pass, how many numbers are spelled right to the last letter; "
-        "and the losses of 40 updates with the shift and without it, with two tables",
-        **{"endings": ENDINGS, "right": list(map(unseen, range(10), ENDINGS))},
-        **{"forty updates": forty},
-    )
-
-
-if __name__ == "__main__":
-    main()
+forty = {
+    f"TwoTables, {name}": [forty_updates(seed, name == "shifted") for seed in range(5)]
+    for name in ("shifted", "unshifted")
+}
+write_result(
+    **{"endings": ENDINGS, "right": list(map(unseen, range(10), ENDINGS))},
+    **{"forty updates": forty},
+)

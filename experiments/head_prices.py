@@ -30,8 +30,6 @@ def main() -> None:
     source, target = numbers()
     loss, wrong = price_table(model, source, target)
     write_result(
-        "head-prices",
-        "loss and wrong letters of the translator without each set of its cross-attention",
         model="number-words",
         numbers=len(source),
         letters=int((target[:, 1:] != model.config.pad_id).sum()),

@@ -157,23 +157,15 @@ def examined(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    pairs = [book["encoded"][n] for n in book["learned"]]
-    runs = []
-    for seed in SEEDS:
-        random.seed(seed)
-        torch.manual_seed(seed)
-        model = book["Transformer"](len(book["vocabulary"].pieces), 64, 4, 128, 2)
-        untrained = examined(model)
-        book["train"](model, pairs, PASSES, peak=0.005, warmup=60)
-        runs.append([untrained, examined(model)])
-    write_result(
-        "looking-inside",
-        "for each seed, untrained and after 32 passes: where heads attend, what is right without "
-        "them, and what is written if they're turned",
-        **{"beginnings": len(TEXT), "turned numbers": len(book["turned_numbers"]), "runs": runs},
-    )
-
-
-if __name__ == "__main__":
-    main()
+pairs = [book["encoded"][n] for n in book["learned"]]
+runs = []
+for seed in SEEDS:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    model = book["Transformer"](len(book["vocabulary"].pieces), 64, 4, 128, 2)
+    untrained = examined(model)
+    book["train"](model, pairs, PASSES, peak=0.005, warmup=60)
+    runs.append([untrained, examined(model)])
+write_result(
+    **{"beginnings": len(TEXT), "turned numbers": len(book["turned_numbers"]), "runs": runs},
+)

@@ -2,8 +2,9 @@
 
     python experiments/missing_scale.py
 
-Trains the chapter's lookup at two widths and from ten seeds, in three ways. All three start from
-the same matrices and see the same lookups. Two minutes on one idle thread.
+Trains the chapter's lookup at two widths and from ten seeds, in three ways, and counts the steps
+until 95 % of the answers are right. All three start from the same matrices and see the same
+lookups. Two minutes on one idle thread.
 """
 
 import torch
@@ -42,21 +43,11 @@ def steps_needed(right: Tensor) -> int | None:
     return enough.int().argmax().item() + 20 if enough.any() else None
 
 
-def main() -> None:
-    runs = {}
-    for d_k in WIDTHS:
-        each = [train(d_k, seed) for seed in SEEDS]
-        runs[d_k] = {
-            name: {"steps": [steps_needed(right[:, way]) for right in each]}
-            for way, name in enumerate(WAYS)
-        }
-    write_result(
-        "missing-scale",
-        "for each width and way to train: the steps after which 95 % of the answers are right, "
-        "one number for every seed",
-        runs=runs,
-    )
-
-
-if __name__ == "__main__":
-    main()
+runs = {}
+for d_k in WIDTHS:
+    each = [train(d_k, seed) for seed in SEEDS]
+    runs[d_k] = {
+        name: {"steps": [steps_needed(right[:, way]) for right in each]}
+        for way, name in enumerate(WAYS)
+    }
+write_result(runs=runs)

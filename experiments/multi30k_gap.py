@@ -17,26 +17,18 @@ from transformer_lib.runs import TASKS, Run
 from transformer_lib.runs.batches import make_batches
 from transformer_lib.training import evaluate
 
-
-def main() -> None:
-    task = TASKS["multi30k"]
-    new = task.load("val")
-    captions = {"train": task.load("train")[: len(new)], "val": new}
-    losses = {}
-    for name in sys.argv[1:]:
-        losses[name] = {split: [] for split in captions}
-        for seed in (0, 1, 2):
-            run = Run.load(f"runs/{name}-s{seed}", "last", "cpu")
-            for split, pairs in captions.items():
-                batches = make_batches(task, run.tokenizer, pairs, batch_size=64, shuffle=False)
-                losses[name][split].append(evaluate(run.model, batches)["loss"])
-    write_result(
-        "multi30k-gap",
-        "loss per piece in evaluation, of captions learned and of as many new ones",
-        captions=len(new),
-        losses=losses,
-    )
-
-
-if __name__ == "__main__":
-    main()
+task = TASKS["multi30k"]
+new = task.load("val")
+captions = {"train": task.load("train")[: len(new)], "val": new}
+losses = {}
+for name in sys.argv[1:]:
+    losses[name] = {split: [] for split in captions}
+    for seed in (0, 1, 2):
+        run = Run.load(f"runs/{name}-s{seed}", "last", "cpu")
+        for split, pairs in captions.items():
+            batches = make_batches(task, run.tokenizer, pairs, batch_size=64, shuffle=False)
+            losses[name][split].append(evaluate(run.model, batches)["loss"])
+write_result(
+    captions=len(new),
+    losses=losses,
+)

@@ -35,52 +35,49 @@ SEARCHES = [
 ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("ends", nargs="*", metavar="END=NAME", default=ENDS)
-    parser.add_argument("--runs", type=Path, required=True, help="the folder they are in")
-    parser.add_argument("--name", default="multi30k-means", help="of the result")
-    parser.add_argument("--paper", action="store_true", help="search as the paper did")
-    options = parser.parse_args()
-    folders = {
-        end: [options.runs / f"{name}-s{seed}" for seed in (0, 1, 2)]
-        for end, name in (text.split("=") for text in options.ends)
-    }
-    rows: list[dict[str, Any]] = []
-
-    def row(runs: list[Run], split: str, search: dict[str, Any], **what: Any) -> float:
-        """Score these runs, and return the mean by the task's first metric."""
-        task = TASKS[runs[0].task]
-        sources, references = zip(*task.load(split), strict=True)
-        decode = partial(beam_search, **search) if search else greedy
-        scores = []
-        for run in runs:
-            texts = run.answer(sources, decode=decode)
-            found = [score(texts, references)._asdict() for score in (task.score, *task.scores_too)]
-            scores.append({score.pop("metric"): score for score in found})
-        rows.append({"split": split, **what, "search": search, "scores": scores})
-        return sum(next(iter(each.values()))["value"] for each in scores)
-
-    def loaded(end: str, checkpoint: str) -> list[Run]:
-        return [Run.load(folder, checkpoint) for folder in folders[end]]
-
-    split, test = TASKS["multi30k"].splits[:2]
-    ways = [(end, checkpoint) for end in folders for checkpoint in ("last", "average")]
-    end, checkpoint = max(ways, key=lambda way: row(
-        loaded(*way), split, {}, end=way[0], checkpoint=way[1], together=False))  # fmt: skip
-    together = [Run.together(folders[end], checkpoint)]
-    for some in (loaded(end, checkpoint), together):
-        what = {"end": end, "checkpoint": checkpoint, "together": some is together}
-        searches = SEARCHES[:1] if options.paper else SEARCHES
-        best = max(searches, key=lambda search: row(some, split, search, **what))
-        row(some, test, best, **what)
-    write_result(
-        options.name,
-        "BLEU of the same runs by other means; chosen on val, the test split once",
-        runs={end: [folder.name for folder in of] for end, of in folders.items()},
-        rows=rows,
-    )
+parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+parser.add_argument("ends", nargs="*", metavar="END=NAME", default=ENDS)
+parser.add_argument("--runs", type=Path, required=True, help="the folder they are in")
+parser.add_argument("--name", default="multi30k-means", help="of the result")
+parser.add_argument("--paper", action="store_true", help="search as the paper did")
+options = parser.parse_args()
+folders = {
+    end: [options.runs / f"{name}-s{seed}" for seed in (0, 1, 2)]
+    for end, name in (text.split("=") for text in options.ends)
+}
+rows: list[dict[str, Any]] = []
 
 
-if __name__ == "__main__":
-    main()
+def row(runs: list[Run], split: str, search: dict[str, Any], **what: Any) -> float:
+    """Score these runs, and return the mean by the task's first metric."""
+    task = TASKS[runs[0].task]
+    sources, references = zip(*task.load(split), strict=True)
+    decode = partial(beam_search, **search) if search else greedy
+    scores = []
+    for run in runs:
+        texts = run.answer(sources, decode=decode)
+        found = [score(texts, references)._asdict() for score in (task.score, *task.scores_too)]
+        scores.append({score.pop("metric"): score for score in found})
+    rows.append({"split": split, **what, "search": search, "scores": scores})
+    return sum(next(iter(each.values()))["value"] for each in scores)
+
+
+def loaded(end: str, checkpoint: str) -> list[Run]:
+    return [Run.load(folder, checkpoint) for folder in folders[end]]
+
+
+split, test = TASKS["multi30k"].splits[:2]
+ways = [(end, checkpoint) for end in folders for checkpoint in ("last", "average")]
+end, checkpoint = max(ways, key=lambda way: row(
+    loaded(*way), split, {}, end=way[0], checkpoint=way[1], together=False))  # fmt: skip
+together = [Run.together(folders[end], checkpoint)]
+for some in (loaded(end, checkpoint), together):
+    what = {"end": end, "checkpoint": checkpoint, "together": some is together}
+    searches = SEARCHES[:1] if options.paper else SEARCHES
+    best = max(searches, key=lambda search: row(some, split, search, **what))
+    row(some, test, best, **what)
+write_result(
+    name=options.name,
+    runs={end: [folder.name for folder in of] for end, of in folders.items()},
+    rows=rows,
+)

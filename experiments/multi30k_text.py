@@ -2,7 +2,7 @@
 
     python experiments/multi30k_text.py
 
-Writes counts and lengths, no text, of `train` and `val`; about a minute on one core.
+Writes counts and lengths, no text, of `train` and `val`. About a minute on one core.
 """
 
 import re
@@ -67,37 +67,30 @@ def cut_otherwise(tokenizer: Tokenizer, train: list[str], val: list[str]) -> dic
     }
 
 
-def main() -> None:
-    pairs, val_pairs = multi30k.load("train"), multi30k.load("val")
-    train, val = list(chain.from_iterable(pairs)), list(chain.from_iterable(val_pairs))
-    pieces: dict[int, dict[str, float]] = {}
-    for size in SIZES:
-        honest = Tokenizer.train_bpe(train, vocab_size=size)
-        peeked = Tokenizer.train_bpe(train + val, vocab_size=size)
-        # The control: as much text more, but none of val's, makes `honest` of this one.
-        less = Tokenizer.train_bpe(train[len(val) :], vocab_size=size)
-        pieces[size] = {
-            "train_per_word": per_word(honest, train),
-            "val_per_word": per_word(honest, val),
-            "peeked_train_per_word": per_word(peeked, train),
-            "peeked_val_per_word": per_word(peeked, val),
-            "less_train_per_word": per_word(less, train[len(val) :]),
-            "less_val_per_word": per_word(less, val),
-        }
-        if size == SIZE:
-            otherwise = cut_otherwise(honest, train, val)
-            # + 1: <bos> before the target, or <eos> after it.
-            lengths = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in pairs)
-    write_result(
-        "multi30k-text",
-        "counts of Multi30k's captions, train and val; no text",
-        en=words_of(train[::2], val[::2]),
-        de=words_of(train[1::2], val[1::2]),
-        pieces=pieces,
-        longest_first=otherwise,
-        lengths={"source_target_pairs": [[*both, n] for both, n in sorted(lengths.items())]},
-    )
-
-
-if __name__ == "__main__":
-    main()
+pairs, val_pairs = multi30k.load("train"), multi30k.load("val")
+train, val = list(chain.from_iterable(pairs)), list(chain.from_iterable(val_pairs))
+pieces: dict[int, dict[str, float]] = {}
+for size in SIZES:
+    honest = Tokenizer.train_bpe(train, vocab_size=size)
+    peeked = Tokenizer.train_bpe(train + val, vocab_size=size)
+    # The control: as much text more, but none of val's, makes `honest` of this one.
+    less = Tokenizer.train_bpe(train[len(val) :], vocab_size=size)
+    pieces[size] = {
+        "train_per_word": per_word(honest, train),
+        "val_per_word": per_word(honest, val),
+        "peeked_train_per_word": per_word(peeked, train),
+        "peeked_val_per_word": per_word(peeked, val),
+        "less_train_per_word": per_word(less, train[len(val) :]),
+        "less_val_per_word": per_word(less, val),
+    }
+    if size == SIZE:
+        otherwise = cut_otherwise(honest, train, val)
+        # + 1: <bos> before the target, or <eos> after it.
+        lengths = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in pairs)
+write_result(
+    en=words_of(train[::2], val[::2]),
+    de=words_of(train[1::2], val[1::2]),
+    pieces=pieces,
+    longest_first=otherwise,
+    lengths={"source_target_pairs": [[*both, n] for both, n in sorted(lengths.items())]},
+)

@@ -41,23 +41,15 @@ def run(kind: type, seed: int, peak: float, warmup: int) -> dict[str, list[float
     }
 
 
-def main() -> None:
-    runs = {
-        name: [
-            {"rate": rate, "warmup": warmup,
-             "seeds": [run(book[KINDS[name]], seed, rate, warmup) for seed in SEEDS]}
-            for rate, warmup in settings
-        ]
-        for name, settings in SETTINGS.items()
-    }  # fmt: skip
-    write_result(
-        "norm-order",
-        "for each kind of block, peak rate, steps of warm-up, and seed: the loss and the own share "
-        "of the last block's tokens, after each number of steps",
-        steps=STEPS,
-        runs=runs,
-    )
-
-
-if __name__ == "__main__":
-    main()
+runs = {
+    name: [
+        {"rate": rate, "warmup": warmup,
+         "seeds": [run(book[KINDS[name]], seed, rate, warmup) for seed in SEEDS]}
+        for rate, warmup in settings
+    ]
+    for name, settings in SETTINGS.items()
+}  # fmt: skip
+write_result(
+    steps=STEPS,
+    runs=runs,
+)

@@ -1,4 +1,7 @@
-"""What experiments share: they run the cells of a chapter, and write `results/NAME.json`."""
+"""What experiments share: they run the cells of a chapter, and write `results/NAME.json`.
+
+A result's name is its script's, and its description is the script's docstring.
+"""
 
 import json
 import shlex
@@ -45,10 +48,14 @@ def after_updates(
     return found
 
 
-def write_result(name: str, what: str, **found: Any) -> None:
-    """Write a result, and how to repeat it, what it is, and what it ran on."""
-    command = ["python", f"experiments/{Path(sys.argv[0]).name}", *sys.argv[1:]]
-    head = {"command": shlex.join(command), "what": what}
+def write_result(*, name: str = "", **found: Any) -> None:
+    """Write what a script found, with its description, how to repeat it, and what it ran on."""
+    script, description = Path(sys.argv[0]), (sys.modules["__main__"].__doc__ or "").split("\n\n")
+    head = {
+        "command": shlex.join(["python", f"experiments/{script.name}", *sys.argv[1:]]),
+        "what": " ".join(" ".join(part.split()) for part in description if part[:4] != "    "),
+    }
+    name = name or script.stem.replace("_", "-")
     write(name, head | environment(torch.device("cpu")) | found)
 
 

@@ -2,8 +2,9 @@
 
     python experiments/reversal.py
 
-Trains from five seeds, as the chapter does and for twice as many steps. Three minutes on one
-thread.
+Trains from five seeds, as the chapter does and for twice as many steps. Lists the share of a
+thousand new words that are reversed without a mistake, and how many of these words were met in
+training. Three minutes on one thread.
 """
 
 import torch
@@ -33,18 +34,8 @@ def run(seed: int, steps: int) -> tuple[float, int]:
     return right, sum(tuple(word) in met for word in new[0].tolist())
 
 
-def main() -> None:
-    found: dict[str, dict] = {"right": {}, "met": {}}
-    for steps in STEPS:
-        runs = [run(seed, steps) for seed in SEEDS]
-        found["right"][steps], found["met"][steps] = zip(*runs, strict=True)
-    write_result(
-        "reversal",
-        "for each number of steps and each seed: the share of a thousand new words reversed "
-        "without a mistake, and how many of these words were met in training",
-        **found,
-    )
-
-
-if __name__ == "__main__":
-    main()
+found: dict[str, dict] = {"right": {}, "met": {}}
+for steps in STEPS:
+    runs = [run(seed, steps) for seed in SEEDS]
+    found["right"][steps], found["met"][steps] = zip(*runs, strict=True)
+write_result(**found)

@@ -2,8 +2,9 @@
 
     python experiments/roofline.py
 
-Times a product that fits into the caches, a sum of numbers that don't, and products of tokens with
-matrices that don't, on one thread. Takes half a minute.
+Times a product that fits into the caches and a sum of numbers that don't, the fastest of 21 runs
+each, and products of tokens with matrices that don't, the median. Processor time of one thread;
+takes half a minute.
 """
 
 import statistics
@@ -27,28 +28,20 @@ def seconds(run: Callable[[], object]) -> list[float]:
     return spent[1:]
 
 
-def main() -> None:
-    square, long = torch.randn(SQUARE, SQUARE), torch.randn(LONG)
-    rate = 2 * SQUARE**3 / min(seconds(lambda: square @ square))
-    bandwidth = 4 * LONG / min(seconds(long.sum))
-    del long
-    matrices = [torch.randn(WIDTH, WIDTH) for _ in range(MATRICES)]
-    spent = {}
-    for tokens in TOKENS:
-        x = torch.randn(tokens, WIDTH)
-        runs = seconds(lambda x=x: [x @ matrix.T for matrix in matrices])
-        spent[tokens] = round(1e3 * statistics.median(runs) / MATRICES, 3)
-    write_result(
-        "roofline",
-        "the most that one core can do, the fastest of 21 runs, and products of tokens with a "
-        "matrix that is in no cache, the median; processor time of one thread",
-        bytes=4,
-        gflops=round(rate / 1e9, 1),
-        gbytes=round(bandwidth / 1e9, 1),
-        width=WIDTH,
-        milliseconds=spent,
-    )
-
-
-if __name__ == "__main__":
-    main()
+square, long = torch.randn(SQUARE, SQUARE), torch.randn(LONG)
+rate = 2 * SQUARE**3 / min(seconds(lambda: square @ square))
+bandwidth = 4 * LONG / min(seconds(long.sum))
+del long
+matrices = [torch.randn(WIDTH, WIDTH) for _ in range(MATRICES)]
+spent = {}
+for tokens in TOKENS:
+    x = torch.randn(tokens, WIDTH)
+    runs = seconds(lambda x=x: [x @ matrix.T for matrix in matrices])
+    spent[tokens] = round(1e3 * statistics.median(runs) / MATRICES, 3)
+write_result(
+    bytes=4,
+    gflops=round(rate / 1e9, 1),
+    gbytes=round(bandwidth / 1e9, 1),
+    width=WIDTH,
+    milliseconds=spent,
+)

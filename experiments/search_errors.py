@@ -3,8 +3,9 @@
     python experiments/search_errors.py
 
 Trains the chapter's translator with ten seeds, with label smoothing and without, and searches for
-its 500 numbers. A wrong answer less probable than the right text is a search error, a more probable
-one a model error. Six minutes on one thread.
+its 500 numbers, greedily and with a beam of 4. A wrong answer less probable than the right text is
+a search error, a more probable one a model error. `silence` counts where the empty text is more
+probable. Six minutes on one thread.
 """
 
 import random
@@ -68,14 +69,6 @@ def judged(model: nn.Module) -> dict[str, dict[str, Any]]:
     return found
 
 
-def main() -> None:
-    write_result(
-        "search-errors",
-        "for each seed, with label smoothing and without: right answers of 500, search errors and "
-        "model errors, by greedy search and by a beam of 4, and where silence is more probable",
-        **{f"smoothing {s}": [judged(trained(seed, s)) for seed in SEEDS] for s in (0.1, 0.0)},
-    )
-
-
-if __name__ == "__main__":
-    main()
+write_result(
+    **{f"smoothing {s}": [judged(trained(seed, s)) for seed in SEEDS] for s in (0.1, 0.0)},
+)

@@ -106,30 +106,23 @@ def best_rate(settings: dict[str, Any]) -> float:
             return best
 
 
-def main() -> None:
-    forms = {}
-    for name, settings in FORMS.items():
-        settings = same_size(settings)
-        rate = best_rate(settings)
-        models = [train(settings, seed, rate) for seed in SEEDS]
-        forms[name] = {"settings": settings, "parameters": count(settings), "rate": rate,
-                       "loss": [held_out(model) for model in models]}  # fmt: skip
-        if name in TWICE:
-            near = local_mask(sum(BANDS), window=LENGTH - 1)
-            longer = [train(settings, seed, rate, 2 * UPDATES) for seed in SEEDS]
-            forms[name] |= {
-                "far": [by_band(model) for model in models],
-                "far_hidden": [by_band(model, near) for model in models],
-                "loss_longer": [held_out(model) for model in longer],
-            }
-    write_result(
-        "since-2017",
-        "the loss on tiny Shakespeare, by character, with one change after another",
-        updates=UPDATES,
-        seeds=SEEDS,
-        forms=forms,
-    )
-
-
-if __name__ == "__main__":
-    main()
+forms = {}
+for name, settings in FORMS.items():
+    settings = same_size(settings)
+    rate = best_rate(settings)
+    models = [train(settings, seed, rate) for seed in SEEDS]
+    forms[name] = {"settings": settings, "parameters": count(settings), "rate": rate,
+                   "loss": [held_out(model) for model in models]}  # fmt: skip
+    if name in TWICE:
+        near = local_mask(sum(BANDS), window=LENGTH - 1)
+        longer = [train(settings, seed, rate, 2 * UPDATES) for seed in SEEDS]
+        forms[name] |= {
+            "far": [by_band(model) for model in models],
+            "far_hidden": [by_band(model, near) for model in models],
+            "loss_longer": [held_out(model) for model in longer],
+        }
+write_result(
+    updates=UPDATES,
+    seeds=SEEDS,
+    forms=forms,
+)

@@ -53,31 +53,21 @@ def without(writer: nn.Module, look: str) -> float:
     return found
 
 
-def main() -> None:
-    writers = {}
-    for name, (fresh, seeds, _) in KINDS.items():
-        writers[name] = []
-        for seed in seeds:
-            torch.manual_seed(seed)
-            writers[name].append(book["train"](fresh(), STEPS))
-    found = {
-        "least": {name: least for name, (_, _, least) in KINDS.items()},
-        "answers": {name: [perplexity(each) for each in of] for name, of in writers.items()},
-        "without the list": [without(each, "across") for each in writers["both"]],
-        "without all words but the last": [without(each, "back") for each in writers["both"]],
-        "from list 2": [from_list_2(each) for each in writers["both"]],
-    }
-    nothing = [torch.ones(1, 4, dtype=torch.long)] * 5
-    for name in ("no list", "same text"):
-        texts = [book["spell"](write(each, *nothing)[0]) for each in writers[name]]
-        found[f"texts, {name}"] = texts
-    write_result(
-        "three-writers",
-        "for each kind of writer and each seed, the perplexity of all answers, and the least that "
-        "it can be; what else was measured in these writers",
-        **found,
-    )
-
-
-if __name__ == "__main__":
-    main()
+writers = {}
+for name, (fresh, seeds, _) in KINDS.items():
+    writers[name] = []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        writers[name].append(book["train"](fresh(), STEPS))
+found = {
+    "least": {name: least for name, (_, _, least) in KINDS.items()},
+    "answers": {name: [perplexity(each) for each in of] for name, of in writers.items()},
+    "without the list": [without(each, "across") for each in writers["both"]],
+    "without all words but the last": [without(each, "back") for each in writers["both"]],
+    "from list 2": [from_list_2(each) for each in writers["both"]],
+}
+nothing = [torch.ones(1, 4, dtype=torch.long)] * 5
+for name in ("no list", "same text"):
+    texts = [book["spell"](write(each, *nothing)[0]) for each in writers[name]]
+    found[f"texts, {name}"] = texts
+write_result(**found)
