@@ -308,10 +308,13 @@ def test_the_same_command_resumes(small_numbers, tmp_path: Path, capsys) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--task", "copy"], "numbers has other settings: task is 'number-words' there, 'copy'"),
+        (
+            ["--task", "copy"],
+            "numbers holds a run with other settings: task is 'number-words' there, 'copy'",
+        ),
         (
             ["--set", "positions=none"],
-            ": positions is 'sinusoidal' there, 'none' here. Choose another --output, or --rest",
+            ": positions is 'sinusoidal' there, 'none' here. Choose another folder, or start over",
         ),
     ],
 )

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from transformer_lib import results
+from transformer_lib import ModelConfig, results
 from transformer_lib.results import load_result, load_run
-from transformer_lib.runs.folder import identity, write_score
+from transformer_lib.runs.folder import write_score
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.json"))
@@ -46,8 +47,15 @@ def test_an_ablation_changes_one_thing():
 
 def differences(one, other):
     """The settings in which two runs differ, besides their length."""
-    one, other = (identity(load_run(name).settings, 1) for name in (one, other))
-    return {key for key in one if one[key] != other[key]}
+    one, other = (flat(load_run(name).settings) for name in (one, other))
+    lengths = {"epochs", "max_steps", "cooldown", "keep_last"}
+    return {key for key in one.keys() - lengths if one[key] != other[key]}
+
+
+def flat(settings):
+    found = {name: value for name, value in settings.items() if not isinstance(value, dict | list)}
+    model = asdict(ModelConfig(**settings["model"]))  # with what older runs left out
+    return found | {f"model.{name}": value for name, value in model.items()} | settings["train"]
 
 
 @pytest.mark.parametrize("name", ["multi30k-tiny", "multi30k-residual"])

@@ -14,7 +14,6 @@ from transformer_lib.metrics import bleu
 from transformer_lib.results import load_run
 from transformer_lib.runs import TASKS, Run, train
 from transformer_lib.runs.batches import make_batches
-from transformer_lib.runs.folder import identity
 from transformer_lib.runs.run import _train_config
 from transformer_lib.training import save_checkpoint
 
@@ -105,11 +104,3 @@ def test_the_given_steps_replace_the_epochs_of_the_task() -> None:
     task = TASKS["copy"]
     for changes, epochs in (({"max_steps": 3}, None), ({"max_steps": None}, task.train["epochs"])):
         assert _train_config(task, changes).epochs == epochs
-
-
-def test_an_older_run_with_fewer_settings_can_be_compared() -> None:
-    """What it hasn't recorded is what was then the only way."""
-    settings = {"task": "copy", "model": {"vocab_size": 9}, "train": {"epochs": 3}}
-    found = identity(settings, processes=1)
-    assert found["model.positions"] == "sinusoidal" and found["clip_norm"] == 1.0
-    assert (found["accumulate"], identity(settings, processes=2)["accumulate"]) == (1, 2)

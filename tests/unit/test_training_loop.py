@@ -632,7 +632,7 @@ def test_what_is_frozen_in_evaluation_mode_stays_so() -> None:
 @pytest.mark.parametrize("used", [0, 3])
 def test_the_groups_of_batches_do_not_depend_on_the_steps_taken(used: int) -> None:
     config = replace(CONFIG, accumulate=3)
-    session = Session(toy(), data(), config, Folder(None, Ranks()), resume=False)
+    session = Session(toy(), data(), config, Folder(None, Ranks()), resume=False, settings={})
     session.progress.epoch, session.progress.index = 1, used
     groups = [group for group, _ in islice(session.groups(), 5)]  # without a step between
     batches = [*list(data().epoch(1))[used:], *data().epoch(2)]

@@ -1,19 +1,17 @@
-"""A run's folder: its settings, its weights, and whether another run may continue it."""
+"""A run's folder: its settings, its weights, its words and its scores."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.files import replacing
-from transformer_lib.training import History, TrainConfig, average_checkpoints, load_checkpoint
-from transformer_lib.training.state import check_same_run
+from transformer_lib.training import History, average_checkpoints, load_checkpoint
 from transformer_lib.validation import check_choice, check_type, plain_number
 
 __all__: list[str] = []  # for this package alone
@@ -37,27 +35,10 @@ def weights(folder: Path, checkpoint: str) -> dict[str, Any]:
     return average_checkpoints(kept)
 
 
-def identity(settings: dict[str, Any], processes: int) -> dict[str, Any]:
-    """What one run must share with another to continue it: all but lengths and intervals."""
-    names = ("task", "preset", "vocab_size", "max_tokens", "batch_size", "bpe_dropout", "distilled")
-    flat: dict[str, Any] = {name: settings.get(name) for name in names}
-    # An older run has recorded fewer settings: the classes know the defaults of the others.
-    model = asdict(ModelConfig(**settings["model"]))
-    flat |= {f"model.{name}": value for name, value in model.items()}
-    train = {name: value for name, value in settings["train"].items() if name != "pad_id"}
-    flat |= TrainConfig(**train).arithmetic()  # older runs kept a pad_id there
-    flat["accumulate"] = processes * flat["accumulate"]  # batches per update
-    return json.loads(json.dumps(flat))  # from a file or not: no tuples
-
-
-def former_settings(folder: Path, settings: dict[str, Any], processes: int) -> dict[str, Any]:
-    """The settings of the run in the folder, if a run with these settings may continue it."""
-    former = read_settings(folder)
+def former_sessions(folder: Path) -> list[dict[str, Any]]:
+    """What the run in the folder has recorded of each of its sessions."""
     with _undamaged(folder):
-        there = identity(former, former["sessions"][-1].get("processes", 1))
-    way_out = "Choose another --output, or --restart"
-    check_same_run(folder, there, identity(settings, processes), way_out)
-    return former
+        return list(read_settings(folder)["sessions"])
 
 
 def config_of(folder: Path, settings: dict[str, Any]) -> ModelConfig:

@@ -23,7 +23,7 @@ from transformer_lib.runs.batches import make_batches, second_translations
 from transformer_lib.runs.folder import (
     begin,
     config_of,
-    former_settings,
+    former_sessions,
     read_settings,
     read_words,
     score_is_due,
@@ -258,17 +258,16 @@ def train(
     if distilled is not None:
         added, distilled_hash = second_translations(recipe, distilled, train_pairs)
         train_pairs = train_pairs + added
-    settings = {
+    identity = {
         "task": task,
         "preset": preset,
         "vocab_size": vocab_size,
         **sizes,
         "bpe_dropout": bpe_dropout,
         "distilled": distilled_hash,
-        "model": asdict(model_config),
-        "train": asdict(config),
     }
-    former = former_settings(folder, settings, ranks.size) if resume else {"sessions": []}
+    settings = identity | {"model": asdict(model_config), "train": asdict(config)}
+    former = former_sessions(folder) if resume else []
     batches = partial(make_batches, recipe, tokenizer, max_len=model_config.max_len, **sizes)
     train_batches = batches(train_pairs, bpe_dropout, seed=config.seed)
     val_batches = batches(val_pairs, shuffle=False)
@@ -290,7 +289,7 @@ def train(
             say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")
             return
         # First, since it is what makes this a run's folder.
-        write_settings(folder, settings | {"sessions": [*former["sessions"], session]})
+        write_settings(folder, settings | {"sessions": [*former, session]})
         if resume:
             say(f"Resuming the run in {folder}.")
         else:
@@ -311,6 +310,7 @@ def train(
         validate=validate,
         directory=folder,
         resume=resume,
+        settings=identity,
         progress=progress,
         prepare=prepare,
     )

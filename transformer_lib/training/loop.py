@@ -31,6 +31,7 @@ def fit(
     validate: Validate | None = None,
     directory: str | Path | None = None,
     resume: bool | Literal["auto"] = "auto",
+    settings: dict[str, Any] | None = None,
     progress: bool = True,
     prepare: Callable[[bool], None] | None = None,
 ) -> History:
@@ -59,6 +60,8 @@ def fit(
         directory: where the run is kept; None keeps nothing.
         resume: True continues from the checkpoint, which must exist; ``"auto"`` continues if there
             is one; False starts over and replaces the run that was there.
+        settings: more that identifies the run, besides the config, the model and the data: numbers
+            and strings, by name.
         progress: show a progress bar on standard error.
         prepare: writes the caller's own files into ``directory``. Called once, in the first
             process, before the run's own files change; told whether the run is over already.
@@ -94,6 +97,7 @@ def fit(
         ([3, 6], [0.0009, 0.0018])
     """
     _check(model, batches, config, directory, resume)
+    check_type("settings", settings, dict, optional=True)
     check_type("progress", progress, bool)
     for name, function in {"validate": validate, "prepare": prepare}.items():
         if function is not None and not callable(function):
@@ -105,7 +109,9 @@ def fit(
     with alone_in(directory if ranks.first else None), modes_kept(model):
         if not any(module.training for module in model.modules()):
             model.train()
-        run = Session(model, batches, config, Folder(directory, ranks), resume, prepare)
+        run = Session(
+            model, batches, config, Folder(directory, ranks), resume, settings or {}, prepare
+        )
         interrupts = Interrupts(together=ranks.size > 1)
         with closing(run.log), interrupts, _bar(run, progress) as bar:
             _loop(run, validate, interrupts, bar)

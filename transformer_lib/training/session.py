@@ -23,7 +23,6 @@ from transformer_lib.training.log import RunLog
 from transformer_lib.training.state import (
     BatchSource,
     Progress,
-    check_same_run,
     describe,
     padding_of,
     random_state,
@@ -40,7 +39,8 @@ class Session:
     """A model, its optimizer and its progress. All ranks call every method.
 
     Args:
-        model, batches, config, resume, prepare: as for :func:`~transformer_lib.training.loop.fit`.
+        model, batches, config, resume, settings, prepare: as for
+            :func:`~transformer_lib.training.loop.fit`.
         folder: of the run. No other run writes there.
     """
 
@@ -51,6 +51,7 @@ class Session:
         config: TrainConfig,
         folder: Folder,
         resume: bool | str,
+        settings: dict[str, Any],
         prepare: Callable[[bool], None] | None = None,
     ) -> None:
         self.model, self.batches, self.config = model, batches, config
@@ -62,7 +63,7 @@ class Session:
         seed = config.seed + 1_000_003 * self.ranks.rank  # or all would have the same dropout
         torch.manual_seed(seed)
         random.seed(seed)
-        self.settings = config.arithmetic() | describe(model, batches)
+        self.settings = settings | config.arithmetic() | describe(model, batches)
         self.settings["accumulate"] = self.group_size  # no matter how many processes
         if any(settings != self.settings for settings in self.ranks.gather(self.settings)):
             raise ValueError(
@@ -86,8 +87,15 @@ class Session:
             raise
 
     def _restore(self, state: dict[str, Any]) -> None:
-        way_out = "Choose another directory, or resume=False"
-        check_same_run(self.folder.checkpoint, state["settings"], self.settings, way_out)
+        saved = state["settings"]
+        for name in [*self.settings, *(saved.keys() - self.settings.keys())]:
+            if saved.get(name) != self.settings.get(name):
+                raise ValueError(
+                    f"{self.folder.path} holds a run with other settings: "
+                    f"{name.removeprefix('model.')} is {saved.get(name)!r} there, "
+                    f"{self.settings.get(name)!r} here. Choose another folder, or start over with "
+                    f"resume=False (--restart)"
+                )
         present = self.model.state_dict()
         self.model.load_state_dict(parts(state["model"], present))
         for optimizer, saved in zip(self.updater.optimizers, state["optimizers"], strict=True):

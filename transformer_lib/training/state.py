@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -19,7 +18,6 @@ __all__ = [
     "BatchSource",
     "Progress",
     "check_batch",
-    "check_same_run",
     "describe",
     "padding_of",
     "random_state",
@@ -110,16 +108,6 @@ def padding_of(model: nn.Module, batches: BatchSource) -> int | None:
         )
     found = theirs if ids is None else ids
     return None if found is None else found.pad_id
-
-
-def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any], way_out: str) -> None:
-    """Raise a ValueError that names the first setting in which two runs differ."""
-    for name in [*now, *(saved.keys() - now.keys())]:
-        if saved.get(name) != now.get(name):
-            raise ValueError(
-                f"{path} has other settings: {name.removeprefix('model.')} is "
-                f"{saved.get(name)!r} there, {now.get(name)!r} here. {way_out}"
-            )
 
 
 def random_state(device: torch.device) -> dict[str, Any]:
