@@ -37,7 +37,7 @@ from transformer_lib import (
 )
 from transformer_lib.attention import attention, fused_attention
 from transformer_lib.cache import AttentionCache, KVCache
-from transformer_lib.config import ModelConfig, SpecialIds
+from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.embedding import Embedding
 
@@ -385,11 +385,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     data.Tokenizer: lambda _: {"tokenizer": tokenizer()._tokenizer},
     data.Tokenizer.train_bpe: lambda _: strings(_) | {"vocab_size": 265},
     data.Tokenizer.characters: strings,
-    data.Tokenizer.from_bpe: lambda _: {
-        "vocab": {"a": 0, "b": 1, "ab": 2},
-        "merges": [("a", "b")],
-        "special_ids": SpecialIds(pad_id=0, bos_id=1, eos_id=1),
-    },
     data.Tokenizer.decode: lambda _: {"ids": [4, 5, 6, 2]},
     data.Tokenizer.tokens: lambda _: {"ids": [4, 5, 6, 2]},
     data.Tokenizer.load: lambda _: {"path": saved("tokenizer.json", tokenizer().save)},

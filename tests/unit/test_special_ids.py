@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from tokenizers import Tokenizer as HFTokenizer
+from tokenizers import models
 
 from transformer_lib import DecoderOnly, ModelConfig, Transformer, beam_search, greedy, sample
 from transformer_lib.data import Batches, TextBatches, Tokenizer, WindowBatches, collate
@@ -156,7 +158,7 @@ def test_an_ensemble_is_as_long_as_its_shortest_member() -> None:
 
 def test_a_tokenizers_own_ids_are_put_on_its_texts(monkeypatch) -> None:
     vocab = {letter: i for i, letter in enumerate("abcdefghijk")}
-    tokenizer = Tokenizer.from_bpe(vocab, [], special_ids=CONFIG.special_ids)
+    tokenizer = Tokenizer(HFTokenizer(models.BPE(vocab, [])), CONFIG.special_ids)
     model, read = Transformer(CONFIG), []
     start = model.start
     monkeypatch.setattr(

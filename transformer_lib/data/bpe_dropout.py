@@ -20,7 +20,7 @@ class BpeDropout:
     Use it in training only.
 
     Args:
-        tokenizer: made with `Tokenizer.train_bpe` or `Tokenizer.from_bpe`.
+        tokenizer: a byte-pair encoding, such as `Tokenizer.train_bpe` makes.
         dropout: the probability, in [0, 1); 0.1 in the paper.
 
     Raises:

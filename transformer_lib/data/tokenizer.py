@@ -2,9 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
 
 from transformer_lib.config import SpecialIds
 from transformer_lib.files import replacing
@@ -26,9 +25,12 @@ SPECIAL_PIECES = ["<pad>", "<bos>", "<eos>", "<unk>"]  # ids 0 to 3
 class Tokenizer:
     """Map text to ids and back.
 
-    Make one with `train_bpe`, `characters` or `load`; `from_bpe` reuses another model's. Ids 0 to 3
-    are `<pad>`, `<bos>`, `<eos>` and `<unk>`. Text that spells one of these is encoded as plain
-    characters.
+    Make one with `train_bpe`, `characters` or `load`. Ids 0 to 3 are `<pad>`, `<bos>`, `<eos>` and
+    `<unk>`. Text that spells one of these is encoded as plain characters.
+
+    To reuse another model's, pass its `tokenizers.Tokenizer` and `special_ids`, those of its model:
+    `model.config.special_ids`. The pieces of `bos_id` and `eos_id` aren't decoded to text. Padding
+    doesn't need a piece of its own.
 
     **Train on training text only.** A tokenizer that has seen validation or test text has pieces
     for words its model should never have met, and the scores come out too good.
@@ -42,13 +44,10 @@ class Tokenizer:
     """
 
     special_ids = SpecialIds()
-    """The ids of `<pad>`, `<bos>` and `<eos>`: 0, 1 and 2, unless `from_bpe` was given others."""
+    """The ids of `<pad>`, `<bos>` and `<eos>`: 0, 1 and 2, unless others were given."""
 
     def __init__(self, tokenizer, special_ids: SpecialIds | None = None):
-        """Wrap a `tokenizers.Tokenizer`.
-
-        Its ids 0 to 3 must be the special pieces, unless you pass its own `special_ids`.
-        """
+        """Wrap a `tokenizers.Tokenizer`. Without `special_ids`, its ids 0 to 3 must be ours."""
         from tokenizers import Tokenizer as HFTokenizer
         from tokenizers import decoders
 
@@ -153,56 +152,6 @@ class Tokenizer:
             [AddedToken(word, single_word=True, normalized=False) for word in whole]
         )
         return cls(tokenizer)
-
-    @classmethod
-    def from_bpe(
-        cls,
-        vocab: str | os.PathLike[str] | Mapping[str, int],
-        merges: str | os.PathLike[str] | Iterable[tuple[str, str]],
-        *,
-        special_ids: SpecialIds,
-    ) -> "Tokenizer":
-        """Use an existing byte-pair encoding, such as GPT-2's, with its own ids.
-
-        Args:
-            vocab: the id of each piece, with bytes written as GPT-2 writes them.
-            merges: pairs of pieces, in the order in which to merge them. Both may be files, a
-                `vocab.json` and a `merges.txt`.
-            special_ids: those of its model, `model.config.special_ids`. The pieces of `bos_id` and
-                `eos_id` aren't decoded to text. Padding doesn't need a piece of its own.
-
-        Raises:
-            ValueError: a file that doesn't exist or has another format; a merge of pieces or a
-                special id that aren't in the vocabulary.
-
-        Example:
-            >>> vocab = {"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5}
-            >>> ids = SpecialIds(pad_id=0, bos_id=5, eos_id=5)
-            >>> tokenizer = Tokenizer.from_bpe(vocab, [("l", "o"), ("lo", "w")], special_ids=ids)
-            >>> tokenizer.encode("lowlo")
-            [4, 3]
-        """
-        from tokenizers import Tokenizer as HFTokenizer
-        from tokenizers import decoders, models, pre_tokenizers
-
-        check_type("special_ids", special_ids, SpecialIds)
-        pieces: Any = vocab
-        pairs: Any = merges
-        try:
-            if isinstance(vocab, str | os.PathLike):
-                pieces, pairs = models.BPE.read_file(os.fspath(vocab), os.fspath(pairs))
-            model = models.BPE(dict(pieces), list(pairs))
-        except Exception as error:  # `tokenizers` raises no class narrower than Exception
-            raise ValueError(f"vocab and merges must make a byte-pair encoding: {error}") from error
-        tokenizer = HFTokenizer(model)
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        for name in ("bos_id", "eos_id"):
-            piece = tokenizer.id_to_token(getattr(special_ids, name))
-            if piece is None:
-                raise ValueError(f"vocab must contain special_ids.{name}; got {special_ids}")
-            tokenizer.add_special_tokens([piece])
-        return cls(tokenizer, special_ids)
 
     @property
     def vocab_size(self) -> int:
