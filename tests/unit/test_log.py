@@ -1,7 +1,5 @@
 import os
-import sys
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -42,12 +40,3 @@ def test_entries_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     log.add({"step": 7})
     assert log.history == History.read(path) == [{"step": 3}, {"step": 6}, {"step": 7}]
     assert RunLog(tmp_path).history == History.read(path) == []
-
-
-def test_tensorboard_shows_what_the_log_holds(tmp_path: Path, monkeypatch) -> None:
-    board = Mock()
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", Mock(SummaryWriter=board))
-    log = RunLog(tmp_path, until=2, tensorboard=True)  # killed, and resumed after step 2
-    log.add({"step": 4, "loss": 2.5, "note": "text"})
-    board.assert_called_once_with(str(tmp_path / "tensorboard"), purge_step=3)
-    board.return_value.add_scalar.assert_called_once_with("loss", 2.5, 4)

@@ -248,10 +248,11 @@ def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[st
     some = _inputs(args.text, what) if split is None else [_sources(TASKS[run.task], split)]
     place, done = "text" if args.text or split else "line", 0
     for texts in some:
-        reasons = (_unreadable(run, text, args.strict) for text in texts)
+        reasons = (_unreadable(run, text) for text in texts)
         good, reason = next(((i, why) for i, why in enumerate(reasons) if why), (len(texts), ""))
         if unseen := run.unseen(texts[:good]):
-            print(_never_seen(unseen), file=sys.stderr)
+            shown = (word if word.isprintable() else ascii(word) for word in unseen)
+            print(f"never seen in training: {', '.join(shown)}", file=sys.stderr)
         if good:
             yield texts[:good]
         if reason:
@@ -259,7 +260,7 @@ def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[st
         done += len(texts)
 
 
-def _unreadable(run: Run, text: str, strict: bool) -> str:
+def _unreadable(run: Run, text: str) -> str:
     """Why the model can't read a text, or an empty string."""
     begins = f"it begins {text.strip()[:40]!r}"
     try:
@@ -273,13 +274,7 @@ def _unreadable(run: Run, text: str, strict: bool) -> str:
         most -= 1  # it needs a position to continue at
     if (count := len(run.tokenizer.encode(text))) > most:
         return f"has {count:,} tokens, and the model reads at most {most:,}; {begins}"
-    unseen = run.unseen([text]) if strict else []
-    return f"has words {_never_seen(unseen)}" if unseen else ""
-
-
-def _never_seen(words: Sequence[str]) -> str:
-    shown = (word if word.isprintable() else ascii(word) for word in words)
-    return f"never seen in training: {', '.join(shown)}"
+    return ""
 
 
 def _load(args: argparse.Namespace, translates: bool) -> Run:

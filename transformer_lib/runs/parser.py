@@ -145,8 +145,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             error("give either --run or --pretrained")
         if args.chat and args.run:
             error("--chat needs --pretrained")
-        if args.pretrained and (args.strict or args.checkpoint != "best"):
-            error("--strict and --checkpoint need --run")
+        if args.pretrained and args.checkpoint != "best":
+            error("--checkpoint needs --run")
         args.draws = any(x is not None for x in (args.temperature, args.top_k, args.top_p))
         if not args.draws and (args.samples > 1 or args.seed is not None):
             error("--samples and --seed need --temperature, --top-k or --top-p")
@@ -199,9 +199,8 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     _add_run(first)
     _add_beam(first)
     first("--n-best", type=_count, metavar="K", help="print the K best translations")
-    _add_strict(first)
+    first("--split", help="translate all texts of a split, such as train")
     _add_checkpoint(first)
-    more("--split", help="translate all texts of a split, such as train")
     more("--batch-size", type=_count, default=64, metavar="N", help="texts per batch (64)")
     _add_search(more)
     _add_common(more)
@@ -222,7 +221,6 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     more("--seed", type=int, help="random seed (0)")
     many: dict[str, Any] = {"action": "append", "default": []}
     more("--stop", type=_text, metavar="TEXT", help="stop before TEXT; may be repeated", **many)
-    _add_strict(more)
     _add_checkpoint(more)
     _add_common(more)
     return parser, commands.choices
@@ -245,10 +243,6 @@ def _add_beam(add: Add) -> None:
 def _add_search(add: Add) -> None:
     add("--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)")
     _add_flag(add, "--early-stopping", "stop after N finished texts")
-
-
-def _add_strict(add: Add) -> None:
-    add("--strict", action="store_true", help="refuse words never seen in training")
 
 
 def _add_common(add: Add) -> None:
@@ -287,7 +281,6 @@ def _add_train(first: Add, add: Add) -> None:
     add("--set", type=_setting, help="any other setting, see below; may be repeated", **many)
     _add_flag(add, "--compile", "use torch.compile")
     add("--keep-last", type=_count, metavar="N", help="keep the last N models, to average them")
-    _add_flag(add, "--tensorboard", "also log for TensorBoard")
     add("--log-every", type=_count, metavar="STEPS", help="steps between log entries (50)")
     add("--validate-every", type=_count, metavar="STEPS", help="every epoch if left out")
     add("--checkpoint-every", type=_count, metavar="STEPS", help="every epoch if left out")

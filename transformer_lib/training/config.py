@@ -51,7 +51,6 @@ class TrainConfig:
         checkpoint_every: steps between two checkpoints; every epoch if None.
         keep_last: also keep the models of this many last checkpoints, for
             :func:`~transformer_lib.training.checkpoint.average_checkpoints`.
-        tensorboard: also write the log for TensorBoard.
 
     Raises:
         TypeError: a setting of the wrong type.
@@ -90,7 +89,6 @@ class TrainConfig:
     validate_every: int | None = None
     checkpoint_every: int | None = None
     keep_last: int | None = None
-    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -155,7 +153,6 @@ _CHOICES: dict[str, tuple[bool | str, ...]] = {
     "optimizer": ("adam", "adamw", "muon"),
     "parallel": ("ddp", "fsdp"),
     "schedule": ("inverse_sqrt", "cosine"),
-    "tensorboard": (True, False),
 }
 _FREE = {"max_steps", "epochs", "patience", "cooldown", "parallel", "compile"}
-_FREE |= {"log_every", "validate_every", "checkpoint_every", "keep_last", "tensorboard"}
+_FREE |= {"log_every", "validate_every", "checkpoint_every", "keep_last"}

@@ -62,71 +62,33 @@ class History(list[Entry]):
 
 
 class RunLog:
-    """A history that is written to files as it grows.
+    """A history that is written to a file as it grows.
 
     Args:
         folder: gets ``log.jsonl``; None keeps the entries in memory only.
         until: keep only the entries up to this step, for a run that is resumed from there; None
             starts a new log.
         writes: False only reads: another process writes.
-        tensorboard: also write to a folder of that name.
-
-    Raises:
-        ValueError: ``tensorboard`` without a folder, or without the package.
     """
 
     def __init__(
-        self,
-        folder: Path | None,
-        until: int | None = None,
-        *,
-        writes: bool = True,
-        tensorboard: bool = False,
+        self, folder: Path | None, until: int | None = None, *, writes: bool = True
     ) -> None:
-        self.path = folder / "log.jsonl" if folder is not None and writes else None
+        self.path = None if folder is None else folder / "log.jsonl"
         self.history = History()
-        self._board: Any = None
-        if tensorboard and folder is None:
-            raise ValueError("tensorboard=True needs a directory, got None")
-        if folder is None:
-            return
-        if until is not None and (folder / "log.jsonl").exists():
-            entries = History.read(folder / "log.jsonl")
-            self.history.extend(entry for entry in entries if entry["step"] <= until)
-        if self.path is None:
-            return
-        if tensorboard:
-            # What a killed run wrote after its last checkpoint is hidden, as it is in the log.
-            hidden_from = 0 if until is None else until + 1
-            self._board = _board(folder / "tensorboard", hidden_from)
-        with replacing(self.path) as file:
-            file.writelines(map(_line, self.history))
+        self.writes = writes
+        if self.path is not None and until is not None and self.path.exists():
+            self.history.extend(e for e in History.read(self.path) if e["step"] <= until)
+        if self.path is not None and writes:
+            with replacing(self.path) as file:
+                file.writelines(map(_line, self.history))
 
     def add(self, entry: Entry) -> None:
-        """Append an entry, to the files first."""
-        if self.path is not None:
+        """Append an entry, to the file first."""
+        if self.path is not None and self.writes:
             with open(self.path, "ab") as file:
                 file.write(_line(entry))
-        if self._board is not None:
-            for name, value in entry.items():
-                if isinstance(value, int | float) and name != "step":
-                    self._board.add_scalar(name, value, entry["step"])
-            self._board.flush()
         self.history.append(entry)
-
-    def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
-
-
-def _board(folder: Path, hidden_from: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ValueError(
-            "tensorboard=True needs the package tensorboard: pip install tensorboard"
-        ) from error
-    return SummaryWriter(str(folder), purge_step=hidden_from)
 
 
 def _line(entry: Entry) -> bytes:

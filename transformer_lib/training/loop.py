@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -113,7 +112,7 @@ def fit(
             model, batches, config, Folder(directory, ranks), resume, settings or {}, prepare
         )
         interrupts = Interrupts(together=ranks.size > 1)
-        with closing(run.log), interrupts, _bar(run, progress) as bar:
+        with interrupts, _bar(run, progress) as bar:
             _loop(run, validate, interrupts, bar)
     return run.log.history
 

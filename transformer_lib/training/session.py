@@ -74,17 +74,11 @@ class Session:
         if state is not None:
             self._restore(state)
         until = None if state is None else self.progress.step
-        self.log = RunLog(
-            folder.path, until, writes=self.ranks.first, tensorboard=config.tensorboard
-        )
-        try:
-            if prepare and self.ranks.first:
-                prepare(self.is_over())
-            folder.clear(until)
-            self.ranks.gather(None)  # no rank writes before all have read
-        except BaseException:
-            self.log.close()
-            raise
+        self.log = RunLog(folder.path, until, writes=self.ranks.first)
+        if prepare and self.ranks.first:
+            prepare(self.is_over())
+        folder.clear(until)
+        self.ranks.gather(None)  # no rank writes before all have read
 
     def _restore(self, state: dict[str, Any]) -> None:
         saved = state["settings"]
