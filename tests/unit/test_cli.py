@@ -25,7 +25,7 @@ from transformer_lib.runs import run as run_module
 from transformer_lib.runs.cli import _search, main
 from transformer_lib.runs.parser import parse
 from transformer_lib.training import History, average_checkpoints, load_checkpoint
-from transformer_lib.training.folder import alone_in
+from transformer_lib.training.checkpoint import alone_in
 
 TRAIN = ["train", "--task", "number-words", "--max-tokens", "600", "--threads", "1", "--quiet"]
 LINES = ["train", "--task", "number-lines", "--max-tokens", "600", "--threads", "1", "--quiet"]

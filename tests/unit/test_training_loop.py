@@ -32,12 +32,12 @@ from transformer_lib.training import (
     fit,
     inverse_sqrt_schedule,
     load_checkpoint,
+    loop,
     r_drop,
-    session,
 )
+from transformer_lib.training.checkpoint import Folder
 from transformer_lib.training.distributed import Ranks
-from transformer_lib.training.folder import Folder
-from transformer_lib.training.session import Session
+from transformer_lib.training.loop import Session
 from transformer_lib.training.update import Updater, _half
 
 V = 11
@@ -258,7 +258,7 @@ def test_resuming_a_finished_run_changes_nothing(unbroken: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"config": replace(CONFIG, warmup=6)}, "warmup is 5 there, 6 here. Choose another d"),
+        ({"config": replace(CONFIG, warmup=6)}, "warmup is 5 there, 6 here. Choose another f"),
         ({"batches": data(seed=1)}, "data is"),
         ({"model": Toy(dropout=0.3)}, r"model is 'Toy\("),
     ],
@@ -585,7 +585,7 @@ def test_the_log(unbroken: Path) -> None:
 
 def test_steps_and_validations_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(perf_counter=count().__next__)  # each takes one second
-    monkeypatch.setattr(session, "time", clock)
+    monkeypatch.setattr(loop, "time", clock)
     _, history = run(None)
     assert history.column("seconds")[1][:4] == [4, 8, 9, 13]  # the third: after a validation
     assert history[0]["tokens_per_second"] == round(history[0]["tokens"] / 4, 1)

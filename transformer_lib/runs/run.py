@@ -33,8 +33,8 @@ from transformer_lib.runs.folder import (
 from transformer_lib.runs.machine import environment
 from transformer_lib.runs.tasks import TASKS, Pairs, Task, task_named, words_of
 from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
+from transformer_lib.training.checkpoint import check_own
 from transformer_lib.training.distributed import Ranks, join
-from transformer_lib.training.folder import check_own
 from transformer_lib.training.update import half_is_fast
 from transformer_lib.validation import (
     as_path,

@@ -1,10 +1,11 @@
-"""Checkpoint files: replaced in one move or not at all, and verified when they are loaded."""
+"""Checkpoints: replaced in one move or not at all, verified when loaded, kept in a run's folder."""
 
 from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor
 
 from transformer_lib.files import replacing
+from transformer_lib.training.distributed import Ranks
 from transformer_lib.validation import as_path, check_type, plain_number
 
-__all__ = ["average_checkpoints", "is_checkpoint", "load_checkpoint", "save_checkpoint"]
+__all__ = ["Folder", "alone_in", "average_checkpoints", "check_own", "load_checkpoint"]
+__all__ += ["save_checkpoint"]
 
 _FORMAT = "transformer_lib checkpoint 1"
 _PRIMITIVES = (bool, int, float, str, bytes, type(None))
@@ -79,16 +82,6 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} was not written by save_checkpoint: its format is not {_FORMAT!r}"
         )
     return saved["state"]
-
-
-def is_checkpoint(path: Path) -> bool:
-    """Whether :func:`save_checkpoint` wrote this file, without reading its tensors."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            return any(_FORMAT.encode() in archive.read(name) for name in names)
-    except zipfile.BadZipFile:
-        return False
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -170,3 +163,126 @@ def _model(path: Any) -> dict[str, Tensor]:
     if not isinstance(model, dict) or not all(isinstance(v, Tensor) for v in model.values()):
         raise ValueError(f"paths must be checkpoints of models; {path} holds no model")
     return model
+
+
+# The folder of a run
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether :func:`save_checkpoint` wrote this file, without reading its tensors."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            return any(_FORMAT.encode() in archive.read(name) for name in names)
+    except zipfile.BadZipFile:
+        return False
+
+
+def check_own(folder: Path, *names: str) -> None:
+    """Raise a FileExistsError if a new run would overwrite files that no run wrote.
+
+    A run saves its first checkpoint before its first step, so its other files have one beside them.
+    """
+    found = [path.name for name in names for path in folder.glob(name)]
+    checkpoint = folder / "checkpoint.pt"
+    if found and not (checkpoint.is_file() and is_checkpoint(checkpoint)):
+        raise FileExistsError(
+            f"{folder} is not the folder of a run, but holds {' and '.join(found)}, which a run "
+            f"would overwrite: choose another folder"
+        )
+
+
+@contextmanager
+def alone_in(directory: Path | None) -> Iterator[None]:
+    """Create the directory, and keep other runs out of it as long as the block lasts.
+
+    The lock is the operating system's, so it ends with the process. There is none on Windows.
+
+    Raises:
+        RuntimeError: another run is writing there.
+    """
+    if directory is None:
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(directory / "lock", "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError(f"another run is writing to {directory}") from error
+        yield
+
+
+class Folder:
+    """``checkpoint.pt``, ``best.pt`` and the last models, written by the first rank alone.
+
+    Args:
+        path: None keeps nothing.
+        ranks: all call every method, and see the same files.
+    """
+
+    def __init__(self, path: Path | None, ranks: Ranks) -> None:
+        self.path, self.ranks = path, ranks
+
+    def begin(self, resume: bool | str) -> dict[str, Any] | None:
+        """Return the state to resume from, or None for a new run."""
+        if self.path is None:
+            if resume is True:
+                raise ValueError("resume=True needs a directory, got None")
+            return None
+        # The first rank decides: others may see what it has just written.
+        there = self.ranks.gather(self.checkpoint.exists())[0]
+        if resume is False or (resume == "auto" and not there):
+            if self.ranks.first:
+                check_own(self.path, "checkpoint.pt", "best.pt", "log.jsonl", "step-*.pt")
+            return None
+        state = load_checkpoint(self.checkpoint)
+        if "progress" not in state:
+            raise ValueError(f"{self.checkpoint} holds a model, not a run to resume")
+        return state
+
+    def clear(self, step: int | None) -> None:
+        """Remove what a run resumed from ``step`` will write again; everything for a new run."""
+        if self.path is None or not self.ranks.first:
+            return
+        for litter in self.path.glob(".*.pt.*.tmp"):  # from a run that was killed while saving
+            litter.unlink()
+        for path in self._kept():
+            if step is None or path.name > self._name(step):
+                path.unlink()
+        if step is None:
+            (self.path / "best.pt").unlink(missing_ok=True)
+
+    def save(self, state: dict[str, Any], keep: int | None = None) -> None:
+        """Replace the checkpoint, and add its model to the last ``keep`` ones."""
+        if self.path is not None and self.ranks.first:
+            step = state["progress"]["step"]
+            if keep is not None and step > 0:
+                save_checkpoint(
+                    self.path / self._name(step), {"model": state["model"], "step": step}
+                )
+            save_checkpoint(self.checkpoint, state)
+            if keep is not None:
+                for path in self._kept()[:-keep]:
+                    path.unlink()
+        self.ranks.gather(None)
+
+    def save_best(self, state: dict[str, Any]) -> None:
+        if self.path is not None and self.ranks.first:
+            save_checkpoint(self.path / "best.pt", state)
+
+    @property
+    def checkpoint(self) -> Path:
+        assert self.path is not None
+        return self.path / "checkpoint.pt"
+
+    def _kept(self) -> list[Path]:
+        return sorted(self.path.glob("step-*.pt")) if self.path is not None else []
+
+    def _name(self, step: int) -> str:
+        return f"step-{step:08d}.pt"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from transformer_lib.validation import check_count, check_number, plain_number
 
@@ -91,33 +91,29 @@ class TrainConfig:
     keep_last: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, plain_number(value))
+        for name, kind in get_type_hints(type(self)).items():
+            value = plain_number(getattr(self, name))
+            object.__setattr__(self, name, value)
+            choices = _choices(kind)
+            if kind in (int, int | None):
+                check_count(name, value, least=0 if name == "seed" else 1, optional=kind is not int)
+            elif choices and (not isinstance(value, bool | str) or value not in choices):
+                wanted = " or ".join(map(repr, choices))
+                raise ValueError(f"{name} must be {wanted}, got {value!r}")
         if self.max_steps is None and self.epochs is None:
             raise ValueError("max_steps or epochs must be given, got neither")
         for name in ("eps", "peak_lr", "clip_norm", "r_drop"):
             if name == "eps" or getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0, ends="()")
-        for name in ("warmup", "accumulate", "log_every"):
-            check_count(name, getattr(self, name))
-        for name in _OPTIONAL_COUNTS:
-            check_count(name, getattr(self, name), optional=True)
-        check_count("seed", self.seed, 0)
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2^63, got {self.seed}")
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            kind = ValueError if isinstance(self.betas, tuple | list) else TypeError
-            raise kind(f"betas must be two numbers in [0, 1), got {self.betas!r}")
+            raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas!r}")
         for beta in self.betas:
             check_number("betas", beta, 0, 1)
         object.__setattr__(self, "betas", tuple(map(plain_number, self.betas)))  # JSON has lists
         check_number("label_smoothing", self.label_smoothing, 0, 1)
         check_number("weight_decay", self.weight_decay, 0)
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, bool | str) or value not in choices:
-                wanted = " or ".join(map(repr, choices))
-                raise ValueError(f"{name} must be {wanted}, got {value!r}")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError(
                 f"weight_decay must be 0 with optimizer='adam', which decays nothing; got "
@@ -145,14 +141,14 @@ class TrainConfig:
         return {name: value for name, value in asdict(self).items() if name not in free}
 
 
-_OPTIONAL_COUNTS = ("max_steps", "epochs", "patience", "cooldown")
-_OPTIONAL_COUNTS += ("validate_every", "checkpoint_every", "keep_last")
-_CHOICES: dict[str, tuple[bool | str, ...]] = {
-    "amp": (True, False, "auto", "bfloat16", "float16"),
-    "compile": (True, False),
-    "optimizer": ("adam", "adamw", "muon"),
-    "parallel": ("ddp", "fsdp"),
-    "schedule": ("inverse_sqrt", "cosine"),
-}
 _FREE = {"max_steps", "epochs", "patience", "cooldown", "parallel", "compile"}
 _FREE |= {"log_every", "validate_every", "checkpoint_every", "keep_last"}
+
+
+def _choices(kind: Any) -> tuple[bool | str, ...]:
+    """The values that an annotation allows if it's a bool, a Literal, or one or the other."""
+    if kind is bool:
+        return True, False
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return tuple(choice for each in get_args(kind) for choice in _choices(each))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,16 +17,25 @@ import torch
 from torch import nn
 
 from transformer_lib.decoding.protocol import modes_kept
+from transformer_lib.training.checkpoint import Folder, alone_in
 from transformer_lib.training.config import TrainConfig
-from transformer_lib.training.distributed import join
-from transformer_lib.training.folder import Folder, alone_in
+from transformer_lib.training.distributed import join, parts, whole, whole_model
 from transformer_lib.training.interrupts import Interrupts, stop
-from transformer_lib.training.log import History
-from transformer_lib.training.session import Session, Validate
-from transformer_lib.training.state import BatchSource
+from transformer_lib.training.log import History, RunLog
+from transformer_lib.training.state import (
+    BatchSource,
+    Progress,
+    describe,
+    padding_of,
+    random_state,
+    set_random_state,
+)
+from transformer_lib.training.update import Updater
 from transformer_lib.validation import as_path, check_type
 
-__all__ = ["fit"]
+__all__ = ["Session", "fit"]
+
+Validate = Callable[[nn.Module, int], dict[str, Any]]
 
 
 def fit(
@@ -95,7 +111,16 @@ def fit(
         >>> steps, [round(rate, 4) for rate in rates]
         ([3, 6], [0.0009, 0.0018])
     """
-    _check(model, batches, config, directory, resume)
+    from tqdm import tqdm
+
+    check_type("model", model, nn.Module)
+    check_type("config", config, TrainConfig)
+    if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
+        raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
+    if directory is not None:
+        directory = as_path("directory", directory, "folder")
+    if not isinstance(resume, bool) and resume != "auto":
+        raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
     check_type("settings", settings, dict, optional=True)
     check_type("progress", progress, bool)
     for name, function in {"validate": validate, "prepare": prepare}.items():
@@ -103,7 +128,6 @@ def fit(
             raise TypeError(f"{name} must be a function, got {type(function).__name__}")
     if validate is None and config.patience is not None:
         raise ValueError("validate must be given if patience is: it waits for a loss, got None")
-    directory = None if directory is None else Path(directory)
     ranks = join(next((p.device for p in model.parameters()), torch.device("cpu")))
     with alone_in(directory if ranks.first else None), modes_kept(model):
         if not any(module.training for module in model.modules()):
@@ -111,8 +135,14 @@ def fit(
         run = Session(
             model, batches, config, Folder(directory, ranks), resume, settings or {}, prepare
         )
-        interrupts = Interrupts(together=ranks.size > 1)
-        with interrupts, _bar(run, progress) as bar:
+        bar = tqdm(
+            total=run.last_step,
+            initial=run.progress.step,
+            disable=not (progress and ranks.first),
+            unit="step",
+            desc="training",
+        )
+        with Interrupts(together=ranks.size > 1) as interrupts, bar:
             _loop(run, validate, interrupts, bar)
     return run.log.history
 
@@ -142,24 +172,237 @@ def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: 
         bar.update()
 
 
-def _check(model: Any, batches: Any, config: Any, directory: Any, resume: Any) -> None:
-    check_type("model", model, nn.Module)
-    check_type("config", config, TrainConfig)
-    if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
-        raise TypeError(f"batches must have epoch() and a length, got {type(batches).__name__}")
-    if directory is not None:
-        as_path("directory", directory, "folder")
-    if not (isinstance(resume, bool) or (isinstance(resume, str) and resume == "auto")):
-        raise ValueError(f"resume must be True, False or 'auto', got {resume!r}")
+class Session:
+    """A model, its optimizer and its progress. All ranks call every method.
+
+    Args:
+        model, batches, config, resume, settings, prepare: as for
+            :func:`~transformer_lib.training.loop.fit`.
+        folder: of the run. No other run writes there.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: BatchSource,
+        config: TrainConfig,
+        folder: Folder,
+        resume: bool | str,
+        settings: dict[str, Any],
+        prepare: Callable[[bool], None] | None = None,
+    ) -> None:
+        self.model, self.batches, self.config = model, batches, config
+        self.folder, self.ranks = folder, folder.ranks
+        self.updater = Updater(model, config, self.ranks, pad_id=padding_of(model, batches))
+        self.progress = Progress()
+        self.group_size = config.accumulate * self.ranks.size
+        self.saved_at = -1  # step of the checkpoint
+        seed = config.seed + 1_000_003 * self.ranks.rank  # or all would have the same dropout
+        torch.manual_seed(seed)
+        random.seed(seed)
+        self.settings = settings | config.arithmetic() | describe(model, batches)
+        self.settings["accumulate"] = self.group_size  # no matter how many processes
+        if any(settings != self.settings for settings in self.ranks.gather(self.settings)):
+            raise ValueError(
+                "config, model and batches must be the same on every rank: fit itself divides the "
+                "batches among them"
+            )
+        state = folder.begin(resume)
+        if state is not None:
+            self._restore(state)
+        until = None if state is None else self.progress.step
+        self.log = RunLog(folder.path, until, writes=self.ranks.first)
+        if prepare and self.ranks.first:
+            prepare(self.is_over())
+        folder.clear(until)
+        self.ranks.gather(None)  # no rank writes before all have read
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        saved = state["settings"]
+        for name in [*self.settings, *(saved.keys() - self.settings.keys())]:
+            if saved.get(name) != self.settings.get(name):
+                raise ValueError(
+                    f"{self.folder.path} holds a run with other settings: "
+                    f"{name.removeprefix('model.')} is {saved.get(name)!r} there, "
+                    f"{self.settings.get(name)!r} here. Choose another folder, or start over with "
+                    f"resume=False (--restart)"
+                )
+        present = self.model.state_dict()
+        self.model.load_state_dict(parts(state["model"], present))
+        for optimizer, saved in zip(self.updater.optimizers, state["optimizers"], strict=True):
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            for number, moments in saved["state"].items():
+                saved["state"][number] = parts(moments, dict.fromkeys(moments, parameters[number]))
+            optimizer.load_state_dict(saved)
+        # Only the same number of processes can draw the same random numbers as before.
+        if len(state["random"]) == self.ranks.size:
+            set_random_state(state["random"][self.ranks.rank], self.updater.device)
+        self.progress = Progress(**state["progress"])
+        self.saved_at = self.progress.step
+        self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
+        self.updater.scaler.load_state_dict(state["scaler"])
+
+    def save(self, keep: bool = False) -> None:
+        """Save a checkpoint; with ``keep``, because one is due, also keep its model."""
+        if self.folder.path is None:
+            return
+        self.read_loss()
+        state = {
+            "model": whole(self.model.state_dict()),
+            "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
+            "progress": asdict(self.progress),
+            "scaler": self.updater.scaler.state_dict(),
+            "random": self.ranks.gather(random_state(self.updater.device)),
+            "settings": self.settings,
+        }
+        self.folder.save(state, self.config.keep_last if keep else None)
+        self.saved_at = self.progress.step
+
+    def groups(self) -> Iterator[tuple[list[Any], bool]]:
+        """Yield the batches of each update, with whether they are the last of their epoch."""
+        epoch, used, size = self.progress.epoch, self.progress.index, self.group_size
+        while True:
+            stream = islice(iter(self.batches.epoch(epoch)), used, None)
+            group = list(islice(stream, size))
+            if not group:
+                raise ValueError(f"batches.epoch({epoch}) must give at least one batch, gave none")
+            while group:
+                following = list(islice(stream, size))
+                yield group, not following
+                group = following
+            epoch, used = epoch + 1, 0
+
+    @property
+    def last_step(self) -> int:
+        """The number of the last update, unless patience ends the run earlier."""
+        epochs, steps = self.config.epochs, self.config.max_steps or sys.maxsize
+        if epochs is None:
+            return steps
+        return min(steps, epochs * math.ceil(len(self.batches) / self.group_size))
+
+    # Steps, entries and validation
+
+    def step(self, group: list[Any], last_of_epoch: bool) -> None:
+        began, now = time.perf_counter(), self.progress
+        # An epoch may have more batches than its length says: at least one step is always left.
+        tokens = self.updater.step(now.step + 1, group, max(self.last_step - now.step, 1))
+        now.step += 1
+        now.index += len(group)
+        if last_of_epoch:
+            now.epoch, now.index = now.epoch + 1, 0
+        now.tokens += tokens
+        now.window_tokens += tokens
+        if self.updater.device.type == "cpu":
+            self.read_loss()
+        elapsed = time.perf_counter() - began
+        now.seconds += elapsed
+        now.window_seconds += elapsed
+
+    def read_loss(self) -> None:
+        loss = self.updater.take_loss()
+        if not math.isfinite(loss):
+            kept = f"; the checkpoint is from step {self.saved_at}" if self.saved_at >= 0 else ""
+            raise FloatingPointError(
+                f"the loss or its gradient is no longer a number ({loss}) at step "
+                f"{self.progress.step}, learning rate {self.updater.lr:.2g}{kept}. "
+                f"A lower peak_lr or a longer warmup may help"
+            )
+        self.progress.window_loss += loss
+
+    def log_training(self) -> dict[str, str]:
+        """Log the steps since the last entry; return the gist for the progress bar."""
+        self.read_loss()
+        now = self.progress
+        loss = now.window_loss / max(now.window_tokens, 1)
+        speed = now.window_tokens / now.window_seconds
+        entry = self.stamp() | {
+            "loss": loss,
+            "lr": self.updater.lr,
+            "tokens": now.tokens,
+            "tokens_per_second": round(speed, 1),
+        }
+        if self.updater.norm is not None:
+            entry["gradient_norm"] = self.updater.norm.item()
+        self.log.add(entry)
+        now.window_loss, now.window_tokens, now.window_seconds = 0.0, 0, 0.0
+        return {"epoch": str(now.epoch), "loss": f"{loss:.3f}", "tokens/s": f"{speed:,.0f}"}
+
+    def measure(self, validate: Validate) -> dict[str, Any]:
+        began = time.perf_counter()
+        with modes_kept(self.model), torch.no_grad(), whole_model(self.model):
+            self.model.eval()
+            metrics = validate(self.model, self.progress.epoch)
+        self.progress.seconds += time.perf_counter() - began
+        if not isinstance(metrics, dict):
+            raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
+        if self.config.patience is not None and "loss" not in metrics:
+            raise ValueError("validate must return a 'loss' if patience is given, got none")
+        metrics = {name: _plain(name, value) for name, value in metrics.items()}
+        if not isinstance(loss := metrics.get("loss", math.inf), int | float):
+            raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
+        return self.ranks.gather(metrics)[0]  # ranks may differ by a bit, but must act alike
+
+    def record_validation(self, metrics: dict[str, Any]) -> None:
+        now = self.progress
+        now.validated = now.step
+        loss = metrics.get("loss", math.inf)
+        is_best = loss < now.best
+        now.since_best = 0 if is_best else now.since_best + 1
+        entry = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
+        if self.patience_is_over():
+            entry["stopped"] = f"no lower val_loss in {now.since_best} validations"
+        self.log.add(entry)
+        if self.log_is_due():  # patience is over, and some steps aren't in the log yet
+            self.log_training()
+        if is_best:
+            now.best = loss
+            self.folder.save_best(
+                {"model": whole(self.model.state_dict()), "step": now.step, "val_loss": loss}
+            )
+
+    def stamp(self) -> dict[str, Any]:
+        now = self.progress
+        return {"step": now.step, "epoch": now.epoch, "seconds": round(now.seconds, 3)}
+
+    def is_over(self) -> bool:
+        config, now = self.config, self.progress
+        return (
+            (config.max_steps is not None and now.step >= config.max_steps)
+            or (config.epochs is not None and now.epoch >= config.epochs)
+            or self.patience_is_over()
+        )
+
+    def patience_is_over(self) -> bool:
+        patience = self.config.patience
+        return patience is not None and self.progress.since_best >= patience
+
+    def log_is_due(self) -> bool:
+        now = self.progress
+        return now.window_tokens > 0 and (now.step % self.config.log_every == 0 or self.is_over())
+
+    def validation_is_due(self) -> bool:
+        return self.progress.validated != self.progress.step and self._due(
+            self.config.validate_every
+        )
+
+    def checkpoint_is_due(self) -> bool:
+        # Also before the first step, to fail at once if the folder can't be written. And when a run
+        # is resumed: Ctrl-C may have saved before the validation, and without keeping the model.
+        return self._due(self.config.checkpoint_every)
+
+    def _due(self, every: int | None) -> bool:
+        now = self.progress
+        return self.is_over() or (now.step % every == 0 if every else now.index == 0)
 
 
-def _bar(run: Session, shown: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(
-        total=run.last_step,
-        initial=run.progress.step,
-        disable=not (shown and run.ranks.first),
-        unit="step",
-        desc="training",
-    )
+def _plain(name: str, value: Any) -> Any:
+    """The value as JSON can hold it: a number of torch or NumPy becomes a Python number."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        json.dumps(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"validate must return what JSON can hold, such as numbers; its {name!r} is a "
+            f"{type(value).__name__}: {error}"
+        ) from error
+    return value

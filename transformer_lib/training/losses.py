@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.validation import check_count, check_number, check_type
+from transformer_lib.validation import check_count, check_number, check_type, wide
 
 __all__ = ["Loss", "cross_entropy", "is_counted", "r_drop"]
 
@@ -63,18 +63,28 @@ def cross_entropy(
         tensor(3)
         >>> torch.testing.assert_close(loss.mean, torch.tensor(7.0).log())
     """
-    _check(logits, labels, pad_id, label_smoothing)
-    return _cross_entropy(logits, labels, pad_id, label_smoothing)
-
-
-def _cross_entropy(
-    logits: Tensor, labels: Tensor, pad_id: int | None, label_smoothing: float
-) -> Loss:
+    check_number("label_smoothing", label_smoothing, 0, 1)
+    check_type("logits", logits, Tensor)
+    check_type("labels", labels, Tensor)
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}")
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype is torch.bool:
+        raise TypeError(f"labels must be integers, got {labels.dtype}")
+    if logits.dim() < 1 or logits.shape[:-1] != labels.shape or logits.size(-1) == 0:
+        raise ValueError(
+            f"logits must have the shape of labels with the vocabulary added, (..., V); "
+            f"got logits {tuple(logits.shape)} and labels {tuple(labels.shape)}"
+        )
+    if logits.device != labels.device:
+        raise ValueError(f"labels must be on {logits.device} like logits, got {labels.device}")
+    check_count("pad_id", pad_id, -(2**63), optional=True)  # -100 is common, though not an id
+    if pad_id is not None and pad_id >= 2**63:
+        raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
     vocab_size = logits.size(-1)
     labels = labels.reshape(-1).long()  # (N,), of all positions
     try:
         total = F.cross_entropy(
-            logits.reshape(-1, vocab_size).to(_exact(logits)),
+            wide(logits.reshape(-1, vocab_size)),
             labels,
             ignore_index=-(2**63) if pad_id is None else pad_id,  # not PyTorch's -100
             label_smoothing=label_smoothing,
@@ -126,44 +136,19 @@ def r_drop(
         tensor(True)
     """
     check_number("alpha", alpha, 0)
-    _check(logits, labels, pad_id, label_smoothing)
+    first = cross_entropy(logits, labels, pad_id=pad_id, label_smoothing=label_smoothing)
     check_type("others", others, Tensor)
     kind, wanted = ((tuple(x.shape), x.dtype, x.device) for x in (others, logits))
     if kind != wanted:
         raise ValueError(f"others must be like logits, {wanted}; got {kind}")
-    first = _cross_entropy(logits, labels, pad_id, label_smoothing)
-    second = _cross_entropy(others, labels, pad_id, label_smoothing)
-    log_p, log_q = (x.log_softmax(-1, dtype=_exact(x)) for x in (logits, others))
+    second = cross_entropy(others, labels, pad_id=pad_id, label_smoothing=label_smoothing)
+    log_p, log_q = (wide(x).log_softmax(-1) for x in (logits, others))
     # KL(p|q) + KL(q|p) = sum of (p - q) (log p - log q)
     apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (...)
     apart = apart.masked_fill(~is_counted(labels, pad_id), 0.0).sum()
     return Loss((first.total + second.total + alpha / 2 * apart) / 2, first.count)
 
 
-def _exact(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)  # half precision would lose small terms
-
-
 def is_counted(labels: Tensor, pad_id: int | None) -> Tensor:
     """Which labels count: bool, with the shape of the labels."""
     return torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
-
-
-def _check(logits: Any, labels: Any, pad_id: Any, label_smoothing: Any) -> None:
-    check_number("label_smoothing", label_smoothing, 0, 1)
-    check_type("logits", logits, Tensor)
-    check_type("labels", labels, Tensor)
-    if not logits.is_floating_point():
-        raise TypeError(f"logits must be floating point, got {logits.dtype}")
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype is torch.bool:
-        raise TypeError(f"labels must be integers, got {labels.dtype}")
-    if logits.dim() < 1 or logits.shape[:-1] != labels.shape or logits.size(-1) == 0:
-        raise ValueError(
-            f"logits must have the shape of labels with the vocabulary added, (..., V); "
-            f"got logits {tuple(logits.shape)} and labels {tuple(labels.shape)}"
-        )
-    if logits.device != labels.device:
-        raise ValueError(f"labels must be on {logits.device} like logits, got {labels.device}")
-    check_count("pad_id", pad_id, -(2**63), optional=True)  # -100 is common, though not an id
-    if pad_id is not None and pad_id >= 2**63:
-        raise ValueError(f"pad_id must be below 2^63, got {pad_id}")
