@@ -14,7 +14,7 @@ import sys
 from result_file import write_result
 
 from transformer_lib.runs import TASKS, Run
-from transformer_lib.runs.batches import make_batches
+from transformer_lib.runs.tasks import make_batches
 from transformer_lib.training import evaluate
 
 task = TASKS["multi30k"]

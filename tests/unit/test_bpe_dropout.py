@@ -12,7 +12,7 @@ from tokenizers import models, pre_tokenizers
 from transformer_lib.config import SpecialIds
 from transformer_lib.data import Batches, BpeDropout, Tokenizer
 from transformer_lib.runs import TASKS
-from transformer_lib.runs.batches import make_batches
+from transformer_lib.runs.tasks import make_batches
 
 TEXT = "low low low low low lower lower newest newest newest widest über Straße"
 TOKENIZER = Tokenizer.train_bpe([TEXT], vocab_size=270)

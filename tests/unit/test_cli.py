@@ -20,7 +20,7 @@ import torch
 import transformer_lib
 from transformer_lib.data import number_word_pairs, shakespeare
 from transformer_lib.decoding import text as text_module
-from transformer_lib.runs import TASKS, Run, batches, tasks
+from transformer_lib.runs import TASKS, Run, tasks
 from transformer_lib.runs import run as run_module
 from transformer_lib.runs.cli import _search, main
 from transformer_lib.runs.parser import parse
@@ -701,12 +701,12 @@ def test_second_translations_that_are_refused(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=message):
-            batches.second_translations(TASKS[task], file, [("one", "eins")] * 3)
+            tasks.second_translations(TASKS[task], file, [("one", "eins")] * 3)
 
 
 def test_second_translations_can_come_from_windows(tmp_path: Path) -> None:
     file = tmp_path / "said.txt"
     file.write_bytes("\ufeffEins\r\n\r\n drei \r\n".encode())
     pairs = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
-    found, _ = batches.second_translations(TASKS["number-words"], file, pairs)
+    found, _ = tasks.second_translations(TASKS["number-words"], file, pairs)
     assert found == [("one", "Eins"), ("two", ""), ("three", "drei")]

@@ -9,7 +9,7 @@ import pytest
 
 from transformer_lib import ModelConfig, results
 from transformer_lib.results import load_result, load_run
-from transformer_lib.runs.folder import write_score
+from transformer_lib.runs.run import write_score
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.json"))

@@ -10,7 +10,7 @@ from transformer_lib.data import Batches, TextBatches, Tokenizer, WindowBatches,
 from transformer_lib.decoding import Ensemble, complete, translate
 from transformer_lib.recurrent import RNNSeq2Seq
 from transformer_lib.runs import TASKS
-from transformer_lib.runs.batches import make_batches
+from transformer_lib.runs.tasks import make_batches
 from transformer_lib.training import TrainConfig, cross_entropy, evaluate, fit
 
 V = 11

@@ -23,9 +23,8 @@ from transformer_lib.files import replacing
 from transformer_lib.metrics import Score, exact_match, paired_bootstrap
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained import from_peer, load_peer
-from transformer_lib.runs.folder import write_score
 from transformer_lib.runs.parser import MODEL_SETTINGS, TRAIN_SETTINGS, parse
-from transformer_lib.runs.run import Run, train
+from transformer_lib.runs.run import Run, train, write_score
 from transformer_lib.runs.tasks import TASKS, Task
 from transformer_lib.training import local_device
 from transformer_lib.validation import check_choice

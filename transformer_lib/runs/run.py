@@ -1,7 +1,8 @@
-"""A run and its folder: from the name of a task to a trained model, and back to text."""
+"""A run in its folder: from the name of a task to a trained model, to text and to scores."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,22 +18,27 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.decoding import Ensemble, greedy
 from transformer_lib.decoding.text import Decode, complete, translate
+from transformer_lib.files import replacing
 from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.runs.batches import make_batches, second_translations
-from transformer_lib.runs.folder import (
-    begin,
-    config_of,
-    former_sessions,
-    read_settings,
-    read_words,
-    score_is_due,
-    weights,
-    write_settings,
-)
 from transformer_lib.runs.machine import environment
-from transformer_lib.runs.tasks import TASKS, Pairs, Task, task_named, words_of
-from transformer_lib.training import History, TrainConfig, evaluate, fit, local_device
+from transformer_lib.runs.tasks import (
+    TASKS,
+    Pairs,
+    Task,
+    make_batches,
+    second_translations,
+    words_of,
+)
+from transformer_lib.training import (
+    History,
+    TrainConfig,
+    average_checkpoints,
+    evaluate,
+    fit,
+    load_checkpoint,
+    local_device,
+)
 from transformer_lib.training.checkpoint import check_own
 from transformer_lib.training.distributed import Ranks, join
 from transformer_lib.training.update import half_is_fast
@@ -46,7 +52,9 @@ from transformer_lib.validation import (
     text_list,
 )
 
-__all__ = ["Run", "train"]
+__all__ = ["Run", "train", "write_score"]
+
+CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
 
 @dataclass
@@ -72,18 +80,18 @@ class Run:
             ValueError: a file is damaged.
         """
         folder = as_path("folder", folder)
-        settings = read_settings(folder)
-        model = _model(task_named(settings["task"]), config_of(folder, settings))
+        task, config, _ = _read_settings(folder)
+        model = _model(TASKS[task], config)
         try:
-            model.load_state_dict(weights(folder, checkpoint))
+            model.load_state_dict(_weights(folder, checkpoint))
         except RuntimeError as error:  # it lists every missing and unexpected name
             raise ValueError(
                 f"the weights in {folder} don't match its config.json, or come from another "
                 f"version of this library"
             ) from error
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        model = model.to(local_device(device)).eval()
-        return cls(settings["task"], tokenizer, model, read_words(folder))
+        words = (folder / "words.txt").read_text(encoding="utf-8").split("\n")
+        return cls(task, tokenizer, model.to(local_device(device)).eval(), frozenset(words))
 
     @classmethod
     def together(
@@ -224,7 +232,9 @@ def train(
     Source:
         Kim and Rush (2016), *Sequence-Level Knowledge Distillation*, on ``distilled``.
     """
-    folder, recipe = as_path("folder", folder, "folder"), task_named(task)
+    folder = as_path("folder", folder, "folder")
+    check_choice("task", task, TASKS)
+    recipe = TASKS[task]
     check_choice("preset", preset, ("tiny", "base", "big"))
     max_tokens = check_count("max_tokens", max_tokens, optional=True)
     vocab_size, bpe_dropout = plain_number(vocab_size), plain_number(bpe_dropout)
@@ -267,7 +277,7 @@ def train(
         "distilled": distilled_hash,
     }
     settings = identity | {"model": asdict(model_config), "train": asdict(config)}
-    former = former_sessions(folder) if resume else []
+    sessions = _read_settings(folder)[2] if resume else []
     batches = partial(make_batches, recipe, tokenizer, max_len=model_config.max_len, **sizes)
     train_batches = batches(train_pairs, bpe_dropout, seed=config.seed)
     val_batches = batches(val_pairs, shuffle=False)
@@ -289,16 +299,19 @@ def train(
             say(f"Nothing left to train: the run in {folder} has had all its epochs or steps.")
             return
         # First, since it is what makes this a run's folder.
-        write_settings(folder, settings | {"sessions": [*former, session]})
+        _write_json(folder / "config.json", settings | {"sessions": [*sessions, session]})
         if resume:
             say(f"Resuming the run in {folder}.")
-        else:
-            read = (a if recipe.translates else a + b for a, b in train_pairs)
-            begin(folder, tokenizer, words_of(recipe, read))
+            return
+        (folder / "scores.json").unlink(missing_ok=True)  # of an older run
+        tokenizer.save(folder / "tokenizer.json")
+        read = (a if recipe.translates else a + b for a, b in train_pairs)
+        with replacing(folder / "words.txt") as file:
+            file.write("".join(f"{word}\n" for word in sorted(words_of(recipe, read))).encode())
 
     def validate(model: nn.Module, epoch: int) -> dict[str, Any]:
         metrics: dict[str, Any] = evaluate(model, val_batches)
-        if score_every and score_is_due(folder, epoch, score_every):
+        if score_every and epoch // score_every > _scored(folder) // score_every:
             score, _ = Run(task, tokenizer, net).score(recipe.splits[0])
             metrics[score.metric] = score.value
         return metrics
@@ -339,3 +352,72 @@ def _load(
             Tokenizer.load(kept) if kept else task.tokenizer(train_pairs, vocab_size)
         )
     return train_pairs, val_pairs, made[0]
+
+
+def _weights(folder: Path, checkpoint: str) -> dict[str, Any]:
+    check_choice("checkpoint", checkpoint, (*CHECKPOINTS, "average"))
+    if checkpoint in CHECKPOINTS:
+        path = folder / CHECKPOINTS[checkpoint]
+        if checkpoint == "best" and not path.exists():
+            raise FileNotFoundError(
+                f"{path} doesn't exist: no validation has finished yet. Train longer, or use the "
+                f"latest model with --checkpoint last"
+            )
+        return load_checkpoint(path)["model"]
+    kept = sorted(folder.glob("step-*.pt"))
+    if not kept:
+        raise FileNotFoundError(f"{folder} has no models to average: train with --keep-last")
+    return average_checkpoints(kept)
+
+
+def _read_settings(folder: Path) -> tuple[str, ModelConfig, list[dict[str, Any]]]:
+    """A run's task, its model's config, and what it has recorded of its sessions."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no run: it has no config.json"
+            if folder.is_dir()
+            else f"folder {folder} not found"
+        )
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        check_choice("task", settings["task"], TASKS)
+        return settings["task"], ModelConfig(**settings["model"]), settings["sessions"]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{path} is damaged, or another version of this library wrote it: {reason}"
+        ) from error
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _scored(folder: Path) -> int:
+    """How many epochs were complete at the last validation."""
+    epochs = [entry["epoch"] for entry in History.read(folder / "log.jsonl") if "val_loss" in entry]
+    return epochs[-1] if epochs else 0
+
+
+def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
+    """Add a score on a split to a run's ``scores.json``, in place of an older one.
+
+    The score of greedy decoding with the best checkpoint is filed under the name of the split.
+    Other scores, and differences to another run, have entries of their own.
+    """
+    path = folder / "scores.json"
+    try:
+        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        check_type("its content", scores, dict)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    usual = {"checkpoint": "best", "decoding": "greedy"}
+    apart = [score[name] for name in usual if score.get(name) not in (None, usual[name])]
+    if name := {"bleu_lowercased": "lowercased", "chrf": "chrF"}.get(score["metric"]):
+        apart.insert(0, name)
+    apart += [score["together"]] if "together" in score else []
+    apart += [f"against {score['against']}"] if "against" in score else []
+    scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
+    _write_json(path, scores)
