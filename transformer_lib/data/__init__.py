@@ -14,10 +14,9 @@ from transformer_lib.data.batching import (
     WindowBatches,
     collate,
 )
-from transformer_lib.data.bpe_dropout import BpeDropout
 from transformer_lib.data.download import DownloadError
 from transformer_lib.data.numbers import copy_pairs, number_word_pairs, number_words, split_pairs
-from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.data.tokenizer import BpeDropout, Tokenizer
 from transformer_lib.data.world import Story, stories, story_pairs
 
 __all__ = [

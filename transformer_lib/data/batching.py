@@ -194,11 +194,15 @@ class _Epochs(Generic[AnyBatch]):
     def __init__(
         self,
         lengths: Sequence[int | tuple[int, int]],
-        max_tokens: int | None,
-        batch_size: int | None,
-        seed: int,
-        shuffle: bool,
+        *,
+        max_tokens: int | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        special_ids: SpecialIds = Tokenizer.special_ids,
     ):
+        check_type("special_ids", special_ids, SpecialIds)
+        self.special_ids = special_ids.special_ids
         if (max_tokens is None) == (batch_size is None):
             raise ValueError(
                 "give max_tokens or batch_size, one of the two; "
@@ -268,14 +272,20 @@ class Batches(_Epochs[Batch]):
         special_ids: SpecialIds = Tokenizer.special_ids,
     ):
         check_type("special_ids", special_ids, SpecialIds)
-        self.special_ids = special_ids.special_ids
         self.pairs = _checked_pairs(pairs, special_ids)
         if redraw is not None and not callable(redraw):
             raise TypeError(f"redraw must be a function, got {type(redraw).__name__}")
         self._redraw = redraw
         # + 1 for the <bos> before the target, or the <eos> after it.
         lengths = [(len(source), len(target) + 1) for source, target in self.pairs]
-        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
+        super().__init__(
+            lengths,
+            max_tokens=max_tokens,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            special_ids=special_ids,
+        )
 
     def _batch(self, indices: list[int], epoch: int) -> Batch:
         if self._redraw is None:
@@ -291,7 +301,8 @@ class TextBatches(_Epochs[TextBatch]):
 
     Args:
         texts: id lists, without `<bos>` and `<eos>`. A text may be empty.
-        max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
+        options: `max_tokens` or `batch_size`, and `seed`, `shuffle`, `special_ids`, as for
+            `Batches`.
 
     Raises:
         TypeError, ValueError: as `Batches`.
@@ -302,24 +313,12 @@ class TextBatches(_Epochs[TextBatch]):
         [(3, 2), (2, 4), (1, 4)]
     """
 
-    def __init__(
-        self,
-        texts: Sequence[Ids],
-        *,
-        max_tokens: int | None = None,
-        batch_size: int | None = None,
-        seed: int = 0,
-        shuffle: bool = True,
-        special_ids: SpecialIds = Tokenizer.special_ids,
-    ):
-        check_type("special_ids", special_ids, SpecialIds)
-        self.special_ids = special_ids.special_ids
+    def __init__(self, texts: Sequence[Ids], **options: Any):
         self.texts = [
             id_list(f"text {i} of texts", text)
             for i, text in enumerate(items("texts", texts, "id list"))
         ]
-        lengths = [len(text) + 1 for text in self.texts]
-        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
+        super().__init__([len(text) + 1 for text in self.texts], **options)
 
     def _batch(self, indices: list[int], epoch: int) -> TextBatch:
         return _text_batch([self.texts[i] for i in indices], self.special_ids)
@@ -339,7 +338,8 @@ class WindowBatches(_Epochs[TextBatch]):
     Args:
         ids: of the text, without `<bos>` and `<eos>`.
         length: of a window, in tokens.
-        max_tokens, batch_size, seed, shuffle, special_ids: as for `Batches`.
+        shuffle: see above.
+        options: `max_tokens` or `batch_size`, and `seed`, `special_ids`, as for `Batches`.
 
     Raises:
         TypeError: an argument of the wrong type.
@@ -354,20 +354,8 @@ class WindowBatches(_Epochs[TextBatch]):
                 [7, 8, 0]]))
     """
 
-    def __init__(
-        self,
-        ids: Ids,
-        *,
-        length: int,
-        max_tokens: int | None = None,
-        batch_size: int | None = None,
-        seed: int = 0,
-        shuffle: bool = True,
-        special_ids: SpecialIds = Tokenizer.special_ids,
-    ):
-        check_type("special_ids", special_ids, SpecialIds)
+    def __init__(self, ids: Ids, *, length: int, shuffle: bool = True, **options: Any):
         check_type("shuffle", shuffle, bool)
-        self.special_ids = special_ids.special_ids
         self.ids = id_list("ids", ids)
         self.length = check_count("length", length)
         least = 2 * length - 1 if shuffle else 1
@@ -378,7 +366,7 @@ class WindowBatches(_Epochs[TextBatch]):
             )
         starts = range(0, len(self.ids) - least + 1, length)
         lengths = [len(self.ids[start : start + length]) for start in starts]
-        super().__init__(lengths, max_tokens, batch_size, seed, shuffle)
+        super().__init__(lengths, shuffle=shuffle, **options)
 
     def _batch(self, indices: list[int], epoch: int) -> TextBatch:
         offset = _drawing(self._seed, epoch).randrange(self.length) if self._shuffle else 0

@@ -20,7 +20,7 @@ import torch
 from transformer_lib.data import Tokenizer
 from transformer_lib.decoding import beam_search, candidates, complete, greedy, sample
 from transformer_lib.files import replacing
-from transformer_lib.metrics import Score, exact_match, paired_bootstrap
+from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly
 from transformer_lib.pretrained import from_peer, load_peer
 from transformer_lib.runs.parser import MODEL_SETTINGS, TRAIN_SETTINGS, parse
@@ -110,16 +110,10 @@ def _next_command(task: Task, folder: Path) -> str:
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
     run = Run.together(args.run, args.checkpoint, args.device)
     task, split = TASKS[run.task], args.split
-    if task.score is None and (args.beam or args.write or args.against):
+    if task.score is None and (args.beam or args.write):
         raise ValueError(
-            f"{run.task} is scored by perplexity, without decoding: leave out --beam, --write and "
-            f"--against"
+            f"{run.task} is scored by perplexity, without decoding: leave out --beam and --write"
         )
-    if task.score is exact_match and args.against:
-        raise ValueError(f"--against compares BLEU, but {run.task} is scored by exact_match")
-    other = Run.together(args.against, args.checkpoint, args.device) if args.against else None
-    if other and other.task != run.task:
-        raise ValueError(f"--against must be a run of {run.task}, got one of {other.task}")
     if args.write and args.write.exists():
         raise FileExistsError(f"{args.write} exists already: choose another file to --write")
     how: dict[str, Any] = {"decode": _search(args, n_best=1), "progress": _shows_progress(args)}
@@ -132,16 +126,13 @@ def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
             _print_score(split, each)
         if file is not None:
             file.write("".join(f"{text}\n" for text in texts).encode())
+    if args.limit is not None:  # scores of a part can't be compared
+        return
+    about = {"checkpoint": args.checkpoint, "decoding": _decoding(args) if task.score else None}
+    if others := [folder.name for folder in args.run[1:]]:
+        about["together"] = "with " + " and ".join(others)
     for each in scores:
-        _write_score(args, each._asdict(), None if task.score is None else _decoding(args))
-    if other and task.score:
-        others = other.score(split, args.limit, **how)[1]
-        found = paired_bootstrap(task.score, texts, others, references)
-        against = " and ".join(folder.name for folder in args.against)
-        difference = f"{found.metric} {found.value:+.2f}, p = {found.p_value:.4f}"
-        print(f"{split}, against {against}: {difference} ({found.signature})")
-        record = found._asdict() | {"sentences": len(references), "against": against}
-        _write_score(args, record, _decoding(args))
+        write_score(args.run[0], split, each._asdict() | about)
 
 
 def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterator[Score]:
@@ -150,15 +141,6 @@ def _other_scores(task: Task, texts: list[str], references: list[str]) -> Iterat
             yield compare(texts, references)
         except ImportError as error:
             print(f"no {compare.__name__}: {error}", file=sys.stderr)
-
-
-def _write_score(args: argparse.Namespace, measured: dict[str, Any], decoding: str | None) -> None:
-    if args.limit is not None:  # scores of a part can't be compared
-        return
-    score = measured | {"checkpoint": args.checkpoint, "decoding": decoding}
-    if others := [folder.name for folder in args.run[1:]]:
-        score["together"] = "with " + " and ".join(others)
-    write_score(args.run[0], args.split, score)
 
 
 def _print_score(split: str, score: Score) -> None:

@@ -85,10 +85,6 @@ text) and multi30k-lowercase (lowercased tokens); perplexity for captions; nats 
 character for shakespeare; exact match in percent for the others. The score of a whole split is
 saved in the run's scores.json.
 
-With --against, a paired bootstrap tells how likely chance alone makes such a difference in BLEU:
-
-  python -m transformer_lib evaluate --run runs/new --against runs/old --beam 5
-
 Several runs make an ensemble, which averages their probabilities at each step:
 
   python -m transformer_lib evaluate --run runs/s0 --run runs/s1 --run runs/s2 --beam 5"""
@@ -188,7 +184,6 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     _add_beam(first)
     first("--limit", type=_count, metavar="N", help="score only the first N texts")
     first("--write", type=_path, metavar="FILE", help="write the answers to FILE, one per line")
-    more("--against", type=_path, action="append", metavar="FOLDER", help="compare with this run")
     _add_checkpoint(more)
     _add_search(more)
     _add_common(more)

@@ -405,7 +405,7 @@ def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
     """Add a score on a split to a run's ``scores.json``, in place of an older one.
 
     The score of greedy decoding with the best checkpoint is filed under the name of the split.
-    Other scores, and differences to another run, have entries of their own.
+    Other scores have entries of their own.
     """
     path = folder / "scores.json"
     try:
@@ -418,6 +418,5 @@ def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
     if name := {"bleu_lowercased": "lowercased", "chrf": "chrF"}.get(score["metric"]):
         apart.insert(0, name)
     apart += [score["together"]] if "together" in score else []
-    apart += [f"against {score['against']}"] if "against" in score else []
     scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
     _write_json(path, scores)
