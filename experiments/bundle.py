@@ -30,7 +30,7 @@ from safetensors.torch import save_file
 from transformer_lib.data import Tokenizer, shakespeare
 from transformer_lib.decoding import translate
 from transformer_lib.pretrained import bundled_folder, load_bundled
-from transformer_lib.pretrained.gpt2 import NAMES, transposed
+from transformer_lib.pretrained.hugging_face import GPT2_NAMES, transposed
 from transformer_lib.pretrained.rounding import to_int8
 from transformer_lib.runs import TASKS, Run
 
@@ -60,7 +60,7 @@ def bundle_shakespeare(run: Run) -> dict[str, Any]:
 
 
 def gpt2_name(ours: str) -> str:
-    for theirs, mine in NAMES.items():
+    for theirs, mine in GPT2_NAMES.items():
         ours = ours.replace(mine, theirs) if mine else ours
     return f"transformer.{ours}"
 

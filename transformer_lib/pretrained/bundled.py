@@ -15,8 +15,7 @@ from typing import Any
 from transformer_lib.config import ModelConfig
 from transformer_lib.data import Tokenizer
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.pretrained.gpt2 import NAMES, config_of, transposed
-from transformer_lib.pretrained.peers import load
+from transformer_lib.pretrained.hugging_face import GPT2_NAMES, gpt2_config, load, transposed
 from transformer_lib.pretrained.rounding import from_int8
 from transformer_lib.validation import check_choice
 
@@ -70,8 +69,8 @@ def load_bundled(name: str) -> tuple[Any, Tokenizer]:
     settings = json.loads((folder / "config.json").read_bytes())
     weights = read((folder / "model.safetensors").read_bytes())
     if name == "shakespeare":
-        model = DecoderOnly(config_of(SimpleNamespace(**settings), tied=True))
-        load(model, transposed(weights), NAMES)
+        model = DecoderOnly(gpt2_config(SimpleNamespace(**settings), tied=True))
+        load(model, transposed(weights), GPT2_NAMES)
     else:
         model = Transformer(ModelConfig(**settings["config"]))
         model.load_state_dict(from_int8(weights))

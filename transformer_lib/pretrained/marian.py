@@ -11,7 +11,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.layers import FeedForward
 from transformer_lib.models import Transformer
 from transformer_lib.multihead import MultiHeadAttention
-from transformer_lib.pretrained.peers import (
+from transformer_lib.pretrained.hugging_face import (
     activation,
     check_class,
     load,

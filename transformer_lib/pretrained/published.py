@@ -19,9 +19,7 @@ from zipfile import ZipFile
 
 from transformer_lib.data.download import DownloadError, has_hash
 from transformer_lib.data.multi30k import DATA_VARIABLE
-from transformer_lib.pretrained.bert import from_bert
-from transformer_lib.pretrained.gpt2 import from_gpt2
-from transformer_lib.pretrained.llama import from_llama
+from transformer_lib.pretrained.hugging_face import from_bert, from_gpt2, from_llama
 from transformer_lib.pretrained.marian import from_marian
 from transformer_lib.validation import as_path, check_choice, check_type
 

@@ -9,7 +9,7 @@ from torch import nn
 from transformer_lib.config import ModelConfig
 from transformer_lib.models import Encoder, EncoderDecoder
 from transformer_lib.multihead import MultiHeadAttention
-from transformer_lib.pretrained.peers import load
+from transformer_lib.pretrained.hugging_face import load
 
 __all__ = ["from_torch"]
 
