@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, is_dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -20,16 +21,9 @@ from transformer_lib.decoding.protocol import modes_kept
 from transformer_lib.training.checkpoint import Folder, alone_in
 from transformer_lib.training.config import TrainConfig
 from transformer_lib.training.distributed import join, parts, whole, whole_model
+from transformer_lib.training.evaluation import BatchSource, check_batch, padding_of
 from transformer_lib.training.interrupts import Interrupts, stop
 from transformer_lib.training.log import History, RunLog
-from transformer_lib.training.state import (
-    BatchSource,
-    Progress,
-    describe,
-    padding_of,
-    random_state,
-    set_random_state,
-)
 from transformer_lib.training.update import Updater
 from transformer_lib.validation import as_path, check_type
 
@@ -67,7 +61,7 @@ def fit(
 
     Args:
         model: called with all tensors of a batch but the last; returns logits ``(..., V)``.
-        batches: see :class:`~transformer_lib.training.state.BatchSource`.
+        batches: see :class:`~transformer_lib.training.evaluation.BatchSource`.
         config: the settings of the run.
         validate: called with the model, in evaluation mode and without gradients, and the number
             of completed epochs; returns what to log, such as ``{"loss": 1.2}``. The model with the
@@ -172,6 +166,23 @@ def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: 
         bar.update()
 
 
+@dataclass
+class Progress:
+    """What it takes to resume a run, besides its tensors and random state."""
+
+    step: int = 0
+    epoch: int = 0  # epochs completed
+    index: int = 0  # batches of this epoch already used
+    tokens: int = 0
+    seconds: float = 0.0
+    validated: int = 0  # step of the last validation
+    best: float = math.inf  # lowest validation loss
+    since_best: int = 0  # validations since then
+    window_loss: float = 0.0  # since the last log entry
+    window_tokens: int = 0
+    window_seconds: float = 0.0
+
+
 class Session:
     """A model, its optimizer and its progress. All ranks call every method.
 
@@ -200,7 +211,7 @@ class Session:
         seed = config.seed + 1_000_003 * self.ranks.rank  # or all would have the same dropout
         torch.manual_seed(seed)
         random.seed(seed)
-        self.settings = settings | config.arithmetic() | describe(model, batches)
+        self.settings = settings | config.arithmetic() | _describe(model, batches)
         self.settings["accumulate"] = self.group_size  # no matter how many processes
         if any(settings != self.settings for settings in self.ranks.gather(self.settings)):
             raise ValueError(
@@ -236,7 +247,7 @@ class Session:
             optimizer.load_state_dict(saved)
         # Only the same number of processes can draw the same random numbers as before.
         if len(state["random"]) == self.ranks.size:
-            set_random_state(state["random"][self.ranks.rank], self.updater.device)
+            _set_random_state(state["random"][self.ranks.rank], self.updater.device)
         self.progress = Progress(**state["progress"])
         self.saved_at = self.progress.step
         self.updater.lr = self.updater.optimizers[0].param_groups[0]["lr"]
@@ -252,7 +263,7 @@ class Session:
             "optimizers": [whole(each.state_dict()) for each in self.updater.optimizers],
             "progress": asdict(self.progress),
             "scaler": self.updater.scaler.state_dict(),
-            "random": self.ranks.gather(random_state(self.updater.device)),
+            "random": self.ranks.gather(_random_state(self.updater.device)),
             "settings": self.settings,
         }
         self.folder.save(state, self.config.keep_last if keep else None)
@@ -406,3 +417,36 @@ def _plain(name: str, value: Any) -> Any:
             f"{type(value).__name__}: {error}"
         ) from error
     return value
+
+
+def _describe(model: nn.Module, batches: BatchSource) -> dict[str, Any]:
+    """What identifies a run besides its training settings: its model and its data."""
+    config = getattr(model, "config", None)
+    sizes = (
+        {f"model.{name}": value for name, value in asdict(config).items()}
+        if is_dataclass(config) and not isinstance(config, type)
+        else {"model": str(model)}
+    )
+    # The first batch depends on the text, the vocabulary, the seed and the batch size.
+    digest = hashlib.sha256(str(len(batches)).encode())
+    for batch in islice(batches.epoch(0), 1):
+        check_batch(model, batch)
+        for tensor in batch:
+            digest.update(repr(tensor.tolist()).encode())
+    return sizes | {"data": digest.hexdigest()[:16]}
+
+
+def _random_state(device: torch.device) -> dict[str, Any]:
+    """The state of every generator that training draws from."""
+    state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def _set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Restore what :func:`_random_state` returned."""
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)
