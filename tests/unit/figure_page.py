@@ -4,6 +4,9 @@ import pytest
 
 from alone import ARGUMENTS, READY, write_page
 from browsers import need_browser
+from transformer_lib.figures.engine import FOLDER
+
+ENGINE = str(FOLDER / "index.js")
 
 # A figure is set in the reader's own font. This one spaces letters wider than any system does.
 WIDE = '* { font-family: "DejaVu Sans" !important; letter-spacing: 0.08em }'

@@ -1,8 +1,7 @@
 """LiveTraining: its sentences, and its runs."""
 
 import pytest
-from engine_page import ENGINE
-from figure_page import SETTLE, status
+from figure_page import ENGINE, SETTLE, status
 
 from transformer_lib.figures.widgets import LiveTraining, base, live_training
 

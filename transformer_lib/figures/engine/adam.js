@@ -44,17 +44,14 @@ export const inverseSqrt = (step, { warmup, peak }) =>
 export function trainStep(
   model,
   adam,
-  { source = null, target, labels },
+  { source, target, labels },
   { rate, label_smoothing = 0, clip_norm = Infinity },
 ) {
   return model.memory.within(() => {
     const graph = new Graph(model.memory);
-    const { pad_id = 0 } = model.config;
     for (const { grad } of adam.tensors) grad.fill(0);
-    const loss = crossEntropy(graph, model.forward(graph, source, target), labels, {
-      label_smoothing,
-      pad_id,
-    });
+    const logits = model.forward(graph, source, target);
+    const loss = crossEntropy(graph, logits, labels, label_smoothing);
     graph.backward();
     if (clip_norm < Infinity) clipNorm(adam.tensors, clip_norm);
     adam.step(rate);

@@ -1,5 +1,6 @@
 // Beam search for one source, as in the library: the best hypotheses continue, finished ones leave the beam.
 import { State } from "./decoding.js";
+import { BOS, EOS, pad } from "./transformer.js";
 
 const penalty = (length, exponent) => ((5 + length) / 6) ** exponent;
 const better = (a, b) => b.score - a.score;
@@ -47,19 +48,13 @@ function reorder({ caches }, parents) {
  * The caller frees the memory.
  */
 export function* beamSearch(model, source, { most, beam_size = 4, length_penalty = 0.6 }) {
-  const { bos_id = 1, eos_id = 2 } = model.config;
   const rows = Array(beam_size).fill(source);
-  const state = new State(model, {
-    source: { ids: Int32Array.from(rows.flat()), shape: [beam_size, source.length] },
-    room: most,
-  });
-  let beam = [{ ids: [], score: 0, newest: bos_id, row: 0 }];
+  const state = new State(model, pad(rows), most);
+  let beam = [{ ids: [], score: 0, newest: BOS, row: 0 }];
   let ends = [];
   for (let length = 1; length <= most; length++) {
     const newest = rows.map((_, i) => (beam[i] ?? beam[0]).newest); // spare rows repeat the best one
-    const gains = state
-      .step({ ids: Int32Array.from(newest), shape: [beam_size, 1] })
-      .map(logSoftmax);
+    const gains = state.step(newest).map(logSoftmax);
     const all = beam.flatMap(({ ids, score }, row) =>
       highest(gains[row], 2 * beam_size).map((id) => ({
         ids,
@@ -72,7 +67,7 @@ export function* beamSearch(model, source, { most, beam_size = 4, length_penalty
       .sort(better)
       .slice(0, 2 * beam_size)
       .map((one) => ({ ...one, ids: [...one.ids, one.newest] }));
-    const isEnd = ({ newest: id }) => id === eos_id || length === most;
+    const isEnd = ({ newest: id }) => id === EOS || length === most;
     const ended = best
       .slice(0, beam_size)
       .filter(isEnd)

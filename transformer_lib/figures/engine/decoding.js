@@ -2,6 +2,7 @@
 import { columns } from "./attention.js";
 import { Graph } from "./graph.js";
 import { Tensor } from "./memory.js";
+import { BOS, EOS } from "./transformer.js";
 
 /** The keys and values of one self-attention, for up to `room` positions: (B, room, 2 d). */
 class Cache {
@@ -9,7 +10,7 @@ class Cache {
     Object.assign(this, { d, length: 0, both: new Tensor(memory, [rows, room, 2 * d], false) });
   }
 
-  /** Adds the keys and values of `all`, (B, T, 3 d); returns all keys, all values, and their number. */
+  /** Adds the keys and values of `all`, (B, 1, 3 d); returns all keys, all values, and their number. */
   append(all) {
     const {
       d,
@@ -18,13 +19,11 @@ class Cache {
         shape: [, room],
       },
     } = this;
-    const [b, t, width] = all.shape;
-    if (this.length + t > room) throw new RangeError(`the cache has room for ${room} tokens`);
-    for (let i = 0; i < b * t; i++) {
-      const to = Math.floor(i / t) * room + this.length + (i % t);
-      data.set(all.data.subarray(i * width + d, (i + 1) * width), to * 2 * d);
-    }
-    this.length += t;
+    const [b, , width] = all.shape;
+    if (this.length === room) throw new RangeError(`the cache has room for ${room} tokens`);
+    for (let i = 0; i < b; i++)
+      data.set(all.data.subarray(i * width + d, (i + 1) * width), (i * room + this.length) * 2 * d);
+    this.length += 1;
     return [columns(this.both, 0), columns(this.both, d), this.length];
   }
 }
@@ -34,47 +33,35 @@ class Cache {
  * model's memory, which the caller frees (`memory.within`).
  */
 export class State {
-  constructor(model, { source = null, rows = source.shape[0], room, record = null }) {
+  constructor(model, source, room) {
     const {
       memory,
-      config: { d_model, n_layers, n_decoder_layers },
+      config: { d_model: d, n_layers },
     } = model;
-    Object.assign(this, { model, rows, length: 0 });
-    this.memory = source && model.encode(new Graph(memory, { learn: false, record }), source);
-    this.memoryReal = source && model.real(source);
-    this.caches = Array.from({ length: n_decoder_layers ?? n_layers }, () => ({
-      self: new Cache(memory, rows, room, d_model),
-      cross: source && { both: null },
-    }));
-    if (!source) return;
     const graph = new Graph(memory, { learn: false });
-    this.caches.forEach(({ cross }, i) => {
-      // computed once, for all steps
-      cross.both = model.linear(
-        graph,
-        `decoder.layers.${i}.cross_attention.in_proj`,
-        this.memory,
-        d_model,
-        3 * d_model,
-      );
+    Object.assign(this, { model, length: 0 });
+    this.memory = model.encode(graph, source);
+    this.memoryReal = model.real(source);
+    this.caches = Array.from({ length: n_layers }, (_, i) => {
+      const name = `decoder.layers.${i}.cross_attention.in_proj`;
+      const both = model.linear(graph, name, this.memory, d, 3 * d); // computed once, for all steps
+      return { self: new Cache(memory, source.shape[0], room, d), cross: { both } };
     });
   }
 
-  /** The logits (B, V) after one or more new tokens in each row. */
-  step(batch, record = null) {
+  /** The logits (B, V) after a new token in each row. */
+  step(tokens, record = null) {
     const { model, memory, memoryReal, caches } = this;
     return model.memory.within(() => {
       const graph = new Graph(model.memory, { learn: false, record });
+      const batch = { ids: Int32Array.from(tokens), shape: [tokens.length, 1] };
       const x = model.decode(graph, model.embed(graph, batch, this.length), memory, {
         memoryReal,
         caches,
       });
-      const [b, t] = batch.shape;
-      this.length += t;
+      this.length += 1;
       const { data, shape } = model.logits(graph, x);
-      return Array.from({ length: b }, (_, i) =>
-        data.slice(((i + 1) * t - 1) * shape[2], (i + 1) * t * shape[2]),
-      );
+      return tokens.map((_, i) => data.slice(i * shape[2], (i + 1) * shape[2]));
     });
   }
 }
@@ -87,23 +74,21 @@ export function softmax(logits) {
 }
 
 /**
- * Writes up to `most` tokens after `prompt` (B, T), or after <bos>; each step yields [{ id, probabilities }], one for
- * each row. A row that has ended continues with padding. The caller frees the memory.
+ * Writes up to `most` tokens for each source, until all have ended; each step yields [{ id, probabilities }], one for
+ * each row. What a row has after its <eos> means nothing. The caller frees the memory.
  */
-export function* greedy(model, { source = null, prompt = null, most, record = null }) {
-  const { bos_id = 1, eos_id = 2, pad_id = 0 } = model.config;
-  const rows = (source ?? prompt).shape[0];
-  let batch = prompt ?? { ids: new Int32Array(rows).fill(bos_id), shape: [rows, 1] };
-  const state = new State(model, { source, rows, room: batch.shape[1] + most, record });
-  const ended = Array(rows).fill(false);
+export function* greedy(model, source, most) {
+  const state = new State(model, source, most);
+  let tokens = Array(source.shape[0]).fill(BOS);
+  const ended = tokens.map(() => false);
   for (let step = 0; step < most && !ended.every(Boolean); step++) {
-    const said = state.step(batch, record).map((logits, row) => {
+    const said = state.step(tokens).map((logits, row) => {
       const probabilities = softmax(logits);
-      const id = ended[row] ? pad_id : probabilities.indexOf(Math.max(...probabilities));
-      ended[row] ||= id === eos_id;
+      const id = probabilities.indexOf(Math.max(...probabilities));
+      ended[row] ||= id === EOS;
       return { id, probabilities };
     });
     yield said;
-    batch = { ids: Int32Array.from(said, ({ id }) => id), shape: [rows, 1] };
+    tokens = said.map(({ id }) => id);
   }
 }

@@ -1,12 +1,12 @@
-export { Adam, clipNorm, inverseSqrt, trainStep } from "./adam.js";
-export { State, greedy, softmax } from "./decoding.js";
+export { Adam, inverseSqrt, trainStep } from "./adam.js";
+export { greedy } from "./decoding.js";
 export { Graph } from "./graph.js";
 export { crossEntropy } from "./loss.js";
 export { Memory } from "./memory.js";
-export { BASES, WHOLE, changes, outcome, runsOf } from "./pair.js";
+export { WHOLE, changes, outcome, runsOf } from "./pair.js";
 export { Session } from "./session.js";
-export { TASKS, decode, encode, numberWords, tidy } from "./tasks.js";
+export { TASKS, numberWords, tidy } from "./tasks.js";
 export { TrainingRun, trainingCommands } from "./training.js";
 export { Transformer, pad } from "./transformer.js";
-export { firstWeights, uniform, weightShapes } from "./weights.js";
+export { firstWeights, uniform } from "./weights.js";
 export { employ, serve } from "./worker.js";

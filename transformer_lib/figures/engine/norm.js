@@ -1,10 +1,9 @@
-// Layer norm and RMS norm: make every vector equally long, then scale it by learned numbers.
+// Layer norm: shifts every vector to a mean of 0 and makes all equally long, then scales and shifts by learned numbers.
 
-/**
- * y = (x - mean) / sqrt(variance + eps) * weight + bias for each vector. Without a bias it's the RMS norm, which
- * doesn't subtract the mean.
- */
-export function norm(graph, x, weight, bias, eps) {
+const EPS = 1e-5;
+
+/** y = (x - mean) / sqrt(variance + eps) * weight + bias for each vector. */
+export function norm(graph, x, weight, bias) {
   const [d, rows] = [weight.size, x.size / weight.size];
   const y = graph.tensor(...x.shape);
   const scales = new Float32Array(rows); // 1 / sqrt(variance + eps)
@@ -12,13 +11,13 @@ export function norm(graph, x, weight, bias, eps) {
   for (let row = 0; row < rows; row++) {
     const [at, keep] = [row * d, graph.learn ? row * d : 0];
     let [mean, variance] = [0, 0];
-    if (bias) for (let j = 0; j < d; j++) mean += x.data[at + j];
+    for (let j = 0; j < d; j++) mean += x.data[at + j];
     mean /= d;
     for (let j = 0; j < d; j++) variance += (x.data[at + j] - mean) ** 2;
-    scales[row] = 1 / Math.sqrt(variance / d + eps);
+    scales[row] = 1 / Math.sqrt(variance / d + EPS);
     for (let j = 0; j < d; j++) {
       normed[keep + j] = (x.data[at + j] - mean) * scales[row];
-      y.data[at + j] = normed[keep + j] * weight.data[j] + (bias ? bias.data[j] : 0);
+      y.data[at + j] = normed[keep + j] * weight.data[j] + bias.data[j];
     }
   }
   graph.then(() => {
@@ -28,10 +27,8 @@ export function norm(graph, x, weight, bias, eps) {
       for (let j = 0; j < d; j++) {
         const g = y.grad[at + j];
         weight.grad[j] += g * normed[at + j];
-        if (bias) {
-          bias.grad[j] += g;
-          mean += g * weight.data[j];
-        }
+        bias.grad[j] += g;
+        mean += g * weight.data[j];
         along += g * weight.data[j] * normed[at + j];
       }
       for (let j = 0; j < d; j++) {

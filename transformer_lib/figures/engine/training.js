@@ -4,10 +4,9 @@ import { greedy } from "./decoding.js";
 import { Graph } from "./graph.js";
 import { Memory } from "./memory.js";
 import { TASKS, decode, encode, vocabSize } from "./tasks.js";
-import { Transformer, pad } from "./transformer.js";
+import { BOS, EOS, Transformer, pad } from "./transformer.js";
 import { firstWeights, uniform } from "./weights.js";
 
-const [BOS, EOS] = [1, 2];
 const MODEL = {
   d_model: 32,
   n_heads: 4,
@@ -16,7 +15,6 @@ const MODEL = {
   max_len: 32,
   positions: "sinusoidal",
   pre_norm: true,
-  norm: "layer",
 };
 const SETTINGS = {
   task: "reverse",
@@ -40,8 +38,8 @@ export class TrainingRun {
     this.model = new Transformer(
       new Memory({ megabytes: 32 }),
       config,
-      firstWeights(config, false, seed),
-      { switches },
+      firstWeights(config, seed),
+      switches,
     );
     this.adam = new Adam(Object.values(this.model.weights));
     this.draw = uniform(seed + 1);
@@ -82,7 +80,7 @@ export class TrainingRun {
     const ids = texts.map(() => []);
     memory.within(() => {
       const source = pad(texts.map((text) => encode(this.task, text)));
-      for (const rows of greedy(this.model, { source, most: this.task.longest + 2 }))
+      for (const rows of greedy(this.model, source, this.task.longest + 2))
         rows.forEach(({ id }, i) => ids[i].push(id));
     });
     return ids.map((row) => decode(this.task, row));

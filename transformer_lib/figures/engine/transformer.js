@@ -3,43 +3,54 @@ import { attention, columns } from "./attention.js";
 import { add, embed, linear, relu, sinusoidalPositions } from "./graph.js";
 import { Tensor } from "./memory.js";
 import { norm } from "./norm.js";
-import { endsInNorm, weightShapes } from "./weights.js";
+import { weightShapes } from "./weights.js";
+
+export const PAD = 0;
+export const BOS = 1;
+export const EOS = 2;
 
 /** Joins lists of ids into one (B, T) array, padded on the right. */
-export function pad(lists, pad_id = 0) {
+export function pad(lists) {
   const length = Math.max(...lists.map((list) => list.length));
-  const ids = new Int32Array(lists.length * length).fill(pad_id);
+  const ids = new Int32Array(lists.length * length).fill(PAD);
   lists.forEach((list, i) => ids.set(list, i * length));
   return { ids, shape: [lists.length, length] };
 }
 
+// The settings of the library's model that this one can have; what they leave out is the book's own choice.
 const KNOWN = {
   activation: ["relu"],
-  norm: ["layer", "rms"],
+  norm: ["layer"],
+  norm_eps: [1e-5],
+  final_norm: [null],
   positions: ["sinusoidal", "learned", "none"],
   bias: [true],
+  tie_embeddings: [true],
+  scale_embeddings: [true],
+  n_decoder_layers: [null],
   n_kv_heads: [null],
   qkv_bias: [null, true],
   embedding_norm: [false],
   output_bias: [false],
   n_token_types: [0],
+  pad_id: [PAD],
+  bos_id: [BOS],
+  eos_id: [EOS],
 };
 
 /**
- * An encoder-decoder, or a decoder alone, with the settings and the weights of the library's model:
- * `weights` is a list of { name, shape, data }. `switches` turns parts off, to show what they're good for.
+ * An encoder-decoder with the settings and the weights of the library's model: `weights` is a list of { name, shape, data }. `switches` turns parts off, to show what they're good for.
  */
 export class Transformer {
-  constructor(memory, config, weights, { decoderOnly = false, switches = {} } = {}) {
+  constructor(memory, config, weights, switches = {}) {
     for (const [setting, values] of Object.entries(KNOWN)) {
       if (setting in config && !values.includes(config[setting]))
         throw new RangeError(`${setting} must be ${values.join(" or ")}, got ${config[setting]}`);
     }
-    Object.assign(this, { memory, config, decoderOnly, weights: {} });
+    Object.assign(this, { memory, config, weights: {} });
     this.switches = { scale: true, causal: true, residual: true, ...switches };
     const given = Object.fromEntries(weights.map((one) => [one.name, one]));
-    const shapes = weightShapes(config, decoderOnly);
-    for (const [name, shape] of shapes) {
+    for (const [name, shape] of weightShapes(config)) {
       if (String(given[name]?.shape) !== String(shape))
         throw new RangeError(`${name} must have shape ${shape}, got ${given[name]?.shape}`);
       this.weights[name] = new Tensor(memory, shape);
@@ -59,13 +70,7 @@ export class Transformer {
   }
 
   norm(graph, name, x) {
-    return norm(
-      graph,
-      x,
-      this.weights[`${name}.weight`],
-      this.weights[`${name}.bias`],
-      this.config.norm_eps ?? 1e-5,
-    );
+    return norm(graph, x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
   }
 
   /** Pre-norm: x + sublayer(norm(x)). Post-norm: norm(x + sublayer(x)). */
@@ -113,29 +118,25 @@ export class Transformer {
   }
 
   embed(graph, batch, offset = 0) {
-    const { scale_embeddings = true, d_model, max_len } = this.config;
+    const { d_model, max_len } = this.config;
     if (offset + batch.shape[1] > max_len)
       throw new RangeError(`the text is longer than ${max_len} tokens`);
     return embed(
       graph,
       batch,
       this.weights["embedding.tokens.weight"],
-      scale_embeddings ? d_model ** 0.5 : 1,
+      d_model ** 0.5,
       this.positions,
       offset,
     );
   }
 
   logits(graph, x) {
-    return linear(
-      graph,
-      x,
-      this.weights["embedding.output"] ?? this.weights["embedding.tokens.weight"],
-    );
+    return linear(graph, x, this.weights["embedding.tokens.weight"]);
   }
 
   real({ ids }) {
-    return ids.map((id) => Number(id !== (this.config.pad_id ?? 0)));
+    return ids.map((id) => Number(id !== PAD));
   }
 
   encode(graph, source) {
@@ -150,12 +151,12 @@ export class Transformer {
         this.feedForward(graph, `${name}.feed_forward`, y),
       );
     }
-    return endsInNorm(this.config) ? this.norm(graph, "encoder.norm", x) : x;
+    return this.config.pre_norm ? this.norm(graph, "encoder.norm", x) : x;
   }
 
-  decode(graph, x, memory, { real = null, memoryReal = null, caches = [] }) {
+  decode(graph, x, memory, { real = null, memoryReal, caches = [] }) {
     const { causal } = this.switches;
-    for (let i = 0; i < (this.config.n_decoder_layers ?? this.config.n_layers); i++) {
+    for (let i = 0; i < this.config.n_layers; i++) {
       const name = `decoder.layers.${i}`;
       x = this.residual(graph, `${name}.self_residual`, x, (y) =>
         this.attend(graph, `${name}.self_attention`, y, null, {
@@ -164,31 +165,24 @@ export class Transformer {
           cache: caches[i]?.self,
         }),
       );
-      if (memory) {
-        x = this.residual(graph, `${name}.cross_residual`, x, (y) =>
-          this.attend(graph, `${name}.cross_attention`, y, memory, {
-            real: memoryReal,
-            cache: caches[i]?.cross,
-          }),
-        );
-      }
+      x = this.residual(graph, `${name}.cross_residual`, x, (y) =>
+        this.attend(graph, `${name}.cross_attention`, y, memory, {
+          real: memoryReal,
+          cache: caches[i]?.cross,
+        }),
+      );
       x = this.residual(graph, `${name}.feed_forward_residual`, x, (y) =>
         this.feedForward(graph, `${name}.feed_forward`, y),
       );
     }
-    return endsInNorm(this.config) ? this.norm(graph, "decoder.norm", x) : x;
+    return this.config.pre_norm ? this.norm(graph, "decoder.norm", x) : x;
   }
 
-  /** Logits (B, T, V) for a target (B, T) that begins with <bos>; a decoder alone has no source. */
+  /** Logits (B, T, V) for a target (B, T) that begins with <bos>. */
   forward(graph, source, target) {
-    const { bos_id = 1, pad_id = 0 } = this.config;
-    const memory = source && this.encode(graph, source);
-    const real = source && this.real(target); // in a decoder alone, the causal mask already hides padding
-    if (real && bos_id === pad_id)
-      for (let i = 0; i < real.length; i += target.shape[1]) real[i] = 1;
-    const x = this.decode(graph, this.embed(graph, target), memory, {
-      real,
-      memoryReal: source && this.real(source),
+    const x = this.decode(graph, this.embed(graph, target), this.encode(graph, source), {
+      real: this.real(target),
+      memoryReal: this.real(source),
     });
     return this.logits(graph, x);
   }

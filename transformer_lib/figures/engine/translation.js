@@ -3,7 +3,7 @@ import { beamSearch } from "./beam.js";
 import { State, softmax } from "./decoding.js";
 import { Memory } from "./memory.js";
 import { fromBase64, fromRounded } from "./rounded.js";
-import { Transformer } from "./transformer.js";
+import { BOS, EOS, Transformer, pad } from "./transformer.js";
 
 export class Translator {
   /** `text`: { config, weights }. */
@@ -28,24 +28,15 @@ export class Translator {
       [{ ids }] = step.value;
       this.memory.top = this.rest;
     }
-    const {
-      model,
-      model: {
-        config: { bos_id, eos_id },
-      },
-    } = this;
-    const state = new State(model, {
-      source: { ids: Int32Array.from(source), shape: [1, source.length] },
-      room: most,
-    });
-    let id = bos_id;
-    for (let step = 0; step < (ids?.length ?? most) && id !== eos_id; step++) {
+    const state = new State(this.model, pad([source]), most);
+    let id = BOS;
+    for (let step = 0; step < (ids?.length ?? most) && id !== EOS; step++) {
       const heads = [];
       const record = (name, weights, [, h, , s]) => {
         if (name.includes("cross"))
           for (let i = 0; i < h; i++) heads.push(Array.from(weights.slice(i * s, (i + 1) * s)));
       };
-      const [logits] = state.step({ ids: Int32Array.of(id), shape: [1, 1] }, record);
+      const [logits] = state.step([id], record);
       const probabilities = softmax(logits);
       id = ids ? ids[step] : probabilities.indexOf(Math.max(...probabilities));
       yield { id, p: probabilities[id], heads };

@@ -5,61 +5,38 @@ const matrix = (name, out, into) => [
   [`${name}.bias`, [out]],
 ];
 
-function normShapes(name, { norm, d_model }) {
-  const both = [
-    [`${name}.weight`, [d_model]],
-    [`${name}.bias`, [d_model]],
-  ];
-  return norm === "rms" ? both.slice(0, 1) : both;
-}
-
-const attentionShapes = (name, d) => [
-  ...matrix(`${name}.in_proj`, 3 * d, d),
-  ...matrix(`${name}.out_proj`, d, d),
+const norm = (name, d) => [
+  [`${name}.weight`, [d]],
+  [`${name}.bias`, [d]],
 ];
 
-function layerShapes(name, config, attentions, residuals) {
-  const { d_model: d, d_ff } = config;
+function layerShapes(name, { d_model: d, d_ff }, attentions, residuals) {
   return [
-    ...attentions.flatMap((part) => attentionShapes(`${name}.${part}_attention`, d)),
+    ...attentions.flatMap((part) => [
+      ...matrix(`${name}.${part}_attention.in_proj`, 3 * d, d),
+      ...matrix(`${name}.${part}_attention.out_proj`, d, d),
+    ]),
     ...matrix(`${name}.feed_forward.up`, d_ff, d),
     ...matrix(`${name}.feed_forward.down`, d, d_ff),
-    ...residuals.flatMap((part) => normShapes(`${name}.${part}_residual.norm`, config)),
+    ...residuals.flatMap((part) => norm(`${name}.${part}_residual.norm`, d)),
   ];
 }
 
-export const endsInNorm = ({ final_norm, pre_norm }) => final_norm ?? pre_norm;
-
-function stackShapes(name, layers, config, ...parts) {
-  const each = Array.from({ length: layers }, (_, i) =>
+function stackShapes(name, config, ...parts) {
+  const layers = Array.from({ length: config.n_layers }, (_, i) =>
     layerShapes(`${name}.layers.${i}`, config, ...parts),
   );
-  return [...each.flat(), ...(endsInNorm(config) ? normShapes(`${name}.norm`, config) : [])];
+  return [...layers.flat(), ...(config.pre_norm ? norm(`${name}.norm`, config.d_model) : [])];
 }
 
-/** [name, shape] of every weight of an encoder-decoder, or of a decoder alone. */
-export function weightShapes(config, decoderOnly = false) {
-  const {
-    d_model: d,
-    vocab_size,
-    max_len,
-    positions,
-    n_layers,
-    n_decoder_layers,
-    tie_embeddings = true,
-  } = config;
-  const attentions = decoderOnly ? ["self"] : ["self", "cross"];
+/** [name, shape] of every weight. */
+export function weightShapes(config) {
+  const { d_model: d, vocab_size, max_len, positions } = config;
   return [
     ["embedding.tokens.weight", [vocab_size, d]],
-    ...(tie_embeddings ? [] : [["embedding.output", [vocab_size, d]]]),
     ...(positions === "learned" ? [["embedding.positions.table", [max_len, d]]] : []),
-    ...(decoderOnly
-      ? []
-      : stackShapes("encoder", n_layers, config, ["self"], ["attention", "feed_forward"])),
-    ...stackShapes("decoder", n_decoder_layers ?? n_layers, config, attentions, [
-      ...attentions,
-      "feed_forward",
-    ]),
+    ...stackShapes("encoder", config, ["self"], ["attention", "feed_forward"]),
+    ...stackShapes("decoder", config, ["self", "cross"], ["self", "cross", "feed_forward"]),
   ];
 }
 
@@ -75,10 +52,10 @@ export function uniform(seed) {
 }
 
 /** Initial values, drawn as the library draws them: { name, shape, data } for each weight. */
-export function firstWeights(config, decoderOnly, seed) {
+export function firstWeights(config, seed) {
   const next = uniform(seed);
   const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
-  return weightShapes(config, decoderOnly).map(([name, shape]) => {
+  return weightShapes(config).map(([name, shape]) => {
     const [out, into] = [name.includes("in_proj") ? shape[0] / 3 : shape[0], shape[1]];
     const limit = Math.sqrt(6 / (out + into)); // queries, keys and values are three separate matrices here
     const draw =
