@@ -20,9 +20,6 @@ def given(shown):
     return {name: getattr(shown, name) for name in names}
 
 
-# ---- arithmetic
-
-
 def padded(shown):
     """The batch ``(B, T, d)``, and where its words are."""
     counts = torch.tensor([len(sentence) for sentence in shown.sentences])
@@ -61,40 +58,23 @@ def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
         torch.testing.assert_close(torch.tensor(pools[2]["numbers"]).double(), batch[1, 1])
 
 
-# ---- the Python side
-
-
-# ---- in a browser
-
-
 @pytest.mark.slow
-def test_padding_changes_only_batch_norm(show):
-    page = show(NormExplorer(length=3))
-    slider = page.get_by_role("slider")
-    said = {}
-    for name in ("layer norm", "batch norm", "batch, real words"):
-        page.get_by_role("radio", name=name, exact=True).check()
-        slider.press("Home")
-        before = status(page)
-        slider.press("End")
-        said[name] = (before, status(page))
-    changed = {name: before != after for name, (before, after) in said.items()}
-    assert changed == {"layer norm": False, "batch norm": True, "batch, real words": False}
-    assert "feature 1 of all 24 positions, 18 of them padding" in said["batch norm"][1]
-
-
-@pytest.mark.slow
-def test_a_click_selects_a_number(show):
-    page = show(NormExplorer(norm="layer"))
-    cell = page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1)
-    cell.click()
+def test_its_sentence_and_its_marks_tell_which_numbers(show):
+    page = show(NormExplorer(norm="layer", length=3))
+    page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1).click()
     page.evaluate(SETTLE)
     assert page.evaluate("[models[0].get('word'), models[0].get('feature')]") == [3, 2]
-    assert status(page).startswith("Feature 3 of eat, 2.20,")
-    assert page.locator("td[data-pool]").count() == 4
-    page.get_by_role("radio", name="batch norm", exact=True).check()
-    assert page.locator("td[data-pool]").count() == 3 * 6
-    page.get_by_role("radio", name="batch, real words").check()
-    assert page.locator("td[data-pool]").count() == 6
-    page.locator(".lf-heat").nth(2).locator("tbody td").nth(3).click()  # padding can't be selected
-    assert page.evaluate("models[0].get('word')") == 3
+    said = {}
+    for name, used in (("layer norm", 4), ("batch norm", 24), ("batch, real words", 6)):
+        page.get_by_role("radio", name=name, exact=True).check()
+        page.get_by_role("slider").press("Home")
+        before = status(page)
+        page.get_by_role("slider").press("End")
+        said[name] = (before, status(page))
+        assert page.locator("td[data-pool]").count() == used
+    changed = {name: before != after for name, (before, after) in said.items()}
+    assert changed == {"layer norm": False, "batch norm": True, "batch, real words": False}
+    assert said["layer norm"][0].startswith("Feature 3 of eat, 2.20,")
+    assert "feature 3 of all 24 positions, 18 of them padding" in said["batch norm"][1]
+    result = said["batch, real words"][1].split("becomes ")[1].split(",")[0]
+    assert said["batch norm"][1].endswith(f"Without padding: {result}.")

@@ -1,4 +1,4 @@
-"""Sampler: page, picture and library sample from the same probabilities."""
+"""Sampler: page and library sample from the same probabilities."""
 
 import math
 
@@ -7,7 +7,6 @@ import torch
 
 from transformer_lib.decoding.generate import distribution
 from transformer_lib.figures.widgets import Sampler
-from transformer_lib.figures.widgets.sampler import reshaped
 
 MODULE = "sampler.js"
 SETTINGS = [
@@ -26,13 +25,12 @@ def logits(n=23, seed=0):
 
 
 @pytest.mark.parametrize(("temperature", "top_k", "top_p"), SETTINGS)
-def test_page_picture_and_library_have_the_same_probabilities(js, temperature, top_k, top_p):
+def test_page_and_library_have_the_same_probabilities(js, temperature, top_k, top_p):
     row = logits()
     page = js(
         MODULE, "return m.reshaped(given);",
         logits=row, temperature=temperature, top_k=top_k, top_p=top_p,
     )  # fmt: skip
-    assert page == pytest.approx(reshaped(row, temperature, top_k, top_p))
     log_probs = torch.tensor([row]).log_softmax(-1)
     probs, ids = distribution(log_probs, temperature, top_k, top_p)
     want = torch.zeros(1, len(row)).scatter(1, ids, probs)[0]
@@ -43,7 +41,7 @@ def test_page_picture_and_library_have_the_same_probabilities(js, temperature, t
 def test_ties_keep_the_first_logits(js):
     page = js(MODULE, "return m.reshaped(given);", logits=[1, 2, 2, 2], temperature=1, top_k=2,
               top_p=1)  # fmt: skip
-    assert page == [0, 0.5, 0.5, 0] == reshaped([1, 2, 2, 2], 1.0, 2, 1.0)
+    assert page == [0, 0.5, 0.5, 0]
 
 
 def test_entropy_and_how_many_share_the_probability(js):
@@ -60,4 +58,3 @@ def test_the_numbers_are_the_models():
     assert figure.prompts == ["ab", "ba"]
     for row, letter in zip(figure.logits, (1, 0), strict=True):
         assert row == pytest.approx(table[letter].tolist(), abs=1e-3)
-    assert sum(figure.kept()) == pytest.approx(1)

@@ -66,7 +66,10 @@ def test_use_sets_the_style():
 
 def test_attention_map_has_queries_on_rows_and_keys_on_columns():
     weights = torch.rand(2, 3).softmax(-1).requires_grad_()
-    ax = plots.attention_map(weights, queries=["a", "b"], keys=["x", "y", "z"], title="Look")
+    _, (left, right) = plt.subplots(1, 2)
+    words = {"queries": ["a", "b"], "keys": ["x", "y", "z"]}
+    ax = plots.attention_map(weights, **words, ax=right, title="Look")
+    assert ax is right and not left.images
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y", "z"]
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("queries", "keys")
@@ -78,12 +81,6 @@ def test_attention_map_has_queries_on_rows_and_keys_on_columns():
     # row 1, column 2 is written at x = 2, y = 1
     number = next(text for text in ax.texts if text.get_position() == (2, 1))
     assert number.get_text() == f"{weights[1, 2].item():.2f}".removeprefix("0")
-
-
-def test_attention_map_draws_into_the_axes_it_is_given():
-    _, (left, right) = plt.subplots(1, 2)
-    assert plots.attention_map([[1.0]], queries=["q"], keys=["k"], ax=right) is right
-    assert not left.images
 
 
 def test_a_large_map_shows_colors_only():

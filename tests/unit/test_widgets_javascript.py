@@ -46,18 +46,11 @@ def test_random_numbers_are_those_of_python(js, tmp_path):
     module.write_text(widgets.ScaleMeter()._esm, encoding="utf-8")
     body = "const next = m.uniform(7); return Array.from({ length: 1000 }, next);"
     assert js(str(module), body) == scale_meter.uniform(7, 1000).tolist()
-    normal = np.array(js(str(module), "return [...m.normals(10001, m.uniform(3))];"))
-    assert normal.shape == (10001,)
-    assert abs(normal.mean()) < 0.03
-    assert abs(normal.std() - 1) < 0.03
-    assert 0.94 < (abs(normal) < 1.96).mean() < 0.96
 
 
 def test_numbers_are_written_with_fixed_digits_and_a_minus_sign(js):
-    body = "return given.list.map((x) => m.fixed(x, 2));"
-    numbers = [-1.5, -0.001, 0, 0.5, -0.5, 12.345, -10]
-    got = ["−1.50", "0.00", "0.00", "0.50", "−0.50", "12.35", "−10.00"]
-    assert js("kit.js", body, list=numbers) in (got, [*got[:5], "12.34", got[6]])
+    body = "return [-1.5, -0.001, 0, 0.5, -10].map((x) => m.fixed(x, 2));"
+    assert js("kit.js", body) == ["−1.50", "0.00", "0.00", "0.50", "−10.00"]
 
 
 def test_ticks_are_round_and_few(js):
@@ -192,27 +185,17 @@ def test_scale_meter_measures_what_the_library_computes(js, d_k, scaled):
     assert page["entropy"] == pytest.approx(bits.item(), abs=1e-5)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.3])
-def test_the_gradient_at_the_query_is_autograds(js, scale):
-    generator = torch.Generator().manual_seed(0)
+def test_the_gradient_at_the_query_is_autograds(js):
     shapes = ((64, 5), (16, 5), (16, 1))
-    query, key, value = (torch.randn(*s, dtype=torch.double, generator=generator) for s in shapes)
-    answers = attention(query.requires_grad_(), key, value, scale=scale).output
+    query, key, value = (torch.randn(*shape, dtype=torch.double) for shape in shapes)
+    answers = attention(query.requires_grad_(), key, value, scale=0.3).output
     (gradient,) = torch.autograd.grad(answers.sum(), query)
     lengths = gradient.norm(dim=-1)
-    given = {
-        "scores": (query @ key.T).tolist(),
-        "values": value[:, 0].tolist(),
-        "between": (key @ key.T).tolist(),
-    }
-    page = js("scale_meter.js", "return m.measure(given.l, given.scale);", l=given, scale=scale)
+    lookups = {"scores": query @ key.T, "values": value[:, 0], "between": key @ key.T}
+    given = {name: numbers.tolist() for name, numbers in lookups.items()}
+    page = js("scale_meter.js", "return m.measure(given, 0.3);", **given)
     assert page["typical"] == pytest.approx(lengths.median().item())
     assert page["average"] == pytest.approx(lengths.mean().item())
-
-
-def test_histogram_counts_every_score_once(js):
-    body = "return m.histogram([-99, -2, -1.9, 0, 1.99, 2, 50], -2, 2, 4);"
-    assert js("scale_meter.js", body) == [3, 0, 1, 3]
 
 
 # ---- ScheduleExplorer

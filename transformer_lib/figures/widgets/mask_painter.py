@@ -143,12 +143,3 @@ class MaskPainter(LiveFigure):
             raise ValueError(
                 f"mask must have one row for each of {len(self.words)} words; got {rows}"
             )
-
-    def layers(self) -> tuple[Layer, Layer]:
-        """Return both layers."""
-        import torch
-
-        mask = torch.tensor([[bit == "1" for bit in row] for row in self.mask.split("-")])
-        how = {"place": self.place, "fill": self.fill}
-        first = layer(torch.tensor(self.vectors, dtype=torch.float), mask, **how)
-        return first, layer(first.output, mask, **how)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,33 +20,6 @@ STAND_IN = {
         [-2.0, -1.5, -2.0, -3.0, 4.0, -1.0, -3.0, -2.5, -4.0, -4.0],
     ],
 }
-
-
-def seen(text: str) -> str:
-    """Return the text with visible spaces and newlines.
-
-    >>> seen("a b")
-    'a␣b'
-    """
-    return text.replace(" ", "␣").replace("\n", "↵")
-
-
-def reshaped(logits: Sequence[float], temperature: float, top_k: int, top_p: float) -> list[float]:
-    """Return the sampling probabilities: first temperature, then top-k, then top-p of the rest.
-
-    >>> [round(p, 2) for p in reshaped([1.0, 3.0, 2.0], 1.0, 2, 1.0)]
-    [0.0, 0.73, 0.27]
-    """
-    order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:top_k]
-    powers = {i: math.exp((logits[i] - logits[order[0]]) / temperature) for i in order}
-    total, before = sum(powers.values()), 0.0
-    kept = [0.0] * len(logits)
-    for i in order:
-        if before >= top_p:
-            break
-        kept[i] = powers[i] / total
-        before += kept[i]
-    return [p / before for p in kept]
 
 
 class Sampler(LiveFigure):
@@ -130,7 +102,3 @@ class Sampler(LiveFigure):
                 logits.append([round(x, 3) for x in last.tolist()])
         ends = [text[-show:] for text in prompts]
         return cls(prompts=ends, pieces=list(pieces), logits=logits, **numbers)
-
-    def kept(self) -> list[float]:
-        """Return the sampling probabilities, in the order of the pieces."""
-        return reshaped(self.logits[self.prompt], self.temperature, self.top_k, self.top_p)

@@ -63,20 +63,6 @@ class WhoKnows(LiveFigure):
         if self.source and set(self.source) == {PAD}:
             raise ValueError(f"source must have a word other than {PAD}; got {self.source}")
 
-    def may_look(self) -> Tensor:
-        """Return the mask of one layer, bool ``(T, T)``, True = may attend."""
-        import torch
-
-        from ...masks import causal_mask, local_mask
-
-        t = len(self.words)
-        mask = torch.ones(t, t, dtype=torch.bool)
-        if "past" in self.mask:
-            mask &= causal_mask(t)
-        if "window" in self.mask:
-            mask &= local_mask(t, window=self.window)
-        return mask
-
     def reach(self) -> Tensor:
         """Return which inputs each word can depend on: bool ``(1 + layers, T, T + S)``.
 
@@ -85,11 +71,18 @@ class WhoKnows(LiveFigure):
         """
         import torch
 
-        t, look = len(self.words), self.may_look().float()
+        from ...masks import causal_mask, local_mask
+
+        t = len(self.words)
+        look = torch.ones(t, t, dtype=torch.bool)
+        if "past" in self.mask:
+            look &= causal_mask(t)
+        if "window" in self.mask:
+            look &= local_mask(t, window=self.window)
         real = torch.tensor([word != PAD for word in self.source], dtype=torch.bool)
         tables = [torch.eye(t, t + len(real), dtype=torch.bool)]
         for _ in range(self.layers):
-            known = look @ tables[-1].float() > 0
+            known = look.float() @ tables[-1].float() > 0
             known[:, t:] |= real & self.across
             tables.append(known)
         return torch.stack(tables)
