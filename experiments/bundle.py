@@ -30,8 +30,8 @@ from safetensors.torch import save_file
 from transformer_lib.data import Tokenizer, shakespeare
 from transformer_lib.decoding import translate
 from transformer_lib.pretrained import bundled_folder, load_bundled
+from transformer_lib.pretrained.bundled import to_int8
 from transformer_lib.pretrained.hugging_face import GPT2_NAMES, transposed
-from transformer_lib.pretrained.rounding import to_int8
 from transformer_lib.runs import TASKS, Run
 
 SPEECHES = 60  # of val: a test measures the model on them again

@@ -17,7 +17,7 @@ from transformer_lib.figures.engine import FOLDER
 from transformer_lib.figures.widgets import LiveTranslator, live_translator
 from transformer_lib.figures.widgets.live_translator import RECORD
 from transformer_lib.pretrained import bundled_folder, load_bundled
-from transformer_lib.pretrained.rounding import from_int8
+from transformer_lib.pretrained.bundled import from_int8
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import TASKS
 

@@ -8,7 +8,7 @@ import torch
 from transformer_lib import Transformer
 from transformer_lib.decoding import translate
 from transformer_lib.pretrained import bundled_folder, load_bundled
-from transformer_lib.pretrained.rounding import from_int8, to_int8
+from transformer_lib.pretrained.bundled import from_int8, to_int8
 from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import TASKS
 

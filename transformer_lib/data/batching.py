@@ -220,9 +220,8 @@ class _Epochs(Generic[AnyBatch]):
     def __len__(self) -> int:
         return self._n_batches
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
-        check_count("start", start, least=0)
-        return (self._batch(indices, epoch) for indices in self._order(epoch)[start:])
+    def epoch(self, epoch: int) -> Iterator[AnyBatch]:
+        return (self._batch(indices, epoch) for indices in self._order(epoch))
 
     def _by_number(self, epoch: int) -> list[list[int]]:
         draw, order = _drawing(self._seed, epoch), list(range(self._count))
@@ -237,8 +236,8 @@ class _Epochs(Generic[AnyBatch]):
 class Batches(_Epochs[Batch]):
     """Pairs of id lists, as the batches that a trainer goes through epoch by epoch.
 
-    `epoch(3)` yields the batches of epoch 3, and `epoch(3, start=7)` those from number 7 on, to
-    resume a run. `len(batches)` is how many an epoch has.
+    `epoch(3)` yields the batches of epoch 3, the same at every call. `len(batches)` is how many an
+    epoch has.
 
     Args:
         pairs: (source, target) id lists, as for `collate`.

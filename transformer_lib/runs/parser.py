@@ -23,9 +23,6 @@ Train a Transformer, measure it, use it.
   python -m transformer_lib train --task number-words        two minutes on two CPU cores
   python -m transformer_lib evaluate --run runs/number-words-tiny
   python -m transformer_lib translate --run runs/number-words-tiny forty-two
-
-  python -m transformer_lib train --task captions            a language model
-  python -m transformer_lib generate --run runs/captions-tiny --top-p 0.9 "A man is"
   python -m transformer_lib generate --pretrained smollm2 --chat "What is the capital of France?"
 
 To resume training after Ctrl-C or a power cut, run the same command again.
@@ -206,7 +203,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     first("text", nargs="*", metavar="prompt", help="read from standard input if left out")
     _add_run(first, required=False)
     first("--pretrained", type=_text, metavar="NAME", help="smollm2, or a model's folder")
-    first("--temperature", type=_temperature, help="sample; below 1 favors probable tokens (1)")
+    first("--temperature", type=float, help="sample; below 1 favors probable tokens (1)")
     likeliest = "sample from the likeliest tokens that add up to P"
     first("--top-p", type=float, metavar="P", help=likeliest)
     first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
@@ -288,13 +285,6 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
-
-
-def _temperature(text: str) -> float:
-    if not float(text) > 0:
-        most_probable = "leave it out to take the most probable token each time"
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text}; {most_probable}")
-    return float(text)
 
 
 def _text(text: str) -> str:

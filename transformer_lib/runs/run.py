@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import platform
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -21,7 +24,6 @@ from transformer_lib.decoding.text import Decode, complete, translate
 from transformer_lib.files import replacing
 from transformer_lib.metrics import Score
 from transformer_lib.models import DecoderOnly, Transformer
-from transformer_lib.runs.machine import environment
 from transformer_lib.runs.tasks import (
     TASKS,
     Pairs,
@@ -52,7 +54,7 @@ from transformer_lib.validation import (
     text_list,
 )
 
-__all__ = ["Run", "train", "write_score"]
+__all__ = ["Run", "environment", "train", "write_score"]
 
 CHECKPOINTS = {"best": "best.pt", "last": "checkpoint.pt"}
 
@@ -420,3 +422,46 @@ def write_score(folder: Path, split: str, score: dict[str, Any]) -> None:
     apart += [score["together"]] if "together" in score else []
     scores[", ".join([split, *apart])] = {k: plain_number(v) for k, v in score.items()}
     _write_json(path, scores)
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Describe the hardware, the versions of Python and PyTorch, and the commit of this library.
+
+    Raises:
+        TypeError: ``device`` isn't a ``torch.device``.
+
+    Example:
+        >>> list(environment(torch.device("cpu")))
+        ['hardware', 'versions', 'commit']
+    """
+    check_type("device", device, torch.device)
+    if device.type == "cuda":
+        hardware = torch.cuda.get_device_name(device)
+    else:
+        threads = torch.get_num_threads()
+        hardware = f"{_processor()}, {threads} thread{'s' * (threads > 1)} of {os.cpu_count()}"
+    return {
+        "hardware": hardware,
+        "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # installed; a repository around it is a different one
+        return None
+    git = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.check_output([*git, "--abbrev=40"], cwd=root, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -137,10 +137,8 @@ def second_translations(task: Task, path: Any, pairs: Pairs) -> tuple[Pairs, str
     content = as_path("distilled", path).read_bytes()
     if not task.translates:
         raise ValueError("distilled must be left out: this task doesn't translate")
-    try:
+    with naming(f"distilled, {path}"):
         text = content.decode("utf-8-sig")  # without the byte order mark, if there is one
-    except UnicodeDecodeError as error:
-        raise ValueError(f"distilled must be text in UTF-8; {path} is not: {error}") from error
     lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if len(lines) != len(pairs):
         raise ValueError(

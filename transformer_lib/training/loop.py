@@ -348,7 +348,7 @@ class Session:
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
         if self.config.patience is not None and "loss" not in metrics:
             raise ValueError("validate must return a 'loss' if patience is given, got none")
-        metrics = {name: _plain(name, value) for name, value in metrics.items()}
+        metrics = json.loads(json.dumps(metrics, default=_number))
         if not isinstance(loss := metrics.get("loss", math.inf), int | float):
             raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
         return self.ranks.gather(metrics)[0]  # ranks may differ by a bit, but must act alike
@@ -406,17 +406,15 @@ class Session:
         return self.is_over() or (now.step % every == 0 if every else now.index == 0)
 
 
-def _plain(name: str, value: Any) -> Any:
-    """The value as JSON can hold it: a number of torch or NumPy becomes a Python number."""
+def _number(value: Any) -> Any:
+    """The Python number in a scalar of torch or NumPy, for JSON."""
     try:
-        value = value.item() if hasattr(value, "item") else value
-        json.dumps(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+        return value.item()
+    except (AttributeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"validate must return what JSON can hold, such as numbers; its {name!r} is a "
-            f"{type(value).__name__}: {error}"
+            f"validate must return what JSON can hold, such as numbers; got a "
+            f"{type(value).__name__}"
         ) from error
-    return value
 
 
 def _describe(model: nn.Module, batches: BatchSource) -> dict[str, Any]:
