@@ -104,31 +104,8 @@ def is_behind_the_door(path: str) -> bool:
 # --- from definitions to reStructuredText -------------------------------------------------------
 
 
-def signature(function: griffe.Function | griffe.Class) -> str:
-    """The parameters as Python writes them, without `self`."""
-    kinds = griffe.ParameterKind
-    shown, starred = [], False
-    for position, parameter in enumerate(function.parameters):
-        if position == 0 and parameter.name in ("self", "cls") and parameter.annotation is None:
-            continue
-        if parameter.kind is kinds.keyword_only and not starred:
-            shown.append("*")
-            starred = True
-        starred = starred or parameter.kind is kinds.var_positional
-        stars = {kinds.var_positional: "*", kinds.var_keyword: "**"}.get(parameter.kind, "")
-        text = stars + parameter.name
-        if parameter.annotation is not None:
-            text += f": {parameter.annotation}"
-        if parameter.default is not None and not stars:
-            text += f" = {parameter.default}" if parameter.annotation else f"={parameter.default}"
-        shown.append(text)
-    return f"({', '.join(shown)})"
-
-
-def constructor(cls: griffe.Class) -> str:
-    """A class's parameters: those of its `__init__`, or a record's fields."""
-    if "__init__" in cls.members:
-        return signature(cls)
+def class_signature(cls: griffe.Class, name: str) -> str:
+    """A class with its parameters: those of its `__init__`, or a record's fields."""
     if any(str(base) == "NamedTuple" for base in cls.bases):
         fields = [
             f"{name}: {field.annotation}" + (f" = {field.value}" if field.value else "")
@@ -137,8 +114,8 @@ def constructor(cls: griffe.Class) -> str:
             and field.annotation is not None
             and "property" not in field.labels
         ]
-        return f"({', '.join(fields)})"
-    return ""
+        return f"{name}({', '.join(fields)})"
+    return cls.signature(name=name) if "__init__" in cls.members else name
 
 
 def docstring(thing: griffe.Object) -> list[str]:
@@ -161,12 +138,12 @@ def entry(thing: griffe.Object, name: str, *options: str) -> Iterator[str]:
 def described(thing: griffe.Object, name: str) -> tuple[str, str, list[str]]:
     """The directive for a definition, its argument and its options."""
     if thing.is_class:
-        return "class", name + constructor(thing), []
+        return "class", class_signature(thing, name), []
     if thing.is_function:
         kind = "method" if thing.parent.is_class else "function"
         kind = next((k for k in ("classmethod", "staticmethod") if k in thing.labels), kind)
-        returns = str(thing.returns or "None")
-        return kind, name + signature(thing) + (f" -> {returns}" if returns != "None" else ""), []
+        returns = str(thing.returns) != "None"
+        return kind, thing.signature(name=name, return_type=returns), []
     if "property" in thing.labels:
         return "property", name, [f":type: {thing.annotation}"] if thing.annotation else []
     value = str(thing.value or "")
