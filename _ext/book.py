@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 from zlib import crc32
 
 from docutils import nodes
 from sphinx.environment.collectors.toctree import TocTreeCollector
+
+from repository import UNSET, facts
 
 CHAPTER = re.compile(r"(?:^|/)(\d+)_[^/]*$")
 EXTENSIONS = [
@@ -59,8 +60,7 @@ def number_title(app, doctree):
 
 
 def configure(app, config):
-    """Set what depends on other settings; remove an address that leads nowhere, so that no page
-    links to it."""
+    """Set what depends on other settings, and where the book lives, once the owner has said it."""
     config.html_context.setdefault("default_mode", "auto")
     options = config.html_theme_options
     options["logo"] = {"text": config.html_title, "alt_text": ""}
@@ -69,9 +69,9 @@ def configure(app, config):
     options["footer_content_items"] = ["extra-footer"]
     config.html_static_path += [f"_ext/{name}.js" for name in SCRIPTS]
 
-    host = urlsplit(options.get("repository_url", "")).hostname or "repository.invalid"
-    if host.endswith(".invalid"):
-        options.pop("repository_url", None)
+    address = facts(Path(app.confdir)).address
+    if address != UNSET:
+        options["repository_url"] = address
 
 
 def copy_fonts(app):

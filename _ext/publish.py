@@ -30,7 +30,7 @@ def pages_address(repository: str) -> str:
 
 
 def find_address(app, config):
-    """Runs after book.configure, which takes the repository's address out while it is not real."""
+    """Runs after book.configure, which sets the repository's address once the owner has said it."""
     repository = config.html_theme_options.get("repository_url")
     if not config.html_baseurl and repository:
         config.html_baseurl = pages_address(repository)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-from repository import UNSET, differing, facts, missing
+from repository import UNSET, facts, in_step, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,7 +25,7 @@ def obstacles(root: Path) -> list[str]:
     """What stands in the way of a release, and what to do about it."""
     try:
         known = facts(root)
-        wrong = differing(root, known)
+        wrong = in_step(root, known)
     except ValueError as error:
         return [str(error)]
     found = missing(known) if known.address == UNSET else []

@@ -22,11 +22,9 @@ from typing import NamedTuple
 UNSET = "https://repository.invalid/owner/attention-built-by-hand"
 NAMELESS = "The authors of Attention, Built by Hand"
 
-# GitHub's own rules for names. No user, port, query or fragment: the address is pasted into
-# commands. Colab's launch links open GitHub alone, hence no other host.
-OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}"
-NAME = r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
-GITHUB = re.compile(rf"https://github\.com/({OWNER})/({NAME})")
+# No user, port, query or fragment: the address is pasted into commands. Colab's launch links open
+# GitHub alone, hence no other host.
+GITHUB = re.compile(r"https://github\.com/(?!(?:owner|OWNER)/)[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
 
 
 def in_english(names: Sequence[str]) -> str:
@@ -54,63 +52,49 @@ class Facts(NamedTuple):
         return "[" + ", ".join(f'{{ name = "{name}" }}' for name in self.authors) + "]"
 
     def in_cff(self) -> str:
-        return "".join(f'  - name: "{name}"\n' for name in self.authors)
+        return "[" + ", ".join(f'{{name: "{name}"}}' for name in self.authors) + "]"
 
     def in_bibtex(self) -> str:
         return "{" + NAMELESS + "}" if self.authors == (NAMELESS,) else " and ".join(self.authors)
 
 
-# Where it stands: the files, a pattern whose group is the place, and what belongs there. Every file
+# Where it stands: the files, what is before it and after it, and what belongs there. Every file
 # named must have the place.
 ADDRESS, VERSION = (lambda facts: facts.address), (lambda facts: facts.version)
-PLACES: tuple[tuple[str, str, Callable[[Facts], str]], ...] = (
-    ("pyproject.toml", r"^authors = (.*)$", Facts.in_toml),
-    ("pyproject.toml", r'^Repository = "(.*)"$', ADDRESS),
-    ("transformer_lib/__init__.py", r'^__version__ = "(.*)"$', VERSION),
-    ("_config.yml", r'^author: "(.*)"$', lambda facts: in_english(facts.authors)),
-    ("_config.yml", r"^repository:\n  url: (.*)$", ADDRESS),
-    ("CITATION.cff", r"^authors:\n((?:  - .*\n)+)", Facts.in_cff),
-    ("CITATION.cff", r"^version: (.*)$", VERSION),
-    ("CITATION.cff", r"^date-released: (.*)$", lambda facts: facts.date.isoformat()),
-    ("CITATION.cff", r'^repository-code: "(.*)"$', ADDRESS),
-    ("README.md", r"\bgit clone (\S+)", ADDRESS),
-    ("README.md", r"\]\((https://[^\s)]+)/discussions\)", ADDRESS),
-    ("README.md", r"^  author = \{(.*)\},$", Facts.in_bibtex),
-    ("README.md", r"^  year = \{(.*)\},$", lambda facts: str(facts.date.year)),
-    ("README.md", r"^  note = \{Edition (.*)\},$", VERSION),
-    ("README.md", r"^  url = \{(.*)\},$", ADDRESS),
-    ("chapters/*.ipynb", r"\bgit\+(https://[^\s\"'@\\<>)]+)", ADDRESS),
-    ("chapters/*.ipynb", r"\bgit\+https://[^\s@]+@v([^\s\"\\]+)", VERSION),
+PLACES: tuple[tuple[str, str, str, Callable[[Facts], str]], ...] = (
+    ("pyproject.toml", r"^authors = ", r"$", Facts.in_toml),
+    ("pyproject.toml", r'^Repository = "', r'"$', ADDRESS),
+    ("transformer_lib/__init__.py", r'^__version__ = "', r'"$', VERSION),
+    ("CITATION.cff", r"^authors: ", r"$", Facts.in_cff),
+    ("CITATION.cff", r"^version: ", r"$", VERSION),
+    ("CITATION.cff", r"^date-released: ", r"$", lambda facts: facts.date.isoformat()),
+    ("CITATION.cff", r'^repository-code: "', r'"$', ADDRESS),
+    ("README.md", r"\bgit clone ", r"$", ADDRESS),
+    ("README.md", r"\[Discussions\]\(", r"/discussions\)", ADDRESS),
+    ("README.md", r"^  author = \{", r"\},$", Facts.in_bibtex),
+    ("README.md", r"^  year = \{", r"\},$", lambda facts: str(facts.date.year)),
+    ("README.md", r"^  note = \{Edition ", r"\},$", VERSION),
+    ("README.md", r"^  url = \{", r"\},$", ADDRESS),
+    ("chapters/*.ipynb", r"\bgit\+", r"@v", ADDRESS),
+    ("chapters/*.ipynb", r"\bgit\+https://[^\s@]+@v", r"\\\"", VERSION),
 )
 
 
-class Place(NamedTuple):
-    """One place: what stands there, and how what belongs there is written."""
-
-    path: Path
-    start: int
-    end: int
-    text: str
-    written: Callable[[Facts], str]
-
-
-def places(root: Path) -> list[Place]:
-    """All places below `root`.
+def in_step(root: Path, known: Facts) -> dict[Path, str]:
+    """The files below `root` that say something else, with what they should say.
 
     Raises:
-        ValueError: a file that must have one does not.
+        ValueError: a file lacks its place.
     """
-    found = []
-    for pattern, where, written in PLACES:
+    files: dict[Path, str] = {}
+    for pattern, start, end, written in PLACES:
         for path in sorted(root.glob(pattern)):
-            here = [
-                Place(path, *match.span(1), match[1], written)
-                for match in re.finditer(where, path.read_text(encoding="utf-8"), re.MULTILINE)
-            ]
-            if not here:
-                raise ValueError(f"{path.relative_to(root)}: nothing there matches {where}")
-            found += here
-    return found
+            text = files.get(path) or path.read_text(encoding="utf-8")
+            new = rf"\g<1>{written(known)}\g<2>"
+            files[path], count = re.subn(f"({start}).*?({end})", new, text, flags=re.MULTILINE)
+            if not count:
+                raise ValueError(f"{path.relative_to(root)}: nothing there matches {start}")
+    return {path: text for path, text in files.items() if text != path.read_text(encoding="utf-8")}
 
 
 def facts(root: Path, *, version: str = "") -> Facts:
@@ -137,49 +121,26 @@ def facts(root: Path, *, version: str = "") -> Facts:
     )
 
 
-def checked_address(url: str) -> str:
-    """The address in its plain form.
+def with_said(known: Facts, url: str, authors: str) -> Facts:
+    """The facts with what the owner says.
 
     Raises:
-        ValueError: it is not a GitHub repository's, or an example's.
+        ValueError: the address is not a GitHub repository's, or a name is empty, or has a character
+            that TOML, YAML or BibTeX reads as its own.
     """
-    plain = url.removesuffix("/").removesuffix(".git")
-    if plain == UNSET:
-        return plain
-    match = GITHUB.fullmatch(plain)
-    if match is None:
-        raise ValueError(f"URL must be https://github.com/OWNER/NAME; got {url!r}")
-    if match[1].lower() == "owner":
-        raise ValueError(f"URL must be yours, this is an example's: {url!r}")
-    return plain
-
-
-def checked_authors(text: str) -> tuple[str, ...]:
-    """The names in `A Name, Another and a Third`.
-
-    Raises:
-        ValueError: a name is empty, or has a character that TOML, YAML or BibTeX reads as its own.
-    """
-    names = [text] if text == NAMELESS else re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text.strip())
-    if not all(names) or re.search(r'["\\{}%#&$_~^<>]|[^ \S]', text):
-        raise ValueError(f'AUTHORS must be names, as in "A Name, Another"; got {text!r}')
-    return tuple(names)
-
-
-def checked_edition(text: str) -> str:
-    """A version of three numbers.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if not re.fullmatch(r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}", text):
-        raise ValueError(f"EDITION must be three numbers, as in 1.1.0; got {text!r}")
-    return text
-
-
-def differing(root: Path, known: Facts) -> list[Place]:
-    """The places that say something else."""
-    return [place for place in places(root) if place.text != place.written(known)]
+    if url:
+        plain = url.removesuffix("/").removesuffix(".git")
+        if plain != UNSET and not GITHUB.fullmatch(plain):
+            raise ValueError(f"URL must be https://github.com/OWNER/NAME, and yours; got {url!r}")
+        known = known._replace(address=plain)
+    if authors:
+        names = [authors]
+        if authors != NAMELESS:
+            names = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", authors.strip())
+        if not all(names) or re.search(r'["\\{}%#&$_~^<>]|[^ \S]', authors):
+            raise ValueError(f'AUTHORS must be names, as in "A Name, Another"; got {authors!r}')
+        known = known._replace(authors=tuple(names))
+    return known
 
 
 def stamp(root: Path, *, url: str = "", authors: str = "", edition: str = "") -> list[Path]:
@@ -188,18 +149,12 @@ def stamp(root: Path, *, url: str = "", authors: str = "", edition: str = "") ->
     Raises:
         ValueError: something is refused, or a file lacks its place. Nothing is written then.
     """
-    known = facts(root, version=checked_edition(edition) if edition else "")
-    if url:
-        known = known._replace(address=checked_address(url))
-    if authors:
-        known = known._replace(authors=checked_authors(authors))
-    changed = differing(root, known)
-    # From the last to the first of a file, so that the places before stay where they are.
-    for place in sorted(changed, key=lambda place: place.start, reverse=True):
-        text = place.path.read_text(encoding="utf-8")
-        text = text[: place.start] + place.written(known) + text[place.end :]
-        place.path.write_text(text, encoding="utf-8")
-    return sorted({place.path for place in changed})
+    if edition and not re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", edition):
+        raise ValueError(f"EDITION must be three numbers, as in 1.1.0; got {edition!r}")
+    changed = in_step(root, with_said(facts(root, version=edition), url, authors))
+    for path, text in changed.items():
+        path.write_text(text, encoding="utf-8")
+    return sorted(changed)
 
 
 def missing(known: Facts) -> list[str]:
@@ -223,15 +178,15 @@ def main(arguments: list[str]) -> int:
         for path in stamp(root, **given) if any(given.values()) else []:
             print(f"wrote {path.relative_to(root)}")
         known = facts(root)
-        wrong = differing(root, known)
+        wrong = in_step(root, known)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     print(f"Address: {known.address}\nAuthors: {in_english(known.authors)}\n{known.edition}")
     for line in missing(known):
         print(line)
-    for place in wrong:
-        print(f"{place.path.relative_to(root)} says {place.text!r}: not {place.written(known)!r}")
+    for path in wrong:
+        print(f"{path.relative_to(root)} says something else")
     if wrong:
         print(f"To bring all places in step: make repository EDITION={known.version}")
     return 1 if wrong else 0
