@@ -1,13 +1,10 @@
-"""What the theme and Sphinx leave out for readers who do not see the page, put in at the end.
+"""What the theme and Sphinx leave out for readers who do not see the page; slim.py puts it in.
 
 Each change answers a finding of axe-core (tests/site/test_every_page.py), which says whether it
 is still needed; the last one takes out scripts that no page has a use for.
 """
 
 import re
-from pathlib import Path
-
-from book import write
 
 CHANGES = [
     # Logo and search are outside all landmarks.
@@ -42,7 +39,8 @@ IN_SIGNATURE = [
 ]
 
 
-def changed(text: str) -> str:
+def accessible(text: str) -> str:
+    """A page with all changes."""
     for pattern, better in CHANGES:
         text = re.sub(pattern, better, text)
     return SIGNATURE.sub(mend_signature, text)
@@ -53,16 +51,3 @@ def mend_signature(found) -> str:
     for pattern, better in IN_SIGNATURE:
         text = re.sub(pattern, better, text)
     return text
-
-
-def change_pages(app, exception):
-    if app.builder.format == "html" and exception is None:
-        for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_text(encoding="utf-8")
-            write(page, changed(text).encode())
-
-
-def setup(app):
-    # Before the assets are made light, which ends the build.
-    app.connect("build-finished", change_pages, priority=600)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,8 @@ const KINDS = {
       content: [{ raw: words.join(" "), extension: "html" }],
       defaultExtractor: (text) => text.split(" "),
       keyframes: true,
-      safelist: { standard: [/^live-/, "data-state"] }, // what live_figures.js puts into a page
+      // What live_figures.js and slim.py put into a page.
+      safelist: { standard: [/^live-/, "data-state", "wide-figure"] },
     });
     return { code: css, loader: "css", minify: true };
   },

@@ -29,8 +29,6 @@ ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
 DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
 # Equations are not on all pages, and options stand in each.
 APART = re.compile(r"^(?:katex/|documentation_options)")
-# A little more than an equation, up to the next tag that is none of its own.
-EQUATION = re.compile(r'class="katex-html"(?:[^<]|</?(?:span|svg|path|line)\b)*')
 FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")
 # The faces of equations inside a line; the others stand in boxes of a size that the page gives.
 LINE_FACE = re.compile(r"KaTeX_(?:Main-Regular|Math-Italic)\.")
@@ -41,13 +39,6 @@ for (const [family, font, options] of FACES) {
   const bytes = Uint8Array.from(atob(font), (letter) => letter.charCodeAt(0));
   document.fonts.add(new FontFace(family, bytes, options));
 }
-"""
-# Attributes in whose values selectors do not look.
-PROSE = re.compile(r"""\b(alt|title|content|style|aria-label)=("[^"]*"|'[^']*')""")
-# What scripts and slim.py put on a page that stands in no page and in no script of the theme.
-LATER = """
-canvas svg output input button select textarea label fieldset meter progress video
-wide-figure
 """
 
 
@@ -67,15 +58,12 @@ class Assets:
         self.cache.mkdir(parents=True, exist_ok=True)
         self.asked: set[Path] = set()
         self.pages = pages
-        # Written anew whenever anything is; the others that were say what is its own.
-        search = pages[Path(app.outdir, "search.html")]
-        self.fresh = "_static/site.css" not in search
-        fresh = [text for text in pages.values() if "_static/site.css" not in text]
-        scripts = [name for url in SCRIPT.findall(search) if (name := in_static(url))]
-        scripts = [name for name in scripts if all(f"_static/{name}" in text for text in fresh)]
+        # A page that has nothing of its own, and that each build writes.
+        plain = pages[Path(app.outdir, "404.html")]
+        scripts = [name for url in SCRIPT.findall(plain) if (name := in_static(url))]
         self.dropped = {name for name in scripts if DROPPED.search(name)}
         self.scripts = [name for name in scripts if not (DROPPED.search(name) or APART.match(name))]
-        self.sheets = [n for url in SHEET.findall(search) if not APART.match(n := in_static(url))]
+        self.sheets = [n for url in SHEET.findall(plain) if not APART.match(n := in_static(url))]
         self.written = {self.static / name for name in ("site.js", "fonts.js")}
         self.words = self.find_words()
         self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
@@ -121,7 +109,7 @@ class Assets:
         """Write site.css and site.js; delete what they are made of."""
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
-        self.hand_over(FACE.findall(sheet), self.static, self.characters)
+        self.hand_over(FACE.findall(sheet), self.static)
         sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
         scripts = self.ask("script", list(map(self.read, self.scripts)))
@@ -147,23 +135,19 @@ class Assets:
         return IMPORT.sub(lambda found: self.read_sheet(path(found[1])), text)
 
     def find_words(self) -> list[str]:
-        """All that selectors may ask for: tags, attributes, their values; any word of a script."""
-        words = set(LATER.split())
-        tags = {tag for text in self.pages.values() for tag in re.findall(r"<[a-z][^>]*>", text)}
-        tags = {PROSE.sub(r"\1", tag) for tag in tags}
-        scripts = [self.read(name) for name in self.scripts]
-        for text in [*tags, *scripts]:
-            words.update(re.findall(r"[\w-]+", text))
-        return sorted(words)
+        """All that selectors may ask for: any word of a page or of a script."""
+        scripts = map(self.read, self.scripts)
+        texts = [*self.pages.values(), *scripts]
+        return sorted({word for text in texts for word in re.findall(r"[\w-]+", text)})
 
-    def hand_over(self, blocks: list[str], folder: Path, characters: str) -> None:
+    def hand_over(self, blocks: list[str], folder: Path) -> None:
         """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for, and
         fonts.css for readers without scripts."""
         faces, rules = [], []
         for block in blocks:
             said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
             font = (folder / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
-            packed = b64encode(self.subset(font, characters)).decode()
+            packed = b64encode(self.subset(font, self.characters)).decode()
             faces.append([said.pop("family"), packed, said])
             source = f'src:url("data:font/woff2;base64,{packed}")'
             rules.append(re.sub(r"src:[^;}]*", source, block))
@@ -198,12 +182,10 @@ class Assets:
         """Make small what equations are set with: KaTeX's sheet and fonts."""
         file = folder / "katex.min.css"
         (sheet,) = self.ask("sheet", [file.read_text(encoding="utf-8")], self.words)
-        texts = "".join(unescape(text) for text in self.pages.values())
-        characters = "".join(sorted(set("".join(EQUATION.findall(texts)))))
         at_once = [block for block in FACE.findall(sheet) if LINE_FACE.search(block)]
-        self.hand_over(at_once, folder, characters)
+        self.hand_over(at_once, folder)
         for block in at_once:
             sheet = sheet.replace(block, "")
         write(file, sheet.encode())
         for font in sorted(folder.glob("fonts/*.woff2")):
-            write(font, self.subset(font.read_bytes(), characters))
+            write(font, self.subset(font.read_bytes(), self.characters))

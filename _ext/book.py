@@ -5,6 +5,7 @@ from pathlib import Path
 from zlib import crc32
 
 from docutils import nodes
+from docutils.parsers.rst.roles import CustomRole, generic_custom_role
 from sphinx.environment.collectors.toctree import TocTreeCollector
 
 from repository import UNSET, facts
@@ -69,9 +70,9 @@ def configure(app, config):
     options["footer_content_items"] = ["extra-footer"]
     config.html_static_path += [f"_ext/{name}.js" for name in SCRIPTS]
 
+    # Jupyter Book sets its own address.
     address = facts(Path(app.confdir)).address
-    if address != UNSET:
-        options["repository_url"] = address
+    options["repository_url"] = "" if address == UNSET else address
 
 
 def copy_fonts(app):
@@ -89,25 +90,10 @@ def write(path, content):
         path.write_bytes(content)
 
 
-class chinese(nodes.inline):
-    """Text in Chinese, marked as such for fonts and for screen readers: {zh}`注意力`."""
-
-
-def chinese_role(name, rawtext, text, lineno, inliner, options=None, content=None):
-    return [chinese(rawtext, text, classes=["zh"])], []
-
-
-def open_chinese(translator, node):
-    translator.body.append(translator.starttag(node, "span", "", lang="zh-Hans"))
-
-
-def close_chinese(translator, node):
-    translator.body.append("</span>")
-
-
 def setup(app):
-    app.add_role("zh", chinese_role)
-    app.add_node(chinese, html=(open_chinese, close_chinese))
+    # Text in Chinese, marked as such for fonts and for screen readers: {zh}`注意力`.
+    marked = {"classes": ["zh", "language-zh-Hans"]}
+    app.add_role("zh", CustomRole("zh", generic_custom_role, marked))
     # Sphinx itself registers the collector, so its method is what has to change.
     TocTreeCollector.assign_figure_numbers = count_by_chapter
     # Jupyter Book always sets this one, for an extension that this book does not load.

@@ -134,12 +134,12 @@ def read(app, docname, source):
 # ---- Folds ---------------------------------------------------------------------------------------
 
 
-class fold_node(nodes.Admonition, nodes.Element):
-    """Something to open: a title and what is below it."""
+class details(nodes.General, nodes.Element):
+    """Something to open: a summary and what is below it."""
 
 
-class fold_title(nodes.Part, nodes.TextElement):
-    """What opens a fold."""
+class summary(nodes.General, nodes.TextElement):
+    """What opens it."""
 
 
 class Fold(SphinxDirective):
@@ -153,7 +153,7 @@ class Fold(SphinxDirective):
     def run(self):
         self.assert_has_content()
         title, messages = self.state.inline_text(self.arguments[0], self.lineno)
-        node = fold_node("", fold_title("", "", *title), *messages, classes=["fold"])
+        node = details("", fold_title(title), *messages, classes=["fold", "admonition"])
         self.set_source_info(node)
         self.add_name(node)
         self.state.nested_parse(self.content, self.content_offset, node)
@@ -170,23 +170,9 @@ class FoldSolutions(SphinxPostTransform):
             title, *content = solution.children
             for link in list(title.findall(nodes.reference)):
                 link.parent.replace(link, link.children)
-            solution.replace_self(
-                fold_node(
-                    "",
-                    fold_title("", "", *title.children),
-                    *content,
-                    ids=solution["ids"],
-                    classes=solution["classes"],
-                )
-            )
-
-
-class deeper_node(nodes.Part, nodes.Element):
-    """A section under *Deeper*, to open by its heading."""
-
-
-class deeper_title(nodes.title):
-    """Its heading; `minutes` says how long it takes to read."""
+            fold = details("", fold_title(title.children), *content, ids=solution["ids"])
+            fold["classes"] = [*solution["classes"], "admonition"]
+            solution.replace_self(fold)
 
 
 class FoldDeeper(SphinxPostTransform):
@@ -202,49 +188,42 @@ class FoldDeeper(SphinxPostTransform):
             lengths = reading.deeper(Path(self.env.doc2path(self.env.docname)))
             for section, length in zip(sections, lengths, strict=True):
                 title, *content = section.children
-                heading = deeper_title("", "", *title.children, minutes=length)
-                section.replace_self(deeper_node("", heading, *content, ids=section["ids"]))
+                start, end = "<h3>", f"</h3><span>{length} min</span>"
+                heading = [html(start), *title.children, html(end)]
+                fold = details("", summary("", "", *heading), *content, ids=section["ids"])
+                fold["classes"] = ["deeper"]
+                section.replace_self(fold)
 
 
-def open_fold(translator, node):
-    translator.body.append(translator.starttag(node, "details", CLASS="admonition"))
+def fold_title(title: list) -> summary:
+    return summary("", "", *title, classes=["admonition-title"])
 
 
-def close_fold(translator, node):
-    translator.body.append("</details>\n")
+def html(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
 
 
-def open_title(translator, node):
-    translator.body.append(translator.starttag(node, "summary", "", CLASS="admonition-title"))
+def open_details(translator, node):
+    translator.section_level += 1  # a section of Deeper has sections
+    translator.body.append(translator.starttag(node, "details"))
 
 
-def close_title(translator, node):
-    translator.body.append("</summary>\n")
-
-
-def open_deeper(translator, node):
-    translator.section_level += 1
-    translator.body.append(translator.starttag(node, "details", CLASS="deeper"))
-
-
-def close_deeper(translator, node):
+def close_details(translator, node):
     translator.section_level -= 1
     translator.body.append("</details>\n")
 
 
-def open_deeper_title(translator, node):
-    translator.body.append("<summary><h3>")
+def open_summary(translator, node):
+    translator.body.append(translator.starttag(node, "summary", ""))
 
 
-def close_deeper_title(translator, node):
-    translator.body.append(f"</h3><span>{node['minutes']} min</span></summary>\n")
+def close_summary(translator, node):
+    translator.body.append("</summary>\n")
 
 
 def setup(app):
-    app.add_node(deeper_node, html=(open_deeper, close_deeper))
-    app.add_node(deeper_title, html=(open_deeper_title, close_deeper_title))
-    app.add_node(fold_node, html=(open_fold, close_fold))
-    app.add_node(fold_title, html=(open_title, close_title))
+    app.add_node(details, html=(open_details, close_details))
+    app.add_node(summary, html=(open_summary, close_summary))
     app.add_directive("fold", Fold)
     app.add_post_transform(FoldSolutions)
     app.add_post_transform(FoldDeeper)

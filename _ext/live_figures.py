@@ -15,7 +15,6 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -78,12 +77,10 @@ class LiveFigure(SphinxDirective):
         if not shown:
             raise self.error(f"live-figure: no output of {notebook} shows a {figure}")
         model_id, bundle = shown[0]
-        needed = as_script({"state": {model_id: models[model_id]}})
-        attributes = {"type": STATE, "body": needed}
-        key = f"live_figure_{model_id}"
-        NbMetadataCollector.add_js_file(self.env, self.env.docname, key, None, attributes)
         picture = picture_of(self.env, bundle, self.options["alt"])
         result = mounting_point(model_id, picture)
+        needed = as_script({"state": {model_id: models[model_id]}})
+        result.append(nodes.raw("", f'<script type="{STATE}">{needed}</script>', format="html"))
         result[0]["names"].append(nodes.fully_normalize_name(self.options["name"]))
         self.state.document.note_explicit_target(result[0], result[0])
         return result

@@ -18,6 +18,7 @@ from pathlib import Path
 from sphinx.util import logging
 
 import live_figures
+from accessible import accessible
 from assets import Assets, in_static
 from book import write
 
@@ -63,7 +64,6 @@ def slim_page(text: str, assets: Assets) -> str:
     """A page as Sphinx wrote it, loading the assets instead of what they were made of."""
     root = re.search(r'href="([^"]*)_static/', text)[1]
     equations = 'class="katex"' in text
-    early = []
 
     def link(found) -> str:
         name = in_static(found[1])
@@ -75,12 +75,7 @@ def slim_page(text: str, assets: Assets) -> str:
         name = in_static(found[1])
         if name == INLINED:
             return f"<script>{assets.options}</script>\n"
-        if name in assets.scripts or name in assets.dropped:
-            return ""
-        if " defer" in found[0]:
-            return found[0]
-        early.append(found[0])
-        return ""
+        return "" if name in assets.scripts or name in assets.dropped else found[0]
 
     text = SCRIPT.sub(script, LINK.sub(link, text))
     text = THEME.sub(THEME_AT_ONCE, text).replace('data-theme="auto"', 'data-theme="light"', 1)
@@ -93,29 +88,26 @@ def slim_page(text: str, assets: Assets) -> str:
         together = live_figures.share(map(json.loads, states), assets.ask)
         text = STATES.sub("", text)
         text = text.replace("</body>", f"{STATE}{together}</script>\n</body>")
-    # Last: scripts in the page set what the script reads, and the sheet overrides others. Scripts
-    # that do not wait for the page build on it, so where there are any it does not wait either.
-    defer = "" if early else "defer "
+    # Last: scripts in the page set what the script reads, and the sheet overrides others.
     fonts = ""
     for name in ("fonts", *["katex/fonts"] * equations):
         fonts += f'<script src="{root}_static/{name}.js"></script>\n<noscript>'
         fonts += f'<link rel="stylesheet" href="{root}_static/{name}.css"></noscript>\n'
-    ours = f'{fonts}<script {defer}src="{root}_static/site.js"></script>\n{"".join(early)}'
+    ours = f'{fonts}<script defer src="{root}_static/site.js"></script>\n'
     ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
     return text.replace("</head>", f"{ours}</head>", 1)
 
 
 def slim(app, exception):
-    if exception is not None or not app.config.slim:
+    if exception is not None:
         return
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
-    pages = {file: file.read_text(encoding="utf-8") for file in files}
+    pages = {file: accessible(file.read_text(encoding="utf-8")) for file in files}
     # Where the book's first page isn't index.html, Jupyter Book writes one that only leads to it.
     pages = {file: text for file, text in pages.items() if "_static/" in text}
     assets = Assets(app, pages)
-    if assets.fresh:
-        assets.join()
+    assets.join()
     for file, text in pages.items():
         if "_static/site.css" not in text:
             pages[file] = text = slim_page(text, assets)
@@ -132,7 +124,6 @@ def slim(app, exception):
 
 
 def setup(app):
-    app.add_config_value("slim", True, "html", bool)
     # When everything has been written that other extensions write.
     app.connect("build-finished", slim, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -89,8 +89,7 @@ def test_the_code_is_a_click_away_and_leads_back(book):
 
 @pytest.mark.slow
 def test_a_book_of_one_page_without_torch(tmp_path):
-    """To write it imports neither torch nor the library, a second build keeps what pages load, and
-    with `slim: false` they load the theme's files."""
+    """To write it imports neither torch nor the library; a second build keeps what pages load."""
     leave = shutil.ignore_patterns(".*", "_build", "build", "node_modules", "tests", "__pycache__")
     shutil.copytree(ROOT, tmp_path, ignore=leave, dirs_exist_ok=True)
     (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
@@ -120,8 +119,3 @@ def test_a_book_of_one_page_without_torch(tmp_path):
     source.write_text(source.read_text(encoding="utf-8") + "\nOne line more.\n", encoding="utf-8")
     assert "One line more." in build()
     assert (html / "_static" / "site.js").read_bytes() == script
-    config = tmp_path / "_config.yml"
-    config.write_text(config.read_text("utf-8").replace("slim: true", "slim: false"), "utf-8")
-    loaded = set(re.findall(r'(?:href|src)="\.\./(_static/[\w./-]+)', build()))
-    assert {"_static/book.css", "_static/scripts/bootstrap.js"} <= loaded
-    assert [name for name in loaded if not (html / name).is_file()] == []
