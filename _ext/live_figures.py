@@ -2,9 +2,9 @@
 
 A notebook stores the state of its anywidgets (metadata.widgets) and, for each figure, a picture of
 its first state. A page that shows one gets three things: that state as JSON, the host
-(live_figures.js), and in the figure's place a `<div class="live-host">` with the widget's id and
-the picture, which the style sheet shows where the figure isn't alive: without scripts, or on paper.
-No widget manager, no network.
+(live_figures.js, from slim.py), and in the figure's place a `<div class="live-host">` with the
+widget's id and the picture, which the style sheet shows where the figure isn't alive: without
+scripts, or on paper. No widget manager, no network.
 """
 
 import hashlib
@@ -20,7 +20,6 @@ from sphinx.util.docutils import SphinxDirective
 
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
-HOST = "live_figures.js"
 
 
 def mounting_point(model_id, picture):
@@ -138,16 +137,7 @@ def as_script(content):
     return text.replace("</", "<\\/")
 
 
-def load_host(app, pagename, templatename, context, doctree):
-    """Pages with a live figure load the host, after the page has been read; no other page does."""
-    if doctree is not None and any(
-        'class="live-host"' in raw.astext() for raw in doctree.findall(nodes.raw)
-    ):
-        app.add_js_file(HOST, loading_method="defer")
-
-
 def setup(app):
     app.add_directive("live-figure", LiveFigure)
     app.add_post_transform(ShowWidgetsLive)
-    app.connect("html-page-context", load_host)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

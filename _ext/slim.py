@@ -11,10 +11,10 @@ A page that Sphinx did not write anew is slim already, and only learns the versi
 
 import json
 import re
-import struct
 from hashlib import sha256
 from pathlib import Path
 
+import imagesize
 from sphinx.util import logging
 
 import live_figures
@@ -34,7 +34,8 @@ IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(
 # what bears its class a stop of the keyboard where it does scroll.
 WIDE = re.compile(r'<img loading="lazy" width="(?:1\d|[2-9]\d)\d\d"[^>]*>')
 SCROLLING = r'<div class="pst-scrollable-table-container wide-figure">\g<0></div>'
-VERSION = re.compile(r'(_static/(site\.css|site\.js|fonts\.js|katex/fonts\.js))(?:\?v=\w+)?"')
+VERSIONED = ("site.css", "site.js", "fonts.js", "katex/fonts.js", "live_figures.js")
+VERSION = re.compile(rf'(_static/({"|".join(map(re.escape, VERSIONED))}))(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
 THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
 THEME_AT_ONCE = (
@@ -55,8 +56,7 @@ INLINED = "documentation_options.js"
 
 def waiting(found, images: Path) -> str:
     """The beginning of an <img> that is loaded when it is nearly in sight; nothing moves then."""
-    with Path(images, found[1]).open("rb") as file:
-        width, height = struct.unpack(">16x2I", file.read(24))
+    width, height = imagesize.get(images / found[1])
     return f'<img loading="lazy" width="{width}" height="{height}" '
 
 
@@ -84,16 +84,18 @@ def slim_page(text: str, assets: Assets) -> str:
     text = ICON.sub(r'<\1 aria-hidden="true" ', text)
     for bootstrap, browser in MENU:
         text = text.replace(bootstrap, browser)
+    host = ""
     if states := STATES.findall(text):
         together = live_figures.share(map(json.loads, states), assets.ask)
         text = STATES.sub("", text)
         text = text.replace("</body>", f"{STATE}{together}</script>\n</body>")
+        host = f'<script defer src="{root}_static/live_figures.js"></script>\n'
     # Last: scripts in the page set what the script reads, and the sheet overrides others.
     fonts = ""
     for name in ("fonts", *["katex/fonts"] * equations):
         fonts += f'<script src="{root}_static/{name}.js"></script>\n<noscript>'
         fonts += f'<link rel="stylesheet" href="{root}_static/{name}.css"></noscript>\n'
-    ours = f'{fonts}<script defer src="{root}_static/site.js"></script>\n'
+    ours = f'{fonts}{host}<script defer src="{root}_static/site.js"></script>\n'
     ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
     return text.replace("</head>", f"{ours}</head>", 1)
 
@@ -115,8 +117,7 @@ def slim(app, exception):
             LOGGER.warning("%s: nothing here answers to %s", file.relative_to(out), asked)
     assets.finish()
     versions = {
-        name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8]
-        for name in ("site.css", "site.js", "fonts.js", "katex/fonts.js")
+        name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8] for name in VERSIONED
     }
     for file, text in pages.items():
         text = VERSION.sub(lambda found: f'{found[1]}?v={versions[found[2]]}"', text)
