@@ -93,39 +93,25 @@ def test_it_writes_as_the_library_does(js, shipped_model, beam):
     model, tokenizer = shipped_model
     sources = [tokenizer.encode(text) for text in some_numbers()]
     body = """const translator = new m.Translator(given.text);
-    return given.sources.map((ids) => [...translator.write(ids, { most: 44, beam: given.beam })]
-      .filter((one) => one !== null));"""
+    const { memory, model } = translator;
+    const searched = (ids) => memory.within(() => {
+      const search = m.beamSearch(model, ids, { most: 44, beam_size: given.beam });
+      for (;;) { const { value, done } = search.next(); if (done) return value; }
+    });
+    return given.sources.map((ids) => [searched(ids),
+      [...translator.write(ids, { most: 44, beam: given.beam })].filter((one) => one !== null)]);"""
     found = js(FRONT, body, text=live_translator.model_text(), sources=sources, beam=beam)
-    for ids, said in zip(sources, found, strict=True):
+    for ids, (texts, said) in zip(sources, found, strict=True):
         source = torch.tensor([ids])
-        search = greedy if beam == 1 else beam_search
-        wanted = search(model, source, max_len=MOST).ids.flatten(0, -2)[0]  # (T,)
+        beams = beam_search(model, source, max_len=MOST, beam_size=beam)
+        for text, row in zip(texts, beams.ids[0], strict=True):
+            assert text["ids"] == row[row != 0].tolist()
+        for name, want in (("score", beams.scores), ("rank", beams.ranks)):
+            assert [text[name] for text in texts] == pytest.approx(want[0].tolist(), abs=1e-3)
+        wanted = greedy(model, source, max_len=MOST).ids[0] if beam == 1 else beams.ids[0, 0]
         wanted = wanted[wanted != 0]
         assert [one["id"] for one in said] == wanted.tolist()
         assert_watched(model, source, wanted, said)
-
-
-@pytest.mark.parametrize(
-    ("size", "exponent", "most"), [(4, 0.6, 44), (3, 1.0, 44), (2, 0.0, 6), (1, 0.6, 44)]
-)
-def test_the_beam_is_the_librarys(js, shipped_model, size, exponent, most):
-    model, tokenizer = shipped_model
-    sources = [tokenizer.encode(text) for text in some_numbers()]
-    body = """const { memory, model } = new m.Translator(given.text);
-    return given.sources.map((ids) => memory.within(() => {
-      const search = m.beamSearch(model, ids, given.options);
-      for (;;) { const { value, done } = search.next(); if (done) return value; }
-    }));"""
-    options = {"beam_size": size, "length_penalty": exponent}
-    given = {"sources": sources, "options": {"most": most, **options}}
-    found = js(FRONT, body, text=live_translator.model_text(), **given)
-    for ids, texts in zip(sources, found, strict=True):
-        beams = beam_search(model, torch.tensor([ids]), max_len=most, **options)
-        rows = beams.ids[0].tolist()
-        assert [text["ids"] + [0] * (len(rows[0]) - len(text["ids"])) for text in texts] == rows
-        for name in ("score", "rank"):
-            want = getattr(beams, f"{name}s")[0].tolist()
-            assert [text[name] for text in texts] == pytest.approx(want, abs=1e-3)
 
 
 # ---- the record and the words
@@ -249,8 +235,6 @@ def mark(page):
 
 SHOWN = """() => [...document.querySelectorAll(".tr-german label:not([data-none=true])")]
     .map((label) => label.children[1].textContent + label.children[2].textContent)"""
-READ = """() => [...document.querySelectorAll(".tr-english:not([aria-hidden]) li:not([hidden])")]
-    .map((piece) => piece.firstChild.textContent)"""
 
 
 @pytest.mark.slow
@@ -271,7 +255,6 @@ def test_a_reader_types_chooses_and_points(page):
     button(page, "dozen").press("Enter")
     wait_for(page, "It writes “einundreienzig”")
     assert "“dozen” never appeared in its training" in mark(page)
-    assert page.evaluate(READ) == list("dozen")
     label = page.locator(".tr-field [role=status]")
     for text, kept, said in [
         ("Ten 4<—,<", "Ten 4", "Left out: < — ,. It can’t read that."),
@@ -280,14 +263,11 @@ def test_a_reader_types_chooses_and_points(page):
     ]:
         typed(page, text)
         assert label.inner_text() == said
-        wait_for(page, "It writes “")
         assert page.get_by_role("textbox").input_value() == kept
     typed(page, "42")
     assert mark(page) == ""
     button(page, "Did you mean forty-two?").click()
     wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”")
-    assert page.locator(".tr-answer b").first.inner_text() == "zweiundvierzig"
-    assert mark(page) == "That’s right."
     page.locator(".tr-german label").nth(7).hover()
     wait_for(page, "Piece 8, “v”")
     page.get_by_role("radio", name="layer 1, head 2").check()

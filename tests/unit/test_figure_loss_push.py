@@ -1,7 +1,5 @@
 """LossPush: its loss and its pushes are the library's, and its steps end where its arrows point."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from figure_page import SETTLE
@@ -61,18 +59,6 @@ def test_the_page_computes_what_the_library_does(js):
             assert sum(page["rest"]) == pytest.approx(sum(given["logits"]))
         else:
             assert page["floor"] == 0 and page["rest"] is None
-
-
-def test_logits_settle_with_smoothing_and_grow_without(js):
-    body = """const asked = m.targetOf(5, 0, given.smoothing);
-    return [m.restOf(given.logits, asked),
-      ...given.steps.map((n) => m.descend(given.logits, asked, 4, n))];"""
-    given = {"logits": LossPush().logits, "steps": [0, 1000, 3000, 9000]}
-    rest, _, *ends = js("loss_push.js", body, smoothing=0.1, **given)
-    assert all(end == pytest.approx(rest, abs=1e-6) for end in ends)
-    _, *growing = js("loss_push.js", body, smoothing=0, **given)
-    of_right = [logits[0] for logits in growing]
-    assert all(after > before + 0.5 for before, after in pairwise(of_right))
 
 
 @pytest.mark.parametrize("smoothing", [0, 0.1, 0.3])

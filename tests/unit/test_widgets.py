@@ -95,7 +95,7 @@ OTHERS = [
     (widgets.CacheSize, {"n_kv_heads": 7}, r"must be divisible by n_kv_heads \(7\)"),
     (widgets.CheckpointBytes, {"tensors": {}}, "1 to 16 numbers in all; got 0"),
     (widgets.FillIn, {"guesses": []}, "guesses must have one entry per sentence"),
-    (widgets.HeadPrices, {"digits": [1]}, "same length; got measures: 2, digits: 1"),
+    (widgets.HeadPrices, {"layers": ["a"] * 3}, "equally many heads in each of the 3 layers"),
     (widgets.HeadsExplorer, {"attention": "encoder", "token": 3}, "token must be below 3; got 3"),
     (widgets.LayerDepth, {"words": ["a", "b"]}, "words must be 3 to 8 words; got 2"),
     (widgets.LiveTraining, {"example": "xyz"}, "example must be 1 to 8 letters from a to j"),
