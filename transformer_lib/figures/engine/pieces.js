@@ -9,12 +9,3 @@ export function cut(text, pieces) {
   const parts = (text.match(RUN) ?? []).flatMap((run) => (idOf.has(run) ? [run] : [...run]));
   return parts.map((part) => ({ id: idOf.get(part) ?? UNKNOWN, text: part }));
 }
-
-/** The text of the ids before `end`. */
-export function joined(ids, pieces, end = 2) {
-  const until = ids.indexOf(end);
-  return (until < 0 ? ids : ids.slice(0, until))
-    .filter((id) => id > end)
-    .map((id) => pieces[id])
-    .join("");
-}

@@ -26,7 +26,6 @@ export class Numbers {
       key: "translator",
       parts: 6,
       megabytes: "0.96",
-      layers: 2,
       heads: 4,
       longest: 44,
       field: "a number below 10,000 in English words",

@@ -1,5 +1,5 @@
 export { beamSearch } from "./beam.js";
-export { cut, joined } from "./pieces.js";
+export { cut } from "./pieces.js";
 export { english, german, valueOf } from "./numerals.js";
 export { fromBase64, fromRounded } from "./rounded.js";
 export { Interpreter } from "./interpreter.js";

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import traitlets
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 KINDS = ("none", "additive", "dot", "general")
 END = "<eos>"
-
-
-class Reading(NamedTuple):
-    """What one model did with one sentence."""
-
-    output: list[str]
-    weights: list  # (T, S); empty without attention
-    states: list  # (S, K)
 
 
 def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
@@ -62,27 +54,26 @@ def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
     return components / max(abs(components).max(), 1e-12), float(share)
 
 
-def stand_in() -> dict[str, Reading]:
-    """Make up what four models might do with the default sentence.
+def stand_in() -> dict[str, list]:
+    """Make up what two models might do with a sentence, one of them without attention.
 
-    Each target word belongs to a source position; its weights are a softmax of minus the distances
-    to it, sharper from one kind of attention to the next. The states are waves. Without attention,
-    one word is wrong.
+    Each target word belongs to a source position; its weights are a softmax of minus twice the
+    distances to it. The states are waves. Without attention, one word is wrong.
     """
     target = ["acht", "und", "zwanzig", "tausend", "sieben", "hundert", "zwei", "und", "vierzig"]
+    wrong = [*target[:4], "acht", *target[5:]]
     places, source = np.array([1, 0, 0, 2, 3, 4, 6, 5, 5, 6]), np.arange(7)
-    readings = {}
-    for kind, sharpness in zip(KINDS, (None, 1.2, 1.8, 3.0), strict=True):
-        output = [*target, END]
-        weights = []
-        if sharpness is None:
-            output[4] = "acht"
-        else:
-            powers = np.exp(-sharpness * abs(source - places[:, None]))
-            weights = (powers / powers.sum(-1, keepdims=True)).round(3).tolist()
-        waves = np.sin(2.4 * (1 + source[:, None]) * (1 + 0.37 * np.arange(6)) + np.arange(6))
-        readings[kind] = Reading(output, weights, waves.round(2).tolist())
-    return readings
+    powers = np.exp(-2 * abs(source - places[:, None]))  # (T, S)
+    weights = powers / powers.sum(-1, keepdims=True)
+    waves = np.sin(2.4 * (1 + source[:, None]) * (1 + 0.37 * np.arange(6)) + np.arange(6))  # (S, K)
+    return {
+        "words": ["twenty", "eight", "thousand", "seven", "hundred", "forty", "two"],
+        "target": target,
+        "kinds": ["none", "additive"],
+        "outputs": [[*wrong, END], [*target, END]],
+        "weights": [[], weights.round(3).tolist()],
+        "states": 2 * [waves.round(2).tolist()],
+    }
 
 
 class AlignmentStepper(LiveFigure):
@@ -107,8 +98,8 @@ class AlignmentStepper(LiveFigure):
     Raises:
         ValueError: lists that don't fit together, or weights that don't sum to 1.
 
-    >>> AlignmentStepper(attention="dot", step=2)
-    AlignmentStepper(attention='dot', step=2)
+    >>> AlignmentStepper(attention="none", step=2)
+    AlignmentStepper(attention='none', step=2)
     """
 
     _esm = compose("alignment_stepper.js")
@@ -128,10 +119,7 @@ class AlignmentStepper(LiveFigure):
     def __init__(self, **numbers: Any) -> None:
         data = ("words", "target", "kinds", "outputs", "weights", "states")
         if not all_or_none(numbers, data):
-            made_up = stand_in()
-            numbers |= _columns(made_up)
-            numbers["words"] = ["twenty", "eight", "thousand", "seven", "hundred", "forty", "two"]
-            numbers["target"] = made_up["dot"].output[:-1]
+            numbers |= stand_in()
             numbers.setdefault("note", MADE_UP)
         super().__init__(**numbers)
         same_length(self, ("kinds", "outputs", "weights", "states"))
@@ -143,19 +131,19 @@ class AlignmentStepper(LiveFigure):
             self._check_shapes(i, kind)
 
     def _check_shapes(self, i: int, kind: str) -> None:
-        rows = 0 if kind == "none" else len(self.outputs[i])
+        rows, size = 0 if kind == "none" else len(self.outputs[i]), len(self.words)
         if len(self.weights[i]) != rows:
             raise ValueError(
                 f"weights[{i}], for {kind}, must have {rows} rows; got {len(self.weights[i])}"
             )
         for t, row in enumerate(self.weights[i]):
-            if len(row) != len(self.words) or abs(sum(row) - 1) > 0.02:
+            if len(row) != size or abs(sum(row) - 1) > 0.02:
                 raise ValueError(
-                    f"weights[{i}][{t}] must be {len(self.words)} numbers, one per word, that sum "
-                    f"to 1; got {len(row)} that sum to {sum(row):.3g}"
+                    f"weights[{i}][{t}] must be {size} numbers, one per word, that sum to 1; "
+                    f"got {len(row)} that sum to {sum(row):.3g}"
                 )
-        size, widths = len(self.words), [len(state) for state in self.states[i]]
-        if len(widths) != size or widths != [max(1, len(self.states[0][0]))] * size:
+        widths = [len(state) for state in self.states[i]]
+        if widths != [max(1, len(self.states[0][0]))] * size:
             raise ValueError(
                 f"states[{i}] must be {size} states, one per word, all with the same number of "
                 f"components; got {widths}"
@@ -190,27 +178,35 @@ class AlignmentStepper(LiveFigure):
         ids = {word: i for i, word in enumerate(vocabulary)}
         if unknown := [word for word in source if word not in ids]:
             raise ValueError(f"source has words that are not in the vocabulary: {unknown}")
-        readings, shares = {}, []
+        columns: dict[str, list] = {"kinds": [], "outputs": [], "weights": [], "states": []}
+        shares = []
         for kind in sorted(models, key=lambda kind: KINDS.index(kind) if kind in KINDS else 9):
             found = models[kind].config.attention or "none"
             if kind != found:
                 raise ValueError(f"models[{kind!r}] must have attention {kind!r}; got {found!r}")
-            reading, share = read_along(
+            *reading, share = read_along(
                 models[kind], [ids[word] for word in source], vocabulary, components, max_len
             )
-            readings[kind] = reading
+            for column, value in zip(columns.values(), [kind, *reading], strict=True):
+                column.append(value)
             shares.append(share)
         held = f"at least {100 * min(shares):.0f} %" if min(shares) < 0.995 else "all"
         note = f"States are shown in their first {components} principal components, which hold "
         numbers.setdefault("note", f"{note}{held} of the variance between them.")
-        numbers.setdefault("attention", "additive" if "additive" in models else [*readings][-1])
-        return cls(words=list(source), target=list(target), **_columns(readings), **numbers)
+        kinds = columns["kinds"]
+        numbers.setdefault("attention", "additive" if "additive" in kinds else kinds[-1])
+        return cls(words=list(source), target=list(target), **columns, **numbers)
 
 
 def read_along(
     model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str], components: int, max_len: int
-) -> tuple[Reading, float]:
-    """Translate ids with a model; return its reading and the components' share of the variance."""
+) -> tuple[list[str], list, list, float]:
+    """Translate ids with a model.
+
+    Returns:
+        What it wrote, weights ``(T, S)`` (empty without attention), components of the states
+        ``(S, K)``, and their share of the variance.
+    """
     import torch
 
     from ...decoding import evaluating, greedy
@@ -230,10 +226,4 @@ def read_along(
             weights = maps["alignment"][0, 0].cpu().numpy().round(3).tolist()
     reduced, share = principal(states[0].double().cpu().numpy(), components)
     words = [END if i == model.config.eos_id else str(vocabulary[i]) for i in output]
-    return Reading(words, weights, reduced.round(3).tolist()), share
-
-
-def _columns(readings: Mapping[str, Reading]) -> dict[str, list]:
-    return {"kinds": list(readings), "outputs": [r.output for r in readings.values()],
-            "weights": [r.weights for r in readings.values()],
-            "states": [r.states for r in readings.values()]}  # fmt: skip
+    return words, weights, reduced.round(3).tolist(), share

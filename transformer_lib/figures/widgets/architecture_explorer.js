@@ -6,6 +6,7 @@ import {
   html,
   live,
   longest,
+  palette,
   percent,
   room,
   set,
@@ -16,6 +17,7 @@ import {
 } from "./kit.js";
 // ---- arithmetic: the library's parameter_counts, box by box
 const GROUPS = ["embeddings", "attention", "feed-forward", "norms", "head"];
+const colorOf = (group) => palette[group + 1] ?? null;
 /** Each kind of box: its group, and its formula in words and as a function of the sizes. */
 const KINDS = {
   embedding: [0, "vocabulary · d_model", ({ d_model: d, vocab_size: v }) => v * d],
@@ -357,7 +359,11 @@ function build({ all, get, change }) {
   );
   boxes.element.lastChild.prepend(drawing);
   const [bar, legend] = ["bar", "legend"].map((name) =>
-    html("p", { class: `ae-${name}` }, ...GROUPS.map((_, i) => html("span", { "data-group": i }))),
+    html(
+      "p",
+      { class: `ae-${name}` },
+      ...GROUPS.map((_, i) => html("span", { "--color": colorOf(i) })),
+    ),
   );
   const [paper, more] = ["paper", "more"].map((name) => html("p", { class: `ae-${name}` }));
   const page = fluid(drawing, 600, () => change({}, false));
@@ -399,15 +405,12 @@ function build({ all, get, change }) {
     boxes.update(chosen.part);
     boxes.labels.forEach((label, i) => {
       const box = find(PARTS[i]);
-      if (
-        !set(label, {
-          hidden: box ? null : "",
-          "data-group": box?.group ?? null,
-          "data-shown": box === shown,
-        }) ||
-        !box
-      )
-        return;
+      set(label, {
+        hidden: box ? null : "",
+        "--color": colorOf(box?.group),
+        "data-shown": box === shown,
+      });
+      if (!box) return;
       ["left", "top", "width", "height"].forEach((side, k) => {
         label.style[side] = `${place.boxes[PARTS[i]][k]}px`;
       });
@@ -425,11 +428,10 @@ function build({ all, get, change }) {
         d: place[name === "heads" ? "arrows" : name].map((one) => path(one)).join(""),
       }),
     );
-    texts.forEach((element, i) =>
-      ((x, y, text, anchor) => set(element, { x, y, text, "text-anchor": anchor }))(
-        ...(place.labels[i] ?? [0, 0, "", "start"]),
-      ),
-    );
+    texts.forEach((element, i) => {
+      const [x, y, text, anchor] = place.labels[i] ?? [0, 0, "", "start"];
+      set(element, { x, y, text, "text-anchor": anchor });
+    });
     const numbers = sum(groups);
     groups.forEach((n, i) => {
       bar.children[i].style.flexGrow = n / numbers;

@@ -9,12 +9,6 @@ import traitlets
 from .base import LiveFigure, Number, Numbers, OneOf, compose, dress
 
 PLACES = 32  # batches by tokens: positions on either side for each pair of the size
-WAYS = {
-    "given": "as they come",
-    "source": "sorted by source",
-    "longer": "sorted by the longer side",
-    "tokens": "by tokens",
-}
 # source-target lengths of captions of Multi30k, the first ones that chapter 12 draws
 LENGTHS = (
     "35-34 17-18 10-12 16-21 20-21 18-26 18-26 24-20 11-10 11-11 16-14 13-18 33-42 18-20 "
@@ -62,7 +56,7 @@ class BatchPadding(LiveFigure):
     lengths = Numbers(
         [[int(n) for n in pair.split("-")] for pair in LENGTHS.split()], depth=2, low=1, high=128
     )
-    way = OneOf(*WAYS)
+    way = OneOf("given", "source", "longer", "tokens")
     size = Number(16, low=4, high=128, whole=True)
 
     @traitlets.validate("lengths")
@@ -89,9 +83,9 @@ class BatchPadding(LiveFigure):
             order.sort(key=lambda i: (max(self.lengths[i]), self.lengths[i][0]))
         return [order[i : i + self.size] for i in range(0, len(order), self.size)]
 
-    def waste(self, batches: list[list[int]] | None = None) -> float:
-        """Return the share of padding in these batches, or in all of them."""
-        pairs = [[self.lengths[i] for i in batch] for batch in batches or self.batches()]
+    def waste(self) -> float:
+        """Return the share of padding in all batches."""
+        pairs = [[self.lengths[i] for i in batch] for batch in self.batches()]
         tokens = sum(sum(map(sum, batch)) for batch in pairs)
         places = sum(len(batch) * sum(map(max, zip(*batch, strict=True))) for batch in pairs)
         return 1 - tokens / places

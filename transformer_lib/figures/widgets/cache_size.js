@@ -1,11 +1,13 @@
 // CacheSize: how much memory does generating a text take? The key-value cache, next to the parameters.
 import {
+  axes,
   canvas,
   choice,
   fixed,
   fluid,
   html,
   live,
+  palette,
   percent,
   room,
   scale,
@@ -18,6 +20,7 @@ import {
 // ---- arithmetic
 
 export const BYTES = { float32: 4, float16: 2, int8: 1 };
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** How many tokens of each text stay in the cache. */
 export const keptOf = ({ length, window }) => (window ? Math.min(length, window) : length);
@@ -48,7 +51,7 @@ export function size(bytes) {
   const x = bytes / 1024 ** power;
   const text =
     power === 0 || x >= 99.95 ? Math.round(x).toLocaleString("en-US") : fixed(x, x < 9.995 ? 2 : 1);
-  return `${text}\u00a0${["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"][power]}`;
+  return `${text}\u00a0${UNITS[power]}`;
 }
 
 // ---- picture
@@ -63,14 +66,12 @@ const [HEADS, WIDTHS, LENGTHS, TEXTS] = [
 ];
 const WINDOWS = [0, ...doubled(256, 65536)];
 const SIZES = ["n_layers", "n_heads", "n_kv_heads", "d_head"];
-const [HEIGHT, LEFT, BAR, FIRST, SECOND, UNITS] = [
-  120,
-  4,
-  26,
-  6,
-  48,
-  ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"],
-];
+const [HEIGHT, LEFT, BAR, FIRST, SECOND] = [120, 4, 26, 6, 48];
+const PARTS = [
+  ["parameters", palette[2]],
+  ["cache", palette[1]],
+  ["plain", null],
+].map(([part, color]) => ({ "data-part": part, "--color": color }));
 const round = (n) => n.toLocaleString("en-US");
 const nearest = (list, x) =>
   list.map((y, i) => [Math.abs(Math.log((y + 1) / (x + 1))), i]).sort(([a], [b]) => a - b)[0][1];
@@ -141,20 +142,11 @@ function build({ get, all, change }) {
   const part = (controls) => Object.values(controls).map(({ element }) => element);
   const inputs = html("fieldset", { class: "cs-controls cs-own" }, ...part(own));
 
-  const bars = ["parameters", "cache", "plain"].map((name) =>
-    svg("path", { class: "cs-bar", "data-part": name }),
-  );
-  const ticks = Array.from({ length: 7 }, () =>
-    svg("text", { y: SECOND + BAR + 20, class: "lf-tick", "text-anchor": "middle" }),
-  );
-  const unit = svg("text", { y: SECOND + BAR + 38, class: "lf-axis", "text-anchor": "end" });
-  const picture = canvas(640, HEIGHT, { role: "img" }, ...bars, ...ticks, unit);
+  const bars = PARTS.map((part) => svg("path", { class: "cs-bar", ...part }));
+  const frame = svg("g");
+  const picture = canvas(640, HEIGHT, { role: "img" }, frame, ...bars);
   const width = fluid(picture, HEIGHT, () => draw());
-  const legend = html(
-    "p",
-    { class: "cs-legend" },
-    ...["parameters", "cache", "plain"].map((name) => html("span", { "data-part": name })),
-  );
+  const legend = html("p", { class: "cs-legend" }, ...PARTS.map((part) => html("span", part)));
   const product = html("p", { class: "cs-product" });
   const formula = (s, bytes) =>
     `2 · ${many(s.n_layers, "layer")} · ${many(s.n_kv_heads, "key-value head")} · ${many(s.d_head, "number")} · ` +
@@ -211,15 +203,19 @@ function build({ get, all, change }) {
         text: `${["parameters", "cache", "no groups, no window"][i]} ${size(bytes)}`,
       });
     });
-    const numbers = ticksTo(end / 1024 ** power, 3);
-    ticks.forEach((tick, i) =>
-      set(tick, {
-        x: x((numbers[i] ?? 0) * 1024 ** power),
-        "text-anchor": i ? "middle" : "start",
-        text: i < numbers.length ? round(numbers[i]) : "",
+    frame.replaceChildren(
+      axes({
+        x,
+        left: LEFT,
+        right,
+        top: FIRST,
+        bottom: SECOND + BAR + 4,
+        xTicks: ticksTo(end / 1024 ** power, 3).map((n) => [n * 1024 ** power, round(n)]),
+        yTicks: [],
+        xLabel: UNITS[power],
+        yLabel: "",
       }),
     );
-    set(unit, { x: right, text: UNITS[power] });
     set(product, { text: formula(s, size(cache)) });
     set(picture, {
       "aria-label": `parameters ${size(parameters)}, cache ${size(cache)}, without groups or window ${size(plain)}`,

@@ -132,12 +132,6 @@ function build({ get, change }) {
       element: html("div", { class: "cb-row" }, html("span", { text: part }), says, bits),
     };
   });
-  const picture = html(
-    "div",
-    { class: "cb-picture" },
-    html("div", {}, grid, legend),
-    html("div", { class: "cb-parts" }, ...rows.map(({ element }) => element)),
-  );
 
   const reading = (k, fromBack, afterHeader) =>
     read({ file, end, number: numbers[k], fromBack, afterHeader });
@@ -175,7 +169,10 @@ function build({ get, change }) {
 
   return {
     controls: [which.element, back.element, offsets.element],
-    picture: [picture],
+    picture: [
+      html("div", {}, grid, legend),
+      html("div", { class: "cb-parts" }, ...rows.map(({ element }) => element)),
+    ],
     draw,
     longest: longest(
       steps(numbers.length).flatMap((k) =>

@@ -36,7 +36,7 @@ function build({ get, change }) {
 
   const which = choice({
     label: "sentence",
-    className: "fi-sentences",
+    className: "lf-tokens",
     onInput: (sentence) => change({ sentence }),
     options: sentences.map((sentence, i) => [i, sentence.join(" ")]),
   });

@@ -55,10 +55,7 @@ class FillIn(LiveFigure):
         ["small", "big", "hungry", "old", "new", "cat", "goat", "otter", "bat", "eats", "finds"],
     ).tag(sync=True)
     guesses = traitlets.List(
-        [
-            [[best for i, best in enumerate(_MADE_UP) if hidden >> i & 1] for hidden in range(8)],
-            [[best for i, best in enumerate(_MADE_UP) if hidden >> i & 1] for hidden in range(8)],
-        ]
+        2 * [[[best for i, best in enumerate(_MADE_UP) if n >> i & 1] for n in range(8)]]
     ).tag(sync=True)
     sentence = Number(0, low=0, high=3, whole=True)
     hidden = Number(2, low=0, high=127, whole=True)

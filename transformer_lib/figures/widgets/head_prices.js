@@ -44,32 +44,21 @@ export function range(table) {
 
 const number = (x, digits) =>
   digits ? fixed(x, digits) : fixed(x, 0).replace(/\B(?=(\d{3})+$)/g, ","); // 1,864
+const digitsOf = (table) => (table.every(Number.isInteger) ? 0 : 2);
 const signed = (x, digits) =>
   Number(x.toFixed(digits)) > 0 ? `+${number(x, digits)}` : number(x, digits);
 
 function build({ get, change }) {
-  const [models, measures, layers, digits, tables] = [
-    "models",
-    "measures",
-    "layers",
-    "digits",
-    "table",
-  ].map(get);
-  const n = Math.log2(tables[0][0].length);
+  const [measures, layers, tables] = ["measures", "layers", "table"].map(get);
+  const digits = tables.map(digitsOf);
+  const n = Math.log2(tables[0].length);
   const heads = n / layers.length;
-  const at = (name, list) => Math.min(get(name), list.length - 1);
-  const ranges = tables.map((own) => own.map(range));
+  const ranges = tables.map(range);
   const state = () => ({
-    model: at("model", models),
-    measure: at("measure", measures),
+    measure: Math.min(get("measure"), measures.length - 1),
     gone: get("gone") % 2 ** n,
   });
 
-  const which = choice({
-    label: "model",
-    options: models.map((name, i) => [i, name]),
-    onInput: (model) => change({ model }),
-  });
   const how = choice({
     label: "measured by",
     options: measures.map((name, i) => [i, name]),
@@ -103,9 +92,7 @@ function build({ get, change }) {
   const kinds = ["each alone, added up", "all of them together", "each as the last, added up"];
   const bars = kinds.map((text, k) => {
     const [value, bar, back] = [html("b"), html("i"), html("i", { class: "hp-back" })];
-    const longestValue = measures.flatMap((_, m) =>
-      ranges.flatMap((own) => own[m].map((x) => signed(x, digits[m]))),
-    );
+    const longestValue = ranges.flatMap((own, m) => own.map((x) => signed(x, digits[m])));
     return {
       value,
       bar,
@@ -124,8 +111,8 @@ function build({ get, change }) {
     html("div", { class: "hp-sums" }, ...bars.map(({ element }) => element)),
   ];
 
-  function sentence({ model, measure, gone }) {
-    const [table, d, name] = [tables[model][measure], digits[measure], measures[measure]];
+  function sentence({ measure, gone }) {
+    const [table, d, name] = [tables[measure], digits[measure], measures[measure]];
     const { here, added, together, lasts } = prices(table, gone);
     const now = `${name} ${number(table[gone], d)}`;
     if (!here.length) return `All ${n} heads are there: ${now}. Remove some to see what they cost.`;
@@ -141,14 +128,9 @@ function build({ get, change }) {
 
   function draw() {
     const now = state();
-    const { model, measure, gone } = now;
-    const [table, d, [low, high]] = [
-      tables[model][measure],
-      digits[measure],
-      ranges[model][measure],
-    ];
+    const { measure, gone } = now;
+    const [table, d, [low, high]] = [tables[measure], digits[measure], ranges[measure]];
     const all = prices(table, gone);
-    which.update(model);
     how.update(measure);
     const size = Math.max(...table.map((x) => Math.abs(x - table[0]))) / 2;
     maps.forEach((map, k) => {
@@ -170,16 +152,11 @@ function build({ get, change }) {
 
   const some = [0, 1, 3, 2 ** n - 1, ...layers.map((_, k) => (2 ** heads - 1) * 2 ** (k * heads))];
   return {
-    controls: [
-      ...(models.length > 1 ? [which.element] : []),
-      ...(measures.length > 1 ? [how.element] : []),
-    ],
+    controls: measures.length > 1 ? [how.element] : [],
     picture,
     draw,
     longest: longest(
-      models.flatMap((_, model) =>
-        measures.flatMap((_, measure) => some.map((gone) => sentence({ model, measure, gone }))),
-      ),
+      measures.flatMap((_, measure) => some.map((gone) => sentence({ measure, gone }))),
     ),
   };
 }
@@ -188,5 +165,5 @@ export default live({
   name: "HeadPrices",
   title: () => "What is a head worth?",
   build,
-  state: { model: [0, 3, 1], measure: [0, 2, 1], gone: [0, 255, 1] },
+  state: { measure: [0, 2, 1], gone: [0, 255, 1] },
 });

@@ -88,60 +88,49 @@ class HeadPrices(LiveFigure):
     Without a table the figure shows the record ``head-prices`` of the bundled translator.
 
     Args:
-        models: names of one to four models.
         measures: names of one to three measures; less is better.
         layers: names of the layers.
-        digits: for each measure, how many decimals to show, 0 to 4.
-        table: for each model and measure, 2 to the power of n numbers, one per set of the n heads,
-            n from 2 to 8: bit i of a set's index is head i. The heads of the first layer come
-            first; all layers have equally many. See ``price_table``.
-        model: the model to show.
+        table: for each measure, 2 to the power of n numbers, one per set of the n heads, n from 2
+            to 8: bit i of a set's index is head i. The heads of the first layer come first; all
+            layers have equally many. See ``price_table``.
         measure: the measure to show.
         gone: the set of removed heads, as an index in the table.
 
     Raises:
-        ValueError: a table that doesn't fit the names, or a model, measure or set out of range.
+        ValueError: a table that doesn't fit the names, or a measure or set out of range.
 
     >>> HeadPrices(gone=0b11110000)  # the second layer
-    HeadPrices(model=0, measure=0, gone=240)
+    HeadPrices(measure=0, gone=240)
     """
 
     _esm = compose("head_prices.js")
     _css = dress("head_prices.css")
-    shown = ("model", "measure", "gone")
+    shown = ("measure", "gone")
 
-    models = traitlets.List(traitlets.Unicode(), ["the translator"], 1, 4).tag(sync=True)
     measures = traitlets.List(traitlets.Unicode(), ["loss", "wrong letters"], 1, 3).tag(sync=True)
     layers = traitlets.List(traitlets.Unicode(), ["layer 1", "layer 2"], 1, 4).tag(sync=True)
-    digits = Numbers([2, 0], low=0, high=4)
-    table = Numbers([], depth=3, low=0, high=1e6)
-    model = Number(0, low=0, high=3, whole=True)
+    table = Numbers([], depth=2, low=0, high=1e6)
     measure = Number(0, low=0, high=2, whole=True)
     gone = Number(0b11110000, low=0, high=255, whole=True)
 
     def __init__(self, **numbers: Any) -> None:
         if "table" not in numbers:
             record = load_result("head-prices")
-            numbers = {"note": NOTE, "table": [[record["loss"], record["wrong"]]]} | numbers
+            numbers = {"note": NOTE, "table": [record["loss"], record["wrong"]]} | numbers
         else:
             numbers = {"gone": 0} | numbers
         super().__init__(**numbers)
-        same_length(self, ("models", "table"))
-        same_length(self, ("measures", "digits"))
-        sets = len(self.table[0][0]) if self.table[0] else 0
+        same_length(self, ("measures", "table"))
+        sets = len(self.table[0])
         n = sets.bit_length() - 1
-        if not 2 <= n <= MOST or sets != 2**n or n % len(self.layers):
+        fits = all(len(each) == sets for each in self.table)
+        if not fits or not 2 <= n <= MOST or sets != 2**n or n % len(self.layers):
             raise ValueError(
-                f"table[0][0] must have one number per set of 2 to {MOST} heads, equally many in "
-                f"each of the {len(self.layers)} layers; got {sets}"
+                f"table must have one number per set of 2 to {MOST} heads for each measure, with "
+                f"equally many heads in each of the {len(self.layers)} layers; "
+                f"got {[len(each) for each in self.table]}"
             )
-        for i, own in enumerate(self.table):
-            if len(own) != len(self.measures) or any(len(each) != sets for each in own):
-                raise ValueError(
-                    f"table[{i}] must be {len(self.measures)} lists, one per measure, of {sets} "
-                    f"numbers; got {[len(each) for each in own]}"
-                )
-        sizes = {"model": len(self.models), "measure": len(self.measures), "gone": sets}
+        sizes = {"measure": len(self.measures), "gone": sets}
         for name, size in sizes.items():
             if getattr(self, name) >= size:
                 raise ValueError(f"{name} must be below {size}; got {getattr(self, name)}")

@@ -57,7 +57,7 @@ function build({ get, change }) {
       token,
       map: weights[k][layer][head],
       before,
-      after: get("off") && writes.length ? get("without")[k][layer][head] : before,
+      after: get("off") ? get("without")[k][layer][head] : before,
     };
   };
   const look = (token) => {
@@ -91,7 +91,7 @@ function build({ get, change }) {
           : "a token it writes: what does it attend to?",
     }),
   );
-  const stack = html("div", { class: "he-stack" }, ...strips.map((strip) => strip.element)); // all in the same place
+  const stack = html("div", { class: "lf-room he-stack" }, ...strips.map((strip) => strip.element)); // all in the same place
 
   // The heat maps, queries on rows, one for each kind of attention.
   const rows = Math.max(...kinds.flatMap((kind) => words[kind].map((list) => list.length)));
@@ -235,7 +235,7 @@ function build({ get, change }) {
 
   function drawBars({ before, after }) {
     const longest = 7 * Math.max(...writes.map((word) => word.length)) + 6; // width of the widest label
-    const width = Math.min(Math.max(44, longest), sizes[2].width / Math.max(1, writes.length));
+    const width = Math.min(Math.max(44, longest), sizes[2].width / writes.length);
     writes.forEach((_, i) => {
       const bar = (p) => ({
         x: fixed(i * width + 2),
@@ -272,18 +272,13 @@ function build({ get, change }) {
     const best = strongest(map[token]);
     const what = kind === "encoder" ? `reading “${queries[token]}”` : `writing “${queries[token]}”`;
     const seen = `Head ${h + 1} of layer ${l + 1}, ${NAMES[kind]}: ${what}, it attends to “${keys[best]}” with ${percent(map[token][best])}.`;
-    if (!writes.length) return seen;
     if (!get("off"))
       return `${seen} With all heads ${all} has probability ${told(together(before))}.`;
     return `${seen} Without it ${all} has probability ${told(together(after))} instead of ${told(together(before))}.`;
   }
 
   const [word] = longest(kinds.flatMap((name) => words[name].flat()));
-  const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it attends to “${word}” with 100\u00a0%.${
-    writes.length
-      ? ` Without it ${all} has probability ${told(1e-99)} instead of ${told(1e-99)}.`
-      : ""
-  }`;
+  const fullest = `Head ${heads} of layer ${layers}, ${longest(kinds.map((name) => NAMES[name]))[0]}: reading “${word}”, it attends to “${word}” with 100\u00a0%. Without it ${all} has probability ${told(1e-99)} instead of ${told(1e-99)}.`;
   const wanted = [
     [layer, layers],
     [head, heads],
@@ -294,10 +289,12 @@ function build({ get, change }) {
     class: "lf-legend",
     text: `probability of each ${answer} (outline: all heads)`,
   });
-  const results = writes.length ? [html("div", { class: "lf-wide" }, caption, bars)] : [];
   return {
-    controls: [...wanted, ...(writes.length ? [off.element] : []), stack],
-    picture: [html("div", { class: "lf-wide" }, heat), ...results],
+    controls: [...wanted, off.element, stack],
+    picture: [
+      html("div", { class: "lf-wide" }, heat),
+      html("div", { class: "lf-wide" }, caption, bars),
+    ],
     more: [
       ...(kinds.length > 1 ? [attention.element] : []),
       html("div", { class: "he-lines" }, lines),

@@ -73,7 +73,7 @@ class HeadsExplorer(LiveFigure):
     Args:
         source: the source tokens, S.
         reads: the decoder's input, T: the text shifted right.
-        writes: the text it wrote, T; empty if the model doesn't write.
+        writes: the text it wrote, T.
         kinds: the kinds of attention, out of ``"cross"``, ``"encoder"`` and ``"decoder"``.
         weights: ``(kind, layer, head, query, key)``.
         probabilities: ``(T,)``, of the written tokens, with all heads.
@@ -99,7 +99,7 @@ class HeadsExplorer(LiveFigure):
 
     source = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
     reads = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
-    writes = traitlets.List(traitlets.Unicode(), maxlen=LONGEST).tag(sync=True)
+    writes = traitlets.List(traitlets.Unicode(), minlen=1, maxlen=LONGEST).tag(sync=True)
     kinds = traitlets.List(traitlets.Unicode(), minlen=1).tag(sync=True)
     weights = Numbers([], depth=5, low=0, high=1.001)
     probabilities = Numbers([], low=0, high=1)
@@ -121,7 +121,7 @@ class HeadsExplorer(LiveFigure):
             numbers = {"note": note} | read
         super().__init__(**numbers)
         same_length(self, ("writes", "probabilities"))
-        same_length(self, ("kinds", "weights", "without") if self.writes else ("kinds", "weights"))
+        same_length(self, ("kinds", "weights", "without"))
         if self.attention not in self.kinds:
             raise ValueError(f"attention must be one of {self.kinds}; got {self.attention!r}")
         layers, heads = len(self.weights[0]), len(self.weights[0][0])
@@ -129,8 +129,7 @@ class HeadsExplorer(LiveFigure):
             queries, keys = self.tokens(kind)
             shape = (layers, heads, len(queries), len(keys))
             _check(f"weights[{i}], for {kind},", self.weights[i], shape)
-            if self.writes:
-                _check(f"without[{i}]", self.without[i], (layers, heads, len(self.writes)))
+            _check(f"without[{i}]", self.without[i], (layers, heads, len(self.writes)))
         sizes = {"layer": layers, "head": heads, "token": len(self.tokens(self.attention)[0])}
         for name, size in sizes.items():
             if getattr(self, name) >= size:
@@ -138,7 +137,7 @@ class HeadsExplorer(LiveFigure):
 
     def tokens(self, kind: str) -> tuple[list[str], list[str]]:
         """Return the queries and the keys of a kind of attention."""
-        queries = self.source if kind == "encoder" else self.writes or self.reads
+        queries = self.source if kind == "encoder" else self.writes
         return queries, self.reads if kind == "decoder" else self.source
 
     @classmethod
@@ -222,11 +221,6 @@ def _read(model: Any, tokenizer: Tokenizer, source: str, numbers: dict[str, Any]
 
 def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
     """Raise a ValueError unless the nested lists have this shape."""
-    found: list[int] = []
-    level: list = [value]
-    while level and isinstance(level[0], list):
-        sizes = {len(part) for part in level}
-        found.append(sizes.pop() if len(sizes) == 1 else -1)
-        level = [item for part in level for item in part]
-    if tuple(found) != shape:
-        raise ValueError(f"{name} must have the shape {shape}; got {tuple(found)}, -1 for ragged")
+    found = np.array(value, dtype=object).shape  # of ragged lists, the axes they have in common
+    if found != shape:
+        raise ValueError(f"{name} must have the shape {shape}; got {found}")

@@ -66,7 +66,7 @@ export const evenly = (p, target, right) =>
 
 // ---- picture
 
-const [HEIGHT, LEFT, TOP, BOTTOM] = [186, 58, 22, 176];
+const [HEIGHT, LEFT, TOP, BOTTOM] = [186, 58, 22, 176]; // room for the axis on the left
 const [LOW, HIGH] = [-4, 8]; // the range of logits to draw and to drag in
 const CURVE = { height: 164, left: 28, top: 22, bottom: 122, most: 4 };
 const signed = (x) => (x >= 0.005 ? `+${fixed(x)}` : fixed(x));
@@ -117,26 +117,7 @@ function build({ get, all, change, refresh }) {
     role: "group",
     "aria-label": "the logits",
   });
-  const frame = svg(
-    "g",
-    { "aria-hidden": "true" },
-    svg("text", { x: 0, y: 12, class: "lf-axis", text: "logit" }),
-  );
-  const grid = steps(7).map((i) =>
-    svg("line", { x1: LEFT - 8, y1: y(LOW + 2 * i), y2: y(LOW + 2 * i), class: "lf-grid" }),
-  );
-  frame.append(
-    ...grid,
-    ...grid.map((_, i) =>
-      svg("text", {
-        x: LEFT - 14,
-        y: y(LOW + 2 * i) + 4,
-        class: "lf-tick",
-        "text-anchor": "end",
-        text: fixed(LOW + 2 * i, 0),
-      }),
-    ),
-  );
+  const frame = svg("g");
   const columns = tokens.map((token, i) => {
     const move = (z) =>
       change({
@@ -226,7 +207,19 @@ function build({ get, all, change, refresh }) {
     which.update(now.right);
     smooth.update(now.smoothing);
     speed.update(now.rate);
-    grid.forEach((line) => set(line, { x2: size.width }));
+    frame.replaceChildren(
+      axes({
+        y,
+        left: LEFT - 8,
+        right: size.width,
+        top: TOP,
+        bottom: BOTTOM,
+        xTicks: [],
+        yTicks: steps(7).map((i) => [LOW + 2 * i, fixed(LOW + 2 * i, 0)]),
+        xLabel: "",
+        yLabel: "logit",
+      }),
+    );
     const wide = (size.width - LEFT) / n;
     const inside = (z) => y(clamp(z, LOW, HIGH));
     columns.forEach(({ handle, rest: dash, arrow }, i) => {
