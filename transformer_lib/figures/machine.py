@@ -12,28 +12,27 @@ from html import escape
 
 __all__ = ["PARTS", "Machine"]
 
-# Each part's boxes: x, y, width, height. Encoder left, decoder right, both from top to bottom; the
-# residual stream runs along the outer edge.
-_LEFT, _RIGHT, _WIDTH = 34, 256, 190
-_BOXES = {
-    "words": [(_LEFT - 24, 4, 214, 26), (_RIGHT, 4, 214, 26)],
-    "embedding": [(_LEFT, 48, 92, 28), (_RIGHT, 48, 92, 28)],
-    "positions": [(_LEFT + 98, 48, 92, 28), (_RIGHT + 98, 48, 92, 28)],
-    "self-attention": [(_LEFT, 112, _WIDTH, 32)],
-    "masked self-attention": [(_RIGHT, 112, _WIDTH, 32)],
-    "cross-attention": [(_RIGHT, 166, _WIDTH, 32)],
-    "feed-forward": [(_LEFT, 220, _WIDTH, 32), (_RIGHT, 220, _WIDTH, 32)],
-    "output": [(_RIGHT, 300, _WIDTH, 28)],
-    "next word": [(_RIGHT + 34, 348, 122, 26)],
-}
-_FRAMES = {"encoder": (4, 94, 226, 176), "decoder": (250, 94, 226, 176)}
-_WORDS = {"words": ("the hungry cat eats fresh fish", "<bos> die hungrige Katze"),
-          "next word": ("frisst",)}  # fmt: skip
+PARTS = (
+    "words", "embedding", "positions", "self-attention", "masked self-attention", "cross-attention",
+    "feed-forward", "output", "next word", "encoder", "decoder", "residual stream",
+)  # fmt: skip
+"""The names of all parts that can be highlighted."""
 
-# One half alone: the words it reads and predicts.
+# Each half: where its frame and its boxes begin, where the residual stream runs along its outer
+# edge and reaches the boxes, and the tops of its sublayers.
 _HALVES = {
-    "decoder": {"words": ("", "the hungry cat eats fresh"), "next word": ("fish",)},
-    "encoder": {"words": ("the hungry [MASK] eats fresh fish", ""), "next word": ("cat",)},
+    "encoder": (4, 34, 18, 34, {"self-attention": 112, "feed-forward": 220}),
+    "decoder": (250, 256, 462, 446,
+                {"masked self-attention": 112, "cross-attention": 166, "feed-forward": 220}),
+}  # fmt: skip
+# What each half reads, and the word that comes out of it. A half that reads nothing is pale.
+_WORDS = {
+    None: {
+        "encoder": ("the hungry cat eats fresh fish", ""),
+        "decoder": ("<bos> die hungrige Katze", "frisst"),
+    },
+    "decoder": {"encoder": ("", ""), "decoder": ("the hungry cat eats fresh", "fish")},
+    "encoder": {"encoder": ("the hungry [MASK] eats fresh fish", "cat"), "decoder": ("", "")},
 }
 _ABOUT = {
     None: "The encoder reads the English words; each layer has self-attention and feed-forward. "
@@ -44,10 +43,7 @@ _ABOUT = {
     "encoder": "The encoder alone; the decoder is drawn pale. It reads the words, one of them "
     "hidden: self-attention, feed-forward. Its output is the hidden word. ",
 }
-_UNDER_ENCODER = {"output": [(_LEFT, 300, _WIDTH, 28)], "next word": [(_LEFT + 34, 348, 122, 26)]}
-
-PARTS = (*_BOXES, *_FRAMES, "residual stream")
-"""The names of all parts that can be highlighted."""
+_ACCENT = "#0b66a8"
 
 
 class Machine:
@@ -72,7 +68,7 @@ class Machine:
             if name not in PARTS:
                 known = ", ".join(PARTS)
                 raise ValueError(f"lit must be parts of the machine ({known}), got {name!r}")
-        if keep is not None and keep not in _HALVES:
+        if keep not in _WORDS:
             raise ValueError(f"keep must be 'decoder', 'encoder' or None, got {keep!r}")
         self.lit = lit
         self.keep = keep
@@ -82,111 +78,81 @@ class Machine:
         return f"The Transformer.{half} Lit: {', '.join(self.lit) or 'nothing'}."
 
     def _repr_html_(self) -> str:
-        lines = [*self._streams(), *self._frames(), *self._boxes()]
-        about = _ABOUT[self.keep]
+        drawn = [self._half(name) for name in _HALVES]
+        if self.keep is None:  # the encoder's output goes to every decoder layer
+            drawn.append(_line("M18,304H240V182H256m-6,-4l6,4l-6,4"))
+            drawn.append(_text(24, 321, "memory: a vector for each word", "start"))
         lit = f"Highlighted in this chapter: {', '.join(self.lit)}."
         return (
             '<svg class="machine" viewBox="0 0 480 380" role="img" '
-            f'aria-label="{escape(about + lit)}" style="max-width: 34rem; width: 100%" '
+            f'aria-label="{escape(_ABOUT[self.keep] + lit)}" style="max-width: 34rem; width: 100%" '
             'font-family="sans-serif" font-size="14" fill="none" stroke="currentColor">'
-            + "".join(lines)
+            + "".join(drawn)
             + "</svg>"
         )
 
-    def _pale(self, name: str, x: float) -> bool:
-        """Whether a part at x is drawn pale."""
-        side = "encoder" if x < 240 else "decoder"
-        return self.keep is not None and (side != self.keep or name == "cross-attention")
-
-    def _ink(self, name: str, x: float) -> str:
-        if self._pale(name, x):
-            return 'stroke-opacity="0.15"'
-        if name in self.lit:
-            return 'fill="#0b66a8" stroke="#0b66a8"'
-        return 'stroke-opacity="0.55"'
-
-    def _streams(self) -> list[str]:
-        found = []
-        for edge, inner, sublayers in ((18, _LEFT, (112, 220)), (462, 446, (112, 166, 220))):
-            alone = edge == 18 and self.keep == "encoder"
-            down = 314 if edge == 462 or alone else 304
-            pale = self._pale("", edge)
-            thin = f'stroke-opacity="{0.15 if pale else 0.55}"'
-            lit = "residual stream" in self.lit and not pale
-            ink = 'stroke="#0b66a8" stroke-width="5"' if lit else thin
-            found.append(f'<path {ink} d="M{edge},30V{down}"/>')
-            found.append(f'<path {thin} d="M{inner},62H{edge}"/>')
-            for y in sublayers:  # each sublayer reads from the stream and adds to it
-                gone = pale or (y == 166 and self.keep is not None)
-                faint = ' fill-opacity="0.15"' if gone else ""
-                found.append(
-                    f'<path stroke-opacity="{0.15 if gone else 0.55}" '
-                    f'd="M{edge},{y + 9}H{inner}M{inner},{y + 25}H{edge}"/>'
-                    f'<circle cx="{edge}" cy="{y + 25}" r="3" fill="currentColor" stroke="none"'
-                    f"{faint}/>"
-                )
-        if self.keep == "encoder":
-            found.append('<path stroke-opacity="0.55" d="M18,314H34M129,328V348m-4,-6l4,6l4,-6"/>')
-            return found
-        both = self.keep is None
-        if both:  # the encoder's output goes to every decoder layer
-            found.append('<path stroke-opacity="0.55" d="M18,304H240V182H256m-6,-4l6,4l-6,4"/>')
-        found.append('<path stroke-opacity="0.55" d="M462,314H446M351,328V348m-4,-6l4,6l4,-6"/>')
-        if both:
-            found.append(_text(24, 321, "memory: a vector for each word", "start"))
-        return found
-
-    def _frames(self) -> list[str]:
-        found = []
-        for name, (x, y, width, height) in _FRAMES.items():
-            pale = self._pale("", x)
-            lit = name in self.lit and not pale
-            thin = f'stroke-opacity="{0.1 if pale else 0.3}"'
-            ink = 'stroke="#0b66a8" stroke-width="4"' if lit else thin
-            found.append(
-                f'<rect {ink} x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
-                + _text(x + width / 2, y + height + 17, f"{name}: N such layers", pale=pale)
+    def _half(self, name: str) -> str:
+        frame, left, edge, inner, sublayers = _HALVES[name]
+        reads, says = _WORDS[self.keep][name]
+        lit = self.lit if reads else ()
+        ink = f'stroke="{_ACCENT}" stroke-width="4"' if name in lit else 'stroke-opacity="0.3"'
+        drawn = [
+            _line(f"M{edge},30V{314 if says else 304}", "residual stream" in lit),
+            _line(f"M{inner},62H{edge}"),
+            f'<rect {ink} x="{frame}" y="94" width="226" height="176" rx="8"/>',
+            _text(frame + 113, 287, f"{name}: N such layers"),
+            _box((frame + 6, 4, 214, 26), reads, "words" in lit),
+            _box((left, 48, 92, 28), "embedding", "embedding" in lit),
+            _box((left + 98, 48, 92, 28), "positions", "positions" in lit),
+        ]
+        for part, y in sublayers.items():  # each reads from the stream and adds to it
+            gone = part == "cross-attention" and self.keep == name
+            sublayer = (
+                _line(f"M{edge},{y + 9}H{inner}M{inner},{y + 25}H{edge}")
+                + f'<circle cx="{edge}" cy="{y + 25}" r="3" fill="currentColor" stroke="none"/>'
             )
-        return found
+            width = 190
+            if "attention" in part:  # several heads: a stack of cards
+                width = 184
+                for shift in (6, 3):
+                    sublayer += _rectangle((left + shift, y - shift, width, 32))
+            sublayer += _box((left, y, width, 32), part, part in lit and not gone)
+            drawn.append(_pale(sublayer) if gone else sublayer)
+        if says:
+            middle = left + 95
+            drawn.append(_line(f"M{edge},314H{inner}M{middle},328V348m-4,-6l4,6l4,-6"))
+            drawn.append(_box((left, 300, 190, 28), "output", "output" in lit))
+            drawn.append(_box((left + 34, 348, 122, 26), says, "next word" in lit))
+        return "".join(drawn) if reads else _pale("".join(drawn))
 
-    def _boxes(self) -> list[str]:
-        found = []
-        words = _HALVES[self.keep] if self.keep else _WORDS
-        places = _BOXES | (_UNDER_ENCODER if self.keep == "encoder" else {})
-        for name, boxes in places.items():
-            for number, (x, y, width, height) in enumerate(boxes):
-                pale = self._pale(name, x)
-                if "attention" in name:  # several heads: a stack of cards
-                    for shift in (6, 3):
-                        found.append(
-                            f'<rect stroke-opacity="{0.15 if pale else 0.55}" x="{x + shift}" '
-                            f'y="{y - shift}" width="{width - 6}" height="{height}" rx="4"/>'
-                        )
-                    width -= 6
-                found.append(
-                    f'<rect class="machine-box" {self._ink(name, x)} x="{x}" y="{y}" '
-                    f'width="{width}" height="{height}" rx="4"/>'
-                )
-                label = words[name][number] if name in words else name
-                color = "white" if name in self.lit and not pale else "currentColor"
-                found.append(
-                    _text(x + width / 2, y + height / 2 + 4.5, label, color=color, pale=pale)
-                )
-        return found
+
+def _pale(drawn: str) -> str:
+    return f'<g opacity="0.3">{drawn}</g>'
+
+
+def _line(path: str, lit: bool = False) -> str:
+    ink = f'stroke="{_ACCENT}" stroke-width="5"' if lit else 'stroke-opacity="0.55"'
+    return f'<path {ink} d="{path}"/>'
+
+
+def _rectangle(place: tuple[int, int, int, int], ink: str = 'stroke-opacity="0.55"') -> str:
+    x, y, width, height = place
+    return f'<rect {ink} x="{x}" y="{y}" width="{width}" height="{height}" rx="4"/>'
+
+
+def _box(place: tuple[int, int, int, int], label: str, lit: bool) -> str:
+    x, y, width, height = place
+    ink = f'fill="{_ACCENT}" stroke="{_ACCENT}"' if lit else 'stroke-opacity="0.55"'
+    middle, line = x + width / 2, y + height / 2 + 4.5
+    color = "white" if lit else "currentColor"
+    return _rectangle(place, f'class="machine-box" {ink}') + _text(middle, line, label, color=color)
 
 
 def _text(
-    x: float,
-    y: float,
-    words: str,
-    anchor: str = "middle",
-    color: str = "currentColor",
-    pale: bool = False,
+    x: float, y: float, words: str, anchor: str = "middle", color: str = "currentColor"
 ) -> str:
     width = 6.9 * len(words) if len(words) < 31 else 6.1 * len(words)  # the same in any font
-    opacity = ' fill-opacity="0.35"' if pale else ""
     return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{color}"{opacity} stroke="none" '
-        f'textLength="{width:g}" lengthAdjust="spacingAndGlyphs">'
-        f"{escape(words)}</text>"
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{color}" stroke="none" '
+        f'textLength="{width:g}" lengthAdjust="spacingAndGlyphs">{escape(words)}</text>'
     )
