@@ -132,7 +132,6 @@ def test_what_makes_no_sense_is_refused(figure, numbers, message):
 # ---- the modules
 
 MODULES = sorted(base.FOLDER.glob("*.js"))
-SHEETS = sorted(base.FOLDER.glob("*.css"))
 NAMESPACE = "http://www.w3.org/2000/svg"  # just a name, not fetched
 NETWORK = re.compile(r"https?:|//cdn|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon")
 DANGEROUS = re.compile(
@@ -146,56 +145,9 @@ def test_module_asks_nothing_of_the_network(path):
     assert not NETWORK.findall(text.replace(NAMESPACE, ""))
     assert not DANGEROUS.findall(text)
     imports = re.findall(r"^import\b|\bimport\(", text, re.MULTILINE)
-    assert imports == ([] if path.stem == "kit" else ["import"])  # compose() checks from where
+    assert imports == ([] if path.stem == "kit" else ["import"])
 
 
-@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(base.FOLDER.glob("*.css")), ids=lambda path: path.stem)
 def test_style_sheet_asks_nothing_of_the_network(path):
     assert not re.findall(r"url\(|@import|https?:", path.read_text(encoding="utf-8"))
-
-
-def prefix(css: str) -> str:
-    """The prefix of a figure's classes, such as `tr-`; `lf-` is the kit's."""
-    found = [name for name in re.findall(r"\.([a-z]{2}-)", css) if name != "lf-"]
-    return max(found, key=found.count)
-
-
-def selectors(css: str) -> list[str]:
-    """All selectors of a sheet; commas in brackets don't separate them."""
-    found = []
-    for rule in re.findall(r"([^{};]+){", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)):
-        parts, open_brackets = [""], 0
-        for letter in rule:
-            open_brackets += (letter == "(") - (letter == ")")
-            if letter == "," and not open_brackets:
-                parts.append("")
-            else:
-                parts[-1] += letter
-        found += [] if rule.strip().startswith("@") else [part.strip() for part in parts]
-    return found
-
-
-def test_style_rules_only_match_their_own_figure():
-    """On a page with many figures, a rule without the figure's class would match others."""
-    sheets = {p.stem: p.read_text("utf-8") for p in SHEETS if p.stem != "kit"}
-    own = {name: prefix(css) for name, css in sheets.items()}
-    assert len(set(own.values())) == len(own) >= 20
-    wide = [
-        f"{name}: {selector}"
-        for name, css in sheets.items()
-        for selector in selectors(css)
-        if f".{own[name]}" not in selector
-    ]
-    assert wide == []
-
-
-def test_compose_wants_one_import_from_the_kit(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "FOLDER", tmp_path)
-    (tmp_path / "kit.js").write_text("export const one = 1;\n")
-    good = 'import {\n  one,\n} from "./kit.js";\n\nexport default one;\n'
-    (tmp_path / "good.js").write_text(good)
-    assert base.compose("good.js") == "export const one = 1;\n\n\nexport default one;\n"
-    for bad in ("export default 1;\n", good + 'import x from "./y.js";\n'):
-        (tmp_path / "bad.js").write_text(bad)
-        with pytest.raises(ValueError, match=r"bad\.js must have exactly one import"):
-            base.compose("bad.js")

@@ -11,7 +11,7 @@ from figure_examples import make, states
 from figure_page import PUBLISHED, SETTLE, in_every_font, status
 
 from transformer_lib.figures import widgets
-from transformer_lib.figures.widgets import MixingMatrix, SoftLookup, base
+from transformer_lib.figures.widgets import MixingMatrix, SoftLookup
 
 pytestmark = pytest.mark.slow
 
@@ -82,17 +82,19 @@ def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
 
 @pytest.mark.parametrize("name", widgets.__all__)
 def test_other_figures_on_the_page_change_nothing(show, name):
-    """Each brings the kit's sheet, and a later copy must not override a figure's own rules."""
+    """Each brings its own sheet, and the kit's, whose copy must not override a figure's rules."""
     page = show(make(name), viewport={"width": 760, "height": 800})
-    places = """() => [...document.querySelectorAll("figure *")].map((e) => {
+    looks = """() => [...document.querySelectorAll("figure *")].map((e) => {
       const { x, y, width, height } = e.getBoundingClientRect();
-      return [e.tagName, e.getAttribute("class"), x, y, width, height].join(" ");
+      const { color, backgroundColor, fill, stroke, font, borderStyle } = getComputedStyle(e);
+      return [e.tagName, e.getAttribute("class"), x, y, width, height, color, backgroundColor,
+        fill, stroke, font, borderStyle].join(" ");
     })"""
     page.evaluate(SETTLE)
-    before = page.evaluate(places)
-    page.add_style_tag(content=base.read("kit.css"))
+    before = page.evaluate(looks)
+    page.add_style_tag(content="\n".join(make(other)._css for other in widgets.__all__))
     page.evaluate(SETTLE)
-    assert page.evaluate(places) == before
+    assert page.evaluate(looks) == before
 
 
 @pytest.mark.parametrize("name", widgets.__all__)

@@ -41,13 +41,6 @@ def test_softmax_at_temperature_0_is_a_dictionary(js):
     assert got == [[0, 1, 0], [0, 0.5, 0.5], [1]]
 
 
-def test_random_numbers_are_those_of_python(js, tmp_path):
-    module = tmp_path / "figure.mjs"
-    module.write_text(widgets.ScaleMeter()._esm, encoding="utf-8")
-    body = "const next = m.uniform(7); return Array.from({ length: 1000 }, next);"
-    assert js(str(module), body) == scale_meter.uniform(7, 1000).tolist()
-
-
 def test_numbers_are_written_with_fixed_digits_and_a_minus_sign(js):
     body = "return [-1.5, -0.001, 0, 0.5, -10].map((x) => m.fixed(x, 2));"
     assert js("kit.js", body) == ["−1.50", "0.00", "0.00", "0.50", "−10.00"]
