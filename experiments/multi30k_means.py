@@ -70,7 +70,7 @@ split, test = TASKS["multi30k"].splits[:2]
 ways = [(end, checkpoint) for end in folders for checkpoint in ("last", "average")]
 end, checkpoint = max(ways, key=lambda way: row(
     loaded(*way), split, {}, end=way[0], checkpoint=way[1], together=False))  # fmt: skip
-together = [Run.together(folders[end], checkpoint)]
+together = [Run.load(folders[end], checkpoint)]
 for some in (loaded(end, checkpoint), together):
     what = {"end": end, "checkpoint": checkpoint, "together": some is together}
     searches = SEARCHES[:1] if options.paper else SEARCHES

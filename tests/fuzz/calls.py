@@ -437,7 +437,6 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     pretrained.published_folder: lambda _: {"name": "minilm"},
     **dict.fromkeys((pretrained.load_bundled, pretrained.bundled_folder), name_of_a_bundled_model),
     runs.Run.load: lambda _: {"checkpoint": "last"},
-    runs.Run.together: lambda _: {"folders": [run_folder(), run_folder()], "checkpoint": "last"},
     **dict.fromkeys((runs.Run.unseen, runs.Run.answer), lambda _: {"texts": ["abc", "d"]}),
     runs.Run.score: lambda _: {"limit": 2},
     runs.train: trained,

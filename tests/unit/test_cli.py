@@ -171,7 +171,7 @@ def test_runs_decide_together(folder: Path, tmp_path: Path, capsys) -> None:
     vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
     (others[1] / "tokenizer.json").write_text(json.dumps(tokenizer))
     assert main(["evaluate", *runs]) == 1
-    assert "must have the same task and vocabulary" in capsys.readouterr().err
+    assert "must hold runs of one task and vocabulary; number 2 differs" in capsys.readouterr().err
 
 
 def test_generate(lines: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:

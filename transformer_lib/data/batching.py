@@ -61,38 +61,35 @@ class TokenBatchSampler:
         check_count("max_tokens", max_tokens)
         check_count("seed", seed, least=0)
         check_type("shuffle", shuffle, bool)
-        sides = [_sides(i, n) for i, n in enumerate(items("lengths", lengths, "length"))]
-        self._longest = [max(both) for both in sides]
-        self._difference = [source - target for source, target in sides]
         self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
-        for i, longest in enumerate(self._longest):
+        # Sorted by the longer side, then by the difference between the sides, in alternating
+        # directions: so a batch that holds two lengths holds similar examples of both.
+        self._keys: list[tuple[int, int]] = []
+        for i, length in enumerate(items("lengths", lengths, "length")):
+            source, target = _sides(i, length)
+            longest, difference = max(source, target), source - target
             if longest > max_tokens:
                 raise ValueError(
                     f"max_tokens ({max_tokens}) must be at least the length of each example; "
                     f"example {i} has {longest} tokens"
                 )
+            self._keys.append((longest, difference if longest % 2 else -difference))
 
     def epoch(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch, as indices into `lengths`. Each index occurs once."""
         draw = _drawing(self.seed, epoch)
-        order = list(range(len(self._longest)))
+        order = list(range(len(self._keys)))
         if self.shuffle:
             draw.shuffle(order)
-        order.sort(key=self._key)  # stable: examples of equal length stay shuffled
+        order.sort(key=self._keys.__getitem__)  # stable: examples of equal length stay shuffled
         batches: list[list[int]] = [[]]
         for i in order:  # the longest so far is always the last
-            if self._longest[i] * (len(batches[-1]) + 1) > self.max_tokens:
+            if self._keys[i][0] * (len(batches[-1]) + 1) > self.max_tokens:
                 batches.append([])
             batches[-1].append(i)
         if self.shuffle:
             draw.shuffle(batches)
         return batches
-
-    def _key(self, i: int) -> tuple[int, int]:
-        # By the longer side, then by the difference between the sides, in alternating directions:
-        # so a batch that holds two lengths holds similar examples of both.
-        longest, difference = self._longest[i], self._difference[i]
-        return longest, difference if longest % 2 else -difference
 
 
 def _sides(i: int, length: int | tuple[int, int]) -> list[int]:

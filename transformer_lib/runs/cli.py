@@ -108,7 +108,7 @@ def _next_command(task: Task, folder: Path) -> str:
 
 
 def _evaluate(args: argparse.Namespace, argv: list[str]) -> None:
-    run = Run.together(args.run, args.checkpoint, args.device)
+    run = Run.load(args.run, args.checkpoint, args.device)
     task, split = TASKS[run.task], args.split
     if task.score is None and (args.beam or args.write):
         raise ValueError(
@@ -259,7 +259,7 @@ def _unreadable(run: Run, text: str) -> str:
 
 
 def _load(args: argparse.Namespace, translates: bool) -> Run:
-    run = Run.together(args.run, args.checkpoint, args.device)
+    run = Run.load(args.run, args.checkpoint, args.device)
     if TASKS[run.task].translates != translates:
         other = "generate" if translates else "translate"
         raise ValueError(f"{args.run[0]} learned {run.task}: use {other}, not {args.command}")
@@ -291,7 +291,7 @@ def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
         return greedy
     # No early stopping by default: label smoothing gives <eos> a small probability everywhere, so
     # with characters for tokens, the first N finished texts are often short and bad.
-    options |= {"beam_size": args.beam, "length_penalty": _penalty(args)}
+    options |= {"beam_size": args.beam, "length_penalty": args.length_penalty}
     return partial(beam_search, **options, early_stopping=bool(args.early_stopping))
 
 
@@ -299,11 +299,7 @@ def _decoding(args: argparse.Namespace) -> str:
     if args.beam is None:
         return "greedy"
     early = ", early stopping" if args.early_stopping else ""
-    return f"beam {args.beam}, length penalty {_penalty(args):g}{early}"
-
-
-def _penalty(args: argparse.Namespace) -> float:
-    return 0.6 if args.length_penalty is None else args.length_penalty
+    return f"beam {args.beam}, length penalty {args.length_penalty:g}{early}"
 
 
 def _say_interrupted(args: argparse.Namespace) -> None:

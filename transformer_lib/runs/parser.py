@@ -148,6 +148,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     of_beam = [vars(args).get(name) for name in ("length_penalty", "n_best", "early_stopping")]
     if vars(args).get("beam") is None and any(given is not None for given in of_beam):
         error("--length-penalty, --early-stopping and --n-best need --beam")
+    if of_beam[0] is None:
+        args.length_penalty = 0.6
     return args
 
 

@@ -69,18 +69,26 @@ class Run:
     words: frozenset[str] | None = None  # that it read in training, if known
 
     @classmethod
-    def load(cls, folder: str | Path, checkpoint: str = "best", device: str = "auto") -> Run:
-        """Load a run from its folder.
+    def load(
+        cls,
+        folder: str | Path | Sequence[str | Path],
+        checkpoint: str = "best",
+        device: str = "auto",
+    ) -> Run:
+        """Load a run from its folder, or several as one.
 
         Args:
-            folder: what :func:`train` wrote.
+            folder: what :func:`train` wrote; or a list of such folders, whose models become an
+                :class:`~transformer_lib.decoding.Ensemble`.
             checkpoint: ``"best"``, ``"last"`` or ``"average"``, the mean of those kept.
             device: where the model goes; ``"auto"`` is the GPU if there is one.
 
         Raises:
             FileNotFoundError: the folder holds no run, or the run doesn't have this checkpoint yet.
-            ValueError: a file is damaged.
+            ValueError: a file is damaged; several runs that differ in their task or vocabulary.
         """
+        if isinstance(folder, list | tuple):
+            return cls._together([cls.load(each, checkpoint, device) for each in folder])
         folder = as_path("folder", folder)
         task, config, _ = _read_settings(folder)
         model = _model(TASKS[task], config)
@@ -96,30 +104,14 @@ class Run:
         return cls(task, tokenizer, model.to(local_device(device)).eval(), frozenset(words))
 
     @classmethod
-    def together(
-        cls, folders: Sequence[str | Path], checkpoint: str = "best", device: str = "auto"
-    ) -> Run:
-        """Load several runs as one, an :class:`~transformer_lib.decoding.Ensemble`.
-
-        Args:
-            folders: runs with the same task and vocabulary; a single folder gives that run itself.
-            checkpoint, device: as for :meth:`load`.
-
-        Raises:
-            TypeError, FileNotFoundError, ValueError: as for :meth:`load`; runs that differ in
-                their task or vocabulary.
-        """
-        if isinstance(folders, str) or not isinstance(folders, Sequence):
-            raise TypeError(f"folders must be a list of paths, got {folders!r}")
-        if not folders:
-            raise ValueError("folders must hold at least one run, got none")
-        for folder in folders:
-            as_path("folders", folder)
-        first, *others = runs = [cls.load(folder, checkpoint, device) for folder in folders]
-        for folder, run in zip(folders[1:], others, strict=True):
+    def _together(cls, runs: list[Run]) -> Run:
+        if not runs:
+            raise ValueError("folder must hold at least one run, got none")
+        first, *others = runs
+        for number, run in enumerate(others, start=2):
             if (run.task, run.tokenizer) != (first.task, first.tokenizer):
                 raise ValueError(
-                    f"folders must have the same task and vocabulary; those of {folder} differ"
+                    f"folder must hold runs of one task and vocabulary; number {number} differs"
                 )
         if not others:
             return first
