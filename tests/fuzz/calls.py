@@ -421,7 +421,7 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     decoding.beam_search: decoded,
     **dict.fromkeys((decoding.translate, decoding.candidates), spoken),
     decoding.complete: lambda _: {"model": speaker(models.DecoderOnly), "max_tokens": 3},
-    training.TrainConfig: lambda _: {"max_steps": 10, "patience": None},
+    training.TrainConfig: lambda _: {"max_steps": 10},
     training.fit: fitted,
     training.r_drop: lambda _: {"others": torch.randn(2, 3, V)},
     training.inverse_sqrt_schedule: lambda _: random.choice(({"peak": None}, {"d_model": None})),

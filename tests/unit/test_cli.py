@@ -273,13 +273,13 @@ def test_shakespeare_is_scored_per_character(tmp_path: Path, monkeypatch) -> Non
 def test_any_setting_can_be_set(small_numbers, tmp_path: Path) -> None:
     settings = ["n_layers=1", "positions=alibi", "clip_norm=None", "betas=(0.9, 0.95)", "norm=rms"]
     wanted = [word for setting in settings for word in ("--set", setting)]
-    more = ["--steps", "1", "--patience", "3", "--r-drop", "5", "--output", str(tmp_path)]
+    more = ["--steps", "1", "--r-drop", "5", "--output", str(tmp_path)]
     assert main([*TRAIN, *wanted, *more]) == 0
     config = json.loads((tmp_path / "config.json").read_text())
     model, training = config["model"], config["train"]
     assert (model["n_layers"], model["positions"], model["norm"]) == (1, "alibi", "rms")
     assert (training["clip_norm"], training["betas"]) == (None, [0.9, 0.95])
-    assert (training["patience"], training["max_steps"], training["r_drop"]) == (3, 1, 5.0)
+    assert (training["max_steps"], training["r_drop"]) == (1, 5.0)
 
 
 def test_the_same_command_resumes(small_numbers, tmp_path: Path, capsys) -> None:

@@ -283,32 +283,7 @@ def test_what_cannot_be_resumed(tmp_path: Path, unbroken: Path) -> None:
         run(tmp_path)
 
 
-# The end: patience, and the models that are kept
-
-
-PATIENT = replace(CONFIG, epochs=9, validate_every=3, patience=2)
-LOSSES = [3.0, 2.0, 2.5, 1.0, 1.0, math.nan, 0.5]  # the 6th is the second in a row that isn't lower
-
-
-def falling(losses: list[float], at: int = 0):
-    """A validation with these losses, from number ``at`` on."""
-    rest = iter(losses[at:])
-    return lambda model, epoch: {"loss": next(rest)}
-
-
-def test_patience_ends_the_run_and_says_so(tmp_path: Path) -> None:
-    _, history = run(tmp_path, config=PATIENT, validate=falling(LOSSES))
-    steps, losses = history.column("val_loss")
-    assert steps == [3, 6, 9, 12, 15, 18] and losses[:5] == LOSSES[:5]
-    assert history.column("stopped") == ([18], ["no lower val_loss in 2 validations"])
-    assert history.column("loss")[0] == [4, 8, 12, 16, 18]  # the last steps are recorded, too
-    assert load_checkpoint(tmp_path / "best.pt")["step"] == 12
-    before = (tmp_path / "log.jsonl").read_bytes()
-    run(tmp_path, config=PATIENT, validate=lambda *_: pytest.fail("it goes on"))
-    assert (tmp_path / "log.jsonl").read_bytes() == before
-    more = replace(PATIENT, patience=3)
-    _, history = run(tmp_path, config=more, validate=falling([0.9, 0.8, 1.0, 1.0, 1.0]))
-    assert history.column("stopped")[0] == [18, 33]
+# The models that are kept
 
 
 KEEPING = replace(CONFIG, keep_last=3, checkpoint_every=5)
@@ -744,8 +719,6 @@ class Given:
         ({"validate": lambda model, epoch: {"loss": None}}, "return a number as 'loss', got None"),
         ({"validate": lambda *_: {"a": {1}}}, "what JSON can hold.* got a set"),
         ({"validate": lambda *_: {"a": torch.ones(2)}}, "what JSON can hold.* got a Tensor"),
-        ({"config": PATIENT}, "validate must be given if patience is"),
-        ({"config": PATIENT, "validate": lambda *_: {}}, "must return a 'loss' if patience"),
     ],
 )
 def test_fit_errors(change: dict, message: str) -> None:

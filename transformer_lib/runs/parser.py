@@ -257,7 +257,6 @@ def _add_train(first: Add, add: Add) -> None:
     first("--output", type=_path, help="the run's folder (runs/TASK-PRESET)")
     first("--restart", action="store_true", help="start over, replacing the run in the folder")
     add("--steps", type=_count, dest="max_steps", help="updates, instead of the task's epochs")
-    add("--patience", type=_count, help="stop after this many validations without a lower loss")
     add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
     add("--accumulate", type=_count, help="batches per update (1)")
     add("--lr", type=float, dest="peak_lr", help="peak learning rate")

@@ -18,7 +18,6 @@ class TrainConfig:
         max_steps: total number of updates.
         epochs: total number of passes over the data. At least one of the two is needed; with both,
             the run ends at whichever comes first.
-        patience: end after this many validations in a row without a new lowest loss.
         warmup: steps in which the learning rate rises.
         cooldown: steps at the end of the run in which the rate falls to 0. May be given when a run
             is resumed.
@@ -68,7 +67,6 @@ class TrainConfig:
 
     max_steps: int | None = None
     epochs: int | None = None
-    patience: int | None = None
     warmup: int = 4000
     cooldown: int | None = None
     peak_lr: float | None = None
@@ -141,7 +139,7 @@ class TrainConfig:
         return {name: value for name, value in asdict(self).items() if name not in free}
 
 
-_FREE = {"max_steps", "epochs", "patience", "cooldown", "parallel", "compile"}
+_FREE = {"max_steps", "epochs", "cooldown", "parallel", "compile"}
 _FREE |= {"log_every", "validate_every", "checkpoint_every", "keep_last"}
 
 

@@ -18,8 +18,7 @@ class History(list[Entry]):
     """The entries of a run, oldest first.
 
     Training entries hold ``step epoch seconds loss lr tokens tokens_per_second gradient_norm``;
-    validation entries hold ``step epoch seconds`` and what was measured, such as ``val_loss``, and
-    ``stopped`` if the run ran out of patience.
+    validation entries hold ``step epoch seconds`` and what was measured, such as ``val_loss``.
 
     Example:
         >>> history = History([{"step": 1, "loss": 5.0}, {"step": 1, "val_loss": 4.0}])

@@ -120,8 +120,6 @@ def fit(
     for name, function in {"validate": validate, "prepare": prepare}.items():
         if function is not None and not callable(function):
             raise TypeError(f"{name} must be a function, got {type(function).__name__}")
-    if validate is None and config.patience is not None:
-        raise ValueError("validate must be given if patience is: it waits for a loss, got None")
     ranks = join(next((p.device for p in model.parameters()), torch.device("cpu")))
     with alone_in(directory if ranks.first else None), modes_kept(model):
         if not any(module.training for module in model.modules()):
@@ -177,7 +175,6 @@ class Progress:
     seconds: float = 0.0
     validated: int = 0  # step of the last validation
     best: float = math.inf  # lowest validation loss
-    since_best: int = 0  # validations since then
     window_loss: float = 0.0  # since the last log entry
     window_tokens: int = 0
     window_seconds: float = 0.0
@@ -285,7 +282,7 @@ class Session:
 
     @property
     def last_step(self) -> int:
-        """The number of the last update, unless patience ends the run earlier."""
+        """The number of the last update."""
         epochs, steps = self.config.epochs, self.config.max_steps or sys.maxsize
         if epochs is None:
             return steps
@@ -346,8 +343,6 @@ class Session:
         self.progress.seconds += time.perf_counter() - began
         if not isinstance(metrics, dict):
             raise TypeError(f"validate must return a dict, got {type(metrics).__name__}")
-        if self.config.patience is not None and "loss" not in metrics:
-            raise ValueError("validate must return a 'loss' if patience is given, got none")
         metrics = json.loads(json.dumps(metrics, default=_number))
         if not isinstance(loss := metrics.get("loss", math.inf), int | float):
             raise TypeError(f"validate must return a number as 'loss', got {loss!r}")
@@ -357,15 +352,8 @@ class Session:
         now = self.progress
         now.validated = now.step
         loss = metrics.get("loss", math.inf)
-        is_best = loss < now.best
-        now.since_best = 0 if is_best else now.since_best + 1
-        entry = self.stamp() | {f"val_{name}": value for name, value in metrics.items()}
-        if self.patience_is_over():
-            entry["stopped"] = f"no lower val_loss in {now.since_best} validations"
-        self.log.add(entry)
-        if self.log_is_due():  # patience is over, and some steps aren't in the log yet
-            self.log_training()
-        if is_best:
+        self.log.add(self.stamp() | {f"val_{name}": value for name, value in metrics.items()})
+        if loss < now.best:
             now.best = loss
             self.folder.save_best(
                 {"model": whole(self.model.state_dict()), "step": now.step, "val_loss": loss}
@@ -377,15 +365,8 @@ class Session:
 
     def is_over(self) -> bool:
         config, now = self.config, self.progress
-        return (
-            (config.max_steps is not None and now.step >= config.max_steps)
-            or (config.epochs is not None and now.epoch >= config.epochs)
-            or self.patience_is_over()
-        )
-
-    def patience_is_over(self) -> bool:
-        patience = self.config.patience
-        return patience is not None and self.progress.since_best >= patience
+        steps_done = config.max_steps is not None and now.step >= config.max_steps
+        return steps_done or (config.epochs is not None and now.epoch >= config.epochs)
 
     def log_is_due(self) -> bool:
         now = self.progress
