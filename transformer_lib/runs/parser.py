@@ -119,6 +119,137 @@ MODEL_SETTINGS = [field.name for field in fields(ModelConfig) if field.name not 
 TRAIN_SETTINGS = [field.name for field in fields(TrainConfig) if field.name not in _IDS]
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_text(text))  # Path("") would be the current folder
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE: a number, True, False, None or a tuple as in Python, or else a string."""
+    name, equals, value = text.partition("=")
+    known = MODEL_SETTINGS + TRAIN_SETTINGS
+    if name in _IDS:
+        raise argparse.ArgumentTypeError(f"{name} can't be set: the tokenizer decides it")
+    if name not in known:
+        hint = _did_you_mean(name, known) or "; train --help lists them all"
+        raise argparse.ArgumentTypeError(f"there is no setting {name!r}{hint}")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _takes(kind: Callable[[str], Any], about: str, metavar: str | None = None, **more: Any) -> Any:
+    """An option with a value."""
+    return {"type": kind, "help": about, "metavar": metavar} | more
+
+
+def _switch(about: str, **more: Any) -> Any:
+    return {"action": "store_true", "help": about} | more
+
+
+def _many(kind: Callable[[str], Any], about: str, metavar: str, **more: Any) -> Any:
+    """An option that may be repeated."""
+    return _takes(kind, about, metavar, action="append", **more)
+
+
+RUN = {"--run": _many(_path, "a run; repeat it for an ensemble", "FOLDER", required=True)}
+BEAM = {"--beam": _takes(_count, "beam search of size N", "N")}
+SEARCH = {
+    "--length-penalty": _takes(float, "0 favors short texts (0.6)", "ALPHA"),
+    "--early-stopping": _switch("stop after N finished texts", default=None),
+}
+WHICH = "which model to use (best); average: the mean of those kept by --keep-last"
+CHECKPOINT = {
+    "--checkpoint": {"choices": ("best", "last", "average"), "default": "best", "help": WHICH}
+}
+COMMON = {
+    "--device": _takes(str, "auto (GPU if there is one), cpu, cuda", default="auto"),
+    "--threads": _takes(_count, "CPU threads (PyTorch's choice)"),
+    "--quiet": _switch("no progress bar"),
+    "--debug": _switch("show the traceback of an error"),
+}
+
+# The first five options of a command are listed as its most used.
+TRAIN_OPTIONS = {
+    "--task": _takes(str, "one of those above", "TASK", choices=tuple(TASKS), required=True),
+    "--preset": _takes(str, "model size (tiny)", choices=("tiny", "base", "big"), default="tiny"),
+    "--epochs": _takes(_count, "passes over the data"),
+    "--output": _takes(_path, "the run's folder (runs/TASK-PRESET)"),
+    "--restart": _switch("start over, replacing the run in the folder"),
+    "--steps": _takes(_count, "updates, instead of the task's epochs", dest="max_steps"),
+    "--max-tokens": _takes(_count, "tokens per batch, on each side, padding included"),
+    "--accumulate": _takes(_count, "batches per update (1)"),
+    "--lr": _takes(float, "peak learning rate", dest="peak_lr"),
+    "--warmup": _takes(_count, "steps until the peak learning rate"),
+    "--cooldown": _takes(_count, "steps at the end in which the rate falls to 0"),
+    "--dropout": _takes(float, "instead of the preset's or the task's"),
+    "--label-smoothing": _takes(float, "share of probability spread over all tokens (0.1)"),
+    "--r-drop": _takes(float, "weight of R-Drop, often 5; slower", "ALPHA"),
+    "--vocab-size": _takes(_count, "pieces of the byte-pair encoding (8000)"),
+    "--distill": _takes(_path, "learn these translations as well, one per line", "FILE"),
+    "--bpe-dropout": _takes(float, "skip each merge with probability P", "P"),
+    "--seed": _takes(int, "random seed (0)"),
+    "--set": _many(
+        _setting, "any other setting, see below; may be repeated", "NAME=VALUE", default=[]
+    ),
+    "--compile": _switch("use torch.compile"),
+    "--keep-last": _takes(_count, "keep the last N models, to average them", "N"),
+    "--log-every": _takes(_count, "steps between log entries (50)", "STEPS"),
+    "--validate-every": _takes(_count, "every epoch if left out", "STEPS"),
+    "--checkpoint-every": _takes(_count, "every epoch if left out", "STEPS"),
+    "--score-every": _takes(_count, "score the validation split every EPOCHS epochs", "EPOCHS"),
+    **COMMON,
+}
+EVALUATE_OPTIONS = {
+    **RUN,
+    "--split": _takes(str, "val (default) or, for captions, test_2016_flickr", default="val"),
+    **BEAM,
+    "--limit": _takes(_count, "score only the first N texts", "N"),
+    "--write": _takes(_path, "write the answers to FILE, one per line", "FILE"),
+    **CHECKPOINT,
+    **SEARCH,
+    **COMMON,
+}
+TRANSLATE_OPTIONS = {
+    **RUN,
+    **BEAM,
+    "--n-best": _takes(_count, "print the K best translations", "K"),
+    "--split": _takes(str, "translate all texts of a split, such as train"),
+    **CHECKPOINT,
+    "--batch-size": _takes(_count, "texts per batch (64)", "N", default=64),
+    **SEARCH,
+    **COMMON,
+}
+GENERATE_OPTIONS = {
+    "--run": RUN["--run"] | {"required": False},
+    "--pretrained": _takes(_text, "smollm2, or a model's folder", "NAME"),
+    "--temperature": _takes(float, "sample; below 1 favors probable tokens (1)"),
+    "--top-p": _takes(float, "sample from the likeliest tokens that add up to P", "P"),
+    "--max-tokens": _takes(_count, "tokens to add, at most (100)", default=100),
+    "--samples": _takes(_count, "continuations per prompt (1)", "N", default=1),
+    "--chat": _switch("answer the prompts with a model made for chats"),
+    "--top-k": _takes(_count, "sample from the K most probable tokens", "K"),
+    "--seed": _takes(int, "random seed (0)"),
+    "--stop": _many(_text, "stop before TEXT; may be repeated", "TEXT", default=[]),
+    **CHECKPOINT,
+    **COMMON,
+}
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse and check the arguments; wrong ones and ``--help`` raise SystemExit."""
     parser, commands = _parser()
@@ -153,166 +284,38 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-Add = Callable[..., Any]
-
-
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     name = "python -m transformer_lib"
     parser = argparse.ArgumentParser(prog=name, description=DESCRIPTION, **shared)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(word: str, summary: str, usage: str, **texts: Any) -> tuple[Add, Add]:
-        """Make a command; return what adds an option to the first five, or to the others."""
-        texts |= {"help": summary, "usage": f"{name} {word} {usage}", "add_help": False}
-        made = commands.add_parser(word, **texts, **shared)
+    def command(
+        word: str, usage: str, about: str, text: str, options: dict[str, Any], reads: str = ""
+    ) -> argparse.ArgumentParser:
+        usage = f"{name} {word} {usage}"
+        made = commands.add_parser(
+            word, usage=usage, help=about, description=text, add_help=False, **shared
+        )
         first = made.add_argument_group("most used").add_argument
         more = made.add_argument_group("more options").add_argument
+        if reads:
+            first("text", nargs="*", metavar=reads, help="read from standard input if left out")
         more("-h", "--help", action="help", help="show this help and exit")
-        return first, more
+        for number, (option, given) in enumerate(options.items()):
+            (first if number < 5 else more)(option, **given)
+        return made
 
-    settings = SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
-    usage = "--task TASK [options]"
-    summary = "train a model, or resume training"
-    _add_train(*command("train", summary, usage, description=TRAIN, epilog=settings))
-
-    run = "--run FOLDER [options]"
-    first, more = command("evaluate", "score a run", run, description=EVALUATE)
-    _add_run(first)
-    first("--split", default="val", help="val (default) or, for captions, test_2016_flickr")
-    _add_beam(first)
-    first("--limit", type=_count, metavar="N", help="score only the first N texts")
-    first("--write", type=_path, metavar="FILE", help="write the answers to FILE, one per line")
-    _add_checkpoint(more)
-    _add_search(more)
-    _add_common(more)
-
-    usage = f"{run} [sentence ...]"
-    first, more = command("translate", "translate sentences", usage, description=TRANSLATE)
-    first("text", nargs="*", metavar="sentence", help="read from standard input if left out")
-    _add_run(first)
-    _add_beam(first)
-    first("--n-best", type=_count, metavar="K", help="print the K best translations")
-    first("--split", help="translate all texts of a split, such as train")
-    _add_checkpoint(first)
-    more("--batch-size", type=_count, default=64, metavar="N", help="texts per batch (64)")
-    _add_search(more)
-    _add_common(more)
-
+    about, run = "train a model, or resume training", "--run FOLDER [options]"
+    train = command("train", "--task TASK [options]", about, TRAIN, TRAIN_OPTIONS)
+    train.epilog = SETTINGS.format(_listed(MODEL_SETTINGS), _listed(TRAIN_SETTINGS))
+    command("evaluate", run, "score a run", EVALUATE, EVALUATE_OPTIONS)
+    usage, about = f"{run} [sentence ...]", "translate sentences"
+    command("translate", usage, about, TRANSLATE, TRANSLATE_OPTIONS, "sentence")
     usage = "(--run FOLDER | --pretrained NAME) [options] [prompt ...]"
-    summary = "continue texts with a language model"
-    first, more = command("generate", summary, usage, description=GENERATE)
-    first("text", nargs="*", metavar="prompt", help="read from standard input if left out")
-    _add_run(first, required=False)
-    first("--pretrained", type=_text, metavar="NAME", help="smollm2, or a model's folder")
-    first("--temperature", type=float, help="sample; below 1 favors probable tokens (1)")
-    likeliest = "sample from the likeliest tokens that add up to P"
-    first("--top-p", type=float, metavar="P", help=likeliest)
-    first("--max-tokens", type=_count, default=100, help="tokens to add, at most (100)")
-    more("--samples", type=_count, default=1, metavar="N", help="continuations per prompt (1)")
-    more("--chat", action="store_true", help="answer the prompts with a model made for chats")
-    more("--top-k", type=_count, metavar="K", help="sample from the K most probable tokens")
-    more("--seed", type=int, help="random seed (0)")
-    many: dict[str, Any] = {"action": "append", "default": []}
-    more("--stop", type=_text, metavar="TEXT", help="stop before TEXT; may be repeated", **many)
-    _add_checkpoint(more)
-    _add_common(more)
+    about = "continue texts with a language model"
+    command("generate", usage, about, GENERATE, GENERATE_OPTIONS, "prompt")
     return parser, commands.choices
-
-
-def _add_run(add: Add, required: bool = True) -> None:
-    many: dict[str, Any] = {"required": required, "action": "append"}
-    add("--run", type=_path, metavar="FOLDER", help="a run; repeat it for an ensemble", **many)
-
-
-def _add_checkpoint(add: Add) -> None:
-    which = "which model to use (best); average: the mean of those kept by --keep-last"
-    add("--checkpoint", choices=("best", "last", "average"), default="best", help=which)
-
-
-def _add_beam(add: Add) -> None:
-    add("--beam", type=_count, metavar="N", help="beam search of size N")
-
-
-def _add_search(add: Add) -> None:
-    add("--length-penalty", type=float, metavar="ALPHA", help="0 favors short texts (0.6)")
-    _add_flag(add, "--early-stopping", "stop after N finished texts")
-
-
-def _add_common(add: Add) -> None:
-    add("--device", default="auto", help="auto (GPU if there is one), cpu, cuda")
-    add("--threads", type=_count, help="CPU threads (PyTorch's choice)")
-    add("--quiet", action="store_true", help="no progress bar")
-    add("--debug", action="store_true", help="show the traceback of an error")
-
-
-def _add_flag(add: Add, name: str, text: str) -> None:
-    add(name, action="store_true", default=None, help=text)
-
-
-def _add_train(first: Add, add: Add) -> None:
-    first("--task", choices=tuple(TASKS), required=True, metavar="TASK", help="one of those above")
-    first("--preset", choices=("tiny", "base", "big"), default="tiny", help="model size (tiny)")
-    first("--epochs", type=_count, help="passes over the data")
-    first("--output", type=_path, help="the run's folder (runs/TASK-PRESET)")
-    first("--restart", action="store_true", help="start over, replacing the run in the folder")
-    add("--steps", type=_count, dest="max_steps", help="updates, instead of the task's epochs")
-    add("--max-tokens", type=_count, help="tokens per batch, on each side, padding included")
-    add("--accumulate", type=_count, help="batches per update (1)")
-    add("--lr", type=float, dest="peak_lr", help="peak learning rate")
-    add("--warmup", type=_count, help="steps until the peak learning rate")
-    add("--cooldown", type=_count, help="steps at the end in which the rate falls to 0")
-    add("--dropout", type=float, help="instead of the preset's or the task's")
-    add("--label-smoothing", type=float, help="share of probability spread over all tokens (0.1)")
-    add("--r-drop", type=float, metavar="ALPHA", help="weight of R-Drop, often 5; slower")
-    add("--vocab-size", type=_count, help="pieces of the byte-pair encoding (8000)")
-    translations = "learn these translations as well, one per line"
-    add("--distill", type=_path, metavar="FILE", help=translations)
-    add("--bpe-dropout", type=float, metavar="P", help="skip each merge with probability P")
-    add("--seed", type=int, help="random seed (0)")
-    many: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
-    add("--set", type=_setting, help="any other setting, see below; may be repeated", **many)
-    _add_flag(add, "--compile", "use torch.compile")
-    add("--keep-last", type=_count, metavar="N", help="keep the last N models, to average them")
-    add("--log-every", type=_count, metavar="STEPS", help="steps between log entries (50)")
-    add("--validate-every", type=_count, metavar="STEPS", help="every epoch if left out")
-    add("--checkpoint-every", type=_count, metavar="STEPS", help="every epoch if left out")
-    scored = "score the validation split every EPOCHS epochs"
-    add("--score-every", type=_count, metavar="EPOCHS", help=scored)
-    _add_common(add)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
-
-
-def _text(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
-def _path(text: str) -> Path:
-    return Path(_text(text))  # Path("") would be the current folder
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE: a number, True, False, None or a tuple as in Python, or else a string."""
-    name, equals, value = text.partition("=")
-    known = MODEL_SETTINGS + TRAIN_SETTINGS
-    if name in _IDS:
-        raise argparse.ArgumentTypeError(f"{name} can't be set: the tokenizer decides it")
-    if name not in known:
-        hint = _did_you_mean(name, known) or "; train --help lists them all"
-        raise argparse.ArgumentTypeError(f"there is no setting {name!r}{hint}")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def _did_you_mean(name: str, known: list[str]) -> str:
