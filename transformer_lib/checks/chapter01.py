@@ -39,9 +39,9 @@ MY_SOFTMAX = Exercise(
         Case((torch.tensor([1.0, 1.0]),), "equal scores share the weight equally"),
         Case(
             (torch.tensor([2.0, -1.0]),),
-            "the larger score gets the larger weight, and both are positive",
+            "the larger score gets the larger weight, both are positive, and differences decide",
         ),
-        Case((torch.tensor([3.0, 1.0, 0.0]),), "weights sum to 1; differences of scores decide"),
+        Case((torch.tensor([3.0, 1.0, 0.0]),), "three weights sum to 1"),
         Case((torch.tensor([[1.0, 2, 0], [3, 0, 1]]),), "each row has its own sum, which is 1"),
         Case((torch.tensor([[1.0, 2], [3, 0]]),), "in a square, too, the rows sum to 1"),
         Case((integers(2, 3, 3),), "the last axis is the one that sums to 1"),
@@ -60,8 +60,8 @@ MY_SOFTMAX = Exercise(
             power=torch.exp
         ),
         "the exponentials are not divided by their sum": shifted,
-        "the largest number of the whole tensor is subtracted: in a row far below it every exp "
-        "is 0, and 0 / 0 is not a number": soft(power=lambda s: (s - s.max()).exp()),
+        "more than a row's own largest number is subtracted: in a row far below it every exp is "
+        "0, and 0 / 0 is not a number": soft(power=lambda s: (s - s.max()).exp()),
         "the softmax runs along the first axis": soft(divide=lambda p: p / p.sum(0, keepdim=True)),
         "the sum has lost its axis, because keepdim=True is missing": soft(
             divide=lambda p: p / p.sum(-1)
@@ -102,7 +102,12 @@ def lookup_cases() -> list[Case]:
         case([0, 0], [[1.0, -1], [0, 2]], "each feature adds to the distance, whatever its sign"),
         case([1, 0, 2], [[1.0, 1, 1], [0, 0, 2], [2, 0, 0]], "each key gets one score"),
         Case((integers(2), integers(4, 2, seed=1), integers(4, 3)), "a value may have any width"),
-        case([0, 0], ahead, "a high temperature evens the weights out", temperature=4.0),
+        case(
+            [0, 0],
+            ahead,
+            "a high temperature evens the weights out: it divides the scores",
+            temperature=4.0,
+        ),
         case([0, 0], ahead, "a low temperature sharpens them", temperature=0.5),
         case([40, 0], ahead, "a query far from all keys gets an answer, too"),
     ]

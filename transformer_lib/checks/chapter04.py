@@ -220,7 +220,7 @@ IS_EQUIVARIANT = Exercise(
             verdict=any
         ),
         "the columns are shuffled: words are rows": columns,
-        "the result is shuffled again instead of back": tester(
+        "the two results are compared in different orders": tester(
             same=lambda f, x, p: close(f(x[p])[p], f(x))
         ),
     },

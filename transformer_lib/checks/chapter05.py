@@ -78,6 +78,10 @@ def attention_cases() -> list[Case]:
             "each query has its own row in the mask",
         ),
         Case(line(199, 200, 201), "exp must not overflow where scores are large"),
+        Case(
+            (torch.tensor([[2.0, 0, 0, 0], [-2, 0, 0, 0]]), *line(199, 201)[1:3], ones(2, 2)),
+            "one query's scores may lie far below another's",
+        ),
         Case(line(1, 2, 202, hidden=1), "a hidden score must not decide anything"),
         Case(
             (torch.tensor([[200.0, 2, 0, 0]]), low, torch.eye(3), line(0, 0, 0, hidden=1)[3]),

@@ -73,8 +73,8 @@ def head_cases() -> list[Case]:
     return [
         Case((words, one, one, one, 10 * one, 1), "one head of width 1; at the end comes W_o"),
         Case((words, four, four, one, 10 * one, 1), "the scores are divided by √d_k, here 2"),
-        case("each head has its own columns, and its own attention weights", t=3, d=2, h=2, d_k=1,
-             d_v=1),
+        case("each head has its own columns, and its own attention weights; then the heads are "
+             "joined", t=3, d=2, h=2, d_k=1, d_v=1),
         case("a head's columns stand together: head 0 has the first d_k", t=3, d=2, h=2, d_k=2,
              d_v=2),
         case("with as many heads as tokens, shapes don't tell them apart", t=2, d=4, h=2, d_k=2,

@@ -80,7 +80,7 @@ def attention_cases() -> list[Case]:
     wide = normal(1, 3, 3).double(), normal(1, 4, 3, seed=1).double()
     return [
         case("the thirds of `in_proj` make queries from x, then keys and values from `memory`; "
-             "here √d_k is 1", 1, 1, 1, 2),
+             "here √d_k is 1, and `out_proj` comes last", 1, 1, 1, 2),
         case("the scores are divided by √d_k, here 2", 4, 1, 2, 3),
         case("each head has its own slice of each token, with its own weights", 4, 2, 2, 3),
         case("three heads of width 4", 12, 3, 2, 3),
@@ -199,7 +199,10 @@ def order_cases() -> list[Case]:
         ]  # fmt: skip
 
     return [
-        *both(torch.tensor([[[1.0, 2, 3, 6]]]), "the order of norms and sums, for one token"),
+        *both(
+            torch.tensor([[[1.0, 2, 3, 6]]]),
+            "the order of norms and sums, and what each sum adds to",
+        ),
         *both(integers(1, 3, 4), "tokens attend to one another, in n_heads heads"),
         *both(integers(2, 3, 4), "the attention gets the mask", padding),
         *both(normal(2, 3, 4).double(), "all in double precision"),

@@ -107,7 +107,7 @@ def smoothed_loss(
 
 
 def loss_cases() -> list[Case]:
-    two = torch.tensor([[[1.0, 0, 2], [0, 3, 1]], [[2, 1, -1], [1, 1, 0]]])
+    two = torch.tensor([[[1.0, 0, 3], [0, 3, 1]], [[2, 1, -1], [1, 1, 0]]])
     labels = torch.tensor([[4, 3, 2], [5, 2, 0]])
     return [
         Case((two[:1, :1], torch.tensor([[2]]), 0.0), "without smoothing this is the surprise"),
@@ -300,10 +300,18 @@ def update_cases() -> list[Case]:
     long = part([[3, 4, 5], [4, 5, 3]], [[1, 5, 4, 3], [1, 4, 0, 0]], [[5, 4, 3, 2], [4, 2, 0, 0]])
     pads = part([[4, 3], [5, 5], [3, 4]], [[1, 4], [1, 0], [1, 5]], [[4, 2], [2, 0], [5, 2]])
     return [
-        case("one part is an ordinary update", short),
+        case("one part is an ordinary update, and nothing is clipped", short),
         case("padding is not counted", pads),
-        case("two parts of equal size count the same", short, short._replace(source=long[0][:1])),
-        case("a label counts the same in a short part and in a long one", short, long),
+        case(
+            "two parts of equal size count the same, in one step",
+            short,
+            short._replace(source=long[0][:1]),
+        ),
+        case(
+            "a label counts the same in a short part and in a long one, also in the loss returned",
+            short,
+            long,
+        ),
         case("one step follows after all parts", long, short, pads),
     ]
 

@@ -39,7 +39,10 @@ SHARE_OF_FLIPS = Exercise(
     cases=lambda: [
         Case(([1.0],), "one pair has two ways: as it is, and flipped"),
         Case(([2.0, 1.0],), "two pairs have four ways: each is flipped by itself"),
-        Case(([1.0, -1.0],), "a way with the same mean counts: it is at least as large"),
+        Case(
+            ([1.0, -1.0],),
+            "a way with the same mean counts, and each difference comes with its sign",
+        ),
         Case(([-2.0, 0.5],), "a large mean on the other side doesn't count, a small loss does"),
         Case(([1.5, 1.0, 0.5],), "three pairs, all ahead, have the smallest share there is"),
         Case(([0.0, 1.0, 2.0],), "a difference of 0 is flipped, too: the ways are still 8"),

@@ -153,7 +153,8 @@ def joint_cases() -> list[Case]:
         case([[0, 0]], [1], [[sure, even, even]], [[1, 2, 0]], 1.0, "the last position of this "
              "text is padding, not a word"),
         case([[0, 0]] * 2, [1, 0], [[sure, even, even, even]] * 2, [[1, 2, 0, 0], [1, 2, 1, 2]],
-             1.0, "the two texts have one and three words to predict, and all words count equally"),
+             1.0, "the two texts have one and three words to predict: the loss is the mean of all "
+             "four"),
         large([[1, 5, 2, 3]], 0.5, 1, "a text of four words has three words to predict"),
         large(rows, 0.5, 3, "there may be many texts, labels and words"),
         large(rows[1:], 2.0, 7, "the share may be larger than 1, and belongs to the words"),
