@@ -148,7 +148,6 @@ def split_pairs(
         (8, [('six', 'sechs'), ('nine', 'neun')])
     """
     found: list[Pair] = items("pairs", pairs, "pair")
-    sources = [pair(f"pair {i} of pairs", both)[0] for i, both in enumerate(found)]
     check_count("held_out", held_out)
     seed = check_count("seed", seed, least=0)
     if held_out >= len(found):
@@ -156,7 +155,8 @@ def split_pairs(
             f"held_out must be less than the number of pairs, {len(found)}; got {held_out}"
         )
     seen = set()
-    for source in sources:
+    for i, both in enumerate(found):
+        source, _ = pair(f"pair {i} of pairs", both)
         key = source if isinstance(source, str) else tuple(id_list("source of pairs", source))
         if key in seen:
             raise ValueError(f"pairs must hold each source once; got {source!r} twice")

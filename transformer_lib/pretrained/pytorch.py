@@ -62,8 +62,7 @@ def from_torch(peer: Any) -> Any:
     if isinstance(peer, nn.Transformer):
         return _transformer(peer)
     if isinstance(peer, nn.TransformerEncoder):
-        config = _config(peer, peer.layers, [], [peer.norm])
-        ours = Encoder(config).to(next(peer.parameters()))
+        ours = Encoder(_config(peer)).to(next(peer.parameters()))
         load(ours, dict(peer.named_parameters()), _ENCODER)
         return ours.train(peer.training)
     if isinstance(peer, nn.MultiheadAttention):
@@ -80,49 +79,45 @@ def _transformer(peer: nn.Transformer) -> EncoderDecoder:
             raise ValueError(f"peer must have PyTorch's own {name}, got {getattr(peer, name)!r}")
     encoder: Any = peer.encoder
     decoder: Any = peer.decoder
-    config = _config(peer, encoder.layers, decoder.layers, [encoder.norm, decoder.norm])
-    ours = EncoderDecoder(config).to(next(peer.parameters()))
+    ours = EncoderDecoder(_config(encoder, decoder)).to(next(peer.parameters()))
     load(ours.encoder, dict(encoder.named_parameters()), _ENCODER)
     load(ours.decoder, dict(decoder.named_parameters()), _DECODER)
     return ours.train(peer.training)
 
 
-def _config(peer: nn.Module, encoder: Any, decoder: Any, norms: list[Any]) -> ModelConfig:
-    layers = [*encoder, *decoder]
+def _config(*stacks: Any) -> ModelConfig:
+    layers = [layer for stack in stacks for layer in stack.layers]
+    parts = [part for stack in stacks for part in stack.modules()]
     if not layers:
         raise ValueError("peer must have layers, got none")
     layer = layers[0]
     if layer.linear1.bias is None:
         raise ValueError("peer must have biases, got one made with bias=False")
-    attentions = _parts(peer, nn.MultiheadAttention)
+    attentions = [part for part in parts if isinstance(part, nn.MultiheadAttention)]
     for name, found in {
         "nhead": {each.num_heads for each in attentions},
         "norm_first": {each.norm_first for each in layers},
-        "layer_norm_eps": {each.eps for each in _parts(peer, nn.LayerNorm)},
+        "layer_norm_eps": {part.eps for part in parts if isinstance(part, nn.LayerNorm)},
         # PyTorch's decoder ignores an activation given as a module, and uses ReLU (2.13).
         "activation": {_activation(each.activation) for each in layers},
     }.items():
         if len(found) > 1:
             raise ValueError(f"peer must have one {name} everywhere, got {sorted(found)}")
-    if len({norm is None for norm in norms}) > 1:
+    if len({stack.norm is None for stack in stacks}) > 1:
         raise ValueError("peer must have a final norm in both its stacks or neither, got one")
     return ModelConfig(
         vocab_size=3,  # not used by the stacks; the smallest that a config accepts
         d_model=attentions[0].embed_dim,
         n_heads=attentions[0].num_heads,
-        n_layers=len(encoder),
-        n_decoder_layers=len(decoder) if isinstance(peer, nn.Transformer) else None,
+        n_layers=len(stacks[0].layers),
+        n_decoder_layers=len(stacks[-1].layers),
         d_ff=layer.linear1.out_features,
         dropout=layer.dropout.p,
         pre_norm=layer.norm_first,
-        final_norm=norms[0] is not None,
+        final_norm=stacks[0].norm is not None,
         norm_eps=layer.norm1.eps,
         activation=_activation(layer.activation),
     )
-
-
-def _parts(peer: nn.Module, kind: type[nn.Module]) -> list[Any]:
-    return [part for part in peer.modules() if isinstance(part, kind)]
 
 
 def _multihead(peer: nn.MultiheadAttention) -> MultiHeadAttention:

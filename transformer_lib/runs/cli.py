@@ -225,8 +225,12 @@ def _pretrained(args: argparse.Namespace) -> tuple[Any, Tokenizer, Callable[[str
 
 def _readable(run: Run, args: argparse.Namespace, what: str) -> Iterator[list[str]]:
     """Yield the texts, some at a time; at one that the model can't read, raise a ValueError."""
-    split = vars(args).get("split")
-    some = _inputs(args.text, what) if split is None else [_sources(TASKS[run.task], split)]
+    split, task = vars(args).get("split"), TASKS[run.task]
+    if split is None:
+        some = _inputs(args.text, what)
+    else:
+        check_choice("split", split, ("train", *task.splits))
+        some = [[source for source, _ in task.load(split)]]
     place, done = "text" if args.text or split else "line", 0
     for texts in some:
         reasons = (_unreadable(run, text) for text in texts)
@@ -279,11 +283,6 @@ def _inputs(texts: list[str], what: str) -> Iterator[list[str]]:
     lines = (line.removeprefix("\ufeff").rstrip("\n") for line in sys.stdin)
     while some := list(islice(lines, 1 if sys.stdin.isatty() else 256)):
         yield some
-
-
-def _sources(task: Task, split: str) -> list[str]:
-    check_choice("split", split, ("train", *task.splits))
-    return [source for source, _ in task.load(split)]
 
 
 def _search(args: argparse.Namespace, **options: Any) -> Callable[..., Any]:
