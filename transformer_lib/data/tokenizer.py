@@ -52,10 +52,9 @@ class Tokenizer:
 
     def __init__(self, tokenizer, special_ids: SpecialIds | None = None):
         """Wrap a `tokenizers.Tokenizer`. Without `special_ids`, its ids 0 to 3 must be ours."""
-        from tokenizers import Tokenizer as HFTokenizer
-        from tokenizers import decoders
+        import tokenizers as hf
 
-        check_type("tokenizer", tokenizer, HFTokenizer)
+        check_type("tokenizer", tokenizer, hf.Tokenizer)
         check_type("special_ids", special_ids, SpecialIds, optional=True)
         if special_ids is None:
             specials = [tokenizer.id_to_token(i) for i in range(len(SPECIAL_PIECES))]
@@ -69,7 +68,7 @@ class Tokenizer:
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         byte_level = tokenizer.pre_tokenizer is not None
-        self._piece_decoder = decoders.ByteLevel() if byte_level else decoders.Fuse()
+        self._piece_decoder = hf.decoders.ByteLevel() if byte_level else hf.decoders.Fuse()
 
     @classmethod
     def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
@@ -99,26 +98,27 @@ class Tokenizer:
             >>> tokenizer.tokens(tokenizer.encode("lowest low"))
             ['▁low', 'est', '▁low']
         """
-        from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
-        from tokenizers import Tokenizer as HFTokenizer
+        import tokenizers as hf
 
         smallest = len(SPECIAL_PIECES) + 256  # the bytes
         check_count("vocab_size", vocab_size, least=smallest)
-        tokenizer = HFTokenizer(models.BPE())
+        tokenizer = hf.Tokenizer(hf.models.BPE())
         # With a space before it, the first word is the same piece as that word in a sentence.
-        tokenizer.normalizer = normalizers.Prepend(" ")
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        tokenizer.normalizer = hf.normalizers.Prepend(" ")
+        tokenizer.pre_tokenizer = hf.pre_tokenizers.Sequence(
             [
-                pre_tokenizers.Split(Regex(_LONG_RUN), "isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False),
+                hf.pre_tokenizers.Split(hf.Regex(_LONG_RUN), "isolated"),
+                hf.pre_tokenizers.ByteLevel(add_prefix_space=False),
             ]
         )
-        tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-        trainer = trainers.BpeTrainer(
+        tokenizer.decoder = hf.decoders.Sequence(
+            [hf.decoders.ByteLevel(), hf.decoders.Strip(" ", 1, 0)]
+        )
+        trainer = hf.trainers.BpeTrainer(
             vocab_size=vocab_size,
             min_frequency=2,
             special_tokens=SPECIAL_PIECES,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            initial_alphabet=hf.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
         tokenizer.train_from_iterator(text_list("texts", texts, least=1), trainer)
@@ -143,17 +143,16 @@ class Tokenizer:
             >>> tokenizer.tokens(tokenizer.encode("zwei"))
             ['z', 'w', 'e', 'i']
         """
-        from tokenizers import AddedToken, decoders, models
-        from tokenizers import Tokenizer as HFTokenizer
+        import tokenizers as hf
 
         pieces = SPECIAL_PIECES + sorted(set().union(*text_list("texts", texts, least=1)))
         ids = {piece: i for i, piece in enumerate(pieces)}
         # A byte-pair encoding without merges is a tokenizer of characters.
-        tokenizer = HFTokenizer(models.BPE(ids, [], unk_token="<unk>"))
-        tokenizer.decoder = decoders.Fuse()
+        tokenizer = hf.Tokenizer(hf.models.BPE(ids, [], unk_token="<unk>"))
+        tokenizer.decoder = hf.decoders.Fuse()
         whole = sorted(set(text_list("words", words)))
         tokenizer.add_tokens(
-            [AddedToken(word, single_word=True, normalized=False) for word in whole]
+            [hf.AddedToken(word, single_word=True, normalized=False) for word in whole]
         )
         return cls(tokenizer)
 
@@ -219,16 +218,16 @@ class Tokenizer:
             FileNotFoundError: the file doesn't exist.
             ValueError: the file is truncated or isn't a tokenizer.
         """
-        from tokenizers import Tokenizer as HFTokenizer
+        import tokenizers as hf
 
         content = as_path("path", path).read_bytes()
         try:
             # json first: its message says where the file breaks off.
             found = json.loads(content)
             if "special_ids" in found:
-                own = HFTokenizer.from_str(found["tokenizer"])
+                own = hf.Tokenizer.from_str(found["tokenizer"])
                 return cls(own, SpecialIds(**found["special_ids"]))
-            return cls(HFTokenizer.from_str(content.decode()))
+            return cls(hf.Tokenizer.from_str(content.decode()))
         except Exception as error:  # `tokenizers` raises no class narrower than Exception
             raise ValueError(f"{path} is not a whole tokenizer file: {error}") from error
 

@@ -197,71 +197,63 @@ def _bpe(pairs: Pairs, vocab_size: int | None) -> Tokenizer:
     return Tokenizer.train_bpe(texts, vocab_size=vocab_size or 8_000)
 
 
-_SMALL = {"n_layers": 2, "dropout": 0.0}
-_QUICK = {"epochs": 6, "warmup": 50, "peak_lr": 0.002}
-_CAPTIONS = {"epochs": 30, "warmup": 2000, "peak_lr": 0.005}
+_CAPTIONS: dict[str, Any] = {
+    "splits": ("val", "test_2016_flickr"),
+    "tokenizer": _bpe,
+    "max_tokens": 2048,
+}
+_QUICK: dict[str, Any] = {
+    "splits": ("val",),
+    "score": exact_match,
+    "model": {"n_layers": 2, "dropout": 0.0},
+    "train": {"epochs": 6, "warmup": 50, "peak_lr": 0.002},
+    "batch_size": 64,
+}
+_TRANSLATING = {"epochs": 30, "warmup": 2000, "peak_lr": 0.005}
 TASKS = {
     "multi30k": Task(
         load=multi30k.load,
         example="A man is riding a bike.",
-        splits=("val", "test_2016_flickr"),
-        tokenizer=_bpe,
         score=bleu,
         scores_too=(bleu_lowercased, chrf),
-        train=_CAPTIONS,
-        max_tokens=2048,
+        train=_TRANSLATING,
+        **_CAPTIONS,
     ),
     "multi30k-lowercase": Task(
         load=partial(multi30k.load, lowercase=True),
         example="a man is riding a bike .",
-        splits=("val", "test_2016_flickr"),
-        tokenizer=_bpe,
         score=bleu_tokenized,
         scores_too=(chrf,),
-        train=_CAPTIONS,
-        max_tokens=2048,
+        train=_TRANSLATING,
+        **_CAPTIONS,
     ),
     "number-words": Task(
         load=holding_out(1_000, number_word_pairs),
         example="forty-two",
-        splits=("val",),
         tokenizer=_words_to_characters,
-        score=exact_match,
-        model=_SMALL,
-        train=_QUICK,
-        batch_size=64,
+        **_QUICK,
     ),
     "copy": Task(
         load=holding_out(500, _copy_texts),
         word=r"\S",  # each letter is a word
         example="hello",
-        splits=("val",),
         tokenizer=_characters,
-        score=exact_match,
-        model=_SMALL,
-        train=_QUICK,
-        batch_size=64,
+        **_QUICK,
     ),
     "captions": Task(
         load=_captions,
         example="A man is",
-        splits=("val", "test_2016_flickr"),
-        tokenizer=_bpe,
         score=None,
         kind="texts",
         train={"epochs": 10, "warmup": 400, "peak_lr": 0.003},
-        max_tokens=2048,
+        **_CAPTIONS,
     ),
     "number-lines": Task(
         load=holding_out(1_000, _number_lines),
         example="forty-two =",
-        splits=("val",),
         tokenizer=_words_to_characters,
-        score=exact_match,
         kind="texts",
-        model=_SMALL,
-        train=_QUICK,
-        batch_size=64,
+        **_QUICK,
     ),
     "shakespeare": Task(
         load=_speeches,
