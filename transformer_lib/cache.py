@@ -106,8 +106,6 @@ class KVCache:
     def __init__(self, n_layers: int) -> None:
         check_count("n_layers", n_layers)
         self.layers = [LayerCache() for _ in range(n_layers)]
-        # The position of each key, integers (B, length), if rows differ.
-        self.positions: Tensor | None = None
 
     @property
     def length(self) -> int:
@@ -118,19 +116,6 @@ class KVCache:
     def rows(self) -> int | None:
         """Batch size; None while the cache is empty."""
         return self.layers[0].self_attention.rows
-
-    def append_positions(self, positions: Tensor) -> Tensor:
-        """Append the positions of new keys, integers ``(B, T)``, and return all.
-
-        Raises:
-            ValueError: the cache holds keys that came without positions.
-        """
-        if self.positions is not None:
-            positions = torch.cat((self.positions, positions), dim=1)
-        elif self.length:
-            raise ValueError("positions must be None: earlier keys came without positions")
-        self.positions = positions
-        return positions
 
     def reorder(self, index: Tensor, memory_index: Tensor | None = None) -> None:
         """Keep the rows ``index`` of every layer's batch, in that order.
@@ -149,8 +134,6 @@ class KVCache:
         memory_rows = self.layers[0].cross_attention.rows
         check_integers("memory_index", memory_index, "B", end=memory_rows or 2**63, limit=limit)
         stays = memory_rows is not None and is_every_row(memory_index, memory_rows)
-        if self.positions is not None:
-            self.positions = self.positions.index_select(0, index)
         for layer in self.layers:
             layer.self_attention.reorder(index)
             if not stays:

@@ -72,7 +72,6 @@ class Embedding(nn.Module):
         types: Tensor | None = None,
         *,
         offset: int = 0,
-        positions: Tensor | None = None,
         name: str = "ids",
     ) -> Tensor:
         """Turn token ids into vectors.
@@ -81,8 +80,6 @@ class Embedding(nn.Module):
             ids: integers ``(B, T)``.
             types: integers ``(B, T)``, the type of each token; 0 if None.
             offset: position of the first token; with a cache, the number of tokens before.
-            positions: integers ``(B, T)``, the position of each token, if rows differ; replaces
-                ``offset``.
             name: what errors call the ids.
 
         Returns:
@@ -99,14 +96,14 @@ class Embedding(nn.Module):
                 raise ValueError("types must be None: the model has no token types")
             check_ids("types", types, self.config.n_token_types, like=self.weight)
             check_shape("types", types, *ids.shape)
-        check_places(name, ids, ids.size(1), offset, positions, self.config.max_len)
+        check_places(name, ids.size(1), offset, self.config.max_len)
         x = self.tokens(ids)  # (B, T, d_model)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
         if self.types is not None:
             x = x + self.types(torch.zeros_like(ids) if types is None else types)
         if self.positions is not None:
-            x = self.positions(x, offset, positions)
+            x = self.positions(x, offset)
         if self.norm is not None:
             x = self.norm(x)
         return self.dropout(x)

@@ -176,14 +176,12 @@ class DecoderLayer(nn.Module):
         bias: Tensor | None = None,
         memory_mask: Tensor | None = None,
         causal: bool = False,
-        positions: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
         """Map ``x`` ``(B, T, d_model)`` and a memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
 
         ``mask`` and ``bias`` are over target keys, ``memory_mask`` over source keys. Causality is
-        part of the mask, or asked for by ``causal``. ``positions`` are those of the target keys,
-        integers ``(B, S)``, if rows differ.
+        part of the mask, or asked for by ``causal``.
 
         Raises:
             TypeError, ValueError: a mask, bias or cache that doesn't fit; a missing memory, or one
@@ -198,9 +196,7 @@ class DecoderLayer(nn.Module):
         own = None if cache is None else cache.self_attention
         x = self.self_residual(
             x,
-            lambda x: self.self_attention(
-                x, mask=mask, bias=bias, causal=causal, positions=positions, cache=own
-            ),
+            lambda x: self.self_attention(x, mask=mask, bias=bias, causal=causal, cache=own),
         )
         if self.cross_residual is not None:
             x = self.cross_residual(x, lambda x: self._read(x, memory, memory_mask, cache))

@@ -16,7 +16,6 @@ from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import (
     check_bias,
     check_count,
-    check_integers,
     check_mask,
     check_number,
     check_shape,
@@ -154,7 +153,6 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         causal: bool = False,
-        positions: Tensor | None = None,
         cache: AttentionCache | None = None,
         mask_name: str = "mask",
     ) -> Tensor:
@@ -168,8 +166,6 @@ class MultiHeadAttention(nn.Module):
             bias: float, broadcastable to ``(B, H, T, S)``; added to the scores.
             causal: hide what comes after each position, as ``mask & causal_mask(T, S)`` does. For
                 self-attention only.
-            positions: integers ``(B, S)``, the position of each key, if rows differ; the queries
-                are the last ``T``. For self-attention only.
             cache: keys and values of earlier calls. Self-attention appends to it; cross-attention
                 fills it once and ignores ``memory`` from then on.
             mask_name: what errors call the mask.
@@ -180,13 +176,12 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: a mask that isn't bool, shapes that don't fit.
         """
-        self._check(x, memory, mask, bias, causal, positions, cache, mask_name)
+        self._check(x, memory, mask, bias, causal, cache, mask_name)
         cached = 0 if cache is None else cache.length
         if memory is None:
             query, key, value = self._heads(self.in_proj(x), self._sizes)  # (B, n, T, d_head)
             if self.rotary is not None:
-                new = None if positions is None else positions[:, cached:]  # (B, T)
-                query, key = self.rotary(query, cached, new), self.rotary(key, cached, new)
+                query, key = self.rotary(query, cached), self.rotary(key, cached)
             if cache is not None:
                 key, value = cache.append(key, value)  # (B, n_kv_heads, S, d_head)
         else:
@@ -198,7 +193,7 @@ class MultiHeadAttention(nn.Module):
                 key, value = self._heads(both, self._sizes[1:])  # (B, n_kv_heads, S, d_head)
                 if cache is not None:
                     key, value = cache.append(key, value)
-        mixed = self._mix(query, key, value, mask, bias, causal, positions)  # (B, H, T, d_head)
+        mixed = self._mix(query, key, value, mask, bias, causal)  # (B, H, T, d_head)
         joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.out_proj(joined)
 
@@ -221,7 +216,6 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         bias: Tensor | None,
         causal: bool,
-        positions: Tensor | None,
     ) -> Tensor:
         dropout = self.dropout.p if self.dropout.training else 0.0
         grouped = self.n_kv_heads < self.n_heads
@@ -236,11 +230,11 @@ class MultiHeadAttention(nn.Module):
         if self.relative is None:
             mixed, weights = explicit(query, key, value, mask, bias, dropout=dropout)
         else:
-            near = self.relative.scores(query, key.size(2), positions) * self.d_head**-0.5
+            near = self.relative.scores(query, key.size(2)) * self.d_head**-0.5
             bias = near if bias is None else near + bias  # (B, H, T, S)
             weights = explicit(query, key, value, mask, bias).weights
             kept = drop(weights, dropout)  # one draw for both sums over the keys
-            mixed = kept @ value + self.relative.mix(kept, positions)
+            mixed = kept @ value + self.relative.mix(kept)
         if self.recorder is not None:
             self.recorder(weights.detach())
         return mixed
@@ -252,7 +246,6 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         bias: Tensor | None,
         causal: bool,
-        positions: Tensor | None,
         cache: AttentionCache | None,
         mask_name: str,
     ) -> None:
@@ -269,8 +262,6 @@ class MultiHeadAttention(nn.Module):
                 raise ValueError("memory must be None: there are no distances to another text")
             if causal:
                 raise ValueError("causal must be False with a memory, got True")
-            if positions is not None:
-                raise ValueError("positions must be None with a memory")
             if not cached:
                 check_vectors("memory", memory, self.d_model, self.in_proj.weight)
                 check_shape("memory", memory, x.size(0), "S", self.d_model)
@@ -280,5 +271,3 @@ class MultiHeadAttention(nn.Module):
             check_mask(mask_name, mask, scores, x, heads=True)
         if bias is not None:
             check_bias("bias", bias, scores, x)
-        if positions is not None:
-            check_integers("positions", positions, x.size(0), keys, like=x)

@@ -156,7 +156,6 @@ def filled(batch: int = B) -> AttentionCache:
 
 def used_cache(batch: int = B) -> KVCache:
     used = KVCache(1)
-    used.append_positions(torch.randint(11, (batch, 2)))
     used.layers[0].self_attention = filled(batch)
     return used
 
@@ -253,8 +252,6 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "target": lambda: ids(T),
     "tokens": lambda: ids(1)[:, 0],
     "types": lambda: maybe(torch.randint(2, (B, T))),
-    "positions": lambda: maybe(torch.randint(11, (B, T))),
-    "lengths": lambda: maybe(torch.randint(S, (B,))),
     "index": lambda: torch.tensor([1, 0, 1]),
     "x": lambda: vectors(T),
     "memory": lambda: vectors(S),
@@ -320,15 +317,6 @@ def of_this_model(model: Any) -> dict[str, Any]:
     return {"state": model.start(ids(S))}
 
 
-def offset_or_positions(_: Any) -> dict[str, Any]:
-    where = torch.randint(11, (B, T))
-    return random.choice(({"positions": None}, {"positions": where, "offset": ...}))
-
-
-def embedded(_: Any) -> dict[str, Any]:
-    return offset_or_positions(_) | {"name": ...}  # for the library's own calls
-
-
 def layer_cache(_: Any) -> dict[str, Any]:
     return {"cache": maybe(KVCache(1).layers[0])}
 
@@ -354,8 +342,8 @@ def a_preset(_: Any) -> dict[str, Any]:
 def heads_of_attention(layer: Any) -> dict[str, Any]:
     """Self-attention, or attention to a memory as long."""
     crossing = layer.rotary is layer.relative is None and random.random() < 0.5
-    self_only = {"positions": RIGHT["positions"](), "causal": random.random() < 0.5}
-    chosen = {"memory": vectors(T), "positions": None} if crossing else {"memory": None} | self_only
+    self_only = {"memory": None, "causal": random.random() < 0.5}
+    chosen = {"memory": vectors(T)} if crossing else self_only
     return chosen | {"mask_name": ...}  # for the library's own calls
 
 
@@ -394,12 +382,8 @@ GIVEN: dict[Any, Callable[[Any], dict[str, Any]]] = {
     metrics.paired_bootstrap: lambda _: {"score": metrics.chrf, "samples": 7},
     results.load_run: lambda _: {"name": "multi30k-tiny-s0"},
     results.load_result: lambda _: {"name": "multi30k-text"},
-    **dict.fromkeys(
-        (positions.SinusoidalPositions.forward, positions.LearnedPositions.forward),
-        offset_or_positions,
-    ),
-    Embedding.forward: embedded,
-    positions.RotaryPositions.forward: lambda _: {"x": heads(T)} | offset_or_positions(_),
+    Embedding.forward: lambda _: {"name": ...},  # for the library's own calls
+    positions.RotaryPositions.forward: lambda _: {"x": heads(T)},
     positions.RelativePositions.scores: lambda _: {"s": T},
     positions.alibi_bias: lambda _: {"s": T},
     multihead.MultiHeadAttention.forward: heads_of_attention,

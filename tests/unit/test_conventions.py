@@ -51,8 +51,7 @@ def everything(model: Any, given: tuple[Tensor, ...]) -> list[Tensor]:
     with record_attention(model) as maps:
         found += [model(*given), *maps.values()]
     if hasattr(model, "start"):
-        lengths = [torch.full_like(given[0][:, 0], 2)] if isinstance(model, DecoderOnly) else []
-        logits, state = model.step(given[0][:, 0], model.start(given[0], *lengths))
+        logits, state = model.step(given[0][:, 0], model.start(given[0]))
         if logits.device.type == "cpu":  # this reads numbers, and a fake tensor has none
             state.reorder(torch.ones_like(given[0][:, 0]))
         found += [logits, model.step(given[0][:, 0], state)[0]]

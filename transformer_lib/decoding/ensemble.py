@@ -73,14 +73,9 @@ class Ensemble(nn.Module):
         self.models = nn.ModuleList(models)  # pyright: ignore
         self.config: Any = min(configs, key=lambda config: getattr(config, "max_len", math.inf))
 
-    def start(self, source: Tensor, lengths: Tensor | None = None) -> States:
-        """Map source ids ``(B, S)`` to the states of all models.
-
-        ``lengths``, integers ``(B,)``, are those of prompts padded on the left, for models whose
-        ``start`` takes them.
-        """
-        given = (source,) if lengths is None else (source, lengths)
-        return States([model.start(*given) for model in self.models])  # pyright: ignore
+    def start(self, source: Tensor) -> States:
+        """Map source ids ``(B, S)`` to the states of all models."""
+        return States([model.start(source) for model in self.models])  # pyright: ignore
 
     def step(self, tokens: Tensor, state: States) -> tuple[Tensor, States]:
         """Map the newest tokens ``(B,)`` to the log of the mean probabilities, ``(B, V)``."""

@@ -169,6 +169,8 @@ def complete(
 ) -> list[str]:
     """Continue prompts with a language model; return the continuations.
 
+    Prompts of the same length share a batch.
+
     Args:
         model: a ``DecoderOnly``, or an ``Ensemble`` of several.
         tokenizer: of the texts it was trained on.
@@ -196,7 +198,6 @@ def complete(
     if "" in stop:
         raise ValueError("stop must not contain an empty string")
     watched = bool(stop) or on_text is not None
-    bos_id, pad_id = tokenizer.special_ids.bos_id, tokenizer.special_ids.pad_id
     ids = []
     for i, prompt in enumerate(items("prompts", prompts, "string", least=0)):
         name = f"number {i} of prompts"
@@ -205,28 +206,25 @@ def complete(
             check_ids(name, torch.tensor(ids[-1:]), tokenizer.vocab_size)
         else:
             check_text(name, prompt)
-            ids.append([bos_id, *tokenizer.encode(prompt)])
-    groups: dict[int, list[int]] = {}  # prompts that may grow by the same length
-    for i in sorted(range(len(ids)), key=lambda i: len(ids[i])):
-        room = longest + 1 - len(ids[i])  # the last token isn't read
-        if room < 1:
+            ids.append([tokenizer.special_ids.bos_id, *tokenizer.encode(prompt)])
+    by_length: dict[int, list[int]] = {}  # a batch without padding
+    for i, row in enumerate(ids):
+        if len(row) > longest:
             raise ValueError(
-                f"prompts must have fewer than {longest} tokens; number {i} has {len(ids[i]) - 1}"
+                f"prompts must have fewer than {longest} tokens; number {i} has {len(row) - 1}"
             )
-        most = room if max_tokens is None else min(max_tokens, room)
-        groups.setdefault(most, []).append(i)
+        by_length.setdefault(len(row), []).append(i)
     found = [""] * len(ids)
-    parts = [(most, part) for most, group in groups.items() for part in _parts(group, batch_size)]
-    bar = _bar([part for _, part in parts], len(ids), progress)
-    for (most, _), chosen in zip(parts, bar, strict=True):
-        lengths = torch.tensor([len(ids[i]) - 1 for i in chosen], device=device)
-        begun = padded([ids[i][::-1] for i in chosen], pad_id).to(device).flip(1)  # (B, P + 1)
-        reader = model if lengths.unique().numel() == 1 else _LeftPadded(model, lengths)
+    parts = [part for group in by_length.values() for part in _parts(group, batch_size)]
+    for chosen in _bar(parts, len(ids), progress):
+        begun = torch.tensor([ids[i] for i in chosen], device=device)  # (B, P + 1)
+        room = longest + 1 - begun.size(1)  # the last token isn't read
+        most = room if max_tokens is None else min(max_tokens, room)
         added = [Continuation(tokenizer, ids[i], stop) for i in chosen]
         options: dict[str, Any] = {"bos_id": begun[:, -1], "max_len": most}
         if watched:
             options["on_step"] = partial(_grow, added, chosen, on_text)
-        said = decode(reader, begun[:, :-1], **options)
+        said = decode(model, begun[:, :-1], **options)
         for i, text, ((row, _), *_) in zip(chosen, added, _rows(said), strict=True):
             if not watched:
                 text.ids += row
@@ -236,18 +234,6 @@ def complete(
                     on_text(i, rest, True)
             found[i] = text.text
     return found
-
-
-class _LeftPadded(nn.Module):
-    """A model that knows how many of each row's last ids are its prompt: ``lengths`` ``(B,)``."""
-
-    def __init__(self, model: Any, lengths: Tensor) -> None:
-        super().__init__()
-        self.model, self.config, self.lengths = model, model.config, lengths
-        self.step = model.step
-
-    def start(self, source: Tensor) -> Any:
-        return self.model.start(source, self.lengths)
 
 
 def _grow(

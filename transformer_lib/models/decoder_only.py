@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from transformer_lib.cache import KVCache
@@ -10,7 +9,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
 from transformer_lib.models.state import DecoderState, embed_step
-from transformer_lib.validation import check_ids, check_integers
+from transformer_lib.validation import check_ids
 
 __all__ = ["DecoderOnly"]
 
@@ -18,8 +17,7 @@ __all__ = ["DecoderOnly"]
 class DecoderOnly(nn.Module):
     """Predict each token from those before it.
 
-    Short rows are padded on the right, without a mask: no token looks ahead. Prompts of different
-    lengths are padded on the left, and :meth:`start` gets their lengths.
+    Short rows are padded on the right, without a mask: no token looks ahead.
 
     Args:
         config: sizes and choices, with ``n_decoder_layers`` layers if it's given. GPT-2's are
@@ -67,35 +65,18 @@ class DecoderOnly(nn.Module):
         x = self.embedding(ids)  # (B, T, d_model)
         return self.embedding.logits(self.decoder(x, mask=mask))
 
-    def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
-        """Read the beginnings of texts, ``(B, P)``; ``P`` may be 0.
+    def start(self, source: Tensor) -> DecoderState:
+        """Read the beginnings of texts, ids ``(B, P)``, where ``P`` may be 0.
 
-        Args:
-            source: ids, integers ``(B, P)``.
-            lengths: integers ``(B,)`` from 0 to ``P``: a row's last ``lengths`` ids are its text,
-                those before are padding. If None, all are text.
-
-        Returns:
-            the state from which :meth:`step` reads the token after the source.
-
-        Raises:
-            TypeError, ValueError: as :meth:`forward`; lengths that don't fit.
+        The result is the state from which :meth:`step` reads the token after the source. Errors as
+        :meth:`forward`.
         """
         weight = self.embedding.weight
         check_ids("source", source, self.config.vocab_size, like=weight, empty=True)
         state = DecoderState(KVCache(self.config.decoder_layers))
-        positions = None
-        if lengths is not None:
-            end, limit = source.size(1) + 1, "the length of source + 1"
-            check_integers("lengths", lengths, len(source), end=end, limit=limit, like=source)
-            state.lengths = lengths
-            place = torch.arange(source.size(1), device=source.device)  # (P,)
-            positions = place - (source.size(1) - lengths)[:, None]  # (B, P), below 0 at padding
-            state.mask = (positions >= 0)[:, None, None]  # (B, 1, 1, P)
-            positions = positions.clamp(min=0)
         if source.size(1):
-            x = self.embedding(source, positions=positions, name="source")  # (B, P, d_model)
-            self.decoder(x, mask=state.mask, positions=positions, cache=state.cache)
+            x = self.embedding(source, name="source")  # (B, P, d_model)
+            self.decoder(x, cache=state.cache)
         return state
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -104,7 +85,5 @@ class DecoderOnly(nn.Module):
         The state is updated in place and returned. Errors as :meth:`Transformer.step`.
         """
         x = embed_step(self.embedding, tokens, state, crossing=False)
-        positions = state.positions
-        state.grow()
-        x = self.decoder(x, mask=state.mask, positions=positions, cache=state.cache)
+        x = self.decoder(x, cache=state.cache)
         return self.embedding.logits(x[:, 0]), state

@@ -9,13 +9,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_lib.masks import with_causality
 from transformer_lib.positions.schemes import score_bias
-from transformer_lib.validation import (
-    check_integers,
-    check_mask,
-    check_shape,
-    check_type,
-    check_vectors,
-)
+from transformer_lib.validation import check_mask, check_shape, check_type, check_vectors
 
 __all__ = ["Decoder", "Encoder", "EncoderDecoder"]
 
@@ -80,7 +74,6 @@ class Decoder(nn.Module):
         *,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
-        positions: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
         """Decode target vectors, against a memory if the layers have cross-attention.
@@ -91,9 +84,6 @@ class Decoder(nn.Module):
             mask: over target keys, such as padding, broadcastable to ``(B, H, T, cached + T)``.
                 Causality is added, in training and evaluation alike.
             memory_mask: over source keys, broadcastable to ``(B, H, T, S)``.
-            positions: integers ``(B, T)``, the position of each token, if rows differ, because
-                they're padded on the left. The mask hides the padding. With a cache, in every call
-                or in none.
             cache: keys and values of the positions before; grows by ``T``. After an error, start
                 with a new one.
 
@@ -115,8 +105,7 @@ class Decoder(nn.Module):
         s = cached + t
         if mask is not None:
             check_mask("mask", mask, (b, self.config.n_heads, t, s), x, heads=True)
-        positions = self._key_positions(x, positions, cache)  # (B, s) or None
-        bias = score_bias(self.config, x, s, positions)
+        bias = score_bias(self.config, x, s)
         causal = mask is None and bias is None and not cached  # needs no mask
         if t > 1 and not causal:  # a single position comes last and may attend to every key
             mask = with_causality(mask, t, s, x.device)
@@ -128,21 +117,9 @@ class Decoder(nn.Module):
                 bias=bias,
                 memory_mask=memory_mask,
                 causal=causal,
-                positions=positions,
                 cache=None if cache is None else cache.layers[i],
             )
         return self.norm(x)
-
-    def _key_positions(
-        self, x: Tensor, positions: Tensor | None, cache: KVCache | None
-    ) -> Tensor | None:
-        """Return the positions of all keys, the new ones last, if rows differ."""
-        if positions is None:
-            if cache is not None and cache.positions is not None:
-                raise ValueError("positions must be given, as they were for the cache; got None")
-            return None
-        check_integers("positions", positions, *x.shape[:2], like=x)
-        return positions if cache is None else cache.append_positions(positions)
 
 
 class EncoderDecoder(nn.Module):

@@ -46,23 +46,21 @@ class SinusoidalPositions(ExactTable):
         """Interleave the sine and cosine of each wave: ``(max_len, d_model)``."""
         return torch.stack((sin, cos), dim=-1).flatten(1)
 
-    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
         """Add the vectors of positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: ``(B, T, d_model)``.
             offset: position of the first token; with a cache, the number of tokens before.
-            positions: integers ``(B, T)``, the position of each token, if rows differ; replaces
-                ``offset``.
 
         Returns:
             ``(B, T, d_model)``, in ``x``'s dtype.
 
         Raises:
-            TypeError: ``x`` isn't floating point; ``offset`` or ``positions`` aren't integers.
+            TypeError: ``x`` isn't floating point; ``offset`` isn't an integer.
             ValueError: a width other than ``d_model``, a position not below ``max_len``.
         """
-        return _add(x, self.table, offset, positions)
+        return _add(x, self.table, offset)
 
 
 class LearnedPositions(nn.Module):
@@ -100,14 +98,14 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_len, d_model))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
         """Add the vectors of positions ``offset`` to ``offset + T - 1``.
 
         Arguments, result and errors are those of :meth:`SinusoidalPositions.forward`.
         """
-        return _add(x, self.table, offset, positions)
+        return _add(x, self.table, offset)
 
 
-def _add(x: Tensor, table: Tensor, offset: int, positions: Tensor | None) -> Tensor:
+def _add(x: Tensor, table: Tensor, offset: int) -> Tensor:
     check_floating("x", x, "B", "T", table.size(1))
-    return x + rows_of(table, x, x.size(1), offset, positions).to(x)  # (B, T, d_model)
+    return x + rows_of(table, x.size(1), offset).to(x)  # (B, T, d_model)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from transformer_lib.validation import (
     check_count,
-    check_integers,
     check_number,
     check_shape,
     type_name,
@@ -57,31 +56,20 @@ class ExactTable(nn.Module):
         return self
 
 
-def check_places(
-    name: str, x: Tensor, length: int, offset: Any, positions: Tensor | None, max_len: int
-) -> None:
-    """Raise unless ``x`` has places for its tokens below ``max_len``.
-
-    They are ``length`` positions from ``offset`` on, or ``positions``, integers ``(B, length)``.
-    """
+def check_places(name: str, length: int, offset: Any, max_len: int) -> None:
+    """Raise unless ``length`` positions from ``offset`` on are below ``max_len``."""
     check_count("offset", offset, least=0)
-    if positions is not None:
-        check_integers("positions", positions, len(x), length, end=max_len, limit="max_len", like=x)
-    elif offset + length > max_len:
+    if offset + length > max_len:
         raise ValueError(
             f"{name} of length {offset + length} is longer than max_len ({max_len})"
             + (f", from offset {offset} on" if offset else "")
         )
 
 
-def rows_of(table: Tensor, x: Tensor, length: int, offset: int, positions: Tensor | None) -> Tensor:
-    """Return the table's rows for ``length`` tokens, ``(length, width)`` or ``(B, length, width)``.
-
-    They start at row ``offset``, or are those of ``positions``, integers ``(B, length)``. Both are
-    checked.
-    """
-    check_places("x", x, length, offset, positions, len(table))
-    return table[offset : offset + length] if positions is None else table[positions]
+def rows_of(table: Tensor, length: int, offset: int) -> Tensor:
+    """Return ``length`` rows of the table from ``offset`` on, which is checked."""
+    check_places("x", length, offset, len(table))
+    return table[offset : offset + length]
 
 
 def check_floating(name: str, x: Any, *shape: Any) -> None:
@@ -91,13 +79,11 @@ def check_floating(name: str, x: Any, *shape: Any) -> None:
     check_shape(name, x, *shape)
 
 
-def distances(t: int, s: int, device: Any = None, positions: Tensor | None = None) -> Tensor:
+def distances(t: int, s: int, device: Any = None) -> Tensor:
     """Return how far key ``j`` is to the right of query ``i``: ``j - i``, integers ``(t, s)``.
 
     The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
-    With the keys' ``positions``, integers ``(B, s)``, each row has its own: ``(B, t, s)``. Nothing
-    is checked here.
+    Nothing is checked here.
     """
-    if positions is None:
-        positions = torch.arange(s, device=device)
-    return positions[..., None, :] - positions[..., s - t :, None]
+    positions = torch.arange(s, device=device)
+    return positions - positions[s - t :, None]

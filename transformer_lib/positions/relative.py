@@ -6,12 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.positions.common import check_floating, distances
-from transformer_lib.validation import (
-    check_count,
-    check_integers,
-    check_lengths,
-    wide,
-)
+from transformer_lib.validation import check_count, check_lengths, wide
 
 __all__ = ["RelativePositions", "alibi_bias"]
 
@@ -56,13 +51,12 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.key, std=0.02)
         nn.init.normal_(self.value, std=0.02)
 
-    def scores(self, query: Tensor, s: int, positions: Tensor | None = None) -> Tensor:
+    def scores(self, query: Tensor, s: int) -> Tensor:
         r"""Return what distance adds to the scores before scaling: :math:`q_i \cdot a^K`.
 
         Args:
             query: ``(B, H, T, d_head)``, the last ``T`` of ``s`` positions.
             s: number of keys.
-            positions: integers ``(B, s)``, the position of each key, if rows differ.
 
         Returns:
             ``(B, H, T, s)``, float32 or wider.
@@ -75,16 +69,15 @@ class RelativePositions(nn.Module):
         check_count("s", s, least=0)
         if s < query.size(2):
             raise ValueError(f"s ({s}) must be at least the length of query ({query.size(2)})")
-        index = self._row(query, s, positions)  # (B, H, T, s)
+        index = self._row(query, s)  # (B, H, T, s)
         products = wide(query @ self.key.to(query).T)  # (B, H, T, 2k + 1)
         return products.gather(-1, index)
 
-    def mix(self, weights: Tensor, positions: Tensor | None = None) -> Tensor:
+    def mix(self, weights: Tensor) -> Tensor:
         r"""Return what distance adds to the output: :math:`\sum_j w_{ij} a^V`.
 
         Args:
             weights: ``(B, H, T, S)``, of queries that are the last ``T`` of ``S`` positions.
-            positions: as for :meth:`scores`.
 
         Returns:
             ``(B, H, T, d_head)``, in the weights' dtype.
@@ -96,21 +89,19 @@ class RelativePositions(nn.Module):
         t, s = weights.shape[2:]
         if s < t:
             raise ValueError(f"weights must have as many keys as queries or more, got {s} and {t}")
-        index = self._row(weights, s, positions)  # (B, H, T, S)
+        index = self._row(weights, s)  # (B, H, T, S)
         # Half precision would lose count of the many far keys that share a vector.
         kept = wide(weights)
         sums = kept.new_zeros(*kept.shape[:3], self.value.size(0))  # (B, H, T, 2k + 1)
         sums = sums.scatter_add(-1, index, kept)
         return sums.to(weights.dtype) @ self.value.to(weights)
 
-    def _row(self, x: Tensor, s: int, positions: Tensor | None) -> Tensor:
+    def _row(self, x: Tensor, s: int) -> Tensor:
         """Return the vector's number for each query of ``x`` ``(B, H, T, ...)`` and key."""
         b, h, t, _ = x.shape
-        if positions is not None:
-            check_integers("positions", positions, b, s, like=x)
         k = self.max_distance
-        row = distances(t, s, x.device, positions).clamp(-k, k) + k  # (T, s), or (B, T, s)
-        return row.unsqueeze(-3).expand(b, h, t, s)
+        row = distances(t, s, x.device).clamp(-k, k) + k  # (T, s)
+        return row.expand(b, h, t, s)
 
 
 def alibi_bias(
@@ -118,7 +109,6 @@ def alibi_bias(
     t: int,
     s: int | None = None,
     *,
-    positions: Tensor | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Return a fixed penalty on the scores that grows with distance, at another rate in each head.
@@ -133,11 +123,10 @@ def alibi_bias(
         n_heads: number of heads.
         t: number of queries, the last of ``s`` positions.
         s: number of keys; ``t`` if None.
-        positions: integers ``(B, s)``, the position of each key, if rows differ.
         device: where to make the bias.
 
     Returns:
-        float32 ``(n_heads, t, s)``, or ``(B, n_heads, t, s)`` with positions.
+        float32 ``(n_heads, t, s)``.
 
     Raises:
         TypeError, ValueError: sizes that aren't integers or are too small; ``s < t``.
@@ -158,8 +147,6 @@ def alibi_bias(
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_heads - power), 2)]
     s = t if s is None else s
     check_lengths(t, s, device)
-    if positions is not None:
-        check_integers("positions", positions, "B", s)
-    away = -distances(t, s, device, positions).abs()  # (t, s), or (B, t, s)
+    away = -distances(t, s, device).abs()  # (t, s)
     slopes = torch.tensor(slopes, dtype=torch.float32, device=away.device)  # (n_heads,)
-    return slopes[:, None, None] * away.unsqueeze(-3)
+    return slopes[:, None, None] * away

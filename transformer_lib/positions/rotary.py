@@ -59,12 +59,12 @@ class RotaryPositions(ExactTable):
         """Cosines, then sines, of each pair's angle at each position: ``(max_len, d_head)``."""
         return torch.cat((cos, sin), dim=-1)
 
-    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
         """Rotate the vectors at positions ``offset`` to ``offset + T - 1``.
 
         Args:
             x: queries or keys, ``(B, H, T, d_head)``.
-            offset, positions: as for :meth:`SinusoidalPositions.forward`.
+            offset: as for :meth:`SinusoidalPositions.forward`.
 
         Returns:
             ``(B, H, T, d_head)``, in ``x``'s dtype.
@@ -73,10 +73,8 @@ class RotaryPositions(ExactTable):
             TypeError, ValueError: as :meth:`SinusoidalPositions.forward`.
         """
         check_floating("x", x, "B", "H", "T", self.d_head)
-        rows = rows_of(self.table.to(x.device), x, x.size(2), offset, positions)
-        if positions is not None:
-            rows = rows[:, None]  # (B, 1, T, d_head): the same for all heads
-        cos, sin = rows.chunk(2, dim=-1)  # (T, d_head / 2), or (B, 1, T, d_head / 2)
+        rows = rows_of(self.table.to(x.device), x.size(2), offset)  # (T, d_head)
+        cos, sin = rows.chunk(2, dim=-1)  # (T, d_head / 2)
         first, second = x.chunk(2, dim=-1)  # (B, H, T, d_head / 2)
         # The products are float32 like the table: round once, at the end.
         turned = torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)

@@ -41,14 +41,11 @@ def attention_positions(config: ModelConfig) -> dict[str, RotaryPositions | Rela
     return {}
 
 
-def score_bias(
-    config: ModelConfig, x: Tensor, s: int, positions: Tensor | None = None
-) -> Tensor | None:
+def score_bias(config: ModelConfig, x: Tensor, s: int) -> Tensor | None:
     """Return what a stack adds to the scores of all its self-attentions, ``(H, T, s)``, or None.
 
-    The queries ``x``, ``(B, T, d_model)``, are the last of ``s`` positions. With the keys'
-    positions, integers ``(B, s)``, it's ``(B, H, T, s)``. It's float32.
+    The queries ``x``, ``(B, T, d_model)``, are the last of ``s`` positions. It's float32.
     """
     if config.positions != "alibi":
         return None
-    return alibi_bias(config.n_heads, x.size(1), s, positions=positions, device=x.device)
+    return alibi_bias(config.n_heads, x.size(1), s, device=x.device)
