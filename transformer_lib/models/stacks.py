@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
-from transformer_lib.masks import with_causality
 from transformer_lib.positions.schemes import score_bias
 from transformer_lib.validation import check_mask, check_shape, check_type, check_vectors
 
@@ -100,24 +99,11 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
             )
-        b, t, _ = x.shape
-        cached = 0 if cache is None else cache.length
-        s = cached + t
-        if mask is not None:
-            check_mask("mask", mask, (b, self.config.n_heads, t, s), x, heads=True)
-        bias = score_bias(self.config, x, s)
-        causal = mask is None and bias is None and not cached  # needs no mask
-        if t > 1 and not causal:  # a single position comes last and may attend to every key
-            mask = with_causality(mask, t, s, x.device)
-        for i, layer in enumerate(self.layers):
+        bias = score_bias(self.config, x, x.size(1) + (0 if cache is None else cache.length))
+        caches = [None] * len(self.layers) if cache is None else cache.layers
+        for layer, own in zip(self.layers, caches, strict=True):
             x = layer(
-                x,
-                memory,
-                mask=mask,
-                bias=bias,
-                memory_mask=memory_mask,
-                causal=causal,
-                cache=None if cache is None else cache.layers[i],
+                x, memory, mask=mask, bias=bias, memory_mask=memory_mask, causal=True, cache=own
             )
         return self.norm(x)
 
