@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from transformer_lib.validation import (
     check_choice,
     check_count,
+    check_heads,
     check_id,
     check_number,
     check_type,
@@ -135,25 +136,17 @@ class ModelConfig(SpecialIds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
+        check_heads(self.d_model, self.n_heads, self.n_kv_heads)
+        for name in ("vocab_size", "n_layers", "d_ff", "max_len"):
             check_count(name, getattr(self, name))
-        for name in ("n_kv_heads", "n_decoder_layers"):
-            check_count(name, getattr(self, name), optional=True)
+        check_count("n_decoder_layers", self.n_decoder_layers, optional=True)
         check_count("n_token_types", self.n_token_types, least=0)
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices)
-        for name in _SWITCHES:
-            check_type(name, getattr(self, name), bool)
-        for name in ("final_norm", "qkv_bias"):
-            check_type(name, getattr(self, name), bool, optional=True)
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})"
-            )
-        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
-            raise ValueError(
-                f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
-            )
+        for field in fields(self):
+            if field.type in ("bool", "bool | None"):
+                value = getattr(self, field.name)
+                check_type(field.name, value, bool, optional=field.type != "bool")
         # Each wave has a sine and a cosine.
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
@@ -246,10 +239,6 @@ _CHOICES = {
     "norm": ("layer", "rms"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "swiglu"),
 }
-_SWITCHES = (
-    "pre_norm", "bias", "tie_embeddings", "scale_embeddings", "embedding_norm", "output_bias",
-    "mlm_head",
-)  # fmt: skip
 _BERT: dict[str, Any] = {
     "vocab_size": 30_522, "d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072,
     "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.0, "max_len": 512,

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.validation import check_number
+from transformer_lib.validation import check_floating, check_number
 
 __all__ = ["Dropout", "drop"]
 
@@ -36,8 +36,7 @@ def drop(x: Tensor, p: float) -> Tensor:
         [0.0, 2.0]
     """
     check_number("p", p, 0, 1)
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise TypeError(f"x must be a floating point tensor, got {getattr(x, 'dtype', type(x))}")
+    check_floating("x", x)
     if p == 0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():

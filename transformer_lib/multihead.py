@@ -15,7 +15,7 @@ from transformer_lib.masks import with_causality
 from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import (
     check_bias,
-    check_count,
+    check_heads,
     check_mask,
     check_number,
     check_shape,
@@ -74,13 +74,7 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        sizes = {"d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
-        for name, size in sizes.items():
-            check_count(name, size)
-        if d_model % n_heads:
-            raise ValueError(f"d_model ({d_model}) must be divisible by n_heads ({n_heads})")
-        if n_heads % n_kv_heads:
-            raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")
+        check_heads(d_model, n_heads, n_kv_heads)
         check_number("dropout", dropout, 0, 1)
         check_type("bias", bias, bool)
         check_type("qkv_bias", qkv_bias, bool, optional=True)

@@ -22,7 +22,9 @@ __all__ = [
     "check_bias",
     "check_choice",
     "check_count",
+    "check_floating",
     "check_floats",
+    "check_heads",
     "check_id",
     "check_ids",
     "check_integers",
@@ -106,6 +108,17 @@ def check_id(name: str, value: Any, vocab_size: int | None = None) -> None:
         raise ValueError(f"{name} must be below 2**63, got {value}")
     if vocab_size is not None and value >= vocab_size:
         raise ValueError(f"{name} must be below vocab_size ({vocab_size}), got {value}")
+
+
+def check_heads(d_model: Any, n_heads: Any, n_kv_heads: Any = None) -> None:
+    """Raise unless the heads divide the width, and those of keys and values divide the heads."""
+    check_count("d_model", d_model)
+    check_count("n_heads", n_heads)
+    check_count("n_kv_heads", n_kv_heads, optional=True)
+    if d_model % n_heads:
+        raise ValueError(f"d_model ({d_model}) must be divisible by n_heads ({n_heads})")
+    if n_kv_heads is not None and n_heads % n_kv_heads:
+        raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")
 
 
 def check_number(
@@ -269,12 +282,19 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
+def check_floating(name: str, x: Any, *shape: Any) -> None:
+    """Raise unless ``x`` is floating point, and of this shape; a letter stands for any size."""
+    if not isinstance(x, Tensor) or x.dtype not in FLOATS:
+        raise TypeError(f"{name} must be a floating point tensor, got {type_name(x)}")
+    if shape:
+        check_shape(name, x, *shape)
+
+
 def check_floats(**tensors: Any) -> None:
     """Raise unless the tensors, ``(..., length, width)`` each, can be multiplied."""
     first, like = next(iter(tensors.items()))
     for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATS:
-            raise TypeError(f"{name} must be a floating point tensor, got {type_name(tensor)}")
+        check_floating(name, tensor)
         if tensor.dim() < 2:
             raise ValueError(
                 f"{name} must be (..., length, width), got shape {tuple(tensor.shape)}"
@@ -324,8 +344,7 @@ def check_mask(
 
 def check_bias(name: str, bias: Any, scores: tuple[int, ...], like: Tensor) -> None:
     """Raise unless ``bias`` is floating point and fits as in :func:`check_mask`."""
-    if not isinstance(bias, Tensor) or not bias.is_floating_point():
-        raise TypeError(f"{name} must be a floating point tensor, got {type_name(bias)}")
+    check_floating(name, bias)
     _check_broadcasts(name, bias, scores, like)
 
 

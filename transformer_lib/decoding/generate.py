@@ -28,7 +28,6 @@ def generate(
     model: StepModel[StateT],
     source: Tensor,
     choose: Callable[[Tensor], Tensor],
-    *,
     max_len: int,
     on_step: OnStep | None,
     bos_id: int | Tensor | None,
@@ -105,16 +104,11 @@ def greedy(
         >>> torch.stack(said, dim=1).equal(ids), scores.shape
         (True, torch.Size([2]))
     """
-    return generate(
-        model,
-        source,
-        lambda log_probs: log_probs.argmax(dim=-1),
-        max_len=max_len,
-        on_step=on_step,
-        bos_id=bos_id,
-        eos_id=eos_id,
-        pad_id=pad_id,
-    )
+
+    def choose(log_probs: Tensor) -> Tensor:
+        return log_probs.argmax(dim=-1)  # (B,)
+
+    return generate(model, source, choose, max_len, on_step, bos_id, eos_id, pad_id)
 
 
 def sample(
@@ -176,16 +170,7 @@ def sample(
         probs, ids = distribution(log_probs, temperature, top_k, top_p)  # (B, k) each
         return ids.gather(-1, _draw(probs, generator)[:, None])[:, 0]  # (B,)
 
-    return generate(
-        model,
-        source,
-        choose,
-        max_len=max_len,
-        on_step=on_step,
-        bos_id=bos_id,
-        eos_id=eos_id,
-        pad_id=pad_id,
-    )
+    return generate(model, source, choose, max_len, on_step, bos_id, eos_id, pad_id)
 
 
 def distribution(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.positions.common import ExactTable, check_floating, rows_of
-from transformer_lib.validation import check_count
+from transformer_lib.positions.common import ExactTable, rows_of
+from transformer_lib.validation import check_count, check_floating
 
 __all__ = ["LearnedPositions", "SinusoidalPositions"]
 

@@ -7,14 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.validation import (
-    check_count,
-    check_number,
-    check_shape,
-    type_name,
-)
+from transformer_lib.validation import check_count, check_number
 
-__all__ = ["ExactTable", "check_floating", "check_places", "distances", "rows_of"]
+__all__ = ["ExactTable", "check_places", "distances", "rows_of"]
 
 
 class ExactTable(nn.Module):
@@ -70,13 +65,6 @@ def rows_of(table: Tensor, length: int, offset: int) -> Tensor:
     """Return ``length`` rows of the table from ``offset`` on, which is checked."""
     check_places("x", length, offset, len(table))
     return table[offset : offset + length]
-
-
-def check_floating(name: str, x: Any, *shape: Any) -> None:
-    """Raise unless ``x`` is floating point and has this shape; a letter stands for any size."""
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise TypeError(f"{name} must be a floating point tensor, got {type_name(x)}")
-    check_shape(name, x, *shape)
 
 
 def distances(t: int, s: int, device: Any = None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.positions.common import check_floating, distances
-from transformer_lib.validation import check_count, check_lengths, wide
+from transformer_lib.positions.common import distances
+from transformer_lib.validation import check_count, check_floating, check_lengths, wide
 
 __all__ = ["RelativePositions", "alibi_bias"]
 
