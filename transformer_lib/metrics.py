@@ -144,7 +144,7 @@ def paired_bootstrap(
     check_count("samples", samples)
     translations, references = _both("translations", translations, references)
     others, _ = _both("others", others, references)
-    metric, prepare, counted = _way(name)
+    metric, prepare, tokenizer = _way(name)
     systems: list[tuple[str, Sequence[str]]]
     systems = [("others", list(map(prepare, others)))]  # the first one is the baseline
     systems += [("translations", list(map(prepare, translations)))]
@@ -152,30 +152,30 @@ def paired_bootstrap(
     signatures, found = test()
     (name_there,) = found.keys() - {"System"}  # sacreBLEU's name of the metric
     before, after = cast(list[Result], found[name_there])
-    signature = _named(str(signatures[name_there]), counted)
+    signature = str(signatures[name_there]).replace("tok:none", tokenizer)
     return Difference(name, after.score - before.score, cast(float, after.p_value), signature)
 
 
 def _score(name: str, translations: Any, references: Any) -> Score:
     translations, references = _both("translations", translations, references)
-    metric, prepare, counted = _way(name)
+    metric, prepare, tokenizer = _way(name)
     found = metric.corpus_score(list(map(prepare, translations)), [list(map(prepare, references))])
-    signature = _named(str(metric.get_signature()), counted)
+    signature = str(metric.get_signature()).replace("tok:none", tokenizer)
     return Score(name, found.score, signature, len(references))
 
 
-def _way(name: str) -> tuple[Any, Callable[[str], str], dict[str, str]]:
-    """SacreBLEU's metric, what to do to a text first, and what that changes in the signature."""
+def _way(name: str) -> tuple[Any, Callable[[str], str], str]:
+    """SacreBLEU's metric, what to do to a text first, and the tokenizer if it isn't sacreBLEU's."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
     if name == "chrf":
-        return CHRF(), str, {}
+        return CHRF(), str, ""
     if name == "bleu":
-        return BLEU(), str, {}
-    metric, counted = BLEU(tokenize="none", force=True), {"case:mixed": "case:lc"}
+        return BLEU(), str, ""
+    metric = BLEU(lowercase=True, tokenize="none", force=True)
     if name == "bleu_tokenized":
-        return metric, str, counted
+        return metric, str, "tok:none"
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalizer, tokenizer = MosesPunctNormalizer("de"), MosesTokenizer("de")
@@ -183,13 +183,7 @@ def _way(name: str) -> tuple[Any, Callable[[str], str], dict[str, str]]:
     def tokenized(text: str) -> str:
         return " ".join(tokenizer.tokenize(normalizer.normalize(text.lower())))
 
-    return metric, tokenized, counted | {"tok:none": f"tok:sacremoses-{version('sacremoses')}"}
-
-
-def _named(signature: str, counted: dict[str, str]) -> str:
-    for said, meant in counted.items():
-        signature = signature.replace(said, meant)
-    return signature
+    return metric, tokenized, f"tok:sacremoses-{version('sacremoses')}"
 
 
 def _both(name: str, translations: Any, references: Any) -> tuple[list[str], list[str]]:

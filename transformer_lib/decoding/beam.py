@@ -18,8 +18,6 @@ from transformer_lib.decoding.protocol import (
 )
 from transformer_lib.validation import check_count, check_number, check_type
 
-__all__ = ["beam_search"]
-
 
 def beam_search(
     model: StepModel[StateT],

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from transformer_lib.decoding.protocol import StepModel, log_probabilities
 
-__all__ = ["Ensemble"]
-
 
 @dataclass
 class States:

@@ -19,8 +19,6 @@ from transformer_lib.decoding.protocol import (
 )
 from transformer_lib.validation import check_count, check_number, check_type, type_name
 
-__all__ = ["greedy", "sample"]
-
 OnStep = Callable[[Tensor], Tensor | None]
 
 

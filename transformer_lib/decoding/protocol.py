@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from transformer_lib.validation import check_count, check_id, check_ids
 
-__all__ = ["Beams", "Generation", "State", "StepModel", "evaluating"]
-
 
 class State(Protocol):
     """What a model remembers about each row of a batch from one step to the next."""

@@ -23,8 +23,6 @@ from transformer_lib.validation import (
     text_list,
 )
 
-__all__ = ["Candidate", "candidates", "complete", "translate"]
-
 
 class Continuation:
     """What a model adds to one prompt, given as ids.

@@ -10,8 +10,6 @@ from transformer_lib.models.encoder_only import EncoderOnly
 from transformer_lib.models.transformer import Transformer
 from transformer_lib.validation import check_choice, check_type
 
-__all__ = ["parameter_counts"]
-
 
 def parameter_counts(config: ModelConfig, kind: str = "both") -> dict[str, int]:
     r"""Count the parameters of each part of a model.

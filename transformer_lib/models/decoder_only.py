@@ -8,10 +8,8 @@ from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.models.stacks import Decoder
-from transformer_lib.models.state import DecoderState, embed_step
+from transformer_lib.models.state import DecoderState, take_step
 from transformer_lib.validation import check_ids
-
-__all__ = ["DecoderOnly"]
 
 
 class DecoderOnly(nn.Module):
@@ -84,6 +82,4 @@ class DecoderOnly(nn.Module):
 
         The state is updated in place and returned. Errors as :meth:`Transformer.step`.
         """
-        x = embed_step(self.embedding, tokens, state, crossing=False)
-        x = self.decoder(x, cache=state.cache)
-        return self.embedding.logits(x[:, 0]), state
+        return take_step(self.embedding, self.decoder, tokens, state)

@@ -11,8 +11,6 @@ from transformer_lib.layers import make_norm
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import Encoder
 
-__all__ = ["EncoderOnly"]
-
 
 class EncoderOnly(nn.Module):
     """Predict hidden tokens from both sides, or turn each token into a vector.

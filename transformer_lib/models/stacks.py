@@ -10,8 +10,6 @@ from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_lib.positions.schemes import score_bias
 from transformer_lib.validation import check_mask, check_shape, check_type, check_vectors
 
-__all__ = ["Decoder", "Encoder", "EncoderDecoder"]
-
 
 class Encoder(nn.Module):
     """A stack of encoder layers, vectors in, vectors out.
@@ -59,7 +57,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig, *, cross_attention: bool = True) -> None:
         super().__init__()
         check_type("config", config, ModelConfig)
-        self.config = config
+        self.config, self.cross_attention = config, cross_attention
         self.layers = nn.ModuleList(
             DecoderLayer(config, cross_attention=cross_attention)
             for _ in range(config.decoder_layers)

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from transformer_lib.cache import KVCache, is_every_row
 from transformer_lib.embedding import Embedding
+from transformer_lib.models.stacks import Decoder
 from transformer_lib.validation import check_integers, check_type
-
-__all__ = ["DecoderState", "embed_step"]
 
 
 @dataclass
@@ -46,13 +45,15 @@ class DecoderState:
             self.memory_mask = self.memory_mask.index_select(0, kept)
 
 
-def embed_step(
-    embedding: Embedding, tokens: Tensor, state: DecoderState, *, crossing: bool
-) -> Tensor:
-    """Embed the newest token of every row, ``(B,)``, at its position: ``(B, 1, d_model)``."""
+def take_step(
+    embedding: Embedding, decoder: Decoder, tokens: Tensor, state: DecoderState
+) -> tuple[Tensor, DecoderState]:
+    """Read the newest token of every row, ``(B,)``: logits ``(B, vocab_size)``, and the state."""
     check_type("state", state, DecoderState)
-    if crossing is (state.memory is None):
-        found = "without" if crossing else "with"
+    if decoder.cross_attention is (state.memory is None):
+        found = "without" if decoder.cross_attention else "with"
         raise ValueError(f"state must come from this model's start, got one {found} a memory")
     check_integers("tokens", tokens, "B" if state.rows is None else state.rows)
-    return embedding(tokens[:, None], offset=state.cache.length, name="tokens")
+    x = embedding(tokens[:, None], offset=state.cache.length, name="tokens")  # (B, 1, d_model)
+    x = decoder(x, state.memory, memory_mask=state.memory_mask, cache=state.cache)
+    return embedding.logits(x[:, 0]), state

@@ -9,10 +9,8 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.embedding import Embedding
 from transformer_lib.masks import padding_mask
 from transformer_lib.models.stacks import Decoder, Encoder
-from transformer_lib.models.state import DecoderState, embed_step
+from transformer_lib.models.state import DecoderState, take_step
 from transformer_lib.validation import check_shape
-
-__all__ = ["Transformer"]
 
 
 class Transformer(nn.Module):
@@ -88,9 +86,7 @@ class Transformer(nn.Module):
             TypeError, ValueError: tokens that aren't ids ``(B,)``, one per row of the state; a text
                 that has reached ``max_len``.
         """
-        x = embed_step(self.embedding, tokens, state, crossing=True)
-        x = self.decoder(x, state.memory, memory_mask=state.memory_mask, cache=state.cache)
-        return self.embedding.logits(x[:, 0]), state
+        return take_step(self.embedding, self.decoder, tokens, state)
 
     def _target_mask(self, target: Tensor) -> Tensor:
         mask = padding_mask(target, self.config.pad_id)

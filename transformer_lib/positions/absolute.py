@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from transformer_lib.positions.common import ExactTable, rows_of
 from transformer_lib.validation import check_count, check_floating
 
-__all__ = ["LearnedPositions", "SinusoidalPositions"]
-
 
 class SinusoidalPositions(ExactTable):
     r"""Add a fixed vector of waves for its position to every token's vector.

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from transformer_lib.validation import check_count, check_number
 
-__all__ = ["ExactTable", "check_places", "distances", "rows_of"]
-
 
 class ExactTable(nn.Module):
     """A table of sines and cosines that stays float32 in a model of any precision.

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from transformer_lib.positions.common import distances
 from transformer_lib.validation import check_count, check_floating, check_lengths, wide
 
-__all__ = ["RelativePositions", "alibi_bias"]
-
 
 class RelativePositions(nn.Module):
     r"""Learned vectors per distance, added to the keys and values of one attention.

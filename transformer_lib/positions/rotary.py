@@ -8,8 +8,6 @@ from torch import Tensor
 from transformer_lib.positions.common import ExactTable, rows_of
 from transformer_lib.validation import check_floating
 
-__all__ = ["RotaryPositions"]
-
 
 class RotaryPositions(ExactTable):
     r"""Rotate pairs of features of a query or key by angles proportional to its position.

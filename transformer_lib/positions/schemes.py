@@ -21,8 +21,6 @@ from transformer_lib.positions.absolute import LearnedPositions, SinusoidalPosit
 from transformer_lib.positions.relative import RelativePositions, alibi_bias
 from transformer_lib.positions.rotary import RotaryPositions
 
-__all__ = ["added_positions", "attention_positions", "score_bias"]
-
 
 def added_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | None:
     """Return what is added to the embeddings."""
