@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.validation import check_count, check_integers, check_type
+from transformer_lib.validation import check_count
 
 __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 
@@ -17,11 +17,9 @@ __all__ = ["AttentionCache", "KVCache", "LayerCache"]
 class AttentionCache:
     """The keys and values one attention layer has seen so far, ``(B, H, length, d_head)``.
 
-    The buffer doubles when it's full, so appending a token copies that token alone. Tensors read
-    earlier don't change when keys are appended or reordered later.
-
-    Args:
-        grows: leave room for more keys. Cross-attention doesn't need it: its keys come all at once.
+    The buffer begins with the size of what comes first: cross-attention's keys come all at once.
+    It doubles when it's full, so appending a token seldom copies more than that token. Tensors
+    read earlier don't change when keys are appended or reordered later.
 
     Example:
         >>> import torch
@@ -32,9 +30,8 @@ class AttentionCache:
         torch.Size([2, 5, 3, 7])
     """
 
-    def __init__(self, *, grows: bool = True) -> None:
-        check_type("grows", grows, bool)
-        self.grows, self.length = grows, 0
+    def __init__(self) -> None:
+        self.length = 0
         # (B, capacity, H, d_head): the filled part of a row is one block of memory, faster to read
         # and to move than a block per head.
         self._key: Tensor | None = None
@@ -75,7 +72,7 @@ class AttentionCache:
     def _fit(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is not None and end <= buffer.size(1):
             return buffer
-        capacity = max(16, 2 * end) if self.grows else end
+        capacity = end if buffer is None else max(16, 2 * end)
         b, h, _, d = new.shape
         grown = new.new_empty(b, capacity, h, d)
         if buffer is not None:
@@ -88,7 +85,7 @@ class LayerCache:
 
     def __init__(self) -> None:
         self.self_attention = AttentionCache()
-        self.cross_attention = AttentionCache(grows=False)
+        self.cross_attention = AttentionCache()
 
 
 class KVCache:
@@ -118,21 +115,13 @@ class KVCache:
         return self.layers[0].self_attention.rows
 
     def reorder(self, index: Tensor, memory_index: Tensor | None = None) -> None:
-        """Keep the rows ``index`` of every layer's batch, in that order.
+        """Keep the rows ``index``, integers ``(B',)``, of every layer's batch, in that order.
 
-        Args:
-            index: rows, integers ``(B',)``.
-            memory_index: the same for keys and values of the memory, where several rows share one
-                row of it; ``index`` if None.
-
-        Raises:
-            TypeError, ValueError: an index that is not a vector of row numbers.
+        Keys and values of the memory, of which several rows may share one, keep ``memory_index``,
+        or ``index`` if it's None.
         """
-        limit = "the number of rows"
-        check_integers("index", index, "B", end=self.rows or 2**63, limit=limit)
         memory_index = index if memory_index is None else memory_index
         memory_rows = self.layers[0].cross_attention.rows
-        check_integers("memory_index", memory_index, "B", end=memory_rows or 2**63, limit=limit)
         stays = memory_rows is not None and is_every_row(memory_index, memory_rows)
         for layer in self.layers:
             layer.self_attention.reorder(index)

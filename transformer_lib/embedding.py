@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.layers import make_norm
+from transformer_lib.positions import LearnedPositions, SinusoidalPositions
 from transformer_lib.positions.common import check_places
-from transformer_lib.positions.schemes import added_positions
 from transformer_lib.validation import (
     check_ids,
     check_shape,
@@ -49,7 +49,9 @@ class Embedding(nn.Module):
         vocab_size, d_model, n_types = config.vocab_size, config.d_model, config.n_token_types
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.types = nn.Embedding(n_types, d_model) if n_types else None
-        self.positions = added_positions(config)
+        kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+        kind = kinds.get(config.positions)
+        self.positions = kind(d_model=d_model, max_len=config.max_len) if kind else None
         self.norm = make_norm(config) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
         tied, biased = config.tie_embeddings, config.output_bias

@@ -13,7 +13,7 @@ from transformer_lib.cache import LayerCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.multihead import MultiHeadAttention
-from transformer_lib.positions.schemes import attention_positions
+from transformer_lib.positions import RelativePositions, RotaryPositions
 from transformer_lib.validation import check_type, check_vectors
 
 __all__ = [
@@ -139,9 +139,9 @@ class EncoderLayer(nn.Module):
         self.attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """Map ``(B, S, d_model)`` to the same shape, with a mask and bias for the scores."""
-        x = self.attention_residual(x, lambda x: self.self_attention(x, mask=mask, bias=bias))
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map ``(B, S, d_model)``, with a mask over its keys, to the same shape."""
+        x = self.attention_residual(x, lambda x: self.self_attention(x, mask=mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -173,18 +173,17 @@ class DecoderLayer(nn.Module):
         memory: Tensor | None = None,
         *,
         mask: Tensor | None = None,
-        bias: Tensor | None = None,
         memory_mask: Tensor | None = None,
         causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Tensor:
         """Map ``x`` ``(B, T, d_model)`` and a memory ``(B, S, d_model)`` to ``(B, T, d_model)``.
 
-        ``mask`` and ``bias`` are over target keys, ``memory_mask`` over source keys. Causality is
-        part of the mask, or asked for by ``causal``.
+        ``mask`` is over target keys, ``memory_mask`` over source keys. Causality is part of the
+        mask, or asked for by ``causal``.
 
         Raises:
-            TypeError, ValueError: a mask, bias or cache that doesn't fit; a missing memory, or one
+            TypeError, ValueError: a mask or cache that doesn't fit; a missing memory, or one
                 for a layer without cross-attention.
         """
         check_type("cache", cache, LayerCache, optional=True)
@@ -196,7 +195,7 @@ class DecoderLayer(nn.Module):
         own = None if cache is None else cache.self_attention
         x = self.self_residual(
             x,
-            lambda x: self.self_attention(x, mask=mask, bias=bias, causal=causal, cache=own),
+            lambda x: self.self_attention(x, mask=mask, causal=causal, cache=own),
         )
         if self.cross_residual is not None:
             x = self.cross_residual(x, lambda x: self._read(x, memory, memory_mask, cache))
@@ -244,4 +243,9 @@ def _attention(config: ModelConfig, **positions: Any) -> MultiHeadAttention:
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention:
-    return _attention(config, **attention_positions(config))
+    d_head, max_len, base = config.d_head, config.max_len, config.rotary_base
+    if config.positions == "rotary":
+        return _attention(config, rotary=RotaryPositions(d_head=d_head, max_len=max_len, base=base))
+    if config.positions == "relative":
+        return _attention(config, relative=RelativePositions(d_head=d_head))
+    return _attention(config, alibi=config.positions == "alibi")

@@ -12,7 +12,7 @@ from transformer_lib.attention import explicit, for_each_head, fused
 from transformer_lib.cache import AttentionCache
 from transformer_lib.dropout import Dropout, drop
 from transformer_lib.masks import with_causality
-from transformer_lib.positions import RelativePositions, RotaryPositions
+from transformer_lib.positions import RelativePositions, RotaryPositions, alibi_bias
 from transformer_lib.validation import (
     check_bias,
     check_heads,
@@ -47,6 +47,7 @@ class MultiHeadAttention(nn.Module):
         qkv_bias: the same for queries, keys and values only; ``bias`` if None.
         rotary: rotates queries and keys by their positions. For self-attention only.
         relative: adds learned vectors for distances to keys and values. For self-attention only.
+        alibi: adds :func:`alibi_bias` to the scores. For self-attention only.
 
     Raises:
         TypeError, ValueError: sizes that don't divide; dropout out of range.
@@ -71,6 +72,7 @@ class MultiHeadAttention(nn.Module):
         qkv_bias: bool | None = None,
         rotary: RotaryPositions | None = None,
         relative: RelativePositions | None = None,
+        alibi: bool = False,
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -78,6 +80,7 @@ class MultiHeadAttention(nn.Module):
         check_number("dropout", dropout, 0, 1)
         check_type("bias", bias, bool)
         check_type("qkv_bias", qkv_bias, bool, optional=True)
+        check_type("alibi", alibi, bool)
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
         for name, scheme, kind in (
@@ -92,7 +95,7 @@ class MultiHeadAttention(nn.Module):
                         f"got {scheme.d_head}"
                     )
         self.dropout = Dropout(dropout)
-        self.rotary, self.relative = rotary, relative
+        self.rotary, self.relative, self.alibi = rotary, relative, alibi
         self._sizes = (n_heads, n_kv_heads, n_kv_heads)  # heads of queries, keys, values
         rows = sum(self._sizes) * self.d_head  # of W^Q, then W^K, then W^V
         self.in_proj = nn.Linear(d_model, rows, bias=bias if qkv_bias is None else qkv_bias)
@@ -213,6 +216,9 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         dropout = self.dropout.p if self.dropout.training else 0.0
         grouped = self.n_kv_heads < self.n_heads
+        if self.alibi:
+            penalty = alibi_bias(self.n_heads, query.size(2), key.size(2), device=query.device)
+            bias = penalty if bias is None else penalty + bias  # (H, T, S), or (B, H, T, S)
         if self.recorder is None and self.relative is None:
             return fused(
                 query, key, value, mask, bias, causal=causal, grouped=grouped, dropout=dropout
@@ -252,7 +258,7 @@ class MultiHeadAttention(nn.Module):
         if memory is None:
             keys = cached + x.size(1)
         else:
-            if self.rotary is not None or self.relative is not None:
+            if self.rotary is not None or self.relative is not None or self.alibi:
                 raise ValueError("memory must be None: there are no distances to another text")
             if causal:
                 raise ValueError("causal must be False with a memory, got True")

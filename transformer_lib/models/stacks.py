@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from transformer_lib.cache import KVCache
 from transformer_lib.config import ModelConfig
 from transformer_lib.layers import DecoderLayer, EncoderLayer, make_norm
-from transformer_lib.positions.schemes import score_bias
 from transformer_lib.validation import check_mask, check_shape, check_type, check_vectors
 
 
@@ -34,9 +33,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map ``(B, S, d_model)``, with a mask over its keys, to the same shape."""
         check_vectors("x", x, self.config.d_model, next(self.parameters()))
-        bias = score_bias(self.config, x, x.size(1))
         for layer in self.layers:
-            x = layer(x, mask, bias)
+            x = layer(x, mask)
         return self.norm(x)
 
 
@@ -97,12 +95,9 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"cache is for {len(cache.layers)} layers, the decoder has {len(self.layers)}"
             )
-        bias = score_bias(self.config, x, x.size(1) + (0 if cache is None else cache.length))
         caches = [None] * len(self.layers) if cache is None else cache.layers
         for layer, own in zip(self.layers, caches, strict=True):
-            x = layer(
-                x, memory, mask=mask, bias=bias, memory_mask=memory_mask, causal=True, cache=own
-            )
+            x = layer(x, memory, mask=mask, memory_mask=memory_mask, causal=True, cache=own)
         return self.norm(x)
 
 

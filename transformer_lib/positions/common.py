@@ -63,13 +63,3 @@ def rows_of(table: Tensor, length: int, offset: int) -> Tensor:
     """Return ``length`` rows of the table from ``offset`` on, which is checked."""
     check_places("x", length, offset, len(table))
     return table[offset : offset + length]
-
-
-def distances(t: int, s: int, device: Any = None) -> Tensor:
-    """Return how far key ``j`` is to the right of query ``i``: ``j - i``, integers ``(t, s)``.
-
-    The ``t`` queries are the last of the ``s`` positions, so query ``i`` is at ``s - t + i``.
-    Nothing is checked here.
-    """
-    positions = torch.arange(s, device=device)
-    return positions - positions[s - t :, None]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.positions.common import distances
 from transformer_lib.validation import check_count, check_floating, check_lengths, wide
 
 
@@ -98,7 +99,7 @@ class RelativePositions(nn.Module):
         """Return the vector's number for each query of ``x`` ``(B, H, T, ...)`` and key."""
         b, h, t, _ = x.shape
         k = self.max_distance
-        row = distances(t, s, x.device).clamp(-k, k) + k  # (T, s)
+        row = _distances(t, s, x.device).clamp(-k, k) + k  # (T, s)
         return row.expand(b, h, t, s)
 
 
@@ -145,6 +146,12 @@ def alibi_bias(
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_heads - power), 2)]
     s = t if s is None else s
     check_lengths(t, s, device)
-    away = -distances(t, s, device).abs()  # (t, s)
+    away = -_distances(t, s, device).abs()  # (t, s)
     slopes = torch.tensor(slopes, dtype=torch.float32, device=away.device)  # (n_heads,)
     return slopes[:, None, None] * away
+
+
+def _distances(t: int, s: int, device: Any) -> Tensor:
+    """Return how far key ``j`` is to the right of query ``i``: ``j - i``, integers ``(t, s)``."""
+    positions = torch.arange(s, device=device)
+    return positions - positions[s - t :, None]  # query i is at position s - t + i
