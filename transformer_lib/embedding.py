@@ -10,7 +10,7 @@ from transformer_lib.config import ModelConfig
 from transformer_lib.dropout import Dropout
 from transformer_lib.layers import make_norm
 from transformer_lib.positions import LearnedPositions, SinusoidalPositions
-from transformer_lib.positions.common import check_places
+from transformer_lib.positions.absolute import check_places
 from transformer_lib.validation import (
     check_ids,
     check_shape,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -49,11 +50,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     maps: dict[str, Tensor] = {}
     before = {name: layer.recorder for name, layer in layers.items()}
     for name, layer in layers.items():
-
-        def keep(weights: Tensor, name: str = name) -> None:
-            maps[name] = weights
-
-        layer.recorder = keep
+        layer.recorder = partial(maps.__setitem__, name)
     try:
         yield maps
     finally:

@@ -124,9 +124,6 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network.
 
-    Args:
-        config: sizes and choices.
-
     Source:
         Vaswani et al. (2017), section 3.1 and figure 1, left.
     """

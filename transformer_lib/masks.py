@@ -63,8 +63,7 @@ def causal_mask(t: int, s: int | None = None, *, device: torch.device | None = N
         >>> causal_mask(2, 4).int().tolist()
         [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
-    s = t if s is None else s
-    check_lengths(t, s, device)
+    s = check_lengths(t, s, device)
     return with_causality(None, t, s, device)
 
 
@@ -77,10 +76,8 @@ def local_mask(
     together let a query attend to itself and the ``window`` keys before it.
 
     Args:
-        t: number of queries.
-        s: number of keys; ``t`` if None.
+        t, s, device: as for :func:`causal_mask`.
         window: the largest distance; with 0 a query attends to itself only.
-        device: where to make the mask.
 
     Returns:
         bool ``(t, s)``.
@@ -96,8 +93,7 @@ def local_mask(
         >>> local_mask(4, window=1).int().tolist()
         [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
     """
-    s = t if s is None else s
-    check_lengths(t, s, device)
+    s = check_lengths(t, s, device)
     check_count("window", window, least=0)
     positions = torch.arange(s, device=device)
     return (positions[s - t :, None] - positions).abs() <= min(window, s)

@@ -59,7 +59,7 @@ def bleu_lowercased(translations: Sequence[str], references: Sequence[str]) -> S
     a word.
 
     Raises:
-        TypeError, ValueError: not equally many strings, at least one.
+        TypeError, ValueError: as :func:`bleu`.
         ImportError: ``sacremoses`` isn't installed.
 
     Source:
@@ -73,10 +73,7 @@ def bleu_tokenized(translations: Sequence[str], references: Sequence[str]) -> Sc
     """Compute :func:`bleu_lowercased` of text that is already lowercased and tokenized.
 
     For ``multi30k.load(split, lowercase=True)``. All but one of its 2,014 references for validation
-    and test are what :func:`bleu_lowercased` makes of the raw ones.
-
-    Raises:
-        TypeError, ValueError: not equally many strings, at least one.
+    and test are what :func:`bleu_lowercased` makes of the raw ones. Errors as :func:`bleu`.
     """
     return _score("bleu_tokenized", translations, references)
 
@@ -84,8 +81,7 @@ def bleu_tokenized(translations: Sequence[str], references: Sequence[str]) -> Sc
 def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
     """Compute the F-score of character n-grams, from 0 to 100, which also rewards half-right words.
 
-    Raises:
-        TypeError, ValueError: not equally many strings, at least one.
+    Errors as :func:`bleu`.
 
     Source:
         Popović (2015), *chrF: character n-gram F-score for automatic MT evaluation*.

@@ -14,7 +14,6 @@ from transformer_lib.dropout import Dropout, drop
 from transformer_lib.masks import with_causality
 from transformer_lib.positions import RelativePositions, RotaryPositions, alibi_bias
 from transformer_lib.validation import (
-    check_bias,
     check_heads,
     check_mask,
     check_number,
@@ -148,7 +147,6 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor | None = None,
         *,
         mask: Tensor | None = None,
-        bias: Tensor | None = None,
         causal: bool = False,
         cache: AttentionCache | None = None,
         mask_name: str = "mask",
@@ -160,7 +158,6 @@ class MultiHeadAttention(nn.Module):
             memory: ``(B, S, d_model)``, from which keys and values are made.
             mask: bool, broadcastable to ``(B, H, T, S)``, True = may attend; four dimensions, or at
                 most two. Vectors that it hides must be finite too.
-            bias: float, broadcastable to ``(B, H, T, S)``; added to the scores.
             causal: hide what comes after each position, as ``mask & causal_mask(T, S)`` does. For
                 self-attention only.
             cache: keys and values of earlier calls. Self-attention appends to it; cross-attention
@@ -173,7 +170,7 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: a mask that isn't bool, shapes that don't fit.
         """
-        self._check(x, memory, mask, bias, causal, cache, mask_name)
+        self._check(x, memory, mask, causal, cache, mask_name)
         cached = 0 if cache is None else cache.length
         if memory is None:
             query, key, value = self._heads(self.in_proj(x), self._sizes)  # (B, n, T, d_head)
@@ -190,7 +187,7 @@ class MultiHeadAttention(nn.Module):
                 key, value = self._heads(both, self._sizes[1:])  # (B, n_kv_heads, S, d_head)
                 if cache is not None:
                     key, value = cache.append(key, value)
-        mixed = self._mix(query, key, value, mask, bias, causal)  # (B, H, T, d_head)
+        mixed = self._mix(query, key, value, mask, causal)  # (B, H, T, d_head)
         joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.out_proj(joined)
 
@@ -211,14 +208,13 @@ class MultiHeadAttention(nn.Module):
         key: Tensor,  # (B, n_kv_heads, S, d_head)
         value: Tensor,  # (B, n_kv_heads, S, d_head)
         mask: Tensor | None,
-        bias: Tensor | None,
         causal: bool,
     ) -> Tensor:
         dropout = self.dropout.p if self.dropout.training else 0.0
         grouped = self.n_kv_heads < self.n_heads
+        bias = None
         if self.alibi:
-            penalty = alibi_bias(self.n_heads, query.size(2), key.size(2), device=query.device)
-            bias = penalty if bias is None else penalty + bias  # (H, T, S), or (B, H, T, S)
+            bias = alibi_bias(self.n_heads, query.size(2), key.size(2), device=query.device)
         if self.recorder is None and self.relative is None:
             return fused(
                 query, key, value, mask, bias, causal=causal, grouped=grouped, dropout=dropout
@@ -244,7 +240,6 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor | None,
         mask: Tensor | None,
-        bias: Tensor | None,
         causal: bool,
         cache: AttentionCache | None,
         mask_name: str,
@@ -269,5 +264,3 @@ class MultiHeadAttention(nn.Module):
         scores = (x.size(0), self.n_heads, x.size(1), keys)
         if mask is not None:
             check_mask(mask_name, mask, scores, x, heads=True)
-        if bias is not None:
-            check_bias("bias", bias, scores, x)

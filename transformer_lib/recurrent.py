@@ -197,9 +197,10 @@ class Alignment(nn.Module):
 class RNNSeq2Seq(nn.Module):
     """A recurrent translator: token ids in, logits over the vocabulary out.
 
-    Its equations are in the module's docstring. Padding of the source is skipped wherever it is;
-    padding of the target must come last. With attention, :func:`~transformer_lib.record_attention`
-    finds the weights, ``(B, 1, T, S)``, under the name ``"alignment"``.
+    Its equations and their sources are in the module's docstring. Padding of the source is skipped
+    wherever it is; padding of the target must come last. With attention,
+    :func:`~transformer_lib.record_attention` finds the weights, ``(B, 1, T, S)``, under the name
+    ``"alignment"``.
 
     Args:
         vocab_size: number of tokens, shared by source and target.
@@ -210,11 +211,6 @@ class RNNSeq2Seq(nn.Module):
 
     Raises:
         TypeError, ValueError: a setting of another type or out of range.
-
-    Source:
-        Cho et al. (2014), *Learning Phrase Representations using RNN Encoder–Decoder*; Bahdanau
-        et al. (2015), *Neural Machine Translation by Jointly Learning to Align and Translate*;
-        Luong et al. (2015), *Effective Approaches to Attention-based Neural Machine Translation*.
 
     Example:
         >>> model = RNNSeq2Seq(vocab_size=11, d_model=8, attention="additive")

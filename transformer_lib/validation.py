@@ -187,14 +187,16 @@ def as_device(name: str, device: Any) -> torch.device:
     return found
 
 
-def check_lengths(t: Any, s: Any, device: Any = None) -> None:
-    """Raise unless ``t`` queries can be the last of ``s`` keys, on an available device."""
+def check_lengths(t: Any, s: Any, device: Any = None) -> Any:
+    """Return ``s``, or ``t`` if it's None, if ``t`` queries can be the last of so many keys."""
     check_count("t", t, least=0)
+    s = t if s is None else s
     check_count("s", s, least=0)
     if s < t:
         raise ValueError(f"s ({s}) must be at least t ({t}): the queries are the last keys")
     if device is not None and not isinstance(device, torch.device):
         as_device("device", device)
+    return s
 
 
 # --- one tensor ----------------------------------------------------------------------------------

@@ -265,7 +265,6 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "memory_mask": lambda: seen(B, 1, 1, S),
     "source_mask": lambda: seen(B, 1, 1, S),
     "target_mask": lambda: seen(B, 1, 1, T),
-    "bias": lambda: maybe(torch.randn(H, T, T)),
     "logits": lambda: torch.randn(2, 3, V),
     "labels": lambda: torch.tensor([[4, 5, 0], [6, 0, 0]]),
     # what stands for more

@@ -139,11 +139,7 @@ def sample(
         generator: the source of random numbers, on the device of the logits; PyTorch's default one
             if None.
 
-    Returns:
-        ``Generation(ids, scores)`` of shapes ``(B, at most max_len)`` and ``(B,)``.
-
-    Raises:
-        TypeError, ValueError: as for :func:`greedy`.
+    Result and errors are those of :func:`greedy`.
 
     Source:
         Fan et al. (2018), *Hierarchical Neural Story Generation*, section 5.1: top-k;

@@ -56,9 +56,7 @@ class DecoderOnly(nn.Module):
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError: ids that aren't integers, a mask that isn't bool.
-            ValueError: a sequence that is empty or longer than ``max_len``, an id outside the
-                vocabulary; a mask that doesn't fit.
+            TypeError, ValueError: as :meth:`Embedding.forward`; a mask that doesn't fit.
         """
         x = self.embedding(ids)  # (B, T, d_model)
         return self.embedding.logits(self.decoder(x, mask=mask))

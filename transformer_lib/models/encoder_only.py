@@ -61,9 +61,7 @@ class EncoderOnly(nn.Module):
             logits ``(B, S, vocab_size)``; without a head, what :meth:`encode` returns.
 
         Raises:
-            TypeError: ids or types that aren't integers.
-            ValueError: a sequence that is empty or longer than ``max_len``, an id or type out of
-                range, types for a model without.
+            TypeError, ValueError: as :meth:`Embedding.forward`.
         """
         x = self.encode(ids, types)
         if self.head_dense is None or self.head_norm is None:

@@ -13,9 +13,6 @@ from transformer_lib.validation import check_mask, check_shape, check_type, chec
 class Encoder(nn.Module):
     """A stack of encoder layers, vectors in, vectors out.
 
-    Args:
-        config: sizes and choices.
-
     Example:
         >>> import torch
         >>> config = ModelConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)
@@ -102,11 +99,7 @@ class Decoder(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """Both stacks, on vectors, like ``torch.nn.Transformer``.
-
-    Args:
-        config: sizes and choices.
-    """
+    """Both stacks, on vectors, like ``torch.nn.Transformer``."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

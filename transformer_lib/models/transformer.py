@@ -19,9 +19,6 @@ class Transformer(nn.Module):
     Source, target and output share one embedding matrix, unless the config says otherwise. Masks
     made from the ids hide padding.
 
-    Args:
-        config: sizes and choices.
-
     Source:
         Vaswani et al. (2017), sections 3.1 and 3.4.
 
@@ -52,9 +49,7 @@ class Transformer(nn.Module):
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError: ids that aren't integers.
-            ValueError: a sequence that is empty or longer than ``max_len``, an id outside the
-                vocabulary, different batch sizes.
+            TypeError, ValueError: as :meth:`Embedding.forward`; different batch sizes.
         """
         memory, x = self.encode(source), self.embedding(target, name="target")
         check_shape("target", target, source.size(0), "T")
@@ -83,8 +78,8 @@ class Transformer(nn.Module):
         The state is updated in place and returned.
 
         Raises:
-            TypeError, ValueError: tokens that aren't ids ``(B,)``, one per row of the state; a text
-                that has reached ``max_len``.
+            TypeError, ValueError: tokens that aren't ids, one per row; a text that has reached
+                ``max_len``.
         """
         return take_step(self.embedding, self.decoder, tokens, state)
 

@@ -144,8 +144,7 @@ def alibi_bias(
     power = 1 << (n_heads.bit_length() - 1)  # the greatest power of two in n_heads
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_heads - power), 2)]
-    s = t if s is None else s
-    check_lengths(t, s, device)
+    s = check_lengths(t, s, device)
     away = -_distances(t, s, device).abs()  # (t, s)
     slopes = torch.tensor(slopes, dtype=torch.float32, device=away.device)  # (n_heads,)
     return slopes[:, None, None] * away

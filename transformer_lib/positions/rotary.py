@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from transformer_lib.positions.common import ExactTable, rows_of
+from transformer_lib.positions.absolute import ExactTable, rows_of
 from transformer_lib.validation import check_floating
 
 
