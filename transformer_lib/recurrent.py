@@ -296,10 +296,7 @@ class RNNSeq2Seq(nn.Module):
     def step(self, tokens: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         """Read one more token per row, ``(B,)``, and predict the next: logits ``(B, vocab_size)``.
 
-        The state is updated in place and returned.
-
-        Raises:
-            TypeError, ValueError: tokens that aren't ids ``(B,)``, one per row of the state.
+        The state is updated in place and returned. Errors as :meth:`Transformer.step`.
         """
         check_type("state", state, RNNState)
         check_integers("tokens", tokens, len(state.hidden))

@@ -187,7 +187,7 @@ def as_device(name: str, device: Any) -> torch.device:
     return found
 
 
-def check_lengths(t: Any, s: Any, device: Any = None) -> Any:
+def check_lengths(t: Any, s: Any, device: Any = None) -> int:
     """Return ``s``, or ``t`` if it's None, if ``t`` queries can be the last of so many keys."""
     check_count("t", t, least=0)
     s = t if s is None else s

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from transformer_lib.decoding.protocol import (
     Beams,
-    StateT,
     StepModel,
     check_request,
     check_scores,
@@ -20,7 +19,7 @@ from transformer_lib.validation import check_count, check_number, check_type
 
 
 def beam_search(
-    model: StepModel[StateT],
+    model: StepModel,
     source: Tensor,
     *,
     max_len: int,

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from transformer_lib.decoding.protocol import (
     Generation,
-    StateT,
     StepModel,
     check_request,
     check_scores,
@@ -23,7 +22,7 @@ OnStep = Callable[[Tensor], Tensor | None]
 
 
 def generate(
-    model: StepModel[StateT],
+    model: StepModel,
     source: Tensor,
     choose: Callable[[Tensor], Tensor],
     max_len: int,
@@ -60,7 +59,7 @@ def generate(
 
 
 def greedy(
-    model: StepModel[StateT],
+    model: StepModel,
     source: Tensor,
     *,
     max_len: int,
@@ -110,7 +109,7 @@ def greedy(
 
 
 def sample(
-    model: StepModel[StateT],
+    model: StepModel,
     source: Tensor,
     *,
     max_len: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +23,7 @@ class State(Protocol):
         ...
 
 
-StateT = TypeVar("StateT", bound=State)
-
-
-class StepModel(Protocol[StateT]):
+class StepModel(Protocol):
     """What decoding needs from a model.
 
     Decoding takes the ids of ``<pad>``, ``<bos>`` and ``<eos>`` from ``config.special_ids``, which
@@ -50,11 +47,11 @@ class StepModel(Protocol[StateT]):
         tensor([[3, 3, 3]])
     """
 
-    def start(self, source: Tensor) -> StateT:
+    def start(self, source: Tensor) -> State:
         """Map source ids ``(B, S)`` to a state with ``B`` rows."""
         ...
 
-    def step(self, tokens: Tensor, state: StateT) -> tuple[Tensor, StateT]:
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, State]:
         """Map the newest tokens ``(B,)`` and a state to logits ``(B, vocab_size)`` and a state."""
         ...
 
