@@ -100,7 +100,8 @@ def test_an_unknown_kind_is_refused(models):
 def letters():
     return AlignmentStepper(
         words=["a", "b", "a"], target=["a", "b", "a"], kinds=["dot"],
-        outputs=[["a", "b", "b"]], weights=[[[0, 0, 1], [0, 1, 0], [1, 0, 0]]],
+        outputs=[["a", "b", "b", "<eos>"]],
+        weights=[[[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 0]]],
         states=[[[1.0], [0.0], [-1.0]]], attention="dot", step=0, unit="letter",
     )  # fmt: skip
 
@@ -110,10 +111,12 @@ def test_it_says_what_a_letter_attends_to_and_what_is_wrong(show):
     page = show(letters())
     assert "Which source letter does" in page.locator(".lf-title").inner_text()
     assert status(page).endswith("3 letters; the decoder hasn’t written anything yet.")
-    page.get_by_role("slider", name="letters written").press("End")
+    written = page.get_by_role("slider", name="letters written")
+    written.press("End")
+    assert status(page).endswith(" It has 1 mistake.")
+    written.press("ArrowLeft")
     assert status(page).replace("\u00a0", " ") == (
-        "Writing step 3, b, which should be a: 100 % of the context comes from a (letter 1). "
-        "It has 1 mistake."
+        "Writing step 3, b, which should be a: 100 % of the context comes from a (letter 1)."
     )
 
 

@@ -40,25 +40,6 @@ def test_the_share_is_that_of_the_librarys_padded_tensors(js, way, size):
     assert page["share"] == pytest.approx(want) == pytest.approx(figure.waste())
 
 
-def test_each_way_sorts_by_what_its_name_says():
-    pairs = {way: BatchPadding(way=way) for way in WAYS}
-    order = {
-        way: [figure.lengths[i] for batch in figure.batches() for i in batch]
-        for way, figure in pairs.items()
-    }
-    assert order["given"] == pairs["given"].lengths
-    assert [pair[0] for pair in order["source"]] == sorted(pair[0] for pair in order["given"])
-    keys = [(max(pair), pair[0]) for pair in order["longer"]]
-    assert keys == sorted(keys)
-
-
-def test_batches_to_draw_are_not_from_the_ends(js):
-    counts = [1, 2, 3, 4, 8, 256]
-    body = "return given.counts.map(m.some);"
-    shown = js("batch_padding.js", body, counts=counts)
-    assert shown == [[0], [0, 1], [0, 1, 2], [0, 2, 3], [1, 4, 6], [42, 128, 213]]
-
-
 @pytest.mark.slow
 def test_the_drawn_areas_are_tokens_and_padding(show):
     """A batch has a blue square for each token and an orange one for each padding token."""

@@ -62,11 +62,6 @@ def test_a_question_changes_one_thing(js, question):
     assert len(js(ENGINE, "return m.changes(given.state);", state=state(question=question))) == 1
 
 
-def test_only_figures_that_ask_for_the_engine_include_it():
-    assert LiveTraining()._esm.count("function engineSource()") == 1
-    assert "engineSource" not in base.compose("soft_lookup.js")
-
-
 # ---- in the page
 
 

@@ -216,13 +216,9 @@ def load(page):
     button(page, "Translator loaded").wait_for()
 
 
-def wait_for(page, *parts):
-    """Wait until the status line contains all of these."""
-    page.wait_for_function(
-        """(parts) => parts.every((part) =>
-          document.querySelector(".lf-status").textContent.includes(part))""",
-        arg=list(parts),
-    )
+def wait_for(page, said):
+    """Wait until the status line says this."""
+    page.locator(".lf-status", has_text=said).wait_for()
 
 
 def typed(page, text):
