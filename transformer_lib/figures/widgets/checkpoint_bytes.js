@@ -119,7 +119,7 @@ function build({ get, change }) {
   ];
   const legend = html(
     "div",
-    { class: "cb-legend" },
+    { class: "lf-legend cb-legend" },
     ...parts.map(([part, text]) =>
       html("span", {}, html("i", { class: "cb-byte", "data-part": part }), text),
     ),

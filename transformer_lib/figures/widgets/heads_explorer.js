@@ -73,10 +73,7 @@ function build({ get, change }) {
   const attention = choice({
     label: "attention",
     onInput: (value) => change({ attention: value }),
-    options: kinds.map((kind) => [
-      kind,
-      { encoder: "encoder", decoder: "decoder", cross: "cross" }[kind],
-    ]),
+    options: kinds.map((kind) => [kind, kind]),
   });
   const layer = counted("layer", layers, "layer");
   const head = counted("head", heads, "head");

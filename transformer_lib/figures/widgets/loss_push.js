@@ -181,7 +181,7 @@ function build({ get, all, change, refresh }) {
   const key = (kind, text) => html("span", {}, html("i", { class: kind }), text);
   const legend = html(
     "div",
-    { class: "lp-legend" },
+    { class: "lf-legend lp-legend" },
     key("lp-up", "the next step"),
     key("lp-dash", "no push here"),
   );

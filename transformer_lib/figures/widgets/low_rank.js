@@ -160,7 +160,7 @@ function build({ get, change, refresh }) {
   const key = (kind, text) => html("span", {}, html("i", { class: kind }), text);
   const legend = html(
     "div",
-    { class: "lr-legend" },
+    { class: "lf-legend lr-legend" },
     key("lr-of-change", "the change"),
     key("lr-of-shuffled", "shuffled"),
     key("lr-no-gain", "no saving"),
