@@ -35,7 +35,7 @@ const logits = model.forward(graph, source, target);
 const loss = m.crossEntropy(graph, logits, labels, 0.1);
 graph.backward();
 return { logits: [...logits.data], loss: loss.mean, count: loss.count, seen,
-  gradients: all("grad") };
+  gradients: all("grad"), wasm: model.memory.wasm };
 """
 )
 
@@ -76,6 +76,7 @@ def test_logits_loss_gradients_and_weights_are_the_librarys(js, pre_norm, positi
         logits = model(SOURCE, TARGET)
     loss = cross_entropy(logits, LABELS, pad_id=0, label_smoothing=0.1)
     loss.mean.backward()
+    assert answer["wasm"] is wasm
     assert answer["count"] == loss.count
     close(answer["logits"], logits)
     close([answer["loss"]], loss.mean)

@@ -38,10 +38,11 @@ def test_page_and_library_have_the_same_probabilities(js, temperature, top_k, to
     assert sum(page) == pytest.approx(1)
 
 
-def test_ties_keep_the_first_logits(js):
-    page = js(MODULE, "return m.reshaped(given);", logits=[1, 2, 2, 2], temperature=1, top_k=2,
-              top_p=1)  # fmt: skip
-    assert page == [0, 0.5, 0.5, 0]
+def test_ties_keep_the_first_logits_and_top_p_no_more_than_it_needs(js):
+    body = "return m.reshaped(given);"
+    ties = {"logits": [1, 2, 2, 2], "temperature": 1}
+    assert js(MODULE, body, **ties, top_k=2, top_p=1) == [0, 0.5, 0.5, 0]
+    assert js(MODULE, body, **ties, top_k=2, top_p=0.5) == [0, 1, 0, 0]
 
 
 def test_entropy_and_how_many_share_the_probability(js):
