@@ -9,30 +9,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import cells
 from book import chapter_of, write
 
 
-class Part(NamedTuple):
-    """A top-level statement of mine.py: the names it defines or assigns, and its text."""
+def parts(source: str) -> dict[str, str]:
+    """Name -> text of the top-level statements, each with the comments right above it.
 
-    names: frozenset[str]
-    source: str
-
-
-def parts(source: str) -> list[Part]:
-    """The top-level statements of `source`, each with the comments right above it."""
-    lines, found, end = source.splitlines(), [], 0
+    An import is its own name.
+    """
+    lines, found, end = source.splitlines(), {}, 0
     for node in ast.parse(source).body:
         start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
         while start - 1 > end and lines[start - 2].startswith("#"):
             start -= 1
         end = node.end_lineno or start
-        targets = node.targets if isinstance(node, ast.Assign) else [node]
-        names = (getattr(each, "name", getattr(each, "id", "")) for each in targets)
-        found.append(Part(frozenset(filter(None, names)), "\n".join(lines[start - 1 : end])))
+        text = "\n".join(lines[start - 1 : end])
+        named = node.targets[0] if isinstance(node, ast.Assign) else node
+        found[getattr(named, "name", getattr(named, "id", text))] = text
     return found
 
 
@@ -42,13 +37,8 @@ def grow(file: str, added: str, replaces: Iterable[str] = ()) -> str:
     A name that the cell defines again takes the place of the earlier one, and what it `replaces`
     under another name goes. Imports stand first, each once.
     """
-    old, new = parts(file), parts(added)
-    names = {name: part.source for part in new for name in part.names}
-    sources = []
-    for part in old:
-        again = [names[name] for name in sorted(part.names) if name in names]
-        sources += again or ([] if part.names & set(replaces) else [part.source])
-    sources = list(dict.fromkeys([*sources, *(part.source for part in new)]))
+    old = {name: text for name, text in parts(file).items() if name not in replaces}
+    sources = (old | parts(added)).values()
     imports = [each for each in sources if each.startswith(("import ", "from "))]
     imports.sort(key=lambda line: ("torch" in line, line.startswith("from")))
     rest = [each for each in sources if each not in imports]
