@@ -11,7 +11,6 @@ reading of these chapters takes, and {reading}`all` how long that of the book ta
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -20,7 +19,7 @@ from pathlib import Path
 from docutils import nodes
 
 from book import chapter_of
-from cells import text
+from cells import question_and_answers, read, tags, text
 
 SECONDS = {"words": 0.3, "code": 7, "output": 2, "figures": 20, "live": 90, "predictions": 20,
            "equations": 15}  # fmt: skip
@@ -30,33 +29,27 @@ NO_CODE = UNSEEN | {"remove-input", "hide-input"}
 NO_OUTPUT = UNSEEN | {"remove-output", "hide-output"}
 
 
-def parts(cells) -> dict[str, list]:
-    """The cells of the first reading (`core`), of the exercises, and of what is `deeper`."""
-    found: dict[str, list] = {"core": [], "exercises": [], "deeper": []}
-    part = "core"
+def parts(cells) -> tuple[list, list]:
+    """The cells of the first reading, and those of what is deeper."""
+    core, deeper = [], []
+    part = core
     for cell in cells:
-        source = text(cell)
-        heading = re.match(r"#{2,3} (.*)", source) if cell["cell_type"] == "markdown" else None
-        if heading and source.startswith("## "):
-            name = heading[1].lower()
+        if cell["cell_type"] == "markdown" and text(cell).startswith("## "):
+            name = text(cell).removeprefix("## ").lower()
             if name.startswith(("exercises", "what you have", "further reading")):
-                part = "exercises"
+                part = []
             elif name.startswith("deeper"):
-                part = "deeper"
-        of_an_exercise = {"exercise", "solution"} & tags(cell)
-        found["exercises" if of_an_exercise else part].append(cell)
-    return found
-
-
-def tags(cell) -> set[str]:
-    return set(cell["metadata"].get("tags", ()))
+                part = deeper
+        if not {"exercise", "solution"} & {*tags(cell)}:
+            part.append(cell)
+    return core, deeper
 
 
 def prose(cell) -> str:
     """The text of a Markdown cell as it is seen, with its equations taken out."""
     source = text(cell)
     if "recall" in tags(cell):
-        source = re.split(r"^---$", source, flags=re.M)[0]  # the answers are folded
+        source, _ = question_and_answers(cell)  # the answers are folded
     return re.sub(r"\]\([^)]*\)", "]", re.sub(r"\$\$.*?\$\$", " ", source, flags=re.S))
 
 
@@ -64,7 +57,7 @@ def count(cells) -> Counter:
     """How much of each kind the cells show."""
     found: Counter = Counter()
     for cell in cells:
-        kinds = tags(cell)
+        kinds = {*tags(cell)}
         if cell["cell_type"] == "markdown":
             if not kinds & UNSEEN:
                 found["words"] += len(re.findall(r"\w[\w'’-]*", prose(cell)))
@@ -95,15 +88,14 @@ def minutes(amounts: Counter) -> int:
 
 def times(path: Path) -> tuple[int, int]:
     """Minutes of a chapter: its first reading, and with everything deeper."""
-    found = parts(json.loads(path.read_text(encoding="utf-8"))["cells"])
-    core = count(found["core"])
-    return minutes(core), minutes(core + count(found["deeper"]))
+    core, deeper = map(count, parts(read(path)["cells"]))
+    return minutes(core), minutes(core + deeper)
 
 
 def deeper(path: Path) -> list[int]:
     """Minutes of each section under *Deeper*, rounded up."""
     sections: list = []
-    for cell in parts(json.loads(path.read_text(encoding="utf-8"))["cells"])["deeper"]:
+    for cell in parts(read(path)["cells"])[1]:
         if cell["cell_type"] == "markdown" and re.search("^### ", text(cell), re.M):
             sections.append([])
         if sections:

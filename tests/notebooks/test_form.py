@@ -46,8 +46,7 @@ def sentences(cells) -> list[str]:
 def complaints(cells) -> list[str]:
     """What in a chapter isn't in the form."""
     found = []
-    parts = reading.parts(cells)
-    core = parts["core"]
+    core, deeper = reading.parts(cells)
     kinds = [kind for cell in cells for kind in reading.tags(cell)]
 
     minutes = reading.minutes(reading.count(core))
@@ -69,7 +68,7 @@ def complaints(cells) -> list[str]:
               if heading != "The finished code"]  # fmt: skip
 
     seen = [cell for cell in core if cell["cell_type"] == "code"
-            and not reading.tags(cell) & reading.NO_CODE]  # fmt: skip
+            and reading.NO_CODE.isdisjoint(reading.tags(cell))]  # fmt: skip
     asserts = sum(len(ASSERT.findall(source(cell))) for cell in seen)
     if asserts > MOST_ASSERTS:
         found.append(f"{asserts} asserts are seen, at most {MOST_ASSERTS}")
@@ -91,7 +90,7 @@ def complaints(cells) -> list[str]:
     if odd:
         found.append(f"words that the book doesn't use: {', '.join(odd)}")
 
-    for title, section in sections(parts["deeper"]):
+    for title, section in sections(deeper):
         words = reading.count(section)["words"]
         if words > MOST_WORDS_DEEPER:
             found.append(f"Deeper, {title}: {words} words, at most {MOST_WORDS_DEEPER}")
