@@ -11,95 +11,78 @@
     ),
   );
   const root = document.documentElement.dataset.content_root ?? "./";
-  const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  /** divide, divides, divided, dividing: one word to the search. */
-  const stem = (word) => (word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, "") : word);
 
-  // ---- The index -----------------------------------------------------------------------------------
+  /** divide, divides, divided, dividing: one word to the search. So is what begins with three letters or more. */
+  function pattern(word) {
+    const stem = word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, "") : word;
+    const begun = word.length > 2 ? String.raw`|${word}[\p{L}\p{N}]*` : "";
+    return String.raw`(?<![\p{L}\p{N}])(?:${stem}(?:ing|ed|es|s|e)?(?![\p{L}\p{N}])${begun})`;
+  }
 
   let loading;
+  /** The sections of the book. */
   function load() {
     loading ??= new Promise((done, failed) => {
       const script = document.createElement("script");
       script.src = `${root}search-index.js`;
-      script.onload = () => done(indexed(window.bookSearch));
+      script.onload = () => done(window.bookSearch.flatMap(sectionsOf));
       script.onerror = failed;
       document.head.append(script);
     });
     return loading;
   }
 
-  function indexed(pages) {
-    const entries = [];
-    const places = new Map(); // stem -> Map(number of the entry -> weight)
-    const count = (text, weight, most) => {
-      const number = entries.length - 1;
-      for (const word of wordsOf(text)) {
-        const key = stem(word);
-        if (!places.has(key)) places.set(key, new Map());
-        const before = places.get(key).get(number) ?? 0;
-        places.get(key).set(number, before + (before < most ? weight : 0));
-      }
-    };
-    for (const [address, page, parts] of pages)
-      for (const [anchor, title, text] of parts) {
-        const isPage = title === page;
-        entries.push({ url: root + address + (isPage ? "" : `#${anchor}`), page, title, text });
-        count(text, 1, 4);
-        if (!isPage) count(page, 2, 100);
-        count(title, 10, 100);
-      }
-    return { entries, places };
+  function sectionsOf([address, page, parts]) {
+    return parts.map(([anchor, title, text]) => ({
+      url: root + address + (title === page ? "" : `#${anchor}`),
+      page,
+      title,
+      text,
+    }));
   }
 
-  function find({ entries, places }, query) {
-    const all = [...new Set(wordsOf(query))];
-    const sought = all.some((word) => !STOP.has(word)) ? all.filter((w) => !STOP.has(w)) : all;
-    const scores = new Map();
-    for (const word of sought) {
-      const best = new Map();
-      for (const [key, there] of places) {
-        const match = key === stem(word) ? 1 : word.length > 2 && key.startsWith(word) ? 0.5 : 0;
-        if (match)
-          for (const [number, weight] of there)
-            best.set(number, Math.max(best.get(number) ?? 0, match * weight));
-      }
-      const rarity = Math.log(1 + entries.length / Math.max(1, best.size));
-      for (const [number, weight] of best) {
-        const { score, words } = scores.get(number) ?? { score: 0, words: 0 };
-        scores.set(number, { score: score + rarity * weight, words: words + 1 });
-      }
+  /** The sections with any of the words, the best first. */
+  function find(sections, words, phrase) {
+    const found = sections.map((section) => ({ section, score: 0, words: 0 }));
+    for (const word of words) {
+      const sought = new RegExp(pattern(word), "giu");
+      const count = (text) => text.match(sought)?.length ?? 0;
+      const weights = sections.map(
+        ({ title, page, text }) => 10 * count(title) + 2 * count(page) + Math.min(4, count(text)),
+      );
+      const hits = weights.filter((weight) => weight > 0).length;
+      const rarity = Math.log(1 + sections.length / Math.max(1, hits));
+      weights.forEach((weight, number) => {
+        found[number].score += rarity * weight;
+        found[number].words += weight > 0;
+      });
     }
-    const phrase = query.trim().toLowerCase();
-    const rank = ([number, { score, words }]) =>
-      (entries[number].url.includes("reference/") ? score / 2 : score) *
-      (words / sought.length) ** 3 *
-      (entries[number].title.toLowerCase().includes(phrase) ? 2 : 1);
-    const found = [...scores].map((one) => [rank(one), entries[one[0]]]);
-    return { sought, found: found.sort(([a], [b]) => b - a).map(([, entry]) => entry) };
+    for (const one of found) {
+      one.score *= (one.words / words.length) ** 3;
+      if (one.section.url.includes("reference/")) one.score /= 2;
+      if (one.section.title.toLowerCase().includes(phrase)) one.score *= 2;
+    }
+    const hits = found.filter(({ score }) => score > 0);
+    return hits.sort((a, b) => b.score - a.score).map(({ section }) => section);
   }
 
   // ---- What is shown -------------------------------------------------------------------------------
 
   /** The prose around the first word that was sought, with all of them marked. */
-  function excerpt(text, sought) {
-    const isSought = (word) => {
-      const plain = word.toLowerCase();
-      return sought.some(
-        (one) => stem(plain) === stem(one) || (one.length > 2 && plain.startsWith(one)),
-      );
-    };
-    const pieces = text.split(/([\p{L}\p{N}]+)/u);
-    const first = Math.max(0, pieces.findIndex((piece) => isSought(piece)) - 24);
+  function excerpt(text, words) {
+    const sought = new RegExp(`(${words.map(pattern).join("|")})`, "iu");
+    const first = text.search(sought);
+    const start = first > 80 ? text.indexOf(" ", first - 80) + 1 : 0;
+    const end = text.indexOf(" ", start + 220);
+    const shown = end < 0 ? text.slice(start) : `${text.slice(start, end)} …`;
     const context = document.createElement("p");
     context.className = "excerpt";
-    if (first) context.append("… ");
-    for (const piece of pieces.slice(first, first + 70)) {
+    if (start) context.append("… ");
+    shown.split(sought).forEach((piece, number) => {
       const mark = document.createElement("mark");
       mark.textContent = piece;
-      context.append(isSought(piece) ? mark : piece);
-    }
-    if (first + 70 < pieces.length) context.append(" …");
+      context.append(number % 2 ? mark : piece);
+    });
     return context;
   }
 
@@ -107,10 +90,13 @@
     const status = document.createElement("p");
     status.className = "search-status";
     status.setAttribute("role", "status");
-    if (!wordsOf(query).length) return into.replaceChildren(status);
+    const all = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu))];
+    if (!all.length) return into.replaceChildren(status);
+    const rare = all.filter((word) => !STOP.has(word));
+    const words = rare.length ? rare : all;
     load().then(
-      (index) => {
-        const { sought, found } = find(index, query);
+      (sections) => {
+        const found = find(sections, words, query.trim().toLowerCase());
         const list = document.createElement("ul");
         list.className = "found";
         for (const { url, page, title, text } of found.slice(0, most)) {
@@ -120,7 +106,7 @@
           link.textContent = title;
           const where = document.createElement("span");
           if (page !== title) where.textContent = ` ${page}`;
-          item.append(link, where, excerpt(text, sought));
+          item.append(link, where, excerpt(text, words));
           list.append(item);
         }
         status.textContent = found.length

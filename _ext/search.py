@@ -21,10 +21,10 @@ NO_PROSE = (nodes.section, nodes.literal_block, nodes.math_block, nodes.raw, add
 
 
 def said(node) -> str:
-    """A node's text, without the keys of the works it cites."""
+    """A node's text, without HTML and the keys of the works it cites."""
     if isinstance(node, nodes.Text):
         return node.astext()
-    if node.get("refdomain") == "cite":
+    if isinstance(node, nodes.raw) or node.get("refdomain") == "cite":
         return ""
     return "".join(map(said, node.children))
 
@@ -56,17 +56,6 @@ def entries(doctree) -> list[tuple[str, str, str]]:
     return found
 
 
-def collect(app, doctree):
-    """Keep the entries with the environment, so that a page that isn't read anew has them still."""
-    if not hasattr(app.env, "search_entries"):
-        app.env.search_entries = {}
-    app.env.search_entries[app.env.docname] = entries(doctree)
-
-
-def forget(app, env, docname):
-    getattr(env, "search_entries", {}).pop(docname, None)
-
-
 def search_page(app):
     return [("search", {}, "search.html")]
 
@@ -80,9 +69,12 @@ def publish(app, exception):
     if exception is not None:
         return
     pages = [
-        [app.builder.get_target_uri(docname), app.env.titles[docname].astext(), found]
-        for docname, found in sorted(app.env.search_entries.items())
-        if docname not in LEFT_OUT
+        [
+            app.builder.get_target_uri(docname),
+            app.env.titles[docname].astext(),
+            entries(app.env.get_doctree(docname)),
+        ]
+        for docname in sorted(app.env.found_docs - LEFT_OUT)
     ]
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     for own in ("searchtools.js", "language_data.js"):  # Sphinx's, which copies them all the same
@@ -91,9 +83,7 @@ def publish(app, exception):
 
 
 def setup(app):
-    app.connect("doctree-read", collect)
-    app.connect("env-purge-doc", forget)
     app.connect("builder-inited", start)
     app.connect("html-collect-pages", search_page)
     app.connect("build-finished", publish)
-    return {"parallel_read_safe": False, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
