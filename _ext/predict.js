@@ -6,30 +6,15 @@
 (() => {
   "use strict";
 
-  const KEY = "attention-built-by-hand:predictions";
+  const { recall, remember, forgetting } = window.bookMemory; // of reader.js
 
   // ---- Memory --------------------------------------------------------------------------------------
 
   /** Question -> { said: [texts], right: true, false or null, answer: text, on: date }; whatever else is stored is left out. */
-  function recall() {
-    try {
-      const isOne = ([, kept]) =>
-        Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
-      return Object.fromEntries(
-        Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(isOne),
-      );
-    } catch {
-      return {};
-    }
-  }
-
-  function remember(all) {
-    try {
-      if (Object.keys(all).length) localStorage.setItem(KEY, JSON.stringify(all));
-      else localStorage.removeItem(KEY);
-    } catch {
-      // Not remembered, then.
-    }
+  function predictions() {
+    const isOne = ([, kept]) =>
+      Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
+    return Object.fromEntries(Object.entries(recall("predictions", {})).filter(isOne));
   }
 
   // ---- A question ----------------------------------------------------------------------------------
@@ -47,19 +32,19 @@
   }
 
   function start(form) {
-    const { kind, of } = form.dataset;
+    const { kind, of, answer } = form.dataset;
     const fields = [...form.querySelectorAll("input")];
     const told = form.querySelector(".predict-told");
-    const rightOnes = fields.filter((field) => field.closest(".predict-right"));
-    const isRight = {
-      one: () => fields.every((field) => field.checked === rightOnes.includes(field)),
-      some: () => fields.every((field) => field.checked === rightOnes.includes(field)),
-      number: () =>
-        Math.abs(numberIn(fields[0].value) - form.dataset.number) <=
-        Number(form.dataset.within) * 1.000001,
-      line: () => null,
-    }[kind];
     const hasChoices = kind === "one" || kind === "some";
+
+    /** Null where that can't be said. */
+    function isRight() {
+      if (hasChoices)
+        return fields.every((field) => field.checked === field.matches(".predict-right *"));
+      if (kind === "line") return null;
+      const { number, within } = form.dataset;
+      return Math.abs(numberIn(fields[0].value) - number) <= within * 1.000001;
+    }
 
     function show(isTold = true) {
       form.dataset.told = isTold ? { true: "yes", false: "no", null: "yes" }[isRight()] : "not";
@@ -83,13 +68,8 @@
       const said = hasChoices
         ? fields.filter((f) => f.checked).map((f) => f.value)
         : [fields[0].value.trim()];
-      const answer = hasChoices
-        ? rightOnes.map((f) => f.value).join("; ")
-        : kind === "number"
-          ? `${Number(form.dataset.number).toLocaleString("en")} ${form.dataset.unit}`.trim()
-          : "";
       const on = new Date().toISOString().slice(0, 10);
-      remember({ ...recall(), [of]: { said, right: isRight(), answer, on } });
+      remember("predictions", { ...predictions(), [of]: { said, right: isRight(), answer, on } });
       show();
       told.focus(); // the button is gone, and a screen reader reads on here
     });
@@ -100,7 +80,7 @@
       fields[0].focus();
     });
 
-    const kept = recall()[of]?.said;
+    const kept = predictions()[of]?.said;
     if (!kept?.length) return;
     if (hasChoices) {
       if (!kept.every((text) => fields.some((field) => field.value === text))) return; // the choices are others now
@@ -120,10 +100,10 @@
   const count = document.createElement("p");
   const save = document.createElement("button");
   const clear = document.createElement("button");
-  save.type = clear.type = "button";
+  save.type = "button";
   save.textContent = "Save my predictions";
   summary.append(count, save, " ", clear);
-  let cleared = null; // what Undo brings back
+  const offer = forgetting(clear, "Clear my predictions", ["predictions"], list);
 
   /** A paragraph of words, in which every other piece is bold. */
   function sentence(...pieces) {
@@ -138,7 +118,7 @@
   }
 
   function list() {
-    const all = recall();
+    const all = predictions();
     const links = [...document.querySelectorAll('article li a[href*="#predict-"]')];
     let made = 0,
       judged = 0,
@@ -160,16 +140,14 @@
     count.textContent = made
       ? `You made ${made} of ${links.length} predictions.${ofThem}`
       : "No prediction of yours is kept in this browser.";
-    if (made) cleared = null;
-    clear.textContent = cleared ? "Undo" : "Clear my predictions";
     save.hidden = made === 0;
-    clear.hidden = !made && !cleared;
+    offer(made > 0);
     summary.classList.add("predict-filled");
   }
 
   /** Under each chapter's title: the question, what was said, right or wrong, and the date. */
   function asText() {
-    const all = recall();
+    const all = predictions();
     const lines = [document.querySelector("article h1").firstChild.textContent];
     for (const line of document.querySelectorAll(".predict-kept")) {
       const item = line.closest("li");
@@ -190,12 +168,6 @@
     link.download = "predictions.txt";
     link.click();
     URL.revokeObjectURL(link.href);
-  });
-  clear.addEventListener("click", () => {
-    const back = cleared;
-    cleared = back ? null : recall();
-    remember(back ?? {});
-    list();
   });
   list();
 })();

@@ -86,7 +86,7 @@ class Parts:
             for i, (text, reason) in enumerate(listed)
         ]
         self.number, self.within = node.get("number", ""), node.get("within", "")
-        self.unit = escape(node.get("unit", ""))
+        self.unit = node.get("unit", "")
         root = translator.builder.get_relative_uri(translator.builder.current_docname, PAGE)
         self.page = escape(root)
 
@@ -109,11 +109,14 @@ class Parts:
 
     def as_form(self) -> str:
         ask = self.ask_choices() if self.choices else self.ask_text()
+        answer = "; ".join(plain for plain, _, _, right in self.choices if right)
         data = {"kind": self.kind, "told": "not", "of": self.label.removeprefix("predict-")}
         if self.kind == "number":
-            data |= {"number": predictions.value(self.number),
-                     "within": predictions.value(self.within), "unit": self.unit}  # fmt: skip
-        said = "".join(f' data-{key}="{value}"' for key, value in data.items())
+            answer = f"{self.number} {self.unit}".strip()
+            data["number"] = str(predictions.value(self.number))
+            data["within"] = str(predictions.value(self.within))
+        data["answer"] = answer
+        said = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items())
         return (
             f'<form class="predict-live" autocomplete="off"{said}>{ask}'
             '<div class="predict-foot"><button type="submit">This is my answer</button>'
@@ -136,12 +139,12 @@ class Parts:
         return f'<fieldset><legend class="{seen}">{legend}</legend>{rows}</fieldset>'
 
     def ask_text(self) -> str:
-        name = f'name="{self.label}" required'
-        if self.kind == "number":
-            field = f'<input {name} type="text" inputmode="decimal" size="12" maxlength="20">'
-            return f'<label class="predict-text"><span>Your number</span>{field}{self.unit}</label>'
-        field = f'<input {name} type="text" maxlength="200">'
-        return f'<label class="predict-text"><span>Your line</span>{field}</label>'
+        said, limits = {
+            "number": ("Your number", 'inputmode="decimal" size="12" maxlength="20"'),
+            "line": ("Your line", 'maxlength="200"'),
+        }[self.kind]
+        field = f'<input name="{self.label}" required type="text" {limits}>'
+        return f'<label class="predict-text"><span>{said}</span>{field}{escape(self.unit)}</label>'
 
     def verdict(self) -> str:
         """Both verdicts, of which one will be seen."""
@@ -170,12 +173,6 @@ def visit_prediction(translator, node):
 # ---- The reader's own page -----------------------------------------------------------------------
 
 
-def questions(path: Path) -> list[tuple[str, predictions.Prediction]]:
-    """(label, question) of each question of a notebook, in order."""
-    found = cells.blocks(path.stem, cells.read(path)["cells"])
-    return [(b.label, cells.prediction(b)) for b in found if b.kind == "predict"]
-
-
 def list_questions(app, docname, source):
     """Enter the questions of all chapters into the page that shows what a reader answered."""
     if docname != PAGE:
@@ -189,12 +186,14 @@ def list_questions(app, docname, source):
         elif (number := chapter_of(name)) is not None:
             path = Path(app.srcdir, f"{name}.ipynb")
             app.env.note_dependency(str(path))
-            title = cells.text(cells.read(path)["cells"][0])
+            found = cells.blocks(path.stem, cells.read(path)["cells"])
+            title = cells.text(found[0].cells[0])
             lines += [f"## {part}", ""] if part else []
             lines += [f"### {number}. {title.splitlines()[0].removeprefix('# ')}", ""]
-            for label, found in questions(path):
-                before, asks = found.in_a_paragraph
-                lines.append(f"- {before} [{asks}]({path.name}#{label})")
+            for block in found:
+                if block.kind == "predict":
+                    before, asks = cells.prediction(block).in_a_paragraph
+                    lines.append(f"- {before} [{asks}]({path.name}#{block.label})")
             lines, part = [*lines, ""], ""
     source[0] += "\n" + "\n".join(lines)
 

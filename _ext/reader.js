@@ -34,6 +34,26 @@
     }
   }
 
+  /** A button that makes these be forgotten, and then brings them back: `show` says what there is. Returns what to
+   *  call with whether anything is remembered now. */
+  function forgetting(button, label, names, show) {
+    let forgotten = null;
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const back = forgotten;
+      forgotten = back ? null : names.map((what) => [what, recall(what, null)]);
+      for (const [what, value] of back ?? forgotten) remember(what, back && value);
+      show();
+    });
+    return (isAnything) => {
+      if (isAnything) forgotten = null;
+      button.textContent = forgotten ? "Undo" : label;
+      button.hidden = !isAnything && !forgotten;
+    };
+  }
+
+  window.bookMemory = { recall, remember, forgetting }; // predict.js remembers in the same way
+
   const chaptersRead = () => new Set([recall("read", [])].flat());
 
   // ---- The list of chapters --------------------------------------------------------------------------
@@ -46,48 +66,56 @@
   const count = document.createElement("span");
   const clear = document.createElement("button");
   summary.className = "reading-memory";
-  clear.type = "button";
   summary.append(count, clear);
   list?.append(summary);
-  let cleared = null; // what Undo brings back
+  const offer = forgetting(clear, "Clear", ["read", "seen", "place"], showTicks);
 
   function showTicks() {
     const read = chaptersRead();
-    let ticks = 0;
-    for (const link of links) {
-      const isRead = read.has(nameOf(link.pathname));
-      ticks += isRead;
-      if (isRead && !link.querySelector(".read-tick")) {
-        const tick = document.createElement("span");
-        tick.className = "read-tick";
-        tick.setAttribute("role", "img");
-        tick.setAttribute("aria-label", "(read)");
-        tick.textContent = "✓";
-        link.append(tick);
-      } else if (!isRead) {
-        link.querySelector(".read-tick")?.remove();
-      }
-    }
-    if (ticks) cleared = null;
-    summary.hidden = !ticks && !cleared;
+    for (const link of links) link.classList.toggle("read-tick", read.has(nameOf(link.pathname)));
+    const ticks = links.filter((link) => link.matches(".read-tick")).length;
     count.textContent = `${ticks} of ${links.length} chapters read`;
-    clear.textContent = cleared ? "Undo" : "Clear";
-    clear.setAttribute("aria-label", cleared ? "Undo" : "Clear the marks of chapters read");
+    offer(ticks > 0);
+    summary.hidden = clear.hidden;
+    clear.ariaLabel = clear.textContent === "Clear" ? "Clear the marks of chapters read" : null;
   }
-
-  clear.addEventListener("click", () => {
-    const back = cleared;
-    cleared = back ? null : ["read", "seen", "place"].map((what) => [what, recall(what, null)]);
-    for (const [what, value] of back ?? cleared) remember(what, back && value);
-    showTicks();
-  });
   showTicks();
 
-  /** A heading's words, without the link beside them. */
-  function titleOf(heading) {
-    const words = heading.cloneNode(true);
-    words.querySelector(".headerlink")?.remove();
-    return words.textContent.trim();
+  // ---- The page's sections, as its contents list them --------------------------------------------------
+
+  const contents = document.querySelector("nav.page-toc");
+  const sections = [...(contents?.querySelectorAll("a[href^='#']") ?? [])].flatMap((link) => {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    const heading = section?.querySelector("h1, h2, h3, h4, h5, h6") ?? section;
+    return section ? [{ link, title: link.textContent.trim(), id: section.id, heading }] : [];
+  });
+  const top = ({ heading }) => heading.getBoundingClientRect().top;
+
+  /** The last whose heading is in the upper part of the screen or above it. At the end of the page, which cannot
+   *  scroll its last headings up there, it is the one that the address names, or the last, if they are on the
+   *  screen. */
+  function sectionOnScreen() {
+    const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    if (isAtEnd && scrollY > 0) {
+      const seen = sections.filter((section) => top(section) > 0 && top(section) < innerHeight);
+      if (seen.length) return seen.find(({ link }) => link.hash === location.hash) ?? seen.at(-1);
+    }
+    return sections.findLast((section) => top(section) <= Math.max(120, 0.3 * innerHeight));
+  }
+
+  let marked = null;
+  function markSection() {
+    const link = sectionOnScreen()?.link ?? null;
+    if (link === marked) return;
+    marked?.removeAttribute("aria-current");
+    link?.setAttribute("aria-current", "true");
+    for (const element of contents.querySelectorAll("a, .toc-entry")) {
+      element.classList.toggle(
+        "active",
+        element === link || (element.tagName === "LI" && element.contains(link)),
+      );
+    }
+    marked = link;
   }
 
   // ---- Progress --------------------------------------------------------------------------------------
@@ -100,8 +128,10 @@
 
   // The first reading ends where the exercises begin.
   const end = document.getElementById("exercises");
-  const core = [...(article?.querySelectorAll("section[id] > h2") ?? [])].filter(
-    (heading) => !end || heading.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING,
+  const core = sections.filter(
+    ({ heading }) =>
+      heading.tagName === "H2" &&
+      (!end || heading.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING),
   );
 
   function showProgress() {
@@ -112,17 +142,18 @@
 
   /** Where the page rests, somebody reads. A chapter is read when each of its sections was on the screen. */
   function rest() {
-    const onScreen = ({ top, bottom }) => bottom > 0 && top < innerHeight;
     const seen = recall("seen", {});
     const before = new Set([seen[page] ?? []].flat());
-    for (const heading of core)
-      if (onScreen(heading.getBoundingClientRect())) before.add(heading.parentElement.id);
+    for (const { id, heading } of core) {
+      const { top, bottom } = heading.getBoundingClientRect();
+      if (bottom > 0 && top < innerHeight) before.add(id);
+    }
     remember("seen", { ...seen, [page]: [...before] });
-    const here = core.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
+    const here = sectionOnScreen();
     if (here && scrollY > innerHeight)
-      remember("place", { page: `${page}.html#${here.parentElement.id}`, title: titleOf(here) });
+      remember("place", { page: `${page}.html#${here.id}`, title: here.title });
     const read = chaptersRead();
-    if (core.every((heading) => before.has(heading.parentElement.id)) && !read.has(page)) {
+    if (core.every(({ id }) => before.has(id)) && !read.has(page)) {
       remember("read", [...read.add(page)]);
       showTicks();
     }
@@ -139,62 +170,24 @@
     start.after(" ", link);
   }
 
-  // ---- The page's contents: where the reader is --------------------------------------------------------
+  // ---- Marks follow the page, once in a frame ---------------------------------------------------------
 
-  const contents = document.querySelector("nav.page-toc");
-  const entries = [...(contents?.querySelectorAll("a[href^='#']") ?? [])].flatMap((link) => {
-    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
-    return section
-      ? [{ link, heading: section.querySelector("h1, h2, h3, h4, h5, h6") ?? section }]
-      : [];
-  });
-
-  /** The last heading in the upper part of the screen or above it. At the end of the page, which cannot scroll
-   *  its last headings up there, it is the one that the address names, or the last, if they are on the screen. */
-  function entryOnScreen() {
-    const top = ({ heading }) => heading.getBoundingClientRect().top;
-    const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-    if (isAtEnd && scrollY > 0) {
-      const seen = entries.filter((entry) => top(entry) > 0 && top(entry) < innerHeight);
-      if (seen.length) return seen.find(({ link }) => link.hash === location.hash) ?? seen.at(-1);
-    }
-    return entries.findLast((entry) => top(entry) <= Math.max(120, 0.3 * innerHeight));
+  let due = false;
+  let resting;
+  function measure() {
+    due = false;
+    markSection();
+    if (!isChapter) return;
+    showProgress();
+    clearTimeout(resting);
+    resting = setTimeout(rest, 500);
   }
-
-  let marked = null;
-  function markEntry() {
-    const link = entryOnScreen()?.link ?? null;
-    if (link === marked) return;
-    marked?.removeAttribute("aria-current");
-    link?.setAttribute("aria-current", "true");
-    for (const element of contents.querySelectorAll("a, .toc-entry")) {
-      element.classList.toggle(
-        "active",
-        element === link || (element.tagName === "LI" && element.contains(link)),
-      );
-    }
-    marked = link;
-  }
-
-  // ---- Both follow the page, once in a frame -----------------------------------------------------------
-
-  if (isChapter || entries.length) {
-    let due = false;
-    let resting;
-    const measure = () => {
-      due = false;
-      if (isChapter) showProgress();
-      if (entries.length) markEntry();
-      clearTimeout(resting);
-      if (isChapter) resting = setTimeout(rest, 500);
-    };
-    const soon = () => {
-      if (!due) due = requestAnimationFrame(measure) > 0;
-    };
-    for (const event of ["scroll", "resize", "hashchange", "load"])
-      addEventListener(event, soon, { passive: true });
-    new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
-  }
+  const soon = () => {
+    if (!due) due = requestAnimationFrame(measure) > 0;
+  };
+  for (const event of ["scroll", "resize", "hashchange", "load"])
+    addEventListener(event, soon, { passive: true });
+  new ResizeObserver(soon).observe(article ?? document.body); // a figure wakes, a box opens
 
   // ---- The sidebar -------------------------------------------------------------------------------------
 
@@ -203,13 +196,9 @@
   const sidebar = document.getElementById("pst-primary-sidebar");
   const scroller = list?.closest(".sidebar-primary-item");
   addEventListener("DOMContentLoaded", () => {
-    const current = list?.querySelector("li.current > a.current");
-    if (!current) return;
+    if (!scroller) return;
     scroller.scrollTop = recall("list", 0);
-    const { top, bottom } = scroller.getBoundingClientRect();
-    const box = current.getBoundingClientRect();
-    if (box.top < top || box.bottom > bottom)
-      scroller.scrollTop += box.top - top - scroller.clientHeight / 3;
+    list.querySelector("a.current")?.scrollIntoView({ block: "nearest" });
   });
   addEventListener("pagehide", () => scroller && remember("list", scroller.scrollTop));
   if (sidebar) {
@@ -238,7 +227,7 @@
     drawer.addEventListener("click", ({ target }) => {
       const link = target.closest("a");
       if (!link) return;
-      const heading = entries.find((entry) => entry.link === link)?.heading;
+      const heading = sections.find((section) => section.link === link)?.heading;
       drawer.addEventListener(
         "close",
         () => {
@@ -259,31 +248,17 @@
   article?.addEventListener("toggle", lookAgain, true);
 
   // A link to a solution or an answer, as notebooks have them, opens it, and what it lies in.
-  // When a page is loaded, :target is not there yet.
-  function addressed() {
-    try {
-      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    } catch {
-      // a malformed address
-      return null;
-    }
-  }
   function openTarget() {
-    const target = addressed();
-    const within = target?.matches(".predict, .recall")
-      ? [...target.querySelectorAll("details")]
-      : [];
-    let wasHidden = false;
-    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details"))
-      within.push(fold);
-    for (const fold of within) {
-      wasHidden ||= !fold.open;
-      fold.open = true;
-    }
-    if (wasHidden) target.scrollIntoView();
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    const folds = [...document.querySelectorAll("details:not([open])")].filter(
+      (fold) => fold.contains(target) || (target.matches(".recall") && target.contains(fold)),
+    );
+    for (const fold of folds) fold.open = true;
+    if (folds.length) target.scrollIntoView();
   }
   addEventListener("hashchange", openTarget);
-  openTarget();
+  addEventListener("DOMContentLoaded", openTarget);
 
   // On paper, everything is open and light.
   const { dataset } = document.documentElement;
@@ -293,38 +268,27 @@
     theme = dataset.theme;
     dataset.theme = "light";
     shut = [...document.querySelectorAll("article details:not([open])")];
-    shut.forEach((fold) => {
-      fold.open = true;
-    });
+    for (const fold of shut) fold.open = true;
   });
   addEventListener("afterprint", () => {
     dataset.theme = theme;
-    shut.forEach((fold) => {
-      fold.open = false;
-    });
+    for (const fold of shut) fold.open = false;
   });
 
   // ---- Report an error here ----------------------------------------------------------------------------
 
-  /** The last heading at or above the middle of the screen. */
-  function sectionOnScreen() {
-    const headings = [
-      ...(article?.querySelectorAll("section[id] > :is(h2, h3), .deeper h3") ?? []),
-    ];
-    return headings.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
-  }
-
   const report = document.querySelector('[data-action="report"]');
-  const nameSection = () => {
-    const heading = sectionOnScreen();
-    const section = heading ? `${titleOf(heading)} (#${heading.closest("[id]").id})` : "";
+  function nameSection() {
+    const here = sectionOnScreen();
+    const section = here ? `${here.title} (#${here.id})` : "";
     const url = new URL(report.href);
+    const body = url.searchParams.get("body");
     url.searchParams.set(
       "body",
-      url.searchParams.get("body").replace(/^Section:.*$/m, () => `Section: ${section}`),
+      body.replace(/^Section:.*$/m, () => `Section: ${section}`),
     );
     report.href = url;
-  };
+  }
   // Before the link is followed, in whichever way.
   for (const event of ["pointerdown", "focus", "mouseenter"])
     report?.addEventListener(event, nameSection);

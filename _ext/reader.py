@@ -23,10 +23,6 @@ HERE = Path(__file__).parent
 COLAB = "https://colab.research.google.com/github"
 
 
-def notebook_in_colab(repository: str, branch: str, name: str) -> str:
-    return f"{COLAB}{urlsplit(repository).path}/blob/{branch}/{name}"
-
-
 def new_issue(repository: str, title: str, source: str, version: str) -> str:
     """A new issue with all that the page knows; reader.js fills in the section on the screen."""
     body = f"Page: {title} ({source})\nSection: \nVersion: {version}\n\n"
@@ -50,7 +46,7 @@ def actions(app, pagename, context) -> list[dict[str, str]]:
     if source.endswith(".ipynb"):
         name = source.rpartition("/")[2]
         if repository:
-            url = notebook_in_colab(repository, student.BRANCH, name)
+            url = f"{COLAB}{urlsplit(repository).path}/blob/{student.BRANCH}/{name}"
             found.append({"kind": "colab", "text": "Open in Colab", "url": url})
         url = context["pathto"](f"{student.FOLDER}/{name}", 1)
         found.append({"kind": "download", "text": "Download .ipynb", "url": url})
@@ -89,7 +85,7 @@ def configure(app, config):
 
 def setup(app):
     app.connect("config-inited", configure, priority=900)
-    for script in ("reader.js", "search.js"):
-        app.add_js_file(script, loading_method="defer")
+    app.add_js_file("reader.js", loading_method="defer", priority=400)  # predict.js needs it
+    app.add_js_file("search.js", loading_method="defer")
     app.connect("html-page-context", surround)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
