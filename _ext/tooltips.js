@@ -52,32 +52,29 @@
     preview.append(thing.cloneNode(true));
     document.querySelector(".tips").append(preview);
   }
-  for (const each of document.querySelectorAll('a[aria-describedby^="tip-"]')) {
-    each.addEventListener(
-      "pointerenter",
-      (e) => e.pointerType === "mouse" && soon(() => show(each), 150),
-    );
-    each.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && soon(hide, 250));
-    each.addEventListener("pointerdown", (e) => {
-      firstTouch = e.pointerType !== "mouse" && link !== each;
-    });
-    each.addEventListener("focus", () => show(each));
-    each.addEventListener("blur", hide);
-    each.addEventListener("click", (e) => {
-      if (firstTouch) {
-        e.preventDefault();
-        show(each);
-      }
-      firstTouch = false;
-    });
-  }
-  for (const each of document.querySelectorAll("[role=tooltip]")) {
-    each.addEventListener("pointerenter", () => clearTimeout(timer));
-    each.addEventListener("pointerleave", () => soon(hide, 250));
-  }
-  document.addEventListener("keydown", (e) => e.key === "Escape" && hide());
-  document.addEventListener(
-    "pointerdown",
-    (e) => !e.target.closest("a[aria-describedby], [role=tooltip]") && hide(),
+  const linkAt = ({ target }) => target.closest?.('a[aria-describedby^="tip-"]');
+  const isInTip = ({ target }) => Boolean(target.closest?.("[role=tooltip]"));
+  const on = (event, what) => document.addEventListener(event, what);
+
+  on("pointerover", (e) => {
+    if (e.pointerType === "mouse" && linkAt(e)) soon(() => show(linkAt(e)), 150);
+    if (isInTip(e)) clearTimeout(timer);
+  });
+  on(
+    "pointerout",
+    (e) => e.pointerType === "mouse" && (linkAt(e) || isInTip(e)) && soon(hide, 250),
   );
+  on("pointerdown", (e) => {
+    firstTouch = e.pointerType !== "mouse" && linkAt(e) !== link;
+    if (!linkAt(e) && !isInTip(e)) hide();
+  });
+  on("click", (e) => {
+    if (!firstTouch || !linkAt(e)) return;
+    e.preventDefault();
+    show(linkAt(e));
+    firstTouch = false;
+  });
+  on("focusout", hide);
+  on("focusin", (e) => linkAt(e) && show(linkAt(e)));
+  on("keydown", (e) => e.key === "Escape" && hide());
 })();
