@@ -17,6 +17,7 @@ import cells
 from book import chapter_of, write
 from student import (
     CHECKED,
+    FOLDED_INPUT,
     INSTALL,
     Places,
     asked,
@@ -187,8 +188,9 @@ def assignment(app, docname: str, notebook: dict) -> dict:
                 if cell["id"].endswith("-words"):
                     numbers.append(number)
         else:
-            shown = [plain(collapsed(cell), places) for cell in block.cells if cell["id"] in kept]
-            written += map(without_outputs, shown)
+            shown = [cell for cell in block.cells if cell["id"] in kept]
+            folded = FOLDED_INPUT | {"mine"}  # the reader's own mine.py is known
+            written += [without_outputs(plain(cell, places, folded)) for cell in shown]
             if block.label in figures:
                 caption = places.links_in(cells.text(block.cells[1]))
                 caption = f"**{places.number(block.label)}.** {caption}"
@@ -217,14 +219,6 @@ def handed_out(notebook: dict) -> dict:
     shown = (region.sub("", cells.text(cell)).rstrip() for cell in notebook["cells"])
     without = [{**c, "source": text} for c, text in zip(notebook["cells"], shown, strict=True)]
     return {**notebook, "cells": without}
-
-
-def collapsed(cell: dict) -> dict:
-    """The cell with its code collapsed if that is the reader's own mine.py: it is known."""
-    tags = cells.tags(cell)
-    if "mine" not in tags:
-        return cell
-    return {**cell, "metadata": {**cell["metadata"], "tags": [*tags, "hide-input"]}}
 
 
 def publish(app, exception):

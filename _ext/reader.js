@@ -211,31 +211,23 @@
 
   // ---- The drawers of a narrow screen ------------------------------------------------------------------
 
-  // The theme moves a sidebar's content into its drawer. A button there closes it.
+  // The theme moves a sidebar's content into its drawer. A button there closes it, and a link does. The theme then
+  // returns the focus to the button that opened it; a section's heading takes it instead, so that a screen reader
+  // goes on there.
   for (const content of document.querySelectorAll("#pst-primary-sidebar, #pst-secondary-sidebar")) {
-    const close = document.createElement("button");
-    close.type = "button";
-    close.className = "drawer-close";
-    close.textContent = "Close";
-    close.addEventListener("click", () => close.closest("dialog")?.close());
-    content.prepend(close);
+    const close = '<button type="button" class="drawer-close">Close</button>';
+    content.insertAdjacentHTML("afterbegin", close);
   }
-
-  // A link in a drawer closes it. The theme then returns the focus to the button that opened it; a section's
-  // heading takes it instead, so that a screen reader goes on there.
   for (const drawer of document.querySelectorAll("dialog[id$='-sidebar-modal']")) {
     drawer.addEventListener("click", ({ target }) => {
-      const link = target.closest("a");
-      if (!link) return;
-      const heading = sections.find((section) => section.link === link)?.heading;
-      drawer.addEventListener(
-        "close",
-        () => {
-          heading?.setAttribute("tabindex", "-1");
-          heading?.focus({ preventScroll: true });
-        },
-        { once: true },
-      );
+      const closes = target.closest("a, .drawer-close");
+      if (!closes) return;
+      const heading = sections.find(({ link }) => link === closes)?.heading;
+      const focus = () => {
+        heading?.setAttribute("tabindex", "-1");
+        heading?.focus({ preventScroll: true });
+      };
+      drawer.addEventListener("close", focus, { once: true });
       drawer.close();
     });
   }

@@ -8,8 +8,6 @@ the reader's own browser.
 
 from __future__ import annotations
 
-import html
-import re
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -31,10 +29,6 @@ def new_issue(repository: str, title: str, source: str, version: str) -> str:
     return f"{repository}/issues/new?{urlencode(fields)}"
 
 
-def plain(title: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", title)).split())
-
-
 def actions(app, pagename, context) -> list[dict[str, str]]:
     """What the header offers on this page, in order."""
     options = app.config.html_theme_options
@@ -52,7 +46,7 @@ def actions(app, pagename, context) -> list[dict[str, str]]:
         found.append({"kind": "download", "text": "Download .ipynb", "url": url})
     if repository:
         version = facts(Path(app.confdir)).version
-        url = new_issue(repository, plain(context["title"]), source, version)
+        url = new_issue(repository, app.env.titles[pagename].astext(), source, version)
         found.append({"kind": "report", "text": "Report an error here", "url": url})
     return found
 

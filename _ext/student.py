@@ -26,7 +26,6 @@ KAGGLE = "https://kaggle.com/kernels/welcome"
 LINK = re.compile(r"(?<=\])\((#[\w.-]+|[\w./-]+\.(?:ipynb|md)(?:#[\w.-]+)?)\)")
 FOLDED_INPUT = {"hide-input", "hide-cell", "remove-input"}
 FOLDED_OUTPUT = {"hide-output", "hide-cell"}
-KEPT_TAGS = ("raises-exception",)
 INSTALL = "google.colab"
 CHECKED = re.compile(r"^# check\((\w+)\)", re.M)  # in a cell with room for an answer
 
@@ -68,14 +67,14 @@ def is_code(block: cells.Block | None) -> bool:
     return block is not None and not block.kind and block.cells[0]["cell_type"] == "code"
 
 
-def plain(cell: dict, places: Places) -> dict:
-    """A cell as JupyterLab and Colab want it."""
+def plain(cell: dict, places: Places, folded: set[str] = FOLDED_INPUT) -> dict:
+    """A cell as JupyterLab and Colab want it; the code of one with a tag in `folded` is folded."""
     tags = set(cells.tags(cell))
-    kept: dict = {"tags": found} if (found := [tag for tag in KEPT_TAGS if tag in tags]) else {}
+    kept: dict = {"tags": ["raises-exception"]} if "raises-exception" in tags else {}
     if cell["cell_type"] == "markdown":
         return {**cell, "metadata": kept, "source": places.links_in(cells.text(cell))}
     hidden = {}
-    if tags & FOLDED_INPUT or INSTALL in cells.text(cell):
+    if tags & folded or INSTALL in cells.text(cell):
         hidden["source_hidden"] = True
         kept["cellView"] = "form"  # Colab's word for it
     if tags & FOLDED_OUTPUT:

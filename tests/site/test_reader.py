@@ -138,7 +138,7 @@ def test_header_at_every_width(browser, published, width):
         boxes.sort(key=lambda box: box["x"])
         for one, other in itertools.pairwise(boxes):
             assert one["x"] + one["width"] <= other["x"] + 0.5
-        words = header.locator(".page-action-text").first.bounding_box()["width"] > 20
+        words = header.locator(".page-action-text").first.is_visible()
         assert words == (width > 992)
         page.close()
 
