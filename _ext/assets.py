@@ -27,8 +27,8 @@ ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
 ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
 # Icons are a font, tooltips are the browser's; nothing here has menus or tabs (slim.py looks).
 DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
-# Equations are not on all pages, and options stand in each.
-APART = re.compile(r"^(?:katex/|documentation_options)")
+# What stands in each page.
+OPTIONS = "documentation_options.js"
 FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")
 # The faces of equations inside a line; the others stand in boxes of a size that the page gives.
 LINE_FACE = re.compile(r"KaTeX_(?:Main-Regular|Math-Italic)\.")
@@ -51,8 +51,8 @@ def in_static(url: str) -> str:
 class Assets:
     def __init__(self, app, pages: dict[Path, str]):
         self.static = Path(app.outdir, "_static")
-        self.modules = Path(app.srcdir)
-        if not Path(self.modules, "node_modules/esbuild").is_dir():
+        self.modules = Path(app.srcdir, "node_modules")
+        if not Path(self.modules, "esbuild").is_dir():
             raise ConfigError("node_modules has no esbuild: `make book` fetches it, or `npm ci`")
         self.cache = Path(app.doctreedir, "slim")
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -62,12 +62,12 @@ class Assets:
         plain = pages[Path(app.outdir, "404.html")]
         scripts = [name for url in SCRIPT.findall(plain) if (name := in_static(url))]
         self.dropped = {name for name in scripts if DROPPED.search(name)}
-        self.scripts = [name for name in scripts if not (DROPPED.search(name) or APART.match(name))]
-        self.sheets = [n for url in SHEET.findall(plain) if not APART.match(n := in_static(url))]
+        self.scripts = [name for name in scripts if name not in {*self.dropped, OPTIONS}]
+        self.sheets = list(map(in_static, SHEET.findall(plain)))
         self.written = {self.static / name for name in ("site.js", "fonts.js")}
         self.words = self.find_words()
         self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
-        self.options = self.read("documentation_options.js").strip()
+        self.options = self.read(OPTIONS).strip()
 
     # ---- Asking for what takes a while ---------------------------------------------------------
 
@@ -109,7 +109,8 @@ class Assets:
         """Write site.css and site.js; delete what they are made of."""
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
-        self.hand_over(FACE.findall(sheet), self.static)
+        serif = self.modules / "@fontsource/source-serif-4/files"
+        self.hand_over(FACE.findall(sheet), serif, self.static)
         sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
         scripts = self.ask("script", list(map(self.read, self.scripts)))
@@ -117,7 +118,7 @@ class Assets:
         write(self.static / "site.js", ";\n".join(["", *scripts]).encode())
         for name in [*self.sheets, *self.scripts, *self.dropped]:
             (self.static / name).unlink()
-        for folder in ("fonts", "locales", "scripts", "styles", "vendor"):
+        for folder in ("locales", "scripts", "styles", "vendor"):
             shutil.rmtree(self.static / folder, ignore_errors=True)
 
     def read(self, name: str) -> str:
@@ -140,13 +141,13 @@ class Assets:
         texts = [*self.pages.values(), *scripts]
         return sorted({word for text in texts for word in re.findall(r"[\w-]+", text)})
 
-    def hand_over(self, blocks: list[str], folder: Path) -> None:
+    def hand_over(self, blocks: list[str], fonts: Path, folder: Path) -> None:
         """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for, and
         fonts.css for readers without scripts."""
         faces, rules = [], []
         for block in blocks:
             said = dict(re.findall(r"font-(family|weight|style):\"?([^;}\"]+)", block))
-            font = (folder / re.search(r"fonts/[^)\"']+", block)[0]).read_bytes()
+            font = (fonts / re.search(r"fonts/([^)\"']+)", block)[1]).read_bytes()
             packed = b64encode(self.subset(font, self.characters)).decode()
             faces.append([said.pop("family"), packed, said])
             source = f'src:url("data:font/woff2;base64,{packed}")'
@@ -174,18 +175,20 @@ class Assets:
         texts = [script.read_text(encoding="utf-8") for script in scripts]
         for script, text in zip(scripts, self.ask("script", texts), strict=True):
             write(script, text.encode())
-        self.set_equations(self.static / "katex")
+        self.set_equations()
         for file in set(self.cache.iterdir()) - self.asked:
             file.unlink()
 
-    def set_equations(self, folder: Path) -> None:
-        """Make small what equations are set with: KaTeX's sheet and fonts."""
-        file = folder / "katex.min.css"
-        (sheet,) = self.ask("sheet", [file.read_text(encoding="utf-8")], self.words)
+    def set_equations(self) -> None:
+        """Write what equations are set with: KaTeX's sheet and fonts, woff2 alone."""
+        dist, folder = self.modules / "katex/dist", self.static / "katex"
+        sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
+        sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)
+        (sheet,) = self.ask("sheet", [sheet], self.words)
         at_once = [block for block in FACE.findall(sheet) if LINE_FACE.search(block)]
-        self.hand_over(at_once, folder)
+        self.hand_over(at_once, dist / "fonts", folder)
         for block in at_once:
             sheet = sheet.replace(block, "")
-        write(file, sheet.encode())
-        for font in sorted(folder.glob("fonts/*.woff2")):
-            write(font, self.subset(font.read_bytes(), self.characters))
+        write(folder / "katex.css", sheet.encode())
+        for name in re.findall(r"fonts/[\w-]+\.woff2", sheet):
+            write(folder / name, self.subset((dist / name).read_bytes(), self.characters))

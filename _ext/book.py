@@ -17,7 +17,6 @@ EXTENSIONS = [
     if path.suffix in {".py", ".js", ".html"}
 ]
 SCRIPTS = ["live_figures", "predict", "reader", "search", "tooltips"]
-SERIF_FACES = ["400-normal", "400-italic", "600-normal"]
 
 
 def chapter_of(docname):
@@ -75,14 +74,6 @@ def configure(app, config):
     options["repository_url"] = "" if address == UNSET else address
 
 
-def copy_fonts(app):
-    """Copy the faces of the text from where npm put them into the site."""
-    folder = Path(app.srcdir, "node_modules/@fontsource/source-serif-4/files")
-    for face in SERIF_FACES:
-        name = f"source-serif-4-latin-{face}.woff2"
-        write(Path(app.outdir, "_static/fonts", name), (folder / name).read_bytes())
-
-
 def write(path, content):
     """Write a file unless it says the same already: it then keeps its date, and caches hold."""
     if not path.is_file() or path.read_bytes() != content:
@@ -99,7 +90,6 @@ def setup(app):
     # Jupyter Book always sets this one, for an extension that this book does not load.
     app.add_config_value("comments_config", {}, "")
     app.connect("config-inited", configure)
-    app.connect("builder-inited", copy_fonts)
     # Before Sphinx collects the titles, which it does at the usual priority.
     app.connect("doctree-read", number_title, priority=100)
     # Pages built by earlier extensions, scripts or templates are built again.

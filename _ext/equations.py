@@ -15,8 +15,6 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from book import write
-
 LOGGER = logging.getLogger(__name__)
 SCRIPT = Path(__file__).with_name("equations.js")
 # Docstrings align equations without saying so, as Sphinx's own directive allows.
@@ -80,16 +78,7 @@ def visit_block(translator, node):
 
 
 def start(app):
-    """Make the setter; copy KaTeX's style sheet and fonts: woff2 alone, which all browsers read."""
-    dist = Path(app.srcdir, "node_modules/katex/dist")
-    app.katex = Setter(dist / "katex.min.js")
-    sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
-    sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)
-    target = Path(app.outdir, "_static/katex")
-    write(target / "katex.min.css", sheet.encode())
-    for font in sorted((dist / "fonts").glob("*.woff2")):
-        write(target / "fonts" / font.name, font.read_bytes())
-    app.add_css_file("katex/katex.min.css")
+    app.katex = Setter(Path(app.srcdir, "node_modules/katex/dist/katex.min.js"))
 
 
 def finish(app, exception):

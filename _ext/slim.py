@@ -2,7 +2,7 @@
 
 The theme alone sends 860 KB, of which a page needs a twentieth. When all is built, what every page
 loads becomes `site.css`, without the rules that no page asks for, and `site.js`, without Bootstrap
-and the script of icons (assets.py). Equations' style sheet stays where there are equations. What
+and the script of icons (assets.py). Equations' style sheet comes where there are equations. What
 live figures have in common stands once, at the end. Images come when they are nearly in sight, into
 places of their size.
 
@@ -11,6 +11,7 @@ A page that Sphinx did not write anew is slim already, and only learns the versi
 
 import json
 import re
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from sphinx.util import logging
 
 import live_figures
 from accessible import accessible
-from assets import Assets, in_static
+from assets import OPTIONS, Assets, in_static
 from book import write
 
 LOGGER = logging.getLogger(__name__)
@@ -34,8 +35,7 @@ IMAGE = re.compile(r'<img (?=[^>]*\bsrc="[^"]*_images/([^"/]+\.png)")(?![^>]*\b(
 # what bears its class a stop of the keyboard where it does scroll.
 WIDE = re.compile(r'<img loading="lazy" width="(?:1\d|[2-9]\d)\d\d"[^>]*>')
 SCROLLING = r'<div class="pst-scrollable-table-container wide-figure">\g<0></div>'
-VERSIONED = ("site.css", "site.js", "fonts.js", "katex/fonts.js", "live_figures.js")
-VERSION = re.compile(rf'(_static/({"|".join(map(re.escape, VERSIONED))}))(?:\?v=\w+)?"')
+OURS = re.compile(r'_static/((?:site|fonts|live_figures|katex/\w+)\.\w+)(?:\?v=\w+)?"')
 # The theme asks which colours the system has only when the page has been painted in the other ones.
 THEME = re.compile(r'(dataset\.theme = )localStorage\.getItem\("theme"\) \|\| "\w*"')
 THEME_AT_ONCE = (
@@ -50,8 +50,6 @@ MENU = [
 ]
 # What only Bootstrap does, a page must not ask for. A title is a tooltip already.
 BOOTSTRAP = re.compile(r'data-bs-toggle="(?!tooltip")[^"]*"')
-# Which page this is may be asked before any other script has come.
-INLINED = "documentation_options.js"
 
 
 def waiting(found, images: Path) -> str:
@@ -65,15 +63,16 @@ def slim_page(text: str, assets: Assets) -> str:
     root = re.search(r'href="([^"]*)_static/', text)[1]
     equations = 'class="katex"' in text
 
+    def sheet(name: str) -> str:
+        return f'<link rel="stylesheet" href="{root}_static/{name}.css">\n'
+
     def link(found) -> str:
-        name = in_static(found[1])
         preload = 'rel="preload"' in found[0]  # a font may not be, where a page is a file
-        dropped = preload or name in assets.sheets or (name.startswith("katex/") and not equations)
-        return "" if dropped else found[0]
+        return "" if preload or in_static(found[1]) in assets.sheets else found[0]
 
     def script(found) -> str:
         name = in_static(found[1])
-        if name == INLINED:
+        if name == OPTIONS:  # which page this is may be asked before any other script has come
             return f"<script>{assets.options}</script>\n"
         return "" if name in assets.scripts or name in assets.dropped else found[0]
 
@@ -91,12 +90,11 @@ def slim_page(text: str, assets: Assets) -> str:
         text = text.replace("</body>", f"{STATE}{together}</script>\n</body>")
         host = f'<script defer src="{root}_static/live_figures.js"></script>\n'
     # Last: scripts in the page set what the script reads, and the sheet overrides others.
-    fonts = ""
+    ours = sheet("katex/katex") if equations else ""
     for name in ("fonts", *["katex/fonts"] * equations):
-        fonts += f'<script src="{root}_static/{name}.js"></script>\n<noscript>'
-        fonts += f'<link rel="stylesheet" href="{root}_static/{name}.css"></noscript>\n'
-    ours = f'{fonts}{host}<script defer src="{root}_static/site.js"></script>\n'
-    ours += f'<link rel="stylesheet" href="{root}_static/site.css">\n'
+        ours += f'<script src="{root}_static/{name}.js"></script>\n'
+        ours += f"<noscript>{sheet(name)}</noscript>\n"
+    ours += f'{host}<script defer src="{root}_static/site.js"></script>\n{sheet("site")}'
     return text.replace("</head>", f"{ours}</head>", 1)
 
 
@@ -116,12 +114,14 @@ def slim(app, exception):
         for asked in BOOTSTRAP.findall(text):
             LOGGER.warning("%s: nothing here answers to %s", file.relative_to(out), asked)
     assets.finish()
-    versions = {
-        name: sha256((out / "_static" / name).read_bytes()).hexdigest()[:8] for name in VERSIONED
-    }
+
+    @cache
+    def address(name: str) -> str:
+        version = sha256((out / "_static" / name).read_bytes()).hexdigest()[:8]
+        return f'_static/{name}?v={version}"'
+
     for file, text in pages.items():
-        text = VERSION.sub(lambda found: f'{found[1]}?v={versions[found[2]]}"', text)
-        write(file, text.encode())
+        write(file, OURS.sub(lambda found: address(found[1]), text).encode())
 
 
 def setup(app):
