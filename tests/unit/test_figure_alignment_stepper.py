@@ -9,7 +9,7 @@ from figure_page import in_every_font, status
 
 from transformer_lib import greedy
 from transformer_lib.figures.widgets import AlignmentStepper
-from transformer_lib.figures.widgets.alignment_stepper import KINDS, principal
+from transformer_lib.figures.widgets.alignment_stepper import COMPONENTS, KINDS, principal
 from transformer_lib.recurrent import RNNSeq2Seq
 
 MODULE = "alignment_stepper.js"
@@ -26,7 +26,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def figure(models):
-    return AlignmentStepper.from_models(models, SOURCE, TARGET, VOCABULARY, components=3, max_len=7)
+    return AlignmentStepper.from_models(models, SOURCE, TARGET, VOCABULARY)
 
 
 def source_ids():
@@ -41,7 +41,7 @@ def test_the_context_is_the_models_own_in_a_few_components(js, models, figure, k
     hook = model.alignment.register_forward_hook(lambda *call: found.append(call[-1]))
     try:
         with torch.no_grad():
-            ids = greedy(model, source_ids(), max_len=7).ids[0].tolist()
+            ids = greedy(model, source_ids(), max_len=16).ids[0].tolist()
             memory = model.eval().start(source_ids()).memory[0].numpy().astype(float)
     finally:
         hook.remove()
@@ -51,7 +51,7 @@ def test_the_context_is_the_models_own_in_a_few_components(js, models, figure, k
     np.testing.assert_allclose(figure.weights[i], weights[:, 0, 0], atol=6e-4)
 
     # components are a linear map of the states, so the same map gives the context's components
-    components, _ = principal(memory, 3)
+    components, _ = principal(memory, COMPONENTS)
     affine = np.linalg.lstsq(np.c_[memory, np.ones(len(memory))], components, rcond=None)[0]
     want = np.c_[contexts[:, 0], np.ones(len(contexts))] @ affine
     body = "return given.weights.map((row) => m.contextOf(row, given.states));"
@@ -66,7 +66,7 @@ def test_without_attention_there_is_only_the_last_state(js, models, figure):
         fed = model.start(source_ids()).fed  # all it knows of the source
         torch.testing.assert_close(fed, model.summary(last[0]).tanh())
     model.train()
-    want = principal(states[0].double().numpy(), 3)[0]
+    want = principal(states[0].double().numpy(), COMPONENTS)[0]
     np.testing.assert_allclose(figure.states[i], want, atol=6e-4)
     page = js(MODULE, "return m.contextOf(null, given.states);", states=figure.states[i])
     np.testing.assert_allclose(page, want[-1], atol=6e-4)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 KINDS = ("none", "additive", "dot", "general")
 END = "<eos>"
+MOST = 16  # words to write
+COMPONENTS = 6  # of the states
 
 
 def principal(states: np.ndarray, count: int) -> tuple[np.ndarray, float]:
@@ -109,11 +111,11 @@ class AlignmentStepper(LiveFigure):
     words = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=10).tag(sync=True)
     target = traitlets.List(traitlets.Unicode()).tag(sync=True)
     kinds = traitlets.List(traitlets.Unicode(), minlen=1).tag(sync=True)
-    outputs = traitlets.List(traitlets.List(traitlets.Unicode(), [], 1, 16)).tag(sync=True)
+    outputs = traitlets.List(traitlets.List(traitlets.Unicode(), [], 1, MOST)).tag(sync=True)
     weights = Numbers([], depth=3, low=0, high=1.001)
     states = Numbers([], depth=3, low=-1, high=1)
     attention = OneOf("additive", "dot", "general", "none")
-    step = Number(5, low=0, high=16, whole=True)
+    step = Number(5, low=0, high=MOST, whole=True)
     unit = traitlets.Unicode("word").tag(sync=True)
 
     def __init__(self, **numbers: Any) -> None:
@@ -156,9 +158,6 @@ class AlignmentStepper(LiveFigure):
         source: Sequence[str],
         target: Sequence[str],
         vocabulary: Sequence[str],
-        *,
-        components: int = 6,
-        max_len: int = 16,
         **numbers: Any,
     ) -> AlignmentStepper:
         """Translate a sentence with trained models, by greedy search, and show what they did.
@@ -168,8 +167,6 @@ class AlignmentStepper(LiveFigure):
             source: the words to translate.
             target: the right translation.
             vocabulary: the word of each id.
-            components: how many principal components of the states to show.
-            max_len: the most words to write.
             numbers: other arguments of the figure: ``attention``, ``step``, ``anchor``, ``note``.
 
         Raises:
@@ -184,14 +181,12 @@ class AlignmentStepper(LiveFigure):
             found = models[kind].config.attention or "none"
             if kind != found:
                 raise ValueError(f"models[{kind!r}] must have attention {kind!r}; got {found!r}")
-            *reading, share = read_along(
-                models[kind], [ids[word] for word in source], vocabulary, components, max_len
-            )
+            *reading, share = read_along(models[kind], [ids[word] for word in source], vocabulary)
             for column, value in zip(columns.values(), [kind, *reading], strict=True):
                 column.append(value)
             shares.append(share)
         held = f"at least {100 * min(shares):.0f} %" if min(shares) < 0.995 else "all"
-        note = f"States are shown in their first {components} principal components, which hold "
+        note = f"States are shown in their first {COMPONENTS} principal components, which hold "
         numbers.setdefault("note", f"{note}{held} of the variance between them.")
         kinds = columns["kinds"]
         numbers.setdefault("attention", "additive" if "additive" in kinds else kinds[-1])
@@ -199,7 +194,7 @@ class AlignmentStepper(LiveFigure):
 
 
 def read_along(
-    model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str], components: int, max_len: int
+    model: RNNSeq2Seq, ids: list[int], vocabulary: Sequence[str]
 ) -> tuple[list[str], list, list, float]:
     """Translate ids with a model.
 
@@ -214,7 +209,7 @@ def read_along(
 
     bos = model.config.bos_id
     source = torch.tensor([ids], device=model.output.weight.device)
-    output = greedy(model, source, max_len=max_len).ids[0].tolist()
+    output = greedy(model, source, max_len=MOST).ids[0].tolist()
     weights: list = []
     with evaluating(model):
         if model.config.attention is None:
@@ -224,6 +219,6 @@ def read_along(
             with record_attention(model) as maps:  # again, with all steps in one call
                 model(source, torch.tensor([[bos, *output[:-1]]], device=source.device))
             weights = maps["alignment"][0, 0].cpu().numpy().round(3).tolist()
-    reduced, share = principal(states[0].double().cpu().numpy(), components)
+    reduced, share = principal(states[0].double().cpu().numpy(), COMPONENTS)
     words = [END if i == model.config.eos_id else str(vocabulary[i]) for i in output]
     return words, weights, reduced.round(3).tolist(), share

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from .base import (
-    LiveFigure,
-    Number,
-    Numbers,
-    OneOf,
-    all_or_none,
-    compose,
-    dress,
-    same_length,
-)
+from .base import LiveFigure, Number, Numbers, OneOf, all_or_none, compose, dress, same_length
 
 if TYPE_CHECKING:
     from ...data import Tokenizer
