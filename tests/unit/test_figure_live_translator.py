@@ -263,7 +263,7 @@ def test_a_reader_types_chooses_and_points(page):
     typed(page, "42")
     assert mark(page) == ""
     button(page, "Did you mean forty-two?").click()
-    wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”")
+    wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”: 88")
     page.locator(".tr-german label").nth(7).hover()
     wait_for(page, "Piece 8, “v”")
     page.get_by_role("radio", name="layer 1, head 2").check()
