@@ -252,7 +252,7 @@ def elsewhere(repository: str | None) -> str:
 
 
 def offer(app, config):
-    """Runs after book.configure, which takes the repository's address out while it's not real."""
+    """Runs after book.configure, which sets the repository's address once the owner has said it."""
     repository = config.html_theme_options.get("repository_url")
     config.myst_substitutions = {**config.myst_substitutions, "elsewhere": elsewhere(repository)}
 
