@@ -199,20 +199,20 @@ class ModelConfig(SpecialIds):
     def published(cls, name: str, **changes: Any) -> ModelConfig:
         """Make the config of a published model.
 
-        ==================  =========  ===============  =====================================
-        name                model      parameters       counted
-        ==================  =========  ===============  =====================================
-        ``"gpt2"``          decoder      124,439,808    all
-        ``"bert-base"``     encoder      109,482,240    all but the head for masked tokens
-        ``"bert-large"``    encoder      335,141,888    all but the head for masked tokens
-        ``"llama-2-7b"``    decoder    6,738,415,616    all
-        ``"llama-3-8b"``    decoder    8,030,261,248    all
-        ``"mistral-7b"``    decoder    7,241,732,096    all
-        ==================  =========  ===============  =====================================
+        ==================  =========  ===============
+        name                model      parameters
+        ==================  =========  ===============
+        ``"gpt2"``          decoder      124,439,808
+        ``"bert-base"``     encoder      109,482,240
+        ``"bert-large"``    encoder      335,141,888
+        ``"llama-2-7b"``    decoder    6,738,415,616
+        ``"llama-3-8b"``    decoder    8,030,261,248
+        ``"mistral-7b"``    decoder    7,241,732,096
+        ==================  =========  ===============
 
-        An encoder is an ``EncoderOnly``, a decoder a ``DecoderOnly``. On the device ``"meta"``
-        they take no memory. Mistral's first version looks back over 4096 tokens at most, which is
-        its ``max_len`` here.
+        An encoder is an ``EncoderOnly``, counted without its head for masked tokens; a decoder is a
+        ``DecoderOnly``. On the device ``"meta"`` they take no memory. Mistral's first version looks
+        back over 4096 tokens at most, which is its ``max_len`` here.
 
         Args:
             name: a name in the table.
