@@ -120,7 +120,7 @@ format: $(WITH_ALL) $(CHECKERS)  ## Format Python, JavaScript and style sheets
 	@$(PRETTIER) --write '$(SCRIPTS)'
 
 PRETTIER = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node node_modules/prettier/bin/prettier.cjs --log-level=warn
-SCRIPTS = {_ext,_static,benchmarks,transformer_lib/figures}/**/*.{js,mjs,css}
+SCRIPTS = {_ext,_static,benchmarks,tests,transformer_lib/figures}/**/*.{js,mjs,css}
 
 coverage: $(WITH_ALL)  ## Run the unit tests, half as long again, and say which lines of the library they leave out
 	@rm -rf .cache/coverage

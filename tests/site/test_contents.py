@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pages import until
+from pages import PHONE, until
 
 pytestmark = pytest.mark.slow
 PAGE = "chapters/symptoms.html"
@@ -32,7 +32,7 @@ GROW = """(hash) => {
 
 def test_the_mark_is_where_the_reader_is(visit):
     """It follows links and leaps; it goes at the top, and when something opens above the text."""
-    page, _ = visit(PAGE, figures=".nothing")
+    page = visit(PAGE)
     hashes = page.locator(LINKS).evaluate_all("(links) => links.map((link) => link.hash)")
     leaps = hashes[::3] + hashes[1::3]  # up and down
     assert len(leaps) > 8
@@ -53,8 +53,7 @@ def test_the_mark_is_where_the_reader_is(visit):
 
 def test_a_link_in_a_drawer_closes_it(visit):
     """On a phone. The focus is in the section then, where a screen reader goes on."""
-    phone = {"width": 390, "height": 844}
-    page, watch = visit("chapters/13_training.html", figures=".nothing", viewport=phone)
+    page = visit("chapters/13_training.html", viewport=PHONE)
     page.locator("button.secondary-toggle").click()
     drawer = page.locator("#pst-secondary-sidebar-modal")
     link = drawer.locator(LINKS).nth(3)
@@ -68,4 +67,3 @@ def test_a_link_in_a_drawer_closes_it(visit):
     drawer = page.locator("#pst-primary-sidebar-modal")
     drawer.locator("nav.bd-links .current > a").click()  # this page
     drawer.wait_for(state="hidden")
-    assert watch.errors == []

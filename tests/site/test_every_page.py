@@ -6,19 +6,21 @@ and what becomes of its questions and its figures when its address is opened aga
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
+from functools import cache
 from itertools import product
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
 
 import pytest
-from pages import OLD_THEME, ROOT, Watch, each, open_page, pages, serving, signs, wake
+from pages import BOOK, OLD_THEME, PHONE, ROOT, Watch, each, open_page, pages, signs, wake
 from test_live_figures import Figure, differences, move_something
 from test_predictions import ANSWER_ALL, kept
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 SOURCES = ["_modules/transformer_lib/attention.html"]  # one of the pages of source stands for all
 PAGES = [*(pages() or ["index.html"]), *SOURCES]
-PHONE = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
 VIEWS = ((1280, "light"), (320, "dark"))
 
 MOST_BYTES = 250_000  # packed with gzip, images apart
@@ -129,10 +131,19 @@ def read_through(page, address: str, watch: Watch) -> None:
     watch.until_quiet(page)
 
 
-def what_is_heavy(sent: dict[str, int]) -> list:
+@cache
+def packed(path: str) -> int:
+    """How many bytes a server sends for it that packs texts, as those of published pages do."""
+    content = (BOOK / path).read_bytes()
+    return len(content if path.endswith(".woff2") else gzip.compress(content))
+
+
+def what_is_heavy(base: str, watch: Watch) -> list:
+    sent = {urlsplit(url.removeprefix(base)).path for url in watch.asked if url.startswith(base)}
     kinds = Counter()
-    for path, size in sent.items():
-        kinds[PurePosixPath(path).suffix] += size
+    for path in sent:
+        if (BOOK / path).is_file():
+            kinds[PurePosixPath(path).suffix] += packed(path)
     assert kinds.keys() >= {".html", ".css", ".js"}
     light = {kind: size for kind, size in kinds.items() if kind not in IMAGES}
     # Faces of equations inside a line come with fonts.js: late, they would move what follows.
@@ -186,29 +197,20 @@ def what_sticks_out(page) -> list:
 
 
 @pytest.fixture(scope="module")
-def packed(book):
-    """The site from a server that packs what it sends: its address, and path -> bytes sent."""
-    sent: dict[str, int] = {}
-    with serving(book, sent) as address:
-        yield address, sent
-
-
-@pytest.fixture(scope="module")
-def visit_to(browser, packed):
+def visit_to(browser, bases):
     """visit_to(page, script to spoil it with) -> what is wrong with the page, by kind."""
-    address, sent = packed
+    base = bases["http"]
 
     def visit_to(name: str, spoil: str = "") -> dict[str, list]:
-        context = browser.new_context(**PHONE)
+        context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
         context.add_init_script(spoil)
         try:
-            watch, found = Watch(context, address), {}
+            watch, found = Watch(context, base), {}
             page = context.new_page()
-            sent.clear()
-            read_through(page, address + name, watch)
+            read_through(page, base + name, watch)
             shift, moved = page.evaluate("window.before")
             found["moves"] = moved if shift > MOST_SHIFT else []
-            found["heavy"] = what_is_heavy(sent)
+            found["heavy"] = what_is_heavy(base, watch)
             found["lost"] = what_is_lost(page, name)
             page.evaluate(UNFOLD)
             page.add_style_tag(content=WIDE_LETTERS)
@@ -258,29 +260,24 @@ def test_what_is_wrong_with_a_page_is_found(visit_to):
     assert {"moves", "sticks out at 320", "errors", "failed", "foreign"} <= found.keys()
 
 
-def test_text_is_set_in_the_book_s_own_face(browser, bases):
+def test_text_is_set_in_the_book_s_own_face(visit):
     """Over http and in a file, with scripts and without: nothing on the way to it was left out."""
-    for base, scripts in product(bases.values(), (True, False)):
-        context = browser.new_context(java_script_enabled=scripts)
-        try:
-            page = context.new_page()
-            page.goto(base + "index.html")
-            devtools = context.new_cdp_session(page)
-            for domain in ("DOM", "CSS"):
-                devtools.send(f"{domain}.enable")
-            root = devtools.send("DOM.getDocument")["root"]["nodeId"]
-            query = {"nodeId": root, "selector": ".bd-article section p"}
-            text = devtools.send("DOM.querySelector", query)
-            used = devtools.send("CSS.getPlatformFontsForNode", {"nodeId": text["nodeId"]})
-        finally:
-            context.close()
+    for where, scripts in product(("http", "file"), (True, False)):
+        page = visit("index.html", where, java_script_enabled=scripts)
+        devtools = page.context.new_cdp_session(page)
+        for domain in ("DOM", "CSS"):
+            devtools.send(f"{domain}.enable")
+        root = devtools.send("DOM.getDocument")["root"]["nodeId"]
+        query = {"nodeId": root, "selector": ".bd-article section p"}
+        text = devtools.send("DOM.querySelector", query)
+        used = devtools.send("CSS.getPlatformFontsForNode", {"nodeId": text["nodeId"]})
         assert {font["familyName"] for font in used["fonts"]} == {"Source Serif 4"}
 
 
 @pytest.mark.parametrize("name", ["index.html", "chapters/01_soft_lookup.html"])
 def test_the_keyboard_reaches_the_text_first(visit, name):
     """The first Tab offers to skip what is around the text, and Enter does."""
-    page, _ = visit(name, figures="#none")
+    page = visit(name)
     page.keyboard.press("Tab")
     first = page.evaluate_handle("document.activeElement")
     assert first.evaluate("(link) => link.getAttribute('href')") == "#main-content"

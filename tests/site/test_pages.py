@@ -14,24 +14,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from pages import BOOK, OLD_THEME, pages, parsed, until
+from pages import BOOK, OLD_THEME, PHONE, pages, parsed, until
 from PIL import Image
 
 PAGES = pages() or ["index.html"]
 OUTSIDE = ("http:", "https:", "mailto:", "tel:")
-
-
-def test_the_book_is_all_there(book):
-    """A site that lost its chapters would pass everything else."""
-    chapters = {page for page in PAGES if page.startswith("chapters/")}
-    assert {"index.html", "search.html"} <= set(PAGES)
-    assert chapters
-    sources = {
-        f"chapters/{path.stem}.html"
-        for path in (BOOK / "_sources" / "chapters").glob("*")
-        if path.suffix in (".ipynb", ".md")
-    }
-    assert chapters == sources
 
 
 def fetched_elsewhere(soup: BeautifulSoup) -> list[str]:
@@ -175,7 +162,7 @@ def test_panels_beside_each_other_scroll_on_a_phone(visit):
     """They keep a legible size, and whoever has only a keyboard can scroll them."""
     unfolded = ".wide-figure:not(details *)"
     name = next(page for page in PAGES if parsed(page).select(unfolded))
-    page, _ = visit(name, figures=".nothing", viewport={"width": 390, "height": 844})
+    page = visit(name, viewport=PHONE)
     panels = page.locator(unfolded).first
     panels.scroll_into_view_if_needed()
     assert panels.evaluate("box => box.scrollWidth > box.clientWidth + 100")
@@ -204,8 +191,7 @@ LINES = """() => [...document.querySelectorAll("article .highlight:not(.cell_out
 @pytest.mark.slow
 def test_long_lines_of_code_go_on_below_on_a_phone(visit):
     """Further to the right, but with room for words however far a line is indented."""
-    phone = {"width": 390, "height": 844}
-    page, _ = visit("chapters/14_decoding.html", figures=".nothing", viewport=phone)
+    page = visit("chapters/14_decoding.html", viewport=PHONE)
     lines = page.evaluate(LINES)
     assert not any(scrolls for scrolls, *_ in lines)
     assert min(room for *_, room in lines) > 140
@@ -216,7 +202,7 @@ def test_long_lines_of_code_go_on_below_on_a_phone(visit):
 @pytest.mark.slow
 def test_a_picture_s_paper_is_the_page_s(visit):
     """A figure drawn on light paper is no bright box in a dark page."""
-    page, _ = visit("chapters/03_bottleneck.html", color_scheme="dark")
+    page = visit("chapters/03_bottleneck.html", color_scheme="dark")
     picture = page.locator(".cell_output img").first
     picture.scroll_into_view_if_needed()
     page.wait_for_function("(image) => image.complete", arg=picture.element_handle())

@@ -6,14 +6,13 @@ import json
 import re
 import sys
 from types import SimpleNamespace
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 from pages import BOOK, ROOT, Watch, pages, parsed
 from PIL import Image
-from published import ADDRESS, REPOSITORY, publishing
+from published import ADDRESS, REPOSITORY, VERSION
 
 sys.path.insert(0, str(ROOT / "_ext"))
 import publish
@@ -75,15 +74,18 @@ def test_the_owner_s_address_comes_first(baseurl, repository, address):
     assert config.html_baseurl == address
 
 
-def test_without_an_address_nothing_claims_one(book):
+def test_without_an_address_nothing_claims_one_or_leads_there(book):
     if ".invalid" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
         pytest.skip("the address is set")
     assert not (BOOK / "sitemap.xml").exists()
     for page in pages():
         soup = parsed(page)
         assert meta(soup, "og:url") is None
-        assert soup.select("link[rel=canonical]") == []
+        assert soup.select("link[rel=canonical], .extra_footer a[href^=https]") == []
         assert "repository.invalid" not in str(soup.select("[href], [src], [content]"))
+        assert {link["data-action"] for link in soup.select(".page-action")} <= {"download"}
+    footer = parsed("index.html").select_one(".extra_footer").get_text()
+    assert f"Edition {VERSION}, " in footer
 
 
 @pytest.mark.slow
@@ -109,70 +111,29 @@ def test_with_an_address_every_page_knows_its_own(published):
 
 
 @pytest.mark.slow
-def test_the_page_not_found_works_at_any_depth(browser, published):
-    context = browser.new_context()
-    try:
-        with publishing(published) as base:
-            watch = Watch(context, base)
-            page = context.new_page()
-            response = page.goto(base + "a/b/c/gone", wait_until="networkidle")
-            assert response.status == 404
-            expected = f"{base}a/b/c/gone: 404"
-            assert [line for line in watch.failed if line != expected] == []
-            assert watch.foreign == []
-            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
-                "rgb(255, 254, 251)"
-            )
-            page.locator(".not-found input[name=q]").fill("softmax")
-            page.keyboard.press("Enter")
-            page.wait_for_url("**/search.html?q=softmax")
-            page.locator("#search-results li").first.wait_for()
-            page.go_back()
-            page.locator(".not-found-pages a", has_text="A dictionary").click()
-            page.wait_for_url("**/chapters/01_soft_lookup.html")
-            assert page.locator("h1:visible").inner_text().startswith("1. A dictionary")
-    finally:
-        context.close()
+def test_the_page_not_found_works_at_any_depth(browser, published_address):
+    page = browser.new_page()
+    watch = Watch(page.context, published_address)
+    gone = f"{published_address}a/b/c/gone"
+    assert page.goto(gone, wait_until="networkidle").status == 404
+    assert [line for line in watch.failed if line != f"{gone}: 404"] == []
+    assert watch.foreign == []
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(255, 254, 251)"
+    page.locator(".not-found input[name=q]").fill("softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=softmax")
+    page.locator("#search-results li").first.wait_for()
+    page.go_back()
+    page.locator(".not-found-pages a", has_text="A dictionary").click()
+    page.wait_for_url("**/chapters/01_soft_lookup.html")
+    assert page.locator("h1:visible").inner_text().startswith("1. A dictionary")
+    page.close()
 
 
 def test_the_page_not_found_lists_every_page(book):
     listed = {link["href"] for link in parsed("404.html").select(".not-found-pages a")}
     assert {page for page in PAGES if page.startswith("chapters/")} <= listed
-
-
-# --- the one list of links to elsewhere -----------------------------------------------------------
-
-LINK = re.compile(r"https?://[\w][^\s<>()\[\]\"'`\\{]+")
-# Addresses that stand for others: what an owner types, and what a standard calls itself.
-NOT_LINKS = ("https://github.com/OWNER/", "http://localhost", "http://www.w3.org/")
-
-
-def links_in_use() -> dict[str, set[str]]:
-    """Address -> where it stands: pages, the texts of the repository, the library's downloads."""
-    used: dict[str, set[str]] = {}
-    for page in pages():
-        for link in parsed(page).select('a[href^="http:"], a[href^="https:"]'):
-            used.setdefault(link["href"].partition("#")[0], set()).add(page)
-    texts = [*ROOT.glob("*.md"), ROOT / "LICENSE-text", *(ROOT / "transformer_lib").rglob("*.py")]
-    for path in texts:
-        for url in LINK.findall(path.read_text(encoding="utf-8")):
-            used.setdefault(url.rstrip(".,;:"), set()).add(path.relative_to(ROOT).as_posix())
-    home = re.search(r'^Repository = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.M)[1]
-    made = (home, "https://colab.research.google.com/github/")
-    return {url: at for url, at in used.items() if not url.startswith((*NOT_LINKS, *made))}
-
-
-def test_each_link_to_elsewhere_is_listed_once(book):
-    text = (ROOT / "links.yml").read_text(encoding="utf-8")
-    listed = yaml.safe_load(text)
-    assert text.count("\nhttp") == len(listed), "an address stands twice"
-    papers = set(re.findall(r"url\s*=\s*\{(.*)\}", (ROOT / "references.bib").read_text("utf-8")))
-    assert listed.keys() & papers == set(), "listed in references.bib already"
-    used = links_in_use()
-    unlisted = {url: sorted(at) for url, at in used.items() if url not in papers | listed.keys()}
-    assert unlisted == {}
-    assert listed.keys() - used.keys() == set(), "nothing links there"
-    assert [url for url in used if urlsplit(url).scheme != "https"] == []
 
 
 # --- the workflow that publishes ------------------------------------------------------------------

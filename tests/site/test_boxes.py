@@ -1,16 +1,53 @@
-"""Boxes that open: by a link to what is in them, and for a print."""
+"""A page shows what its notebook's tags say: numbered boxes, and folds that open: by a title, by a
+link to what is in them, and for a print."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 
 import pypdfium2
 import pytest
-from pages import chapters, parsed
+from pages import PHONE, ROOT, chapters, gallery, parsed
 
-NAME, PHONE = "chapters/06_many_heads.html", {"width": 390, "height": 844}
+sys.path.insert(0, str(ROOT / "_ext"))
+import cells
+
+CHAPTER = "chapters/06_many_heads.html"
 BOXES = "article details.admonition"
 OPEN = f"() => [...document.querySelectorAll('{BOXES}')].map((box) => box.open)"
+
+
+def words(text: str) -> list[str]:
+    """The plain words of a Markdown text, markup and formulas left out."""
+    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\]\([^)]*\)", " ", text, flags=re.S)
+    return re.findall(r"[a-z]{4,}", text.lower())
+
+
+@pytest.mark.parametrize("page", [*chapters(), *gallery()])
+def test_every_block_is_on_the_page_in_its_box(book, page):
+    soup, number = parsed(page), 0
+    source = (ROOT / page.replace(".html", ".ipynb")).read_text(encoding="utf-8")
+    for block in cells.blocks(page.removesuffix(".html"), json.loads(source)["cells"]):
+        if not block.label:
+            continue
+        found = soup.find(id=block.label)
+        assert found is not None, block.label
+        if block.kind in {"exercise", "solution"}:
+            number += block.kind == "exercise"
+            place = cells.place(page)
+            count = f"{int(place)}.{number}" if place.isdigit() else str(number)
+            title = found.select_one(".admonition-title").get_text()
+            assert f"Exercise {count} (" in " ".join(title.split())
+        if block.kind in {"solution", "fold"}:
+            assert found.name == "details" and not found.has_attr("open")
+        said = " ".join(cells.text(c) for c in block.cells if c["cell_type"] == "markdown")
+        there = found.get_text().lower()
+        assert [word for word in words(said) if word not in there] == [], block.label
+    text = soup.select_one("article").get_text()
+    assert ":::" not in re.sub(r"\[[^\]]*\]", "", text)
+    assert "####" not in text
 
 
 @pytest.mark.parametrize("page", chapters())
@@ -18,32 +55,38 @@ def test_deeper_is_its_questions_with_minutes(book, page):
     """Each opens by its heading, and the contents lead there."""
     assert parsed(page).select("#deeper > section") == []
     parts = parsed(page).select("#deeper > details.deeper")
-    names = [part["id"] for part in parts]
-    assert names
+    links = {link["href"][1:] for link in parsed(page).select("nav.page-toc a")}
+    assert parts and {part["id"] for part in parts} <= links
     for part in parts:
         assert re.fullmatch(r"[1-9]\d? min", part.select_one("summary > span").get_text())
         assert part.summary.h3.get_text(strip=True) and not part.summary.select("a, button")
-    links = [link["href"][1:] for link in parsed(page).select("nav.page-toc a")]
-    assert [name for name in names if name not in links] == []
 
 
 @pytest.mark.slow
-def test_a_link_opens_a_part_of_deeper(browser, bases):
-    """A link to the part itself, and the address of a live figure's state in there."""
-    page = "chapters/02_scaled_dot_product.html"
-    for hash in ("how-many-keys-share-the-weight", "ScaleMeter=16"):
-        shown = browser.new_page()
-        shown.goto(f"{bases['http']}{page}#{hash}")
-        opened = shown.locator("details.deeper[open]")
-        opened.wait_for()
-        assert opened.count() == 1
-        assert opened.evaluate("(e) => e.getBoundingClientRect().top < innerHeight")
-        shown.close()
+@pytest.mark.parametrize(
+    "address, box",
+    [
+        ("chapters/06_many_heads.html#sol-06-flops", BOXES),
+        ("chapters/02_scaled_dot_product.html#how-many-keys-share-the-weight", ".deeper"),
+        ("chapters/02_scaled_dot_product.html#ScaleMeter=16", ".deeper"),  # a figure's state
+    ],
+)
+def test_an_address_opens_what_it_names(browser, bases, address, box):
+    page = browser.new_page()
+    page.goto(bases["http"] + address)
+    opened = page.locator(f"{box}[open]")
+    opened.wait_for()
+    assert opened.count() == 1
+    assert opened.evaluate("(e) => e.getBoundingClientRect().top < innerHeight")
+    if box == BOXES:  # and so does a link on the page
+        page.evaluate("location.hash = '#sol-06-reshape'")
+        page.locator("#sol-06-reshape[open]").wait_for()
+    page.close()
 
 
 @pytest.mark.slow
 def test_a_box_s_content_stands_below_its_title(visit):
-    page, _ = visit("chapters/02_scaled_dot_product.html", figures=".nothing")
+    page = visit("chapters/02_scaled_dot_product.html")
     shifts = page.evaluate(
         """[...document.querySelectorAll("article .admonition:not(.hide)")].map((box) => {
             box.open = true;
@@ -60,7 +103,7 @@ def test_a_print_is_complete_and_light(visit):
     name = "chapters/13_training.html"
     prints = []
     for theme, motion in (("dark", "no-preference"), ("light", "reduce")):
-        shown, _ = visit(name, figures=".nothing", color_scheme=theme, reduced_motion=motion)
+        shown = visit(name, color_scheme=theme, reduced_motion=motion)
         shown.evaluate("document.querySelectorAll('.deeper').forEach((e) => { e.open = false; })")
         prints.append(pypdfium2.PdfDocument(shown.pdf()))
         assert not any(shown.evaluate(OPEN))
@@ -81,19 +124,19 @@ def test_a_print_is_complete_and_light(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_a_title_opens_its_own_box_wherever_it_is_hit(visit, scripts):
-    page, watch = visit(NAME, figures=".nothing", viewport=PHONE, java_script_enabled=scripts)
+    page = visit(CHAPTER, viewport=PHONE, java_script_enabled=scripts)
     boxes = page.locator(f"{BOXES}:not(.deeper *)")
+    opened = page.locator(f"{BOXES}[open]")
     for box in boxes.all():
         title = box.locator("> summary")
         size = title.bounding_box()
         for share in (0.03, 0.5, 0.97):
             place = {"x": share * size["width"], "y": size["height"] / 2}
             title.click(position=place)
-            opened = page.locator(f"{BOXES}[open]")
             assert opened.count() == 1 and box.get_attribute("open") is not None
             title.click(position=place)
             assert opened.count() == 0
         title.press("Enter")
         assert box.get_attribute("open") is not None
         title.press("Enter")
-    assert boxes.count() > 3 and page.url.endswith(NAME) and watch.complaints == {}
+    assert boxes.count() > 3 and page.url.endswith(CHAPTER)
