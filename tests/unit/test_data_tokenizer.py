@@ -158,5 +158,7 @@ def test_an_existing_encoding_keeps_its_ids(tmp_path):
     ours.save(tmp_path / "tokenizer.json")
     again = Tokenizer.load(tmp_path / "tokenizer.json")
     assert again == ours and again.special_ids == ids
+    with pytest.raises(ValueError, match="must have a piece for bos_id and eos_id"):
+        Tokenizer(HFTokenizer.from_str(own), SpecialIds(pad_id=0, bos_id=end, eos_id=len(vocab)))
     others = SpecialIds(pad_id=1, bos_id=end, eos_id=end)
     assert again != Tokenizer(HFTokenizer.from_str(own), others)

@@ -34,7 +34,8 @@ class Tokenizer:
 
     To reuse another model's, pass its `tokenizers.Tokenizer` and `special_ids`, those of its model:
     `model.config.special_ids`. The pieces of `bos_id` and `eos_id` aren't decoded to text. Padding
-    doesn't need a piece of its own.
+    doesn't need a piece of its own. The second example is made as GPT-2's is, which comes from
+    `BPE.from_file("vocab.json", "merges.txt")`.
 
     **Train on training text only.** A tokenizer that has seen validation or test text has pieces
     for words its model should never have met, and the scores come out too good.
@@ -45,6 +46,12 @@ class Tokenizer:
         [3, 6, 4, 5]
         >>> tokenizer.decode([6, 4, 5, 2, 0])  # <eos> ends the text
         'rei'
+        >>> from tokenizers import Tokenizer as Pieces, models, pre_tokenizers
+        >>> vocab = {"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5}
+        >>> gpt2 = Pieces(models.BPE(vocab, [("l", "o"), ("lo", "w")]))
+        >>> gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        >>> Tokenizer(gpt2, SpecialIds(pad_id=0, bos_id=5, eos_id=5)).encode("lowlo")
+        [4, 3]
     """
 
     special_ids = SpecialIds()
@@ -64,6 +71,10 @@ class Tokenizer:
         else:
             self.special_ids = special_ids
             self._silent = {special_ids.bos_id, special_ids.eos_id}
+            if None in map(tokenizer.id_to_token, self._silent):
+                raise ValueError(
+                    f"tokenizer must have a piece for bos_id and eos_id of {special_ids}"
+                )
         # Otherwise, text that spells "<eos>" would become the id that ends a sentence.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
