@@ -138,3 +138,11 @@ def test_a_whole_run_ends_in_a_verdict(show):
     assert page.evaluate(points) == [300, 300, 6, 6]
     assert page.locator(".lt-written").first.inner_text() == "abcdefgh → hgfedcba"
     assert page.locator(".lt-run").nth(0).locator("[data-wrong]").count() == 0
+
+
+@pytest.mark.slow
+def test_a_page_without_workers_says_so(show):
+    page = show(LiveTraining())
+    page.evaluate("() => { window.Worker = class { constructor() { throw new Error('no'); } }; }")
+    button(page, "Start").click()
+    page.locator(".lf-status", has_text="can’t train anything").wait_for()
