@@ -56,7 +56,7 @@ class DecoderOnly(nn.Module):
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError, ValueError: as :meth:`Embedding.forward`; a mask that doesn't fit.
+            TypeError, ValueError: as `Embedding.forward`; a mask that doesn't fit.
         """
         x = self.embedding(ids)  # (B, T, d_model)
         return self.embedding.logits(self.decoder(x, mask=mask))

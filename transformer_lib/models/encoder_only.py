@@ -61,7 +61,7 @@ class EncoderOnly(nn.Module):
             logits ``(B, S, vocab_size)``; without a head, what :meth:`encode` returns.
 
         Raises:
-            TypeError, ValueError: as :meth:`Embedding.forward`.
+            TypeError, ValueError: as `Embedding.forward`.
         """
         x = self.encode(ids, types)
         if self.head_dense is None or self.head_norm is None:

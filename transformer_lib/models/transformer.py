@@ -49,7 +49,7 @@ class Transformer(nn.Module):
             logits ``(B, T, vocab_size)``.
 
         Raises:
-            TypeError, ValueError: as :meth:`Embedding.forward`; different batch sizes.
+            TypeError, ValueError: as `Embedding.forward`; different batch sizes.
         """
         memory, x = self.encode(source), self.embedding(target, name="target")
         check_shape("target", target, source.size(0), "T")
