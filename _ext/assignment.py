@@ -4,8 +4,6 @@ It's in the site's folder `assignment`. With the book's solutions, the same note
 nbgrader starts from: a course folder beside the site has one for each chapter.
 """
 
-from __future__ import annotations
-
 import dis
 import json
 import re

@@ -4,8 +4,6 @@ A chapter is a list of blocks, of which pages (chapter_page.py) and the student'
 (student.py) are made. Standard library only: the gate of the notebooks uses it, too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path, PurePath

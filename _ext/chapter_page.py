@@ -4,8 +4,6 @@ Before a notebook is parsed, its blocks become directives. A fold is <details>, 
 title opens it and no script is needed.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

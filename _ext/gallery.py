@@ -4,8 +4,6 @@
 question above it, which leads to it, and the chapters that the text below the question names.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -7,8 +7,6 @@ A name stands once, where it is defined, and is called by the shortest path it c
 from. Sphinx's viewcode makes the pages that show the code.
 """
 
-from __future__ import annotations
-
 import builtins
 import re
 from functools import cache

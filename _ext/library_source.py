@@ -4,8 +4,6 @@ Nothing is imported, so no torch is needed. Public is what `transformer_lib` and
 `__all__`; files inside a package are its own business.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ What a chapter adds is in its cells tagged `mine`, and the site has the file as 
 leaves it. The cells tagged `program` of one_page.ipynb are one file, `mine/transformer.py`.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from pathlib import Path

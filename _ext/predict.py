@@ -5,8 +5,6 @@ folded answer. The page `chapters/predictions.md` lists the questions of all cha
 predict.js enters what this reader answered, which is in the reader's own browser and nowhere else.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 from pathlib import Path

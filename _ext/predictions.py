@@ -14,8 +14,6 @@ what kind of question it is:
 Standard library only: the gate of the notebooks uses it, too.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

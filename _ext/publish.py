@@ -4,8 +4,6 @@ The site's address is `html.baseurl` in _config.yml or, when that is not set and
 address is, GitHub Pages'. With neither, nothing names an address.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap

@@ -6,8 +6,6 @@ address is (book.configure). Progress and the memory of chapters read are the wo
 the reader's own browser.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 

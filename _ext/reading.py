@@ -9,8 +9,6 @@ under *Deeper*. The page says both under the title. {reading}`1-6, 10` says how 
 reading of these chapters takes, and {reading}`all` how long that of the book takes.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

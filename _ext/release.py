@@ -4,8 +4,6 @@ python _ext/release.py           # say what is in the way
 python _ext/release.py --tag     # once it is built: tag it here, and say what to push
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

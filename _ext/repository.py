@@ -9,8 +9,6 @@ CHANGELOG.md; all other places are written from there. Until the owner sets it, 
 name that nobody can register (RFC 2606): readers' machines install from this address.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -5,8 +5,6 @@ Colab and Binder. Links lead to the site: by its address if that is known, else 
 folder.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """A page that holds live figures and nothing else, and pictures of them."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

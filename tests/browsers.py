@@ -4,8 +4,6 @@ Chromium's headless shell comes first: it draws the same pages without a window 
 third of the processor's time.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -8,8 +8,6 @@ the checks of arguments the core. Compared is with the commit where this branch 
 uncommitted work included. When nothing else is named, it is the core, quick tests.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from functools import cache

@@ -1,7 +1,5 @@
 """The project as a whole: layers, files, locks, and what only the owner can say."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

@@ -4,8 +4,6 @@ Shapes throughout the library: ``B`` batch, ``H`` heads, ``T`` queries (target l
 (source length).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ State is an argument, never an attribute of a module: ``decoder(x, memory, cache
 the cache it is given. Caches are for inference.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

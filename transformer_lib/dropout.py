@@ -1,7 +1,5 @@
 """Dropout, as fast on a CPU as elsewhere."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

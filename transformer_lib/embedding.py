@@ -1,7 +1,5 @@
 """The two ends of a model: token ids to vectors, and vectors to logits."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

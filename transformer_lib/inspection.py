@@ -1,7 +1,5 @@
 """Look inside a model: record its attention weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial

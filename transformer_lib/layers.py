@@ -1,7 +1,5 @@
 """The parts of a Transformer layer, and the encoder and decoder layers made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ A mask hides *keys*, never queries: the loss drops what a padded query computes.
 No check can notice an inverted mask. Combine masks with ``&``.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

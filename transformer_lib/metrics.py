@@ -1,7 +1,5 @@
 """Scores of translations, each with a signature that says how it was counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple, cast

@@ -1,7 +1,5 @@
 """Multi-head attention: several attentions side by side, each in its own subspace."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

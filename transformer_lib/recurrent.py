@@ -41,8 +41,6 @@ All predict with :math:`\mathrm{softmax}(W_o o_t)`. Differences from the papers:
   as PyTorch initializes them; ``dropout`` applies to embeddings and to the input of W_o.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any

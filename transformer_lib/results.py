@@ -3,8 +3,6 @@
 The files are installed with the library, so a chapter can plot them from any folder.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

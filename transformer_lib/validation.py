@@ -1,7 +1,5 @@
 """Check arguments and tensors once, where they enter the library."""
 
-from __future__ import annotations
-
 import math
 import operator
 import os

@@ -5,8 +5,6 @@ An argument that has a default keeps it, unless that is None. Others get the val
 function needs, and `MADE` makes the objects whose methods are called.
 """
 
-from __future__ import annotations
-
 import inspect
 import random
 import tempfile

@@ -16,8 +16,6 @@ that touches only the module or its style sheet.
 The chapters import the library from this checkout, even if another one is installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import importlib

@@ -7,8 +7,6 @@ Prints one line per finding and exits with 1 if there is one. Each rule is a fun
 notebook and yields (cell id or None, what is wrong); `test_gate.py` breaks each of them once.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

@@ -11,8 +11,6 @@ Further arguments go to pytest (`-x`, `-k`, `-n 0`). Chapters are compared with 
 environment's kernel runs them, with that environment's library (test_clean_environment.py).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

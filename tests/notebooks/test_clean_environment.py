@@ -6,8 +6,6 @@ which `make test` runs every chapter: both ends of what is allowed say the same.
 kernel are this environment's: the lowest torch has no wheel for every Python, and weighs gigabytes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ compared, but an operation on tensors of two devices is an error, as on a GPU. A
 with the cells that they need, for one update each.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import symtable

@@ -3,8 +3,6 @@
 CONTRIBUTING, *How a chapter is written*, has the form.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Every chapter passes the gate, and each rule of the gate finds what breaks it."""
 
-from __future__ import annotations
-
 import copy
 import shutil
 import subprocess

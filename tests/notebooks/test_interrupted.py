@@ -1,7 +1,5 @@
 """A cell that changes something for a while puts it back, also when it's stopped halfway."""
 
-from __future__ import annotations
-
 import copy
 from types import SimpleNamespace
 

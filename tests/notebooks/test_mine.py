@@ -4,8 +4,6 @@ Each chapter compares what it adds with the library, in a cell that nbval runs. 
 is tested here: parameters that aren't as they were initialized, and what is drawn by chance.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import sys

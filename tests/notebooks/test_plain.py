@@ -5,8 +5,6 @@ chapter is plain Markdown: tags say what a cell is, and terms, papers and figure
 (CONTRIBUTING.md, *Links*).
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

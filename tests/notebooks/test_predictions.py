@@ -1,7 +1,5 @@
 """What a reader predicts: the text of two cells becomes choices, a number, or a line to write."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The page of symptoms: its checks give True for mine.py, and find each cause that it lists."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Fixtures for tests that look at the built site; see pages.py."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

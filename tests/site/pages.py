@@ -1,7 +1,5 @@
 """The built site, a server for it, and a browser to look at it with."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

@@ -1,7 +1,5 @@
 """The book as it will be once the repository's address is set, and a server like its host's."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,8 +1,6 @@
 """A page shows what its notebook's tags say: numbered boxes, and folds that open: by a title, by a
 link to what is in them, and for a print."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

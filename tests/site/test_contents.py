@@ -1,7 +1,5 @@
 """The mark in a page's contents: where the reader is, however they came there."""
 
-from __future__ import annotations
-
 import pytest
 from pages import PHONE, until
 

@@ -4,8 +4,6 @@ One visit sees all there is to see: what the page loads, what moves, what sticks
 and what becomes of its questions and its figures when its address is opened again.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from functools import cache

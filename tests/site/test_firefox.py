@@ -5,8 +5,6 @@ drives it, for Playwright knows no Firefox but its own. Debian has Firefox as fi
 there is none, nothing of this runs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ A real server and a real kernel: the cells run to the end; each live figure answ
 and the mouse, and the Python object follows; no key of a figure is a command of the notebook.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

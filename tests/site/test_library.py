@@ -1,7 +1,5 @@
 """The library's reference: every public name once, its docstring set, its code a click away."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections import defaultdict

@@ -4,8 +4,6 @@ Its score for performance is mostly made of times, which depend on what else the
 of its audits that use no clock are tested here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -8,8 +8,6 @@ Figures of one kind run one script on different numbers. One of each kind is ope
 mouse and fingers; test_every_page.py moves all others once.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

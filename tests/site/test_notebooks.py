@@ -1,7 +1,5 @@
 """Notebooks made of a chapter: the student's edition, the assignment, what nbgrader gets."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import re

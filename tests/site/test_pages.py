@@ -3,8 +3,6 @@
 What a browser makes of it is seen in test_every_page.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

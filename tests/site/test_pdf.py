@@ -1,7 +1,5 @@
 """The printed book (`make pdf`): complete, numbered rightly, nothing lost at an edge."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A question to the reader: commit, then see; kept in this browser, listed on a page, cleared."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the site tells others: descriptions, cards, addresses, its pages, its links to elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

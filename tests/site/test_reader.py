@@ -1,7 +1,5 @@
 """What stands around a page: its actions, the way on, how far one has read, the search."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from urllib.parse import parse_qs, urlsplit

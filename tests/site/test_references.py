@@ -1,7 +1,5 @@
 """Numbers, citations and lists lead to what they name; links.yml has each link to elsewhere."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

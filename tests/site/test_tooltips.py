@@ -1,7 +1,5 @@
 """A link to a term tells what it means: to the mouse, to the keyboard, to a finger, to ears."""
 
-from __future__ import annotations
-
 import pytest
 from pages import chapters, parsed
 

@@ -1,7 +1,5 @@
 """The translator's files stand beside the pages, are light, and come only when a reader asks."""
 
-from __future__ import annotations
-
 import pytest
 
 MOUNT = '[data-model="LiveTranslator-1"]'

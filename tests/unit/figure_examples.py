@@ -1,7 +1,5 @@
 """Every live figure for the tests, and many of its states, drawn from the limits of its traits."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

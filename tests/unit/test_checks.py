@@ -1,7 +1,5 @@
 """The exercise checkers' framework: what it says of an answer, and what it leaves alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

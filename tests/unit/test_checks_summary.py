@@ -1,7 +1,5 @@
 """The summary of a checker: what a student hands in."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

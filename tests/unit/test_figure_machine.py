@@ -1,7 +1,5 @@
 """The drawing of the Transformer: highlighted parts, and labels inside their boxes."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from xml.etree import ElementTree
 

@@ -3,8 +3,6 @@
 `tests/fuzz/calls.py` makes the right calls. What an error says beside the name isn't tested.
 """
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """The page for teachers: what it says of exercises, of checkers and of figures is true."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The appendix beside the paper: what it says we measured, a chapter prints or a record holds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 1, *A dictionary that answers almost*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 2, *From averaging to scaled dot-product attention*."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Checkers for chapter 3, *Before the Transformer: the bottleneck*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 4, *Self-attention and cross-attention*."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

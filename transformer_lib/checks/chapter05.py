@@ -1,7 +1,5 @@
 """Checkers for chapter 5, *Masks*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 7, *The rest of the block*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkers for chapter 8, *The encoder*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

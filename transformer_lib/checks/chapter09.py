@@ -1,7 +1,5 @@
 """Checkers for chapter 9, *The decoder*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

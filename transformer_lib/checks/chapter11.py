@@ -1,7 +1,5 @@
 """Checkers for chapter 11, *The whole Transformer*, and the layers that its exercise is given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkers for chapter 12, *Text to tensors, and back*."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial

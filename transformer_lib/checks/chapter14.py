@@ -1,7 +1,5 @@
 """Checkers for chapter 14, *Decoding: the best next word and the best sentence*."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

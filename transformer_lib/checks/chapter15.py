@@ -1,7 +1,5 @@
 """Checker for chapter 15, *What is a difference worth?*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product

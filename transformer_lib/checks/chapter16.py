@@ -1,7 +1,5 @@
 """Checkers for chapter 16, *Looking inside: is a map an explanation?*"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 18, *GPT: one stack that continues*."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

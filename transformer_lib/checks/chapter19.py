@@ -1,7 +1,5 @@
 """Checkers for chapter 19, *BERT: fill in the blank*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

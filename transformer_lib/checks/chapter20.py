@@ -1,7 +1,5 @@
 """Checkers for chapter 20, *Few labels*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 21, *What has changed since 2017*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers for chapter 22, *Other people's weights*."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ Right answers come in many forms (another order of summation, float64, a list wh
 meant): what is compared is structure, shape, bool or not, NaN, and values up to rounding.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The checkers of the book's exercises: a chapter's `check`."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Stopping an answer that never ends, on every system, without another process."""
 
-from __future__ import annotations
-
 import _thread
 import signal
 import sys

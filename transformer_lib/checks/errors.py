@@ -1,7 +1,5 @@
 """What is said of an exception: where it came up, on which tensors, and what it means."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import math

@@ -1,7 +1,5 @@
 """What an exercise is: a right answer, the cases it is tried on, the mistakes people make in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What exercises are tried on."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

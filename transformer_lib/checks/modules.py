@@ -6,8 +6,6 @@ start as (a gain of ones, a bias of zeros), then by the order in which they are 
 a guess and the result is wrong, the report says what was taken for what.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections import Counter

@@ -1,7 +1,5 @@
 """The parts that layers are made of, as chapters 7 and 8 build them."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from transformer_lib.checks.chapter07 import Residual

@@ -1,7 +1,5 @@
 """Checkers for the project, *A modern decoder*: one for each stage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any

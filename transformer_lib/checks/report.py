@@ -1,7 +1,5 @@
 """What is said of an answer: how many cases pass, the first that fails, and why."""
 
-from __future__ import annotations
-
 import dis
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """Running an answer on the cases: a learner's, a mistake's and the reference's alike."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

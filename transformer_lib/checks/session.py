@@ -1,7 +1,5 @@
 """A fresh kernel's settings for the time of a check; the reader's session gets its own back."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import io

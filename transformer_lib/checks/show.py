@@ -1,7 +1,5 @@
 """How a report names things: values as they can be typed, kinds, shapes and numbers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stories of two sentences from a small world: which words fit is known."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Beam search: follow several texts at once, since a good one may begin with a worse token."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Several models that decode together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Generate one token at a time: greedy search and sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """What decoding needs from a model, and what it returns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """From text to text: translate sentences, continue prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple

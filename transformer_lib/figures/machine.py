@@ -6,8 +6,6 @@ It is inline SVG, so its ink follows the page, light or dark.
 The Transformer. Lit: cross-attention.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 __all__ = ["PARTS", "Machine"]

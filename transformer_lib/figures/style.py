@@ -6,8 +6,6 @@ Colors are those of Okabe and Ito (2008, "Color Universal Design"), which colorb
 tell apart.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["ACCENT", "PALETTE", "settings", "use"]

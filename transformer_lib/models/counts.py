@@ -1,7 +1,5 @@
 """How many parameters a model has, part by part."""
 
-from __future__ import annotations
-
 import torch
 
 from transformer_lib.config import ModelConfig

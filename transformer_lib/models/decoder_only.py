@@ -1,7 +1,5 @@
 """A decoder alone, which continues a text: GPT's shape."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from transformer_lib.cache import KVCache

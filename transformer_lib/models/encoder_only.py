@@ -1,7 +1,5 @@
 """An encoder alone, for texts that are read and not written: BERT's shape."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

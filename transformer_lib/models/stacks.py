@@ -1,7 +1,5 @@
 """Stacks of layers: vectors in, vectors out."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from transformer_lib.cache import KVCache

@@ -1,7 +1,5 @@
 """What a decoder remembers between two steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

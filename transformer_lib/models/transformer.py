@@ -1,7 +1,5 @@
 """The Transformer of the paper: an encoder, a decoder, and embeddings at both ends."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from transformer_lib.cache import KVCache

@@ -1,7 +1,5 @@
 """Absolute positions: a vector for each position, added to the token's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

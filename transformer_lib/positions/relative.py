@@ -1,7 +1,5 @@
 """Relative positions: learned vectors or a fixed penalty for each distance."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

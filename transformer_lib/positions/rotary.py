@@ -1,7 +1,5 @@
 """Rotary positions: rotate queries and keys, so that their dot product depends on distance."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -5,8 +5,6 @@ as Hugging Face writes them, and ``answers.safetensors`` is what its own class c
 ``number-words`` has our own names, and matrices of 8-bit integers, see :func:`to_int8`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

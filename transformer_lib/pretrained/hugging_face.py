@@ -3,8 +3,6 @@
 Its models are recognized by the names of their classes: ``transformers`` is never imported here.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

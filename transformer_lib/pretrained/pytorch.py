@@ -1,7 +1,5 @@
 """PyTorch's own Transformer, encoder and attention."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

@@ -1,7 +1,5 @@
 """The commands: train a model, measure it, use it."""
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

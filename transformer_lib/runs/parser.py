@@ -1,7 +1,5 @@
 """The commands, options and help texts of the command line."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 from collections.abc import Callable, Sequence

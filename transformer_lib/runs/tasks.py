@@ -1,7 +1,5 @@
 """The tasks a model can learn, the settings that suit them, and batches of their texts."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Checkpoints: replaced in one move or not at all, verified when loaded, kept in a run's folder."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@
 their gradients. What's left is to make them compute what one process would.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 from collections.abc import Iterator

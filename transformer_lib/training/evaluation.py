@@ -1,7 +1,5 @@
 """What a model is trained and measured on, and how well it predicts each token of it."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Iterator

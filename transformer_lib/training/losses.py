@@ -1,7 +1,5 @@
 """The loss: a sum, and the number of tokens in it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

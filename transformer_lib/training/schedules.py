@@ -1,7 +1,5 @@
 """The learning rate as a function of the step: nothing to store, nothing to resume."""
 
-from __future__ import annotations
-
 import math
 
 from transformer_lib.validation import check_count, check_number

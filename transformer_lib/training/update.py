@@ -1,7 +1,5 @@
 """One update of the parameters, from one batch or from several."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

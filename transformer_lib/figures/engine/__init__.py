@@ -5,8 +5,6 @@ WebAssembly, which the page assembles itself (``assembler.js``, ``product.js``),
 JavaScript.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ArchitectureExplorer: where a Transformer's parameters are (chapters 11 and 21)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

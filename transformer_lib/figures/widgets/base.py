@@ -1,7 +1,5 @@
 """What all live figures have in common."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

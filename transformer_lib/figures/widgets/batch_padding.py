@@ -1,7 +1,5 @@
 """BatchPadding: how much of a batch is padding (chapter 12)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """BytePairs: how learned merges split a new word (chapter 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CacheSize: how much memory generating a text takes besides the model (chapter 21)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """FillIn: hide words of a sentence and see a model's guesses (chapter 19)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """LiveTraining: train a Transformer in the page, next to one without some part (chapter 13)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

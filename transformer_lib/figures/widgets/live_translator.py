@@ -1,7 +1,5 @@
 """LiveTranslator: type into a trained translator of numbers (chapter 13)."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """LossPush: which way the loss pushes each logit (chapter 13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """MixingMatrix: every word as a mix of the others (chapter 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """NormExplorer: which numbers a norm uses, in a padded batch (chapter 7)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """OneMixture: what a matrix can read from one head, and what from two (chapter 6)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """PositionsExplorer: positions told by added waves, or by turning pairs (chapter 10)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """Roofline: whether a machine waits for memory or for arithmetic (chapter 17)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """RunPlanner: what a training run needs in bytes and in hours (chapter 17)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

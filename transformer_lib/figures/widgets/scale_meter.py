@@ -1,7 +1,5 @@
 """ScaleMeter: what wide vectors do to the softmax (chapter 2)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ScheduleExplorer: how the learning rate rises and falls (chapter 13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """SoftLookup: a dictionary that answers "almost" (chapter 1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

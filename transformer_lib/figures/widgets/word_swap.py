@@ -1,7 +1,5 @@
 """WordSwap: what changes in self-attention when two words trade places (chapter 4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets
