@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from blanks import MASK, PAD, WORDS, hide, rows
-from result_file import write_result
+from result_file import chapter, write_result
 from torch import Tensor
 
 from transformer_lib.data import stories, world
 
 SHARES = (0.05, 0.15, 0.3, 0.5)
+book = chapter(19, "world", "mine-before", "pack", "mine")
+to_ids, WORDS, PAD, MASK = book["to_ids"], book["pieces"], book["PAD"], book["MASK"]
 
 
 class EveryChoice:
@@ -77,20 +78,22 @@ groups = defaultdict(list)
 for first, second in every:
     groups[len(first.split()), len(second.split())].append((first, second))
 by_length = {
-    length: (rows(texts)[0], torch.tensor([every[text] for text in texts]).double())
+    length: (to_ids(texts)[0], torch.tensor([every[text] for text in texts]).double())
     for length, texts in groups.items()
 }
 new = [(story.first, story.second) for story in stories(1_000, seed=1)]
-ids, _ = rows(new)
+ids, _ = to_ids(new)
 found = {}
 for share in SHARES:
     torch.manual_seed(0)  # as in the chapter
-    given, labels = hide(ids, share)
+    given, labels = book["hide"](ids, len(WORDS), share)
     right, losses = 0, []
     for text, hidden, wanted in zip(new, given, labels, strict=True):
         asked = wanted != PAD
-        there = by_length[len(text[0].split()), len(text[1].split())]
-        for p, word in zip(guesses(hidden, asked, *there, share), wanted[asked], strict=True):
+        there, weights = by_length[len(text[0].split()), len(text[1].split())]
+        length = there.size(1)
+        probabilities = guesses(hidden[:length], asked[:length], there, weights, share)
+        for p, word in zip(probabilities, wanted[asked], strict=True):
             right += int(p.argmax() == word)
             losses.append(-p[word].log().item())
     found[f"{share:.0%}"] = {

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 torch.set_num_threads(1)
 
 
-def chapter(number: int, *cells: str, **names: Any) -> dict[str, Any]:
+def chapter(number: int, /, *cells: str, **names: Any) -> dict[str, Any]:
     """What these cells of a chapter define, run one after another, in their order here."""
     (path,) = (ROOT / "chapters").glob(f"{number:02}_*.ipynb")
     book = json.loads(path.read_text(encoding="utf-8"))["cells"]
