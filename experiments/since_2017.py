@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from result_file import write_result
-from torch import Tensor, nn
+from result_file import chapter, write_result
+from torch import Tensor
 
 from transformer_lib import DecoderOnly, ModelConfig, local_mask
-from transformer_lib.data import shakespeare
 
+book = chapter(21, "mine-before", "worth-fit", math=math)
+fit, held_out = book["fit"], book["held_out"]
 FIRST: dict[str, Any] = {"d_model": 32, "n_heads": 4, "n_layers": 2, "d_ff": 128, "dropout": 0.0,
                          "max_len": 256}  # fmt: skip
 ROTARY = FIRST | {"positions": "rotary"}
@@ -33,14 +34,8 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 TWICE = ("2017", "rotary")
 RATE, TRIAL, SEEDS = 16e-3, 5, (0, 1, 2, 3, 4)
-UPDATES, WARMUP, BATCH, LENGTH = 300, 30, 16, 32
+UPDATES, LENGTH = 300, 32
 BANDS = (32, 32, 64, 128)  # of positions in a long window
-ALPHABET = sorted(set(shakespeare.load("train")))
-TRAIN, VAL = (
-    torch.tensor([ALPHABET.index(letter) for letter in shakespeare.load(split)])
-    for split in ("train", "val")
-)
-VAL = VAL[:33_000]
 
 
 def same_size(settings: dict[str, Any]) -> dict[str, Any]:
@@ -51,44 +46,22 @@ def same_size(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def build(settings: dict[str, Any]) -> DecoderOnly:
-    return DecoderOnly(ModelConfig(vocab_size=len(ALPHABET), **settings))
+    return DecoderOnly(ModelConfig(vocab_size=len(book["letters"]), **settings))
 
 
 def count(settings: dict[str, Any]) -> int:
     return sum(parameter.numel() for parameter in build(settings).parameters())
 
 
-def loss_of(model: nn.Module, windows: Tensor) -> Tensor:
-    logits = model(windows[:, :-1])  # (B, T, vocab_size)
-    return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
-
-
 def train(settings: dict[str, Any], seed: int, rate: float, updates: int = UPDATES) -> DecoderOnly:
-    """Warm-up, then half a cosine to 0."""
     torch.manual_seed(seed)
-    model = build(settings)
-    adam = torch.optim.Adam(model.parameters(), lr=rate)
-    for step in range(updates):
-        warm = min(1, (step + 1) / WARMUP)
-        adam.param_groups[0]["lr"] = rate * warm * (1 + math.cos(math.pi * step / updates)) / 2
-        start = torch.randint(len(TRAIN) - LENGTH, (BATCH, 1))
-        loss = loss_of(model, TRAIN[start + torch.arange(LENGTH + 1)])
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    return model
-
-
-@torch.no_grad()
-def held_out(model: DecoderOnly) -> float:
-    """The loss on the other text."""
-    return loss_of(model, VAL.unfold(0, LENGTH + 1, LENGTH)).item()
+    return fit(build(settings), rate, updates)
 
 
 @torch.no_grad()
 def by_band(model: DecoderOnly, mask: Tensor | None = None) -> list[float]:
-    """The loss on long windows of the other text, for each band of positions."""
-    windows = VAL.unfold(0, sum(BANDS) + 1, sum(BANDS))  # (N, T + 1)
+    """The loss on long windows of the held-out text, for each band of positions."""
+    windows = book["val_ids"].unfold(0, sum(BANDS) + 1, sum(BANDS))  # (N, T + 1)
     logits = model(windows[:, :-1], mask=mask)
     loss = F.cross_entropy(logits.mT, windows[:, 1:], reduction="none")  # (N, T)
     return [band.mean().item() for band in loss.split(BANDS, dim=1)]
