@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from result_file import chapter, write_result
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.data import stories, world
 
@@ -77,12 +77,13 @@ for story, probability in EveryChoice().stories():
 groups = defaultdict(list)
 for first, second in every:
     groups[len(first.split()), len(second.split())].append((first, second))
-by_length = {
-    length: (to_ids(texts)[0], torch.tensor([every[text] for text in texts]).double())
-    for length, texts in groups.items()
-}
 new = [(story.first, story.second) for story in stories(1_000, seed=1)]
 ids, _ = to_ids(new)
+by_length = {}
+for length, texts in groups.items():
+    there, _ = to_ids(texts)
+    there = nn.functional.pad(there, (0, ids.size(1) - there.size(1)))
+    by_length[length] = there, torch.tensor([every[text] for text in texts]).double()
 found = {}
 for share in SHARES:
     torch.manual_seed(0)  # as in the chapter
@@ -90,10 +91,8 @@ for share in SHARES:
     right, losses = 0, []
     for text, hidden, wanted in zip(new, given, labels, strict=True):
         asked = wanted != PAD
-        there, weights = by_length[len(text[0].split()), len(text[1].split())]
-        length = there.size(1)
-        probabilities = guesses(hidden[:length], asked[:length], there, weights, share)
-        for p, word in zip(probabilities, wanted[asked], strict=True):
+        there = by_length[len(text[0].split()), len(text[1].split())]
+        for p, word in zip(guesses(hidden, asked, *there, share), wanted[asked], strict=True):
             right += int(p.argmax() == word)
             losses.append(-p[word].log().item())
     found[f"{share:.0%}"] = {
