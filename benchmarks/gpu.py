@@ -10,13 +10,12 @@ compiling.
 import argparse
 import json
 import shlex
-import statistics
 import sys
-import time
 from pathlib import Path
 
 import torch
 from contenders import TorchTransformer, sentences, trainer
+from torch.utils.benchmark import Timer
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.runs import environment
@@ -26,21 +25,17 @@ FULL, TINY = (200, 125, 37_000), (2, 8, 100)
 
 
 def seconds(kind: type, config: ModelConfig, compiled: bool, device: str, sizes: tuple) -> float:
-    """The median of ten updates, after three that warm up and compile."""
+    """The median time of an update, once the model is compiled."""
     pairs, length, vocab_size = sizes
     source = sentences(pairs, length, vocab_size).to(device)
     target = sentences(pairs, length + 1, vocab_size).to(device)
     model = kind(config).to(device)
     if compiled:
         model.compile()
-    update, found = trainer(model), []
-    for _ in range(13):
-        start = time.perf_counter()
-        update(source, target)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found[3:])
+    names = {"update": trainer(model), "source": source, "target": target}
+    timer = Timer("update(source, target)", globals=names, num_threads=torch.get_num_threads())
+    timer.timeit(3)  # compiles
+    return timer.blocked_autorange(min_run_time=2).median
 
 
 def main() -> None:

@@ -33,21 +33,16 @@ from torch import Tensor, nn
 from transformer_lib.data import number_words
 
 SEEDS, PASSES = range(5), 32
-WORDS = {
-    kind: [number_words(n) for n in numbers]
-    for kind, numbers in (
-        ("ones", range(1, 10)), ("teens", range(10, 20)), ("tens", range(20, 100, 10))
-    )
-}  # fmt: skip
+KINDS = {"ones": range(1, 10), "teens": range(10, 20), "tens": range(20, 100, 10)}
+WORDS = {kind: list(map(number_words, numbers)) for kind, numbers in KINDS.items()}
 CELLS = ("mine-before", "numbers-code", "tools", "truth-code", "examined-code")
 book = chapter(16, *CELLS)
 choose, report = (book["examined"](book[name]) for name in ("chosen", "reported"))
-CELLS = ("looks", "right-code", "turn-cases", "turn-code", "erase-code")
+CELLS = ("looks", "remove-code", "right-code", "turn-cases", "turn-code", "erase-code")
 CELLS += ("probe-code", "probe-fit", "hidden-code")
 book = chapter(16, *CELLS, **book, choose=choose, report=report)
 turn, maps = book["turn"], book["last_maps"]
 TEXT, ROW = report.begins.nonzero().T  # where parts begin
-EIGHT = [(call, head) for call in (3, 5) for head in range(4)]
 
 
 def found_at(weights: Tensor, rows: Tensor, places: Tensor) -> list[int]:
@@ -81,13 +76,8 @@ def swapped(model: nn.Module, kind: str) -> dict[str, Any]:
     return found
 
 
-def removing(heads: list[tuple[int, int]]) -> Callable[[int, Tensor], Tensor]:
-    def new_weights(at: int, weights: Tensor) -> Tensor:
-        weights = weights.clone()
-        weights[:, [head for call, head in heads if call == at]] = 0
-        return weights
-
-    return new_weights
+def removing_all(at: int, weights: Tensor) -> Tensor:
+    return 0 * weights if at in (3, 5) else weights
 
 
 def evenly(at: int, weights: Tensor) -> Tensor:
@@ -125,9 +115,11 @@ def examined(model: nn.Module) -> dict[str, Any]:
     model.eval()
     best = book["hits"](maps(model, choose), choose, choose.begins).argmax().item()
     falls, places = book["erasing"](model, report)[:, None], report.position[TEXT, ROW]
-    sets = {"none": [], "layer 1": EIGHT[:4], "layer 2": EIGHT[4:], "all eight": EIGHT}
-    sets |= {f"head {h + 1} of layer {1 + (call == 5)}": [(call, h)] for call, h in EIGHT}
-    tens, hyphen, four = book["at_tens"], book["at_hyphen"], range(4)
+    tens, hyphen, four = book["at_tens"], book["at_hyphen"], [0, 1, 2, 3]
+    sets = {"none": ([], 5), "layer 1": (four, 3), "layer 2": (four, 5)}
+    for head in four:
+        sets[f"head {head + 1} of layer 1"] = [head], 3
+        sets[f"head {head + 1} of layer 2"] = [head], 5
     turns = {
         "best head, tens": (tens, [5], [best]),
         "layer 1, tens": (tens, [3], four),
@@ -139,7 +131,8 @@ def examined(model: nn.Module) -> dict[str, Any]:
         "best": best,
         "looks": found_at(maps(model, report)[TEXT], ROW, places),
         "swapped": {kind: swapped(model, kind) for kind in ("ones", "tens")},
-        "right": {name: right(model, removing(heads)) for name, heads in sets.items()},
+        "right": {name: right(model, book["without"](*each)) for name, each in sets.items()}
+        | {"all eight": right(model, removing_all)},
         "even weights": right(model, evenly),
         "turned": {
             name: letters(model, book["turned_to"](*where), "own_letter", "other_letter")
