@@ -18,7 +18,6 @@ model has the sizes that the `config.json` in its folder says.
 """
 
 import hashlib
-import math
 import sys
 from typing import Any
 
@@ -53,7 +52,6 @@ def bundle_shakespeare(run: Run) -> dict[str, Any]:
     return {
         "how": f"in windows of {model.config.max_len}, each predicted from <bos> on",
         "nats_per_character": whole.value,
-        "perplexity": math.exp(whole.value),
         "nats_per_character_in_float32": run.score("val")[0].value,
         "first_speeches": {"speeches": SPEECHES, "nats_per_character": some.value},
     }
