@@ -47,21 +47,13 @@ KINDS = {
 }
 
 
-def columns_of(ids: Tensor, answer: Tensor) -> list[Tensor]:
-    """Which words count in each column: (B, T) each."""
-    same_word = ids[:, :, None] == ids[:, None]
-    other_tag = answer[:, :, None] != answer[:, None]
-    twins = (same_word.sum(dim=-1) == 2) & (same_word & other_tag).any(dim=-1)
-    return [ids >= 0, ids == book["vocabulary"].index("new"), twins]
-
-
 def at_most(knows: Callable[[list[int], int], Hashable]) -> dict[str, float]:
     """The best shares that one answer for each word and what is known of it can get."""
     found = {}
     for column, name in enumerate(COLUMNS):
         counts = defaultdict(Counter)
         for ids, answer in book["test"]:
-            for row, i in columns_of(ids, answer)[column].nonzero().tolist():
+            for row, i in book["all_new_twins"](ids, answer)[column].nonzero().tolist():
                 words = ids[row].tolist()
                 counts[words[i], knows(words, i)][answer[row, i].item()] += 1
         best = sum(max(each.values()) for each in counts.values())
