@@ -52,9 +52,12 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 
 @pytest.fixture(scope="session")
-def js():
-    """js(module, body, **given): what an async function's body returns in Node; `m`: the module."""
-    node = find_node()
+def js(tmp_path_factory):
+    """js(module, body, **given): what an async function's body returns in Node; `m`: the module.
+
+    For a figure, `m` is the module that a browser gets, and `given` has the figure's traits.
+    """
+    node, modules = find_node(), tmp_path_factory.mktemp("modules")
     if node is None:
         message = "no Node: the arithmetic of the live figures is not tested"
         if os.environ.get("CI") == "true":
@@ -68,7 +71,15 @@ def js():
     )
 
     def run(module, body, **given):
-        question = {"module": (WIDGETS / module).as_uri(), "body": body, "given": given}
+        if isinstance(module, str):
+            address = (WIDGETS / module).as_uri()
+        else:
+            state = module.get_state()
+            path = modules / f"{type(module).__name__}.mjs"
+            path.write_text(state["_esm"], encoding="utf-8")
+            address = path.as_uri()
+            given = {k: v for k, v in state.items() if not k.startswith("_")} | given
+        question = {"module": address, "body": body, "given": given}
         server.stdin.write(json.dumps(question) + "\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())

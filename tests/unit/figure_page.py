@@ -33,14 +33,15 @@ def browser():
 
 @pytest.fixture
 def show(browser, font, tmp_path):
-    """show(figures, html attributes, address's fragment, **context options) -> page."""
+    """show(figures, html attributes, address's fragment, size, **context options) -> page."""
     contexts, errors, asked = [], [], []
 
-    def show(*figures, attributes="", fragment="", **options):
+    def show(*figures, attributes="", fragment="", width=760, height=900, **options):
         states = [dict(figure.get_state()) for figure in figures]
         path = tmp_path / "page.html"
         write_page(path, states, font, attributes)
-        context = browser.new_context(**options)
+        size = {"width": width, "height": height}
+        context = browser.new_context(viewport=size, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -48,6 +49,7 @@ def show(browser, font, tmp_path):
         page.on("request", lambda request: asked.append(request.url))
         page.goto(path.as_uri() + fragment)
         page.wait_for_selector(READY, state="attached")
+        page.evaluate(SETTLE)
         return page
 
     yield show
@@ -62,4 +64,33 @@ SETTLE = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)
 
 
 def status(page):
-    return page.locator(".lf-status").inner_text()
+    return page.locator(".lf-status").inner_text().replace("\u00a0", " ")
+
+
+def told(page, *names):
+    """What the kernel knows of these traits once the page has drawn: a value, or a list."""
+    page.evaluate(SETTLE)
+    values = page.evaluate("(names) => names.map((name) => models[0].get(name))", names)
+    return values if len(names) > 1 else values[0]
+
+
+def tell(page, **state):
+    """Set traits, as a kernel or an address does."""
+    page.evaluate("(s) => Object.entries(s).forEach((pair) => models[0].set(...pair))", state)
+    page.evaluate(SETTLE)
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def slider(page, name):
+    return page.get_by_role("slider", name=name, exact=True)
+
+
+def choose(page, name):
+    page.get_by_role("radio", name=name, exact=True).check()
+
+
+def unfold(page):
+    page.get_by_text("More", exact=True).click()

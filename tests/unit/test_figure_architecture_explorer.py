@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from figure_page import SETTLE, in_every_font, status
+from figure_page import choose, in_every_font, slider, status, tell, told, unfold
 
 from transformer_lib import ModelConfig, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
@@ -110,19 +110,19 @@ def test_boxes_keep_apart_and_inside(js, width):
 @pytest.mark.slow
 def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
     page = show(ArchitectureExplorer())
-    assert "4 d_model² + 4 d_model = 1,050,624 per layer, in all 10\u00a0%" in status(page)
+    assert "4 d_model² + 4 d_model = 1,050,624 per layer, in all 10 %" in status(page)
     page.locator("label", has_text="feed-forward").last.hover()
     assert status(page).startswith("Decoder, feed-forward: 2 d_model · d_ff + d_ff + d_model")
     page.locator(".lf-title").hover()
     assert status(page).startswith("Encoder, self-attention"), "hovering doesn't select"
-    page.get_by_text("More", exact=True).click()
+    unfold(page)
     assert page.locator(".ae-more").inner_text() == "More in chapter 6."
     page.evaluate(
         """document.body.insertAdjacentHTML("beforeend", `<nav class="bd-links">
         <a href="../chapters/08_encoder.html">8. The encoder</a>
         <a href="../x/notation.html">Notation</a></nav>`)"""
     )
-    page.get_by_role("radio", name="× 6 layers 18,914,304").check()
+    choose(page, "× 6 layers 18,914,304")
     link = page.locator(".ae-more a")
     assert link.inner_text() == "chapter 8. The encoder"
     assert link.evaluate("(a) => a.href").endswith("/chapters/08_encoder.html")
@@ -131,8 +131,8 @@ def test_a_box_says_its_formula_and_leads_to_its_chapter(show):
 @pytest.mark.slow
 def test_a_published_model_fixes_its_sizes(show):
     page = show(ArchitectureExplorer(n_layers=2))
-    page.get_by_text("More", exact=True).click()
-    page.get_by_role("radio", name="Llama 3 8B").check()
+    unfold(page)
+    choose(page, "Llama 3 8B")
     assert page.locator(".ae-paper").inner_text() == (
         "Llama 3 8B: 8,030,261,248 parameters, as published."
     )
@@ -142,22 +142,22 @@ def test_a_published_model_fixes_its_sizes(show):
     texts = [slider.get_attribute("aria-valuetext") for slider in sliders]
     assert texts == ["4,096", "32", "32", "14,336", "128,256"]
     assert page.locator("label", has_text="+ positions").filter(visible=True).count() == 0
-    page.get_by_role("radio", name="your own").check()
-    assert page.get_by_role("slider", name="layers").get_attribute("aria-valuetext") == "2"
+    choose(page, "your own")
+    assert slider(page, "layers").get_attribute("aria-valuetext") == "2"
 
 
 @pytest.mark.slow
 def test_heads_always_divide_the_width_and_the_box_is_one_that_the_model_has(show):
     page = show(ArchitectureExplorer(d_model=768, n_heads=12))
-    page.get_by_text("More", exact=True).click()
-    page.get_by_role("slider", name="d_model").press("ArrowLeft")
-    assert page.evaluate("['d_model', 'n_heads'].map((n) => models[0].get(n))") == [512, 16]
+    unfold(page)
+    slider(page, "d_model").press("ArrowLeft")
+    assert told(page, "d_model", "n_heads") == [512, 16]
     for key in ("Home", *["ArrowRight"] * 7):
-        page.get_by_role("slider", name="heads").press(key)
-        assert 512 % page.evaluate("models[0].get('n_heads')") == 0
-    page.evaluate("models[0].set('n_heads', 12)")  # as an address might
+        slider(page, "heads").press(key)
+        assert 512 % told(page, "n_heads") == 0
+    tell(page, n_heads=12)
     assert "of 32" in page.locator("label", has_text="masked self-attention").inner_text()
-    page.evaluate("models[0].set('part', 'decoder-cross'); models[0].set('kind', 'encoder')")
+    tell(page, part="decoder-cross", kind="encoder")
     assert status(page).startswith("Self-attention"), "no cross-attention"
 
 
@@ -170,9 +170,8 @@ SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")
 @in_every_font
 @pytest.mark.parametrize("width", [320, 390, 600, 800])
 def test_the_names_fit_their_boxes(show, width):
-    page = show(ArchitectureExplorer(), viewport={"width": width, "height": 844})
+    page = show(ArchitectureExplorer(), width=width)
     models = [{"model": model} for model in MODELS]
     for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}, *models):
-        page.evaluate("(sizes) => Object.entries(sizes).map((s) => models[0].set(...s))", sizes)
-        page.evaluate(SETTLE)
+        tell(page, **sizes)
         assert page.evaluate(SPILLS) == []

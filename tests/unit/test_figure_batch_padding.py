@@ -6,8 +6,8 @@ from transformer_lib.data import Batches, TokenBatchSampler
 from transformer_lib.figures.widgets import BatchPadding
 
 WAYS = ("given", "source", "longer", "tokens")
-CALL = """const batches = m.batchesOf(given.numbers);
-return { batches, share: m.padding(given.numbers.lengths, batches) };"""
+CALL = """const batches = m.batchesOf(given);
+return { batches, share: m.padding(given.lengths, batches) };"""
 
 
 def of_tensors(lengths, **options):
@@ -24,7 +24,7 @@ def of_tensors(lengths, **options):
 def test_the_share_is_that_of_the_librarys_padded_tensors(js, way, size):
     figure = BatchPadding(way=way, size=size)
     lengths = figure.lengths
-    page = js("batch_padding.js", CALL, numbers={"lengths": lengths, "way": way, "size": size})
+    page = js(figure, CALL)
     assert page["batches"] == figure.batches()
 
     order = [i for batch in page["batches"] for i in batch]

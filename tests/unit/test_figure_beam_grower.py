@@ -13,10 +13,10 @@ from transformer_lib.figures.widgets.beam_grower import PENALTIES, SIZES
 
 LENGTH = 9
 TOKENIZER = Tokenizer.characters(["a bdeilnst"])
-SEARCH = """const [tree, maxLen] = [m.plant(given.tree), given.most];
+SEARCH = """const [tree, maxLen] = [m.plant(given), given.most];
 return given.asked.map(([size, exponent]) => m.search(tree, { size, exponent, maxLen }));
 """
-GREEDY = """const tree = m.plant(given.tree), end = m.greedyEnd(tree);
+GREEDY = """const tree = m.plant(given), end = m.greedyEnd(tree);
 return [end, tree.text(end)];"""
 
 
@@ -82,10 +82,6 @@ def recorded(name):
     return model, figure
 
 
-def columns(figure):
-    return {name: getattr(figure, name) for name in ("parents", "tokens", "gains")}
-
-
 def path(figure, node):
     """The numbers of the nodes, from 0, on the way to a node of the page's tree."""
     return [*path(figure, figure.parents[node - 1]), node - 1] if node else []
@@ -99,7 +95,7 @@ def tokens(figure, node):
 def test_the_page_searches_like_the_library(js, name):
     model, figure = recorded(name)
     pieces = TOKENIZER.tokens(range(TOKENIZER.vocab_size))
-    pages = js("beam_grower.js", SEARCH, tree=columns(figure), asked=ASKED, most=LENGTH)
+    pages = js(figure, SEARCH, asked=ASKED, most=LENGTH)
     source, winners = torch.tensor([TOKENIZER.encode("a tin")]), set()
     for (size, exponent), page in zip(ASKED, pages, strict=True):
         settings = {"beam_size": size, "length_penalty": exponent}
@@ -136,7 +132,7 @@ class Counter:
 def test_greedy_is_greedy(js, name):
     model, figure = recorded(name)
     found = greedy(model, torch.tensor([TOKENIZER.encode("a tin")]), max_len=LENGTH)
-    node, text = js("beam_grower.js", GREEDY, tree=columns(figure))
+    node, text = js(figure, GREEDY)
     said = tokens(figure, node)
     assert said == TOKENIZER.tokens(found.ids[0].tolist())
     total = sum(figure.gains[i] for i in path(figure, node))
@@ -147,7 +143,7 @@ def test_greedy_is_greedy(js, name):
 def test_the_stand_in_shows_the_classic_cases(js):
     figure = BeamGrower()
     asked = [(1, 0.0), (2, 0.0), (2, 0.6)]
-    pages = js("beam_grower.js", SEARCH, tree=columns(figure), asked=asked, most=6)
+    pages = js(figure, SEARCH, asked=asked, most=6)
     assert ["".join(tokens(figure, page[-1]["ends"][0]["node"])) for page in pages] == [
         "▁the▁dog▁is▁loud<eos>",  # greedy
         "▁a▁dog▁barks<eos>",  # better, from a worse first word

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from figure_page import SETTLE, status
+from figure_page import button, status, tell, told
 from tokenizers import Tokenizer as Theirs
 from tokenizers import models
 
@@ -65,16 +65,15 @@ def test_a_word_is_typed_letter_by_letter_and_split_step_by_step(show):
     field.fill("")
     assert status(page).startswith("Type a word")
     field.press_sequentially("Sixty seven!")
-    page.evaluate(SETTLE)
-    assert page.evaluate("models[0].get('word')") == "sixtyseven!"
+    assert told(page, "word") == "sixtyseven!"
     assert boxes.locator("b").all_inner_texts() == ["▁six", "ty", "s", "ev", "en", "!"]
     assert boxes.locator("small").last.inner_text() == "3"
     assert "! doesn’t have an id of its own: id 3" in status(page)
     assert field.input_value() == "Sixty seven!"  # the field stays as typed
-    page.evaluate("models[0].set('word', 'nineteen'); models[0].set('laid', 0)")
+    tell(page, word="nineteen", laid=0)
     said = []
     for name in ("Next",) * 7 + ("Back",):
-        page.get_by_role("button", name=name).click()
-        said.append(page.evaluate("models[0].get('laid')"))
+        button(page, name).click()
+        said.append(told(page, "laid"))
     assert said == [1, 5, 7, 11, 12, 14, 15, 14]  # the merges that change the word
     assert "merge 14, ▁ + nin" in status(page)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import choose, slider, status, told, unfold
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.figures.widgets import CacheSize
@@ -76,38 +76,35 @@ def bar(page, name):
 
 @pytest.mark.slow
 def test_groups_and_windows_divide_the_cache(show):
-    page = show(CacheSize(), viewport={"width": 760, "height": 900})
-    page.evaluate(SETTLE)
+    page = show(CacheSize())
     first = "Llama 3 8B keeps 128 KiB per token, so 16.0 GiB, 1.1 times the "
-    assert status(page).replace("\u00a0", " ").startswith(f"{first}parameters’ 15.0 GiB. Groups")
+    assert status(page).startswith(f"{first}parameters’ 15.0 GiB. Groups")
     assert bar(page, "plain") == pytest.approx(4 * bar(page, "cache"), rel=0.01)
     assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(16 / 14.957, rel=0.01)
 
-    page.get_by_text("More", exact=True).click()
-    page.get_by_role("radio", name="Mistral 7B").check()
-    page.get_by_role("slider", name="tokens per text").press("End")
-    window = page.get_by_role("slider", name="window, in tokens")
+    unfold(page)
+    choose(page, "Mistral 7B")
+    slider(page, "tokens per text").press("End")
+    window = slider(page, "window, in tokens")
     for _ in range(5):
         window.press("ArrowRight")
-    assert page.evaluate("models[0].get('window')") == 4096
+    assert told(page, "window") == 4096
     assert "The window divides it by 32." in status(page)
     assert bar(page, "cache") / bar(page, "parameters") == pytest.approx(8 / 13.489, rel=0.01)
     window.press("End")
-    page.get_by_role("slider", name="tokens per text").press("Home")
+    slider(page, "tokens per text").press("Home")
     assert "The window holds the whole text." in status(page)
 
 
 @pytest.mark.slow
 def test_your_own_model_starts_with_the_sizes_shown_before(show):
     page = show(CacheSize())
-    page.get_by_text("More", exact=True).click()
-    heads, shared = [page.get_by_role("slider", name=name, exact=True)
-                     for name in ("heads", "key-value heads")]  # fmt: skip
+    unfold(page)
+    heads, shared = (slider(page, name) for name in ("heads", "key-value heads"))
     assert shared.is_disabled()
-    page.get_by_role("radio", name="GPT-2").check()
-    page.get_by_role("radio", name="your own").check()
-    sizes = [page.evaluate(f"models[0].get('{name}')") for name in SIZES]
-    assert sizes == [12, 12, 12, 64]
+    choose(page, "GPT-2")
+    choose(page, "your own")
+    assert told(page, *SIZES) == [12, 12, 12, 64]
     assert "Each head has its own keys and values." in status(page)
     shared.press("Home")
     assert "Groups divide the cache by 12." in status(page)
@@ -118,6 +115,6 @@ def test_your_own_model_starts_with_the_sizes_shown_before(show):
         (heads, "Home", 1),
     ]:
         control.press(key)
-        assert page.evaluate("models[0].get('n_kv_heads')") == left
-    page.get_by_role("radio", name="4", exact=True).check()
+        assert told(page, "n_kv_heads") == left
+    choose(page, "4")
     assert "4\u00a0bytes" in page.locator(".cs-product").inner_text()

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 import torch
-from figure_page import SETTLE
+from figure_page import tell, told
 from safetensors.torch import load
 
 from transformer_lib.figures.widgets import CheckpointBytes
@@ -54,7 +54,7 @@ def test_all_numbers_are_those_of_the_format(js, figure):
           m.read({ file: given.file, end, number, fromBack, afterHeader }).value)))]);"""
     data = bytes(map(int, figure.file))
     tensors = load(data)
-    page = js(MODULE, WORDS + body, file=figure.file)
+    page = js(figure, WORDS + body)
     for (said, values), (name, index, want) in zip(page, reads(data), strict=True):
         assert said == (f"{name}{list(index)}" if index else name)
         assert same(want[0], tensors[name][index].item())
@@ -89,10 +89,9 @@ def test_a_click_on_a_byte_chooses_its_number_and_the_parts_make_it(show):
     taken = page.locator(".cb-byte[data-taken]").all_inner_texts()
     assert bytes.fromhex("".join(taken)) == struct.pack("<f", 0.1)
     page.locator(".cb-byte").nth(20).click()  # the header isn't a number
-    assert page.evaluate("models[0].get('number')") == 1
+    assert told(page, "number") == 1
     for number, value in enumerate([math.pi, 0.1, -2] * 3):
-        page.evaluate(f"models[0].set('number', {number})")
-        page.evaluate(SETTLE)
+        tell(page, number=number)
         sign, power, factor = page.locator(".cb-row > span:nth-child(2)").all_inner_texts()
         exponent = int(power.removeprefix("× 2^").replace("−", "-"))
         made = int(sign.replace("−", "-")) * 2.0**exponent * float(factor.removeprefix("× "))

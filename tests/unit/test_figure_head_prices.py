@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from figure_page import tell
 
 from transformer_lib import ModelConfig, Transformer
 from transformer_lib.figures.widgets import HeadPrices
@@ -100,7 +101,7 @@ def test_the_bars_are_as_long_as_the_sums(js, show):
       return [...track.children].map((bar) => bar.getBoundingClientRect().width / width);
     })"""
     for gone, price in enumerate(js(MODULE, PRICES, table=table)):
-        page.evaluate(f"models[0].set('gone', {gone})")
+        tell(page, gone=gone)
         whole = 1.1 + 0.2  # from head 1 alone, -0.2, to both as the last, 0.4 + 0.7
         for (ahead, back), name in zip(page.evaluate(bars), SUMS, strict=True):
             assert ahead - back == pytest.approx(price[name] / whole, abs=0.01)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from figure_page import SETTLE, in_every_font, status
+from figure_page import in_every_font, status, told
 
 from transformer_lib import (
     ModelConfig,
@@ -127,8 +127,7 @@ def test_pointing_at_a_row_selects_it(show):
     page = show(HeadsExplorer(attention="cross"))
     for band in (7, 3):
         page.locator(".he-svg [visibility=visible] .he-band").nth(band).hover()
-        page.evaluate(SETTLE)
-        assert page.evaluate("models[0].get('token')") == band
+        assert told(page, "token") == band
     assert "“i”" in status(page)
 
 

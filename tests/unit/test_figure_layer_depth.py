@@ -44,11 +44,10 @@ def libraries_layer(drawn, residual, norm):
 @torch.no_grad()
 @pytest.mark.parametrize(("residual", "norm"), STACKS)
 def test_the_cosines_are_those_of_the_librarys_layers(js, residual, norm):
-    figure = LayerDepth(words=list("abcde"))
+    figure = LayerDepth(words=list("abcde"), residual=residual, norm=norm)
     body = """const stack = m.stackOf(given.residual, given.norm);
       return [stack, given.cosines[stack].map((pairs) => m.tableOf(pairs, 5))];"""
-    given = {"residual": residual, "norm": norm, "cosines": figure.cosines}
-    stack, tables = js("layer_depth.js", body, **given)
+    stack, tables = js(figure, body)
     for seed in (0, 1, 2):
         torch.manual_seed(seed)
         x = torch.randn(1, 5, 64).double()

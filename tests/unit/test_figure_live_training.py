@@ -1,25 +1,11 @@
 """LiveTraining: its sentences, and its runs."""
 
 import pytest
-from figure_page import ENGINE, SETTLE, status
+from figure_page import ENGINE, SETTLE, button, choose, status, unfold
 
-from transformer_lib.figures.widgets import LiveTraining, base, live_training
+from transformer_lib.figures.widgets import LiveTraining, live_training
 
 SECONDS = 1000
-
-
-@pytest.fixture
-def module(tmp_path):
-    """The module that a browser gets, including the engine."""
-    path = tmp_path / "figure.mjs"
-    path.write_text(LiveTraining()._esm, encoding="utf-8")
-    return str(path)
-
-
-def state(**changes):
-    figure = LiveTraining(**changes)
-    own = LiveTraining.class_traits().keys() - base.LiveFigure.class_traits().keys()
-    return {name: getattr(figure, name) for name in own - {"question"}}
 
 
 def runs(*pairs):
@@ -50,23 +36,19 @@ SAID = [
 ]
 
 
-def test_it_says_what_is_true(js, module):
-    told = [[state(**changes), news] for changes, news, _ in SAID]
-    pages = js(module, "return given.told.map((one) => m.sentence(...one));", told=told)
-    for page, (*given, said) in zip(pages, SAID, strict=True):
-        assert said in f"{page}$", given
+def test_it_says_what_is_true(js):
+    for changes, news, said in SAID:
+        page = js(LiveTraining(**changes), "return m.sentence(given, given.news);", news=news)
+        assert said in f"{page}$", (changes, news)
 
 
 @pytest.mark.parametrize("question", list(live_training.QUESTIONS)[1:])
 def test_a_question_changes_one_thing(js, question):
-    assert len(js(ENGINE, "return m.changes(given.state);", state=state(question=question))) == 1
+    figure = LiveTraining(question=question)
+    assert len(js(ENGINE, "return m.changes(given);", **figure.get_state())) == 1
 
 
 # ---- in the page
-
-
-def button(page, name):
-    return page.get_by_role("button", name=name, exact=True)
 
 
 # Delays each call, since a run of 300 steps would be over before it could be paused.
@@ -79,7 +61,7 @@ SLOW_WORKER = """() => {
 @pytest.mark.slow
 def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
     page = show(LiveTraining())
-    page.locator(".lf-more summary").click()
+    unfold(page)
     assert page.workers == []
     for end in (lambda: button(page, "Reset").click(), lambda: page.evaluate("models[0].leave()")):
         button(page, "Step").click()
@@ -93,14 +75,14 @@ def test_nothing_runs_until_the_reader_starts_it_and_reset_ends_it(show):
 
 @pytest.mark.slow
 def test_it_is_started_paused_and_looked_into(show):
-    page = show(LiveTraining(question="mask"), viewport={"width": 760, "height": 900})
+    page = show(LiveTraining(question="mask"))
     page.evaluate(SLOW_WORKER)
     button(page, "Start").press("Enter")
     assert status(page).startswith("Started: two runs")
     page.wait_for_function("document.querySelector('.lt-line').points.numberOfItems > 0")
     button(page, "Pause").press("Space")
     button(page, "Go on").wait_for()
-    page.locator(".lf-more summary").click()
+    unfold(page)
     page.get_by_role("textbox", name="your example").fill("Bad?")
     assert status(page) == "Your example can only be up to 8 letters from a to j."
     # What it writes, without "?", comes after the step in progress.
@@ -111,7 +93,7 @@ def test_it_is_started_paused_and_looked_into(show):
     # the example's letters on one side, the answer's on the other
     shapes = "[...document.querySelectorAll('.lt-map canvas')].map((e) => [e.width, e.height])"
     assert page.evaluate(shapes)[0] == [4, 4]  # decoder: ^dab by dab$
-    page.get_by_role("radio", name="decoder to encoder").check()
+    choose(page, "decoder to encoder")
     page.evaluate(SETTLE)
     assert page.evaluate(shapes)[0] == [3, 4]
     # the sentence and both runs tell of the same step
@@ -128,7 +110,7 @@ def test_it_is_started_paused_and_looked_into(show):
 @pytest.mark.slow
 def test_a_whole_run_ends_in_a_verdict(show):
     page = show(LiveTraining(question="mask"), reduced_motion="reduce")
-    page.get_by_role("radio", name="less well").check()
+    choose(page, "less well")
     button(page, "Start").click()
     button(page, "Go on").wait_for(timeout=300 * SECONDS)
     said = status(page)

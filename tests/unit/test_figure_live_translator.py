@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from figure_page import PUBLISHED, SETTLE, in_every_font, status
+from figure_page import PUBLISHED, SETTLE, button, choose, in_every_font, status, unfold
 
 from transformer_lib import beam_search, record_attention
 from transformer_lib.data import number_words
@@ -25,14 +25,6 @@ MOST = 44
 @pytest.fixture(scope="module")
 def shipped_model():
     return load_bundled("number-words")
-
-
-@pytest.fixture
-def module(tmp_path):
-    """The module that a browser gets, including the engine."""
-    path = tmp_path / "figure.mjs"
-    path.write_text(LiveTranslator()._esm, encoding="utf-8")
-    return str(path)
 
 
 # ---- the engine
@@ -117,20 +109,20 @@ def test_it_writes_as_the_library_does(js, shipped_model, beam):
 # ---- the record and the words
 
 
-def test_the_recorded_translation_is_the_models(js, module, shipped_model):
+def test_the_recorded_translation_is_the_models(js, shipped_model):
     model, tokenizer = shipped_model
     source = torch.tensor([tokenizer.encode(RECORD["text"])])
     ids = greedy(model, source, max_len=MOST).ids[0]
     assert tokenizer.decode(ids.tolist()) == RECORD["german"]
     body = """return m.unpack(given.record, 3).pieces.map(({ share, heads }) => (
       { p: share / 100, heads: heads.map((row) => row.map((weight) => weight / 100)) }));"""
-    assert_watched(model, source, ids, js(module, body, record=RECORD), within=0.0051)
+    assert_watched(model, source, ids, js(LiveTranslator(), body, record=RECORD), within=0.0051)
 
 
 SAY = """const said = given.german && { pieces: [...given.german].map((letter) => (
     { text: letter === "$" ? "end" : letter, share: 91, heads: [given.weights ?? [97]] })) };
 const slot = m.numbers(given.pieces);
-const rest = { phase: "ready", place: 1, head: 0, ...given, said };
+const rest = { phase: "ready", ...given, place: 1, head: 0, said };
 return m.sentence({ slot, source: slot.cut(given.text), ...rest });"""
 SAID = [
     ({"text": ""}, "Type a number below 10,000 in English words."),
@@ -146,16 +138,16 @@ SAID = [
 ]
 
 
-def test_it_says_what_is_true(js, module):
+def test_it_says_what_is_true(js):
     for state, said in SAID:
         state = {"german": None, **state}
-        assert said in js(module, SAY, pieces=live_translator.vocabulary(), **state)
+        assert said in js(LiveTranslator(), SAY, pieces=live_translator.vocabulary(), **state)
 
 
-def test_it_says_what_the_model_never_saw(js, module):
+def test_it_says_what_the_model_never_saw(js):
     texts = ["a dozen", "hey 42", "six six", "six hundred"]
     body = "const slot = m.numbers(given.pieces); return given.texts.map((t) => slot.oddity(t));"
-    odd = js(module, body, pieces=live_translator.vocabulary(), texts=texts)
+    odd = js(LiveTranslator(), body, pieces=live_translator.vocabulary(), texts=texts)
     assert odd == [
         "“a” and 1 more never appeared in its training: it reads characters.",
         "“hey” and 1 more never appeared in its training: it reads characters, and <unk> (unknown) "
@@ -201,14 +193,10 @@ def beside(tmp_path, monkeypatch):
 
 @pytest.fixture
 def page(show, beside):
-    return show(LiveTranslator(), attributes=PUBLISHED, viewport={"width": 760, "height": 1200})
+    return show(LiveTranslator(), attributes=PUBLISHED, height=1200)
 
 
 LOAD = "Load the translator (0.96 MB)"
-
-
-def button(page, name):
-    return page.get_by_role("button", name=name, exact=True)
 
 
 def load(page):
@@ -244,10 +232,10 @@ def test_a_reader_types_chooses_and_points(page):
     typed(page, "four")
     wait_for(page, "It writes “vierzig”. That’s wrong.")
     assert mark(page) == "It should be “vier”."
-    page.locator(".lf-more summary").click()
-    page.get_by_role("radio", name="beam of 4").check()
+    unfold(page)
+    choose(page, "beam of 4")
     wait_for(page, "It writes “vier”. That’s right.")
-    page.get_by_role("radio", name="greedy").check()
+    choose(page, "greedy")
     button(page, "dozen").press("Enter")
     wait_for(page, "It writes “einundreienzig”")
     assert "“dozen” never appeared in its training" in mark(page)
@@ -266,7 +254,7 @@ def test_a_reader_types_chooses_and_points(page):
     wait_for(page, "It writes “zweiundvierzig”. That’s right. Piece 1, “z”: 88")
     page.locator(".tr-german label").nth(7).hover()
     wait_for(page, "Piece 8, “v”")
-    page.get_by_role("radio", name="layer 1, head 2").check()
+    choose(page, "layer 1, head 2")
     wait_for(page, "Head 2 of layer 1 attends most to")
 
 

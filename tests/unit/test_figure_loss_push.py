@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from figure_page import SETTLE
+from figure_page import button, told
 
 from transformer_lib.figures.widgets import LossPush
 from transformer_lib.training import cross_entropy
@@ -77,7 +77,7 @@ def test_the_curve_is_the_loss_of_a_right_token_and_equals(js, smoothing):
 
 @pytest.mark.slow
 def test_a_step_ends_where_the_arrow_points(show):
-    page = show(LossPush(smoothing=0.2, rate=3), viewport={"width": 760, "height": 800})
+    page = show(LossPush(smoothing=0.2, rate=3))
     tips = """[...document.querySelectorAll(".lp-arrow")].map((arrow) =>
       Number(arrow.getAttribute("d").match(/L[^ ]+ ([-\\d.]+)L/)[1]))"""
     places = """[...document.querySelectorAll(".lp-logits .lf-handle")].map((handle) =>
@@ -86,7 +86,6 @@ def test_a_step_ends_where_the_arrow_points(show):
     logits = LossPush().logits
     push = loss_and_push(logits, 0, 0.2)[1].tolist()
     want = [z + 3 * up for z, up in zip(logits, push, strict=True)]
-    page.get_by_role("button", name="One step").click()
-    page.evaluate(SETTLE)
-    assert page.evaluate("models[0].get('logits')") == pytest.approx(want)
+    button(page, "One step").click()
+    assert told(page, "logits") == pytest.approx(want)
     assert page.evaluate(places) == pytest.approx(pointed)

@@ -47,7 +47,7 @@ def test_the_figure_and_its_page_have_the_same_numbers(js, shuffled):
     body = "const matrix = given.shuffled ? m.shuffle(given.numbers) : given.numbers;"
     body += "const shares = m.sharesOf(m.decompose(matrix).values);"
     body += "return [matrix, shares, m.trained(matrix, 3)];"
-    page = js("low_rank.js", body, numbers=figure.numbers().tolist(), shuffled=shuffled)
+    page = js(figure, body, numbers=figure.numbers().tolist())
     assert page[0] == figure.matrix().tolist()
     assert page[1] == pytest.approx(figure.shares())
     assert figure.share() == figure.shares()[3]

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import button, choose, status, told, unfold
 
 from transformer_lib import attention, causal_mask, local_mask, padding_mask
 from transformer_lib.figures.widgets import MaskPainter
@@ -39,9 +39,9 @@ def test_both_layers_are_those_of_pytorch(js, place, fill, density):
     const names = ["scores", "masked", "weights", "output"];
     return [first, second].map((done) => names.map((name) => told(done[name])));"""
     page = js("mask_painter.js", body, x=x.tolist(), mask=bits(mask), place=place, fill=fill)
-    for told in page:
+    for answer in page:
         want = layer(x, mask, place=place, fill=fill)
-        for got, tensor in zip(told, want, strict=True):
+        for got, tensor in zip(answer, want, strict=True):
             torch.testing.assert_close(numbers(got), tensor, equal_nan=True)
         x = want.output
 
@@ -104,8 +104,7 @@ def test_masks_come_in_many_forms():
 
 
 def mask(page):
-    page.evaluate(SETTLE)
-    return page.evaluate("models[0].get('mask')").split("-")
+    return told(page, "mask").split("-")
 
 
 def center(page, row, column):
@@ -117,7 +116,7 @@ def center(page, row, column):
 
 @pytest.mark.slow
 def test_keys_mouse_and_finger_paint(show):
-    page = show(MaskPainter(), viewport={"width": 390, "height": 700}, has_touch=True)
+    page = show(MaskPainter(), width=390, height=700, has_touch=True)
     grid = page.locator("[role=grid]")
     grid.scroll_into_view_if_needed()
     grid.locator("[tabindex='0']").focus()
@@ -127,7 +126,7 @@ def test_keys_mouse_and_finger_paint(show):
     page.keyboard.press("Space")
     assert mask(page)[1] == "110001"
 
-    page.get_by_role("button", name="Reset").click()
+    button(page, "Reset").click()
     page.mouse.move(*center(page, 0, 0))
     page.mouse.down()
     page.mouse.move(*center(page, 0, 2), steps=8)
@@ -151,12 +150,12 @@ def test_keys_mouse_and_finger_paint(show):
 def test_its_sentence_and_its_boxes_follow_the_mask(show):
     page = show(MaskPainter())
     assert page.locator("td[data-nan]").count() == 2 * (6 + 1) + 2 * 2 + 2 * (6 + 1) + 6 * 2
-    page.get_by_role("radio", name="smallest number").check()
+    choose(page, "smallest number")
     assert page.locator("td[data-nan]").count() == 0
     assert "each word gets 1/6" in status(page)
-    page.get_by_role("radio", name="after", exact=True).check()
+    choose(page, "after")
     assert "at worst to 0.00" in status(page)
-    page.get_by_text("More", exact=True).click()
+    unfold(page)
     checked = {name: page.get_by_role("checkbox", name=name) for name in ("causal", "padding")}
     assert all(box.is_checked() for box in checked.values())
     checked["padding"].uncheck()

@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 import torch
-from figure_page import SETTLE
+from figure_page import told
 
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import Tokenizer, shakespeare
 from transformer_lib.figures.widgets import NextLetter
-from transformer_lib.figures.widgets.next_letter import DATA, followers
+from transformer_lib.figures.widgets.next_letter import followers
 
 MODULE = "next_letter.js"
 COUNTED = "the cat 1 and the cap 2 and a hat 11\n" * 3 + "a tap 121"
@@ -90,17 +90,16 @@ def test_the_stored_line_is_held_out():
 
 def test_the_page_has_these_probabilities_and_costs(js, small):
     for figure in (small[0], NextLetter()):
-        data = {name: getattr(figure, name) for name in DATA}
         line, letters = figure.text[figure.start :], figure.pieces
         even = [dict.fromkeys(letters, 1 / len(letters)) for _ in line]
-        body = "return given.places.map((place) => m.rungs(given.data, place, given.i));"
+        body = "return given.places.map((place) => m.rungs(given, place, given.i));"
         for i, read in enumerate(figure.reads):
             counts = [[counted(figure, n, k) for k in range(len(line))] for n in (0, 1, int(read))]
             costs = [
                 [-math.log(each[letter]) for each, letter in zip(row, line, strict=True)]
                 for row in (even, *counts)
             ] + [figure.costs[i]]
-            page = js(MODULE, body, data=data, i=i, places=list(range(len(line))))
+            page = js(figure, body, i=i, places=list(range(len(line))))
             for place, letter in enumerate(line):
                 said = {piece: p / 1000 for piece, p in figure.shares[i][place].items()}
                 said[letter] = math.exp(-figure.costs[i][place])
@@ -138,10 +137,8 @@ BARS = """[...document.querySelectorAll(".nl-bar")].map((bar) =>
 @pytest.mark.slow
 def test_a_bar_is_as_long_as_its_probability(js, show):
     figure = NextLetter(place=20, read=6)
-    page = show(figure, viewport={"width": 760, "height": 900})
-    page.evaluate(SETTLE)
-    data = {name: getattr(figure, name) for name in DATA}
-    found = js(MODULE, "return m.rungs(given.data, 20, given.data.reads.indexOf(6));", data=data)
+    page = show(figure)
+    found = js(figure, "return m.rungs(given, 20, given.reads.indexOf(6));")
     for parts, predictor in zip(page.evaluate(BARS), found, strict=True):
         comes = [width for width, own in parts if own]
         assert comes == [pytest.approx(math.exp(-predictor["costs"][20]), abs=0.004)]
@@ -150,4 +147,4 @@ def test_a_bar_is_as_long_as_its_probability(js, show):
         costs = each["costs"]
         assert said.split("\t")[2:] == [f"{costs[20]:.2f}", f"{sum(costs) / len(costs):.2f}"]
     page.locator(".nl-letter").nth(42).click()
-    assert page.evaluate("models[0].get('place')") == 42
+    assert told(page, "place") == 42

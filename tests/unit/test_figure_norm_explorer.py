@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from figure_page import SETTLE, status
+from figure_page import choose, status, told
 
 from transformer_lib.figures.widgets import NormExplorer
 
@@ -13,11 +13,6 @@ SENTENCES = [["a"], ["b", "c", "d", "e"], ["f", "g"]]  # 7 words of 3 features
 
 def figure(**state):
     return NormExplorer(sentences=SENTENCES, vectors=torch.randn(7, 3).tolist(), **state)
-
-
-def given(shown):
-    names = ("sentences", "vectors", "norm", "length")
-    return {name: getattr(shown, name) for name in names}
 
 
 def padded(shown):
@@ -33,7 +28,7 @@ def padded(shown):
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_pages_norm_is_the_librarys_or_pytorchs(js, norm, length):
     shown = figure(norm=norm, length=length)
-    page = torch.tensor(js("norm_explorer.js", "return m.normalized(given);", **given(shown)))
+    page = torch.tensor(js(shown, "return m.normalized(given);"))
     batch, real = padded(shown)
     if norm == "layer":
         want = F.layer_norm(batch, (3,))
@@ -51,7 +46,7 @@ def test_the_pages_norm_is_the_librarys_or_pytorchs(js, norm, length):
 def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
     shown = figure(norm=norm, length=5)
     body = "return m.places(given.sentences).map(([s, t]) => m.poolOf(given, [s, t, 1]));"
-    pools = js("norm_explorer.js", body, **given(shown))
+    pools = js(shown, body)
     assert [(len(pool["numbers"]), pool["pads"]) for pool in pools] == [(size, pads)] * 7
     batch, _ = padded(shown)
     if norm == "layer":
@@ -62,11 +57,10 @@ def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
 def test_its_sentence_and_its_marks_tell_which_numbers(show):
     page = show(NormExplorer(norm="layer", length=3))
     page.locator(".lf-heat").nth(1).locator("tbody tr").nth(2).locator("td").nth(1).click()
-    page.evaluate(SETTLE)
-    assert page.evaluate("[models[0].get('word'), models[0].get('feature')]") == [3, 2]
+    assert told(page, "word", "feature") == [3, 2]
     said = {}
     for name, used in (("layer norm", 4), ("batch norm", 24), ("batch, real words", 6)):
-        page.get_by_role("radio", name=name, exact=True).check()
+        choose(page, name)
         page.get_by_role("slider").press("Home")
         before = status(page)
         page.get_by_role("slider").press("End")

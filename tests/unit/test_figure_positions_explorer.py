@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from figure_page import status
+from figure_page import button, slider, status, told, unfold
 
 from transformer_lib.figures.widgets import PositionsExplorer
 from transformer_lib.positions import RotaryPositions, SinusoidalPositions
@@ -56,22 +56,22 @@ def test_a_pair_keeps_its_distance(js):
     assert js(MODULE, body, cases=cases) == want
 
 
-def told(page):
-    return page.evaluate("['first', 'second'].map((name) => models[0].get(name))")
+def pair(page):
+    return told(page, "first", "second")
 
 
 @pytest.mark.slow
 def test_both_keep_their_distance_and_their_dot_product(show):
-    page = show(PositionsExplorer(), viewport={"width": 760, "height": 900})
+    page = show(PositionsExplorer())
     product = status(page).split("product ")[1].split()[0].rstrip(",")
-    page.get_by_role("slider", name="move both").press("Shift+ArrowRight")
-    assert told(page) == [26, 33]
+    slider(page, "move both").press("Shift+ArrowRight")
+    assert pair(page) == [26, 33]
     assert f"product {product}" in status(page)
-    page.get_by_role("slider", name="position b", exact=True).press("ArrowRight")
-    assert told(page) == [26, 34]
+    slider(page, "position b").press("ArrowRight")
+    assert pair(page) == [26, 34]
     assert f"product {product}" not in status(page)
 
-    page.get_by_role("button", name="Reset").click()
+    button(page, "Reset").click()
     a = page.get_by_role("slider", name="position a, a row")
     box = a.locator(".lf-touch").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -79,12 +79,12 @@ def test_both_keep_their_distance_and_their_dot_product(show):
     page.mouse.down()
     page.mouse.move(x + 30, y + 19)  # 8 rows of 150 / 64 pixels; sideways does nothing
     page.mouse.up()
-    assert told(page) == [28, 27]
+    assert pair(page) == [28, 27]
     a.press("Shift+ArrowDown")
-    assert told(page) == [38, 27]
+    assert pair(page) == [38, 27]
     for _ in range(5):
-        page.get_by_role("slider", name="distance from a to b").press("Shift+ArrowLeft")
-    assert told(page) == [61, 0], "a makes room"
-    page.get_by_text("More", exact=True).click()
-    page.get_by_role("slider", name="length").press("Home")
-    assert told(page) == [7, 0], "a shorter table keeps the pair inside"
+        slider(page, "distance from a to b").press("Shift+ArrowLeft")
+    assert pair(page) == [61, 0], "a makes room"
+    unfold(page)
+    slider(page, "length").press("Home")
+    assert pair(page) == [7, 0], "a shorter table keeps the pair inside"

@@ -4,32 +4,27 @@ from itertools import product
 
 import pytest
 import torch
-from figure_page import SETTLE
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_lib.figures.widgets import Roofline
 from transformer_lib.results import load_result
 
-CALL = """return given.states.map((state) => {
-  const { arithmetic, memory } = m.secondsOf(state);
-  return { ...m.workOf(state), seconds: [arithmetic, memory], crossing: m.crossing(state),
-    intensity: m.intensityOf(state), roof: m.roofAt(m.intensityOf(state), state) };
-});"""
+CALL = """const { arithmetic, memory } = m.secondsOf(given), intensity = m.intensityOf(given);
+return { ...m.workOf(given), seconds: [arithmetic, memory], crossing: m.crossing(given),
+  intensity, roof: m.roofAt(intensity, given) };"""
 MACHINES = [(10, 10_000), (79, 21), (312_000, 1_500), (989_000, 3_350), (2_000_000, 5)]
 
 
-def settings():
+def figures():
     for (rate, bandwidth), tokens, width, size in product(
         MACHINES, (1, 8, 256, 4096), (64, 2048, 16_384), (2, 4)
     ):
-        names = ("rate", "bandwidth", "tokens", "width", "size")
-        yield dict(zip(names, (rate, bandwidth, tokens, width, size), strict=True))
+        yield Roofline(rate=rate, bandwidth=bandwidth, tokens=tokens, width=width, size=size)
 
 
 def test_page_and_python_compute_the_same(js):
-    states = list(settings())
-    for state, page in zip(states, js("roofline.js", CALL, states=states), strict=True):
-        figure = Roofline(**state)
+    for figure in figures():
+        page = js(figure, CALL)
         assert page["operations"] == figure.operations()
         assert page["bytes"] == figure.bytes()
         assert page["seconds"] == pytest.approx(figure.seconds())
@@ -91,7 +86,7 @@ def test_bars_and_point_are_where_the_numbers_say(show):
     machines = [["this core", 79, 21, 4], *Roofline.GPUS]
     marks = [[0, 4, 2048, 0.01], [1, 1, 2048, 0.1]]
     figure = Roofline(machines=machines, tokens=4, marks=marks)
-    page = show(figure, viewport={"width": 760, "height": 800})
+    page = show(figure)
     arithmetic, memory = figure.seconds()
     wide = "[...document.querySelectorAll('.rl-bar')].map((e) => e.getBoundingClientRect().width)"
     bars = page.evaluate(wide)
@@ -109,5 +104,4 @@ def test_bars_and_point_are_where_the_numbers_say(show):
         decade * torch.tensor(0.01 / memory).log10().item(), abs=0.1
     )
     page.locator("label", has_text="A100").click()
-    page.evaluate(SETTLE)
     assert [spot[2] for spot in page.evaluate(spots)[1:]] == [False, True]

@@ -13,13 +13,6 @@ from transformer_lib.training import cross_entropy
 
 MODULE = "run_planner.js"
 SIZES = [(512, 6, 37_000), (1024, 6, 37_000), (64, 1, 1009), (768, 12, 30_000)]
-TRAITS = (*RunPlanner.shown, "kept", "vocab_size", "total", "length", "speed", "memory")
-
-
-def both(js, body, **state):
-    figure = RunPlanner(**state)
-    traits = {name: getattr(figure, name) for name in TRAITS}
-    return figure, js(MODULE, body, **traits)
 
 
 @pytest.mark.parametrize(("d_model", "n_layers", "vocab_size"), SIZES)
@@ -77,8 +70,8 @@ def test_bytes_are_those_of_the_page(js):
     for (d_model, n_layers, _), pieces, precision in itertools.product(
         SIZES, (1, 7), ("float32", "mixed")
     ):
-        state = {"d_model": d_model, "n_layers": n_layers, "pieces": pieces}
-        figure, page = both(js, "return m.gibibytes(given);", precision=precision, **state)
+        figure = RunPlanner(d_model=d_model, n_layers=n_layers, pieces=pieces, precision=precision)
+        page = js(figure, "return m.gibibytes(given);")
         assert page == pytest.approx(figure.gibibytes())
 
 
@@ -86,11 +79,11 @@ def test_micro_batches_only_reduce_activations(js):
     whole, cut = (RunPlanner(pieces=n).gibibytes() for n in (1, 8))
     assert cut[:3] == whole[:3]
     assert cut[3] == pytest.approx(whole[3] / 8)
-    _, fits = both(js, "return m.piecesThatFit(given);", tokens=25_000)
+    fits = js(RunPlanner(tokens=25_000), "return m.piecesThatFit(given);")
     parts = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     assert fits == next(n for n in parts if sum(RunPlanner(pieces=n).gibibytes()) <= 16)
-    _, never = both(js, "return m.piecesThatFit(given);", d_model=4096, n_layers=48)
-    assert never is None
+    large = RunPlanner(d_model=4096, n_layers=48)
+    assert js(large, "return m.piecesThatFit(given);") is None
 
 
 def test_durations_have_a_suitable_unit(js):

@@ -2,7 +2,7 @@
 
 import pytest
 from figure_examples import ARGUMENTS
-from figure_page import SETTLE, status
+from figure_page import status, tell
 
 from transformer_lib.figures.widgets import ScheduleExplorer
 from transformer_lib.training.schedules import inverse_sqrt_schedule
@@ -63,11 +63,9 @@ LINES = """() => [".se-run", ".se-paper"].map(
 @pytest.mark.slow
 def test_marks_are_on_the_runs_own_rates(show):
     page = show(ScheduleExplorer(run=RUN))
-    page.evaluate(SETTLE)
     marks, (run, paper) = page.evaluate(MARKS), page.evaluate(LINES)
     assert "at a rate of 0.0018" in status(page)  # a quarter of the way from step 900 to 1300
-    page.evaluate("models[0].set('d_model', 1024); models[0].set('warmup', 9000)")
-    page.evaluate(SETTLE)
+    tell(page, d_model=1024, warmup=9000)
     assert page.evaluate(MARKS) == marks
     after = page.evaluate(LINES)
     assert after[0] == run

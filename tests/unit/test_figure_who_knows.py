@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import status, told
 
 from transformer_lib import ModelConfig, causal_mask, local_mask, padding_mask
 from transformer_lib.figures.widgets import WhoKnows
@@ -28,23 +28,20 @@ def library_mask(mask, window):
     }[mask]
 
 
-@pytest.fixture
-def pages(js):
-    body = """return given.states.map(([mask, window, across]) => [
-      m.mayLook(mask, window, given.words.length), m.reach({ ...given, mask, window, across })]);"""
-    return js("who_knows.js", body, states=STATES, words=WORDS, source=SOURCE, layers=LAYERS)
+def figure(mask, window, across):
+    own = {"words": WORDS, "source": SOURCE, "layers": LAYERS}
+    return WhoKnows(**own, mask=mask, window=window, across=across)
 
 
-def test_the_page_multiplies_the_librarys_masks(pages):
-    for (mask, window, across), (look, tables) in zip(STATES, pages, strict=True):
-        assert torch.tensor(look).equal(library_mask(mask, window)), (mask, window)
-        shown = WhoKnows(
-            words=WORDS, source=SOURCE, layers=LAYERS, mask=mask, window=window, across=across
-        )
-        assert torch.tensor(tables).equal(shown.reach()), (mask, window, across)
+def test_the_page_multiplies_the_librarys_masks(js):
+    body = "return [m.mayLook(given.mask, given.window, given.words.length), m.reach(given)];"
+    for state in STATES:
+        look, tables = js(figure(*state), body)
+        assert torch.tensor(look).equal(library_mask(*state[:2])), state
+        assert torch.tensor(tables).equal(figure(*state).reach()), state
 
 
-def test_gradients_come_from_exactly_what_a_word_can_know(pages):
+def test_gradients_come_from_exactly_what_a_word_can_know():
     """With random layers, every known input has a gradient and no other input does."""
     config = ModelConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=12, n_layers=1, dropout=0.0)
     encoder = EncoderLayer(config).double()
@@ -53,7 +50,7 @@ def test_gradients_come_from_exactly_what_a_word_can_know(pages):
     real = padding_mask(torch.tensor([[3, 0, 4, 0]]), 0)
     inputs = torch.randn(1, 9, 8, dtype=torch.float64, requires_grad=True)
     probe = torch.randn(8, dtype=torch.float64)
-    for state, (_, tables) in zip(STATES, pages, strict=True):
+    for state in STATES:
         if state[1] != 1:  # other windows use the same product
             continue
         look, across = library_mask(*state[:2]), state[2]
@@ -72,7 +69,7 @@ def test_gradients_come_from_exactly_what_a_word_can_know(pages):
                 is_grads_batched=True,
             )
             known = (gradients[:, 0] != 0).any(-1)
-            assert known.equal(torch.tensor(tables[number + 1])), (state, number + 1)
+            assert known.equal(figure(*state).reach()[number + 1]), (state, number + 1)
 
 
 def test_the_number_of_layers_that_add_anything(js):
@@ -90,17 +87,16 @@ def test_the_number_of_layers_that_add_anything(js):
 @pytest.mark.slow
 def test_a_selected_word_shows_what_it_knows(show):
     source = ["two", "seven", "nine", "<pad>", "<pad>"]
-    page = show(WhoKnows(source=source), viewport={"width": 390, "height": 900})
+    page = show(WhoKnows(source=source), width=390)
     known = page.locator("[data-known]").all_inner_texts
     assert known() == ["hungry", "cat", "eats", "fresh", "fish"]
     page.get_by_role("radio", name="layer 1, the: 2").click()
     assert known() == ["the", "hungry"]
     for key, at in (("ArrowUp", [2, 0]), ("ArrowRight", [2, 1]), ("ArrowDown", [1, 1])):
         page.keyboard.press(key)
-        page.evaluate(SETTLE)
-        assert page.evaluate("[models[0].get('layer'), models[0].get('token')]") == at
+        assert told(page, "layer", "token") == at
     page.keyboard.press("ArrowDown")  # nothing below
-    assert page.evaluate("models[0].get('layer')") == 1
+    assert told(page, "layer") == 1
     page.locator(".wk-cells input").nth(0).click()  # the first word of the top layer
     assert known() == ["the", "hungry", "cat", "eats", "fresh"]
     assert page.locator(".wk-cells label[data-used]").count() == 4 + 3 + 2

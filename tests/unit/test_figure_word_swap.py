@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 import torch
-from figure_page import SETTLE, status
+from figure_page import status, told
 
 from transformer_lib import attention
 from transformer_lib.figures.widgets import WordSwap
@@ -53,13 +53,12 @@ def test_clicked_words_trade_places_and_the_marks_say_what_changed(show):
     token(2).click()
     assert status(page) == "Now click the word that trades places with fish."
     token(5).press("Enter")
-    page.evaluate(SETTLE)
-    assert page.evaluate("models[0].get('order')") == [0, 1, 2, 3, 4, 5]
+    assert told(page, "order") == [0, 1, 2, 3, 4, 5]
     assert received.nth(5).inner_text() == fish
     assert status(page).startswith("The original sentence.")
     for place in (0, 0, 1, 3):  # the same word twice: none is picked
         token(place).click()
-    assert page.evaluate("models[0].get('order')") == [0, 3, 2, 1, 4, 5]
+    assert told(page, "order") == [0, 3, 2, 1, 4, 5]
     assert page.locator("[data-other]").count() == 0
     page.get_by_role("checkbox", name="positions").check()
     assert page.locator("[data-other]").count() > 30

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from figure_examples import make, states
-from figure_page import PUBLISHED, SETTLE, in_every_font, status
+from figure_page import PUBLISHED, SETTLE, choose, in_every_font, slider, status, tell, told
 
 from transformer_lib.figures import widgets
 from transformer_lib.figures.widgets import MixingMatrix, SoftLookup
@@ -83,14 +83,13 @@ def test_keys_stay_in_the_figure_and_commands_do_not(show, name):
 @pytest.mark.parametrize("name", widgets.__all__)
 def test_other_figures_on_the_page_change_nothing(show, name):
     """Each brings its own sheet, and the kit's, whose copy must not override a figure's rules."""
-    page = show(make(name), viewport={"width": 760, "height": 800})
+    page = show(make(name))
     looks = """() => [...document.querySelectorAll("figure *")].map((e) => {
       const { x, y, width, height } = e.getBoundingClientRect();
       const { color, backgroundColor, fill, stroke, font, borderStyle } = getComputedStyle(e);
       return [e.tagName, e.getAttribute("class"), x, y, width, height, color, backgroundColor,
         fill, stroke, font, borderStyle].join(" ");
     })"""
-    page.evaluate(SETTLE)
     before = page.evaluate(looks)
     page.add_style_tag(content="\n".join(make(other)._css for other in widgets.__all__))
     page.evaluate(SETTLE)
@@ -109,25 +108,25 @@ def test_an_address_without_sense_does_no_harm(show, name):
 
 
 def test_scrolling_below_a_resting_pointer_changes_nothing(show):
-    page = show(MixingMatrix(), viewport={"width": 760, "height": 300})
+    page = show(MixingMatrix(), height=300)
     rows = page.locator(".lf-heat tbody tr")
     rows.nth(1).scroll_into_view_if_needed()
     rows.nth(1).hover()
-    assert page.evaluate("models[0].get('row')") == 1
+    assert told(page, "row") == 1
     page.mouse.wheel(0, 64)
     page.wait_for_timeout(300)
-    assert page.evaluate("models[0].get('row')") == 1
+    assert told(page, "row") == 1
 
 
 def test_a_figure_and_its_kernel_tell_each_other(show):
     page = show(SoftLookup())
-    page.evaluate("models[0].set('query', [-2, 0])")
+    tell(page, query=[-2, 0])
     assert "from chair" in status(page)
     assert page.evaluate("models[0].sent.length") == 0, "what came from the kernel is not sent back"
-    page.get_by_role("slider", name="query fruit").press("Shift+ArrowLeft")
-    page.get_by_role("slider", name="key chair").press("ArrowUp")
-    page.get_by_role("radio", name="distance").check()
-    page.get_by_role("slider", name="temperature").press("Home")
+    slider(page, "query fruit").press("Shift+ArrowLeft")
+    slider(page, "key chair").press("ArrowUp")
+    choose(page, "distance")
+    slider(page, "temperature").press("Home")
     sent = page.evaluate("models[0].sent.at(-1)")
     assert sent["query"] == [-2.5, 0]
     assert sent["key_vectors"] == [[2, 1], [2, -1], [-2, 0.1]]
@@ -151,12 +150,12 @@ def drag(page, box, ways):
 
 def test_a_finger_drags_or_scrolls(show):
     """On a handle the page stays where it is; where a finger scrolls it, a slider stays."""
-    page = show(SoftLookup(), viewport={"width": 390, "height": 400}, has_touch=True)
-    handle = page.get_by_role("slider", name="query fruit")
+    page = show(SoftLookup(), width=390, height=400, has_touch=True)
+    handle = slider(page, "query fruit")
     handle.scroll_into_view_if_needed()
     scroll = page.evaluate("scrollY")
     drag(page, handle.locator(".lf-touch").bounding_box(), [(0, 0), (-20, 10), (-120, 60)])
-    query = page.evaluate("models[0].get('query')")
+    query = told(page, "query")
     assert query[0] < 0.5
     assert query[1] < -0.5
     assert page.evaluate("scrollY") == scroll
@@ -174,7 +173,7 @@ def test_a_finger_drags_or_scrolls(show):
 
 def test_a_notebooks_address_is_left_alone(show):
     page = show(SoftLookup(), fragment="#top")
-    page.get_by_role("slider", name="query fruit").press("ArrowLeft")
+    slider(page, "query fruit").press("ArrowLeft")
     page.wait_for_timeout(300)
     assert page.evaluate("location.hash") == "#top"
 
@@ -184,7 +183,7 @@ def test_names_of_keys_at_the_edge_stay_on_the_plane(show):
     page = show(SoftLookup(**far, values=[30, 20]))
     plane = page.locator(".sl-plane").bounding_box()
     for word in far["words"]:
-        name = page.get_by_role("slider", name=f"key {word}").locator("text").bounding_box()
+        name = slider(page, f"key {word}").locator("text").bounding_box()
         assert plane["x"] - 6 < name["x"]  # its halo counts
         assert name["x"] + name["width"] < plane["x"] + plane["width"] + 6
 

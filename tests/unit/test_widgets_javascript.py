@@ -18,10 +18,9 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", widgets.__all__)
-def test_the_module_that_a_browser_gets_loads(js, tmp_path, name):
-    module = tmp_path / "figure.mjs"  # kit and figure joined, without duplicate or missing names
-    module.write_text(getattr(widgets, name)()._esm, encoding="utf-8")
-    assert js(str(module), "return Object.keys(m.default);") == ["render"]
+def test_the_module_that_a_browser_gets_loads(js, name):
+    """Kit and figure joined, without duplicate or missing names."""
+    assert js(getattr(widgets, name)(), "return Object.keys(m.default);") == ["render"]
 
 
 # ---- the kit
@@ -140,8 +139,7 @@ def test_cosine_and_distance_are_pytorchs(js):
 def test_mixing_is_the_librarys_attention(js, mode, sharpness):
     shown = MixingMatrix(mode=mode, sharpness=sharpness)
     body = "const w = m.weightsOf(given); return [w, m.mix(w, given.vectors)];"
-    given = {"queries": shown.queries, "vectors": shown.vectors}
-    weights, mixed = js("mixing_matrix.js", body, mode=mode, sharpness=sharpness, **given)
+    weights, mixed = js(shown, body)
     queries, vectors = torch.tensor(shown.queries), torch.tensor(shown.vectors)
     seen = causal_mask(6) if "causal" in mode else torch.ones(6, 6, dtype=torch.bool)
     scale = (sharpness if "content" in mode else 0.0) / 4**0.5
