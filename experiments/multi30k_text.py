@@ -15,7 +15,6 @@ from result_file import write_result
 from transformer_lib.data import Tokenizer, multi30k
 
 SIZES = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
-SIZE = 4_000  # of the vocabulary that the pairs' lengths are measured with
 WORD = re.compile(r"\w+|[^\w\s]")  # a run of letters and digits, or one other sign
 
 
@@ -69,28 +68,24 @@ def cut_otherwise(tokenizer: Tokenizer, train: list[str], val: list[str]) -> dic
 
 pairs, val_pairs = multi30k.load("train"), multi30k.load("val")
 train, val = list(chain.from_iterable(pairs)), list(chain.from_iterable(val_pairs))
+# What a list of pieces is learned from, and which training captions it's measured on. The last one
+# is the control: it has none of val's captions, and with as much text more it's the first.
+less = train[len(val) :]
+lists = {"": (train, train), "peeked_": (train + val, train), "less_": (less, less)}
 pieces: dict[int, dict[str, float]] = {}
 for size in SIZES:
-    honest = Tokenizer.train_bpe(train, vocab_size=size)
-    peeked = Tokenizer.train_bpe(train + val, vocab_size=size)
-    # The control: as much text more, but none of val's, makes `honest` of this one.
-    less = Tokenizer.train_bpe(train[len(val) :], vocab_size=size)
-    pieces[size] = {
-        "train_per_word": per_word(honest, train),
-        "val_per_word": per_word(honest, val),
-        "peeked_train_per_word": per_word(peeked, train),
-        "peeked_val_per_word": per_word(peeked, val),
-        "less_train_per_word": per_word(less, train[len(val) :]),
-        "less_val_per_word": per_word(less, val),
-    }
-    if size == SIZE:
-        otherwise = cut_otherwise(honest, train, val)
-        # + 1: <bos> before the target, or <eos> after it.
-        lengths = Counter((len(honest.encode(a)), len(honest.encode(b)) + 1) for a, b in pairs)
+    pieces[size] = {}
+    for name, (learned, some) in lists.items():
+        tokenizer = Tokenizer.train_bpe(learned, vocab_size=size)
+        pieces[size][f"{name}train_per_word"] = per_word(tokenizer, some)
+        pieces[size][f"{name}val_per_word"] = per_word(tokenizer, val)
+tokenizer = Tokenizer.train_bpe(train, vocab_size=4_000)
+# + 1: <bos> before the target, or <eos> after it.
+lengths = Counter((len(tokenizer.encode(a)), len(tokenizer.encode(b)) + 1) for a, b in pairs)
 write_result(
     en=words_of(train[::2], val[::2]),
     de=words_of(train[1::2], val[1::2]),
     pieces=pieces,
-    longest_first=otherwise,
+    longest_first=cut_otherwise(tokenizer, train, val),
     lengths={"source_target_pairs": [[*both, n] for both, n in sorted(lengths.items())]},
 )
