@@ -158,20 +158,6 @@ def test_what_is_hidden_cannot_be_felt(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["explicit", "fused"])
-def test_batch_dimensions_may_be_many_or_none_and_broadcast(path: str) -> None:
-    function = attention if path == "explicit" else fused_attention
-    query, key, value = torch.randn(T, D), torch.randn(B, H, S, D), torch.randn(H, S, DV)
-    result = function(query, key, value, random_mask(B, 1, T, S))
-    output = result if isinstance(result, Tensor) else result.output
-    assert output.shape == (B, H, T, DV)
-    one = attention(query, key[1, 2], value[2], random_mask(B, 1, T, S)[1, 0]).output
-    torch.testing.assert_close(output[1, 2], one)
-    result = function(query, key[0, 0], value, random_mask(H, T, S))  # the value alone has heads
-    output = result if isinstance(result, Tensor) else result.output
-    assert output.shape == (H, T, DV)
-
-
-@pytest.mark.parametrize("path", ["explicit", "fused"])
 def test_dropout_drops_that_share_of_the_weights(path: str) -> None:
     torch.manual_seed(0)
     # equal weights over values of 1: the output is the share kept, divided by 1 - p

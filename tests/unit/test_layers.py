@@ -1,19 +1,13 @@
-"""The parts of a layer, against torch's and against arithmetic."""
+"""Where a layer drops. What its parts compute, `test_pretrained*.py` compare with the peers."""
 
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from transformer_lib import ModelConfig
-from transformer_lib.layers import (
-    DecoderLayer,
-    FeedForward,
-    Residual,
-)
+from transformer_lib.layers import DecoderLayer, Residual
 
 B, T, S = 2, 5, 7
 CONFIG = ModelConfig(vocab_size=19, d_model=22, n_heads=2, n_layers=3, d_ff=17, dropout=0.0)
@@ -22,50 +16,6 @@ D = CONFIG.d_model
 
 def changed(**changes: Any) -> ModelConfig:
     return replace(CONFIG, **changes)
-
-
-def test_swiglu_multiplies_by_a_gate() -> None:
-    torch.manual_seed(0)
-    block, x = FeedForward(changed(activation="swiglu")), torch.randn(B, T, D)
-    for linear in (block.up, block.gate, block.down):
-        nn.init.normal_(linear.bias)
-    up, gate, down = block.up, block.gate, block.down
-    opened = x @ gate.weight.T + gate.bias
-    opened = opened * opened.sigmoid()  # SiLU
-    expected = (opened * (x @ up.weight.T + up.bias)) @ down.weight.T + down.bias
-    torch.testing.assert_close(block(x), expected)
-
-
-@pytest.mark.parametrize(
-    ("activation", "function"),
-    [
-        ("relu", F.relu),
-        ("gelu", F.gelu),
-        ("silu", lambda x: x * x.sigmoid()),
-        ("gelu_tanh", lambda x: x / 2 * (1 + (0.7978845608 * (x + 0.044715 * x**3)).tanh())),
-    ],
-)
-def test_feed_forward(activation: str, function) -> None:
-    torch.manual_seed(0)
-    block, x = FeedForward(changed(activation=activation)), torch.randn(B, T, D)
-    nn.init.normal_(block.up.bias)
-    up, down = block.up, block.down
-    expected = function(x @ up.weight.T + up.bias) @ down.weight.T + down.bias
-    torch.testing.assert_close(block(x), expected)
-    torch.testing.assert_close(block(x)[:, 2], block(x[:, 2]))  # each position by itself
-
-
-def test_residual_puts_the_norm_before_or_after() -> None:
-    torch.manual_seed(0)
-    x = torch.randn(B, T, D) * 3 + 1
-
-    def double(x: torch.Tensor) -> torch.Tensor:
-        return 2 * x
-
-    norm = nn.LayerNorm(D)
-    pre, post = Residual(changed(pre_norm=True)), Residual(changed(pre_norm=False))
-    torch.testing.assert_close(pre(x, double), x + 2 * norm(x))
-    torch.testing.assert_close(post(x, double), norm(3 * x))
 
 
 def test_residual_drops_only_what_is_added() -> None:

@@ -73,36 +73,7 @@ def test_a_source_of_nothing_but_padding_gives_finite_numbers(
         assert parameter.grad.isfinite().all(), name
 
 
-def test_record_attention_names_every_layer() -> None:
-    model, source, target = transformer(), sentences(B, S), sentences(B, T)
-    plain = model(source, target)
-    with record_attention(model) as maps:
-        torch.testing.assert_close(model(source, target), plain)
-    expected = {f"encoder.layers.{i}.self_attention": (B, H, S, S) for i in range(2)}
-    expected |= {f"decoder.layers.{i}.self_attention": (B, H, T, T) for i in range(3)}
-    expected |= {f"decoder.layers.{i}.cross_attention": (B, H, T, S) for i in range(3)}
-    assert {name: tuple(w.shape) for name, w in maps.items()} == expected
-    for weights in maps.values():
-        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]).double())
-    assert maps["decoder.layers.1.self_attention"].triu(1).eq(0).all()
-
-
-# --- one step at a time --------------------------------------------------------------------------
-
-
 # --- embeddings, saving, starting ----------------------------------------------------------------
-
-
-def test_logits_are_the_embeddings_times_the_decoders_output() -> None:
-    model, source, target = transformer(), sentences(B, S), sentences(B, T)
-
-    def embed(ids: Tensor) -> Tensor:
-        waves = model.embedding.positions.table[: ids.size(1)].double()
-        return model.embedding.weight[ids] * D**0.5 + waves
-
-    vectors = model.decoder(embed(target), model.encoder(embed(source)))
-    expected = vectors @ model.embedding.weight.T
-    torch.testing.assert_close(model(source, target), expected)
 
 
 def test_what_is_saved_and_what_is_not() -> None:
@@ -157,9 +128,6 @@ def test_modules_follow_their_dtype(dtype: torch.dtype) -> None:
     assert model.embedding.weight.grad is not None
     assert model.embedding.weight.grad.isfinite().all()
     assert model.embedding.positions.table.dtype is torch.float32
-
-
-# --- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("positions", "n_kv_heads"), [("sinusoidal", None), ("rotary", 1)])

@@ -1,11 +1,11 @@
-"""Positions added to the vectors: sinusoidal, against the paper's formula, and learned."""
+"""Tables of waves: by the paper's formula, and as exact in a model of any precision."""
 
 import math
 
 import pytest
 import torch
 
-from transformer_lib.positions import LearnedPositions, SinusoidalPositions
+from transformer_lib.positions import RotaryPositions, SinusoidalPositions
 
 D, LENGTH = 14, 23
 
@@ -30,10 +30,12 @@ def test_the_table_stays_float32(dtype: torch.dtype) -> None:
     assert cast(torch.zeros(1, 3, D, dtype=dtype)).dtype is dtype
 
 
-def test_learned_positions_add_their_rows() -> None:
-    positions, x = LearnedPositions(d_model=D, max_len=LENGTH), torch.randn(2, 5, D)
-    found = positions(x, offset=11)
-    for i in range(5):
-        torch.testing.assert_close(found[:, i], x[:, i] + positions.table[11 + i])
-    assert positions(x.bfloat16()).dtype is torch.bfloat16
-    assert set(positions.state_dict()) == {"table"}
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rotating_in_half_precision_rounds_only_once(dtype: torch.dtype) -> None:
+    rotary = RotaryPositions(d_head=D, max_len=2048).to(dtype)
+    assert rotary.table.dtype is torch.float32
+    x = torch.randn(2, 3, 2048, D).to(dtype)
+    # The table is float32 still, so only the result is rounded.
+    exact = RotaryPositions(d_head=D, max_len=2048)(x.float()).to(dtype)
+    assert rotary(x).dtype is dtype
+    assert rotary(x).equal(exact)

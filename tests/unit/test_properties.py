@@ -299,7 +299,9 @@ def test_recurrent_translators_have_the_same_properties(attention, sizes, seed, 
     k = data.draw(st.integers(1, t - 1))
     changed = torch.cat((target[:, :k], (target[:, k:] - 2) % (V - 3) + 3), dim=1)
     torch.testing.assert_close(model(source, changed)[:, :k], whole[:, :k], **SAME)
-    long = model(padded(source, more), padded(target, more))
+    spread = source.new_full((b, s + more), PAD)  # padding before, behind and in between
+    spread[:, torch.randperm(s + more)[:s].sort().values] = source
+    long = model(spread, padded(target, more))
     torch.testing.assert_close(long[:, :t], whole, **SAME)
     row = slice(i := data.draw(st.integers(0, b - 1)), i + 1)
     torch.testing.assert_close(model(source[row], target[row]), whole[row], **SAME)
@@ -319,16 +321,17 @@ def test_recurrent_translators_have_the_same_properties(attention, sizes, seed, 
 @PROFILE
 @given(lengths, seeds, st.data())
 def test_the_explicit_attention_is_the_fused_one(sizes, seed, data) -> None:
-    """With masks and biases of any shape that broadcasts, rows without a key, and gradients."""
+    """With inputs, masks and biases that broadcast, rows without a key, and gradients."""
     torch.manual_seed(seed)
     b, h, t, s, d = sizes
     s = data.draw(st.sampled_from((s, t)))  # one of torch's kernels is for causal squares
     t, s = (data.draw(st.sampled_from((size, size, size, 0))) for size in (t, s))
     d_v = data.draw(st.sampled_from((1, 4, d)))
-    batch = data.draw(st.sampled_from(((), (h,), (b, h))))
+    batches = [data.draw(st.sampled_from(((), (h,), (b, 1), (b, h)))) for _ in range(3)]
+    batch = torch.broadcast_shapes(*batches)
     inputs = [
         torch.randn(*batch, *shape, dtype=torch.float64, requires_grad=True)
-        for shape in ((t, d), (s, d), (s, d_v))
+        for batch, shape in zip(batches, ((t, d), (s, d), (s, d_v)), strict=True)
     ]
 
     def broadcast() -> tuple[int, ...] | None:
