@@ -65,12 +65,6 @@ def test_each_row_ends_by_itself_and_pads_follow() -> None:
         assert score == pytest.approx(sum(map(log_probability, range(n_tokens))), abs=1e-5)
 
 
-def test_max_len_cuts_texts_off() -> None:
-    ids, scores = greedy(Toy(), torch.tensor([[5, 6, 7, 8], [5, 2, 7, 8]]), max_len=3)
-    assert ids.tolist() == [[5, 6, 7], [5, 2, 0]]
-    assert scores[0].item() == pytest.approx(sum(map(log_probability, range(3))), abs=1e-5)
-
-
 def test_special_ids_may_be_given() -> None:
     model = Toy()
     ids, _ = greedy(model, torch.tensor([[5, 9, 2, 3]]), max_len=4, bos_id=8, eos_id=9, pad_id=7)

@@ -3,21 +3,22 @@
 import json
 import math
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from same_run import assert_same_run, without_clocks
+from test_training_loop import V
+from test_training_loop import data as batches_of
 from torch import nn
 
 import transformer_lib
 from transformer_lib import ModelConfig, Transformer
-from transformer_lib.data import Batches
 from transformer_lib.decoding import greedy
 from transformer_lib.training import (
     History,
@@ -30,17 +31,12 @@ from transformer_lib.training import (
 )
 from transformer_lib.training.distributed import Ranks, join, share, wrap
 
-V = 17
 STEPS = 20
 HALF = 9  # in the middle of an epoch
 WAYS = ("ddp", "fsdp")
 
-
-def data(seed: int = 0, n: int = 33) -> Batches:
-    draw = random.Random(seed)
-    rows = [[draw.randrange(4, V) for _ in range(draw.randint(1, 7))] for _ in range(n)]
-    # 7 batches of uneven counts, so that the last one of an epoch is alone in its group.
-    return Batches([(row, row[::-1]) for row in rows], batch_size=5, seed=seed)
+# 7 batches of uneven counts, so that the last one of an epoch is alone in its group.
+data = partial(batches_of, n=33)
 
 
 def settings(**change) -> TrainConfig:

@@ -76,22 +76,12 @@ def test_nothing_but_padding_is_zero_with_zero_gradients() -> None:
     torch.testing.assert_close(logits.grad, torch.zeros(B, T, V))
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"logits": torch.zeros(B, T, V, dtype=torch.int64)}, TypeError, "logits.*int64"),
-        ({"labels": torch.zeros(B, T)}, TypeError, "labels.*float32"),
-        ({"labels": torch.zeros(B, T + 1, dtype=torch.int64)}, ValueError, r"\(2, 4\)"),
-        ({"labels": torch.full((B, T), V)}, ValueError, r"\[0, 7\): Target 7 is"),
-        ({"labels": torch.full((B, T), -100), "pad_id": None}, ValueError, "Target -100 is"),
-        ({"label_smoothing": 1.0}, ValueError, "label_smoothing.*1.0"),
-    ],
-)
-def test_errors_name_the_argument(change: dict, error: type[Exception], message: str) -> None:
-    good = {"logits": torch.zeros(B, T, V), "labels": torch.ones(B, T, dtype=torch.int64)}
-    arguments = good | change
-    with pytest.raises(error, match=message):
-        cross_entropy(arguments.pop("logits"), arguments.pop("labels"), **arguments)
+def test_what_would_be_rounded_or_smoothed_away_is_refused() -> None:
+    logits, labels = torch.zeros(2, V), torch.tensor([1, 2])
+    with pytest.raises(TypeError, match=r"labels.*float32"):
+        cross_entropy(logits, labels.float())
+    with pytest.raises(ValueError, match=r"label_smoothing.*1.0"):
+        cross_entropy(logits, labels, label_smoothing=1.0)
 
 
 def test_r_drop_is_its_formula() -> None:
@@ -112,11 +102,3 @@ def test_r_drop_is_its_formula() -> None:
     torch.testing.assert_close(loss.total, expected / 2)
     gradients = [torch.autograd.grad(x, (one, two)) for x in (loss.total, expected / 2)]
     torch.testing.assert_close(*gradients)
-
-
-def test_r_drop_errors_name_the_argument() -> None:
-    logits, labels = torch.zeros(B, T, V), torch.ones(B, T, dtype=torch.int64)
-    with pytest.raises(ValueError, match=r"others must be like logits, \(\(2, 3, 7\), torch.fl"):
-        r_drop(logits, logits[:, :2], labels)
-    with pytest.raises(ValueError, match=r"alpha.*-1"):
-        r_drop(logits, logits, labels, alpha=-1)

@@ -50,3 +50,8 @@ def test_a_bootstrap_tells_a_difference_from_chance() -> None:
         assert back.value == pytest.approx(-expected) and "bs:200" in back.signature
     chance = metrics.paired_bootstrap(metrics.bleu, references, few, references, samples=200)
     assert chance.value > 0 and chance.p_value > 0.05
+
+
+def test_each_translation_has_a_reference() -> None:
+    with pytest.raises(ValueError, match="translations must be as many as references, 2; got 1"):
+        metrics.bleu(["a"], ["a", "b"])
