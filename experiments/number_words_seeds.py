@@ -10,14 +10,14 @@ import torch
 from result_file import write_result
 
 from transformer_lib import ModelConfig, Transformer
-from transformer_lib.data import Batches, Tokenizer, number_word_pairs, split_pairs
-from transformer_lib.runs import translate
+from transformer_lib.data import Batches
+from transformer_lib.runs import TASKS, translate
 from transformer_lib.training import TrainConfig, fit
 
-train, held_out = split_pairs(number_word_pairs(0, 9_999), held_out=1_000)
+task = TASKS["number-words"]
+train, held_out = task.load("train"), task.load("val")
 english, german = zip(*held_out, strict=True)
-words = {word for text, _ in train for word in text.replace("-", " ").split()}
-tokenizer = Tokenizer.characters([text for pair in train for text in pair], words=words)
+tokenizer = task.tokenizer(train, None)
 encoded = [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in train]
 sizes = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 128, "dropout": 0.0}
 config = ModelConfig(vocab_size=tokenizer.vocab_size, max_len=256, **sizes)
