@@ -92,5 +92,16 @@ def choose(page, name):
     page.get_by_role("radio", name=name, exact=True).check()
 
 
+def luminance(channels):
+    """Relative luminance, as WCAG defines it, of red, green and blue from 0 to 1."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
 def unfold(page):
     page.get_by_text("More", exact=True).click()

@@ -111,19 +111,3 @@ def test_without_changes_there_is_one_run_and_it_is_the_same_again(js):
     assert js(ENGINE, RUNS, state=STATE)[2] == losses
     assert js(ENGINE, RUNS, state=STATE | {"seed": 4})[2] != losses
     assert js(ENGINE, RUNS, state=STATE | {"task": "copy"})[2] != losses
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "says"),
-    [
-        ((0.02, 0.98), (0.03, 0.9), "same"),
-        ((0.02, 0.98), (0.3, 0.7), "worse"),
-        ((0.02, 0.98), (2.0, 0.0), "none"),
-        ((0.02, 0.98), (0.005, 0.0), "blind"),
-        ((1.2, 0.3), (2.0, 0.0), None),
-        ((0.02, 0.98), None, None),
-    ],
-)
-def test_outcomes(js, first, second, says):
-    runs = [dict(zip(("loss", "exact"), run, strict=True)) for run in (first, second) if run]
-    assert js(ENGINE, "return m.outcome(given.runs);", runs=runs) == says

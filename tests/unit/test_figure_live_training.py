@@ -15,6 +15,8 @@ def runs(*pairs):
 RUNNING = {"phase": "running", "step": 100, "runs": runs((0.24, 0.92), (0.01, 0))}
 BLIND = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (0.01, 0))}
 LOST = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99), (1.7, 0))}
+SAME = {"phase": "done", "step": 300, "runs": runs((0.02, 0.98), (0.03, 0.9))}
+WORSE = {"phase": "done", "step": 300, "runs": runs((0.02, 0.98), (0.3, 0.7))}
 NEITHER = {"phase": "done", "step": 300, "runs": runs((1.9, 0.1), (2, 0))}
 ALONE = {"phase": "done", "step": 300, "runs": runs((0.02, 0.99))}
 SAID = [
@@ -28,6 +30,8 @@ SAID = [
     ({"guess": "same"}, BLIND, "“low loss, nothing right”. You guessed “as well”. In training"),
     ({"guess": "blind"}, BLIND, "You guessed it. In training"),
     ({}, BLIND, "The answer: “low loss, nothing right”. In"),
+    ({}, SAME, "“as well”"),
+    ({}, WORSE, "“less well”"),
     ({"question": "scale"}, LOST, "“not at all”. With heads of width 32"),
     # with two changes there is no single reason
     ({"question": "scale", "warmup": False}, LOST, "“not at all”.$"),

@@ -6,6 +6,8 @@ import sys
 import matplotlib
 import pytest
 import torch
+from figure_page import contrast
+from matplotlib.colors import to_rgb
 
 from transformer_lib.figures import plots, style
 
@@ -19,20 +21,9 @@ def closed_figures():
     plt.close("all")
 
 
-def luminance(color):
-    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 @pytest.mark.parametrize("ink", [style.INK, style.QUIET, style.ACCENT])
 def test_ink_can_be_read_on_the_card(ink):
-    assert contrast(ink, style.CARD) >= 4.5  # WCAG 2.2, level AA
+    assert contrast(to_rgb(ink), to_rgb(style.CARD)) >= 4.5  # WCAG 2.2, level AA
 
 
 def test_matplotlib_is_imported_only_where_something_is_drawn():
@@ -77,13 +68,11 @@ def test_a_large_map_shows_colors_only():
 
 
 def test_each_number_of_a_map_can_be_read_on_its_color():
-    from matplotlib.colors import to_hex
-
     colors = matplotlib.colormaps["Blues"]
     for step in range(101):
         color = colors(step / 100)
-        ink = to_hex(plots.ink_on(color))
-        assert contrast(to_hex(color), ink) >= 4.5, step
+        ink = plots.ink_on(color)
+        assert contrast(to_rgb(color), to_rgb(ink)) >= 4.5, step
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,10 @@ def test_what_makes_no_sense_is_refused(figure, numbers, message):
 MODULES = sorted(base.FOLDER.glob("*.js"))
 NAMESPACE = "http://www.w3.org/2000/svg"  # just a name, not fetched
 NETWORK = re.compile(r"https?:|//cdn|\bfetch\b|XMLHttpRequest|WebSocket|EventSource|sendBeacon")
+# Words of a reader or a kernel must stay text.
 DANGEROUS = re.compile(
-    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\("
+    r"innerHTML|outerHTML|insertAdjacentHTML|setHTML|DOMParser|ContextualFragment|srcdoc|"
+    r"document\.write|\beval\b|Function\("
 )
 
 

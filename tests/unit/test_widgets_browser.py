@@ -8,7 +8,18 @@ import re
 
 import pytest
 from figure_examples import make, states
-from figure_page import PUBLISHED, SETTLE, choose, in_every_font, slider, status, tell, told
+from figure_page import (
+    PUBLISHED,
+    SETTLE,
+    choose,
+    contrast,
+    in_every_font,
+    luminance,
+    slider,
+    status,
+    tell,
+    told,
+)
 
 from transformer_lib.figures import widgets
 from transformer_lib.figures.widgets import MixingMatrix, SoftLookup
@@ -188,13 +199,6 @@ def test_names_of_keys_at_the_edge_stay_on_the_plane(show):
         assert name["x"] + name["width"] < plane["x"] + plane["width"] + 6
 
 
-def test_words_are_text(show):
-    word = "<img src=x onerror=alert(1)>"
-    page = show(SoftLookup(words=[word, "b", "c"], query_word=word), MixingMatrix())
-    assert page.locator("figure img").count() == 0
-    assert page.locator("figure").first.get_by_role("rowheader", name=word).count() == 1
-
-
 def test_the_theme_is_the_pages_or_else_the_systems(show):
     page = show(SoftLookup())
     for element, attribute, value, system, dark in [
@@ -210,16 +214,14 @@ def test_the_theme_is_the_pages_or_else_the_systems(show):
         page.emulate_media(color_scheme=system)
         page.locator(element).evaluate("(e, [k, v]) => e.setAttribute(k, v)", [attribute, value])
         ground = page.locator("figure").evaluate("(e) => getComputedStyle(e).backgroundColor")
-        assert (luminance(ground) < 0.1) is dark, (attribute, value, system)
+        assert (luminance(channels(ground)) < 0.1) is dark, (attribute, value, system)
         page.locator(element).evaluate("(e, k) => e.removeAttribute(k)", attribute)
 
 
-def luminance(color):
-    """Relative luminance of a computed color: `rgb(0, 0, 0)` or `color(srgb 0 0 0)`."""
+def channels(color):
+    """Red, green and blue of a computed color: `rgb(0, 0, 0)` or `color(srgb 0 0 0)`."""
     size = 1 if color.startswith("color(srgb") else 255
-    channels = [float(x) / size for x in re.findall(r"\d[\d.e-]*", color)[:3]]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return [float(x) / size for x in re.findall(r"\d[\d.e-]*", color)[:3]]
 
 
 def test_the_number_in_a_cell_can_be_read_at_every_weight(show):
@@ -242,5 +244,4 @@ def test_the_number_in_a_cell_can_be_read_at_every_weight(show):
         )
         assert len(pairs) > 200
         for ink, ground in pairs:
-            low, high = sorted((luminance(ink), luminance(ground)))
-            assert (high + 0.05) / (low + 0.05) >= 4.5, (theme, ink, ground)
+            assert contrast(channels(ink), channels(ground)) >= 4.5, (theme, ink, ground)

@@ -114,21 +114,18 @@ def test_soft_lookup_is_the_librarys_attention(js, likeness, temperature):
     here = soft_lookup(given["query"], **WORDS, temperature=temperature, likeness=likeness)
     for got, want in zip(page.values(), here, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+    query, keys = (torch.tensor(x, dtype=torch.float64) for x in ([1.5, 0.7], WORDS["keys"]))
+    want = {
+        "dot": keys @ query,
+        "cosine": torch.cosine_similarity(query, keys),
+        "distance": -(keys - query).square().sum(-1),
+    }
+    np.testing.assert_allclose(page["scores"], want[likeness], atol=1e-12)
     if likeness == "dot" and temperature:
-        query, keys = (torch.tensor(x, dtype=torch.float64) for x in ([1.5, 0.7], WORDS["keys"]))
         values = torch.tensor(WORDS["values"], dtype=torch.float64)[:, None]
         output, weights = attention(query[None], keys, values, scale=1 / temperature)
         np.testing.assert_allclose(page["weights"], weights[0])
         np.testing.assert_allclose(page["answer"], output.item())
-
-
-def test_cosine_and_distance_are_pytorchs(js):
-    query, keys = torch.tensor([1.5, 0.7]), torch.tensor(WORDS["keys"])
-    body = "return ['cosine', 'distance'].map((l) => m.scoresOf([1.5, 0.7], given.keys, l));"
-    cosine, distance = js("soft_lookup.js", body, keys=WORDS["keys"])
-    assert cosine == pytest.approx(torch.cosine_similarity(query, keys).tolist(), abs=1e-6)
-    squared = torch.cdist(query[None].double(), keys.double())[0].square()
-    assert distance == pytest.approx((-squared).tolist(), abs=1e-6)
 
 
 # ---- MixingMatrix
