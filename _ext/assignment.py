@@ -15,7 +15,7 @@ import cells
 from book import chapter_of, write
 from student import (
     CHECKED,
-    FOLDED_INPUT,
+    FOLDED,
     INSTALL,
     Places,
     asked,
@@ -187,7 +187,7 @@ def assignment(app, docname: str, notebook: dict) -> dict:
                     numbers.append(number)
         else:
             shown = [cell for cell in block.cells if cell["id"] in kept]
-            folded = FOLDED_INPUT | {"mine"}  # the reader's own mine.py is known
+            folded = FOLDED | {"mine"}  # the reader's own mine.py is known
             written += [without_outputs(plain(cell, places, folded)) for cell in shown]
             if block.label in figures:
                 caption = places.links_in(cells.text(block.cells[1]))

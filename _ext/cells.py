@@ -19,8 +19,6 @@ KINDS = {
     "answer": "the answer to the question right before it",
     "recall": "questions about earlier chapters; their answers stand below a line '---'",
     "fold": "a part to open; its first line is '#### Title'",
-    "note": "an aside; its first line is '#### Title'",
-    "warning": "a warning; its first line is '#### Title'",
     "caption": "the caption of the figure that the cell before it makes",
     "mine": "what this chapter adds to the reader's mine.py",
     "mine-before": "what mine.py holds when this chapter begins",
@@ -28,7 +26,7 @@ KINDS = {
 }
 EXERCISE = re.compile(r"### ((?:Predict|Build|Explore)\b[^:\n]*: \S[^\n]*)\n\n+(?=\S)")
 TITLE = re.compile(r"#### (\S[^\n]*)\n\n+(?=\S)")
-OF_TEXT = {"exercise", "predict", "answer", "recall", "fold", "note", "warning", "caption"}
+OF_TEXT = {"exercise", "predict", "answer", "recall", "fold", "caption"}
 
 
 class Block(NamedTuple):
@@ -80,7 +78,7 @@ def place(name: str) -> str:
 
 
 def below_title(cell) -> str:
-    """The text of an exercise, a fold or a note without its first line."""
+    """The text of an exercise or a fold without its first line."""
     return re.sub(r"\A#{3,4} [^\n]*\n+", "", text(cell))
 
 
@@ -141,14 +139,13 @@ def blocks(name: str, cells: list) -> list[Block]:
             if last.kind or not figure_name(last.cells[-1]):
                 raise wrong("a caption must come right after the cell that makes the figure")
             found[-1] = Block("figure", [*last.cells, cell], figure_name(last.cells[0]))
-        elif kind in {"fold", "note", "warning"}:
-            title = TITLE.match(text(cell))
-            if title is not None:
+        elif kind == "fold":
+            if title := TITLE.match(text(cell)):
                 found.append(Block(kind, [cell], label, title[1]))
-            elif kind == "fold" == last.kind:
+            elif last.kind == "fold":
                 last.cells.append(cell)
             else:
-                raise wrong(f"a {kind} begins with '#### Title'")
+                raise wrong("a fold begins with '#### Title'")
         elif kind == "recall" and not question_and_answers(cell)[1]:
             raise wrong("the answers stand below a line '---'")
         elif kind in {"predict", "recall"}:

@@ -59,7 +59,7 @@ def with_captions(found: list) -> list:
         kinds = cells.tags(cell)
         if "live-figure" in kinds:
             kinds.append("hide-input")
-        if {"hide-input", "hide-cell"} & {*kinds}:
+        if "hide-input" in kinds:
             settings = cell["metadata"].setdefault("mystnb", {})
             settings.setdefault("code_prompt_show", f"Show {hides(cell)}")
             settings.setdefault("code_prompt_hide", f"Hide {hides(cell)}")
@@ -105,10 +105,6 @@ def as_page(name: str, block: cells.Block) -> list[dict]:
         case "fold":
             content = [cells.below_title(first), *map(cells.text, block.cells[1:])]
             source = fold(block.title, "\n\n".join(content), name=label)
-        case "note" | "warning":
-            content = cells.below_title(first)
-            options = {"class": block.kind, "name": label}
-            source = directive("admonition", block.title, content, **options)
         case "mine":
             link = mine.link(f"{cells.place(name)}/mine.py", "`mine.py` as it is now")
             return [first, cells.markdown(f"{first['id']}-file", link)]

@@ -22,9 +22,8 @@ from cells import question_and_answers, read, tags, text
 SECONDS = {"words": 0.3, "code": 7, "output": 2, "figures": 20, "live": 90, "predictions": 20,
            "equations": 15}  # fmt: skip
 # Cells that the page leaves out or folds.
-UNSEEN = {"remove-cell", "hide-cell", "solution", "answer", "fold"}
+UNSEEN = {"remove-cell", "solution", "answer", "fold"}
 NO_CODE = UNSEEN | {"remove-input", "hide-input"}
-NO_OUTPUT = UNSEEN | {"remove-output", "hide-output"}
 
 
 def parts(cells) -> tuple[list, list]:
@@ -64,7 +63,7 @@ def count(cells) -> Counter:
             continue
         if cell["cell_type"] == "code" and not kinds & NO_CODE:
             found["code"] += sum(bool(line.strip()) for line in text(cell).split("\n"))
-        for output in cell.get("outputs", ()) if not kinds & NO_OUTPUT else ():
+        for output in cell.get("outputs", ()) if not kinds & UNSEEN else ():
             data = output.get("data", {})
             if "live-figure" in kinds:
                 found["live"] += any("widget-view" in kind for kind in data)

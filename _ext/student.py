@@ -22,8 +22,7 @@ BRANCH = "student"
 BINDER = "https://mybinder.org/v2/gh"
 KAGGLE = "https://kaggle.com/kernels/welcome"
 LINK = re.compile(r"(?<=\])\((#[\w.-]+|[\w./-]+\.(?:ipynb|md)(?:#[\w.-]+)?)\)")
-FOLDED_INPUT = {"hide-input", "hide-cell", "remove-input"}
-FOLDED_OUTPUT = {"hide-output", "hide-cell"}
+FOLDED = {"hide-input", "remove-input"}
 INSTALL = "google.colab"
 CHECKED = re.compile(r"^# check\((\w+)\)", re.M)  # in a cell with room for an answer
 
@@ -65,24 +64,14 @@ def is_code(block: cells.Block | None) -> bool:
     return block is not None and not block.kind and block.cells[0]["cell_type"] == "code"
 
 
-def plain(cell: dict, places: Places, folded: set[str] = FOLDED_INPUT) -> dict:
+def plain(cell: dict, places: Places, folded: set[str] = FOLDED) -> dict:
     """A cell as JupyterLab and Colab want it; the code of one with a tag in `folded` is folded."""
-    tags = set(cells.tags(cell))
-    kept: dict = {"tags": ["raises-exception"]} if "raises-exception" in tags else {}
     if cell["cell_type"] == "markdown":
-        return {**cell, "metadata": kept, "source": places.links_in(cells.text(cell))}
-    hidden = {}
-    if tags & folded or INSTALL in cells.text(cell):
-        hidden["source_hidden"] = True
-        kept["cellView"] = "form"  # Colab's word for it
-    if tags & FOLDED_OUTPUT:
-        hidden["outputs_hidden"] = True
-        kept["collapsed"] = True
-    if hidden:
-        kept["jupyter"] = hidden
-    if "remove-output" in tags:
-        cell = without_outputs(cell)
-    return {**cell, "metadata": kept}
+        return {**cell, "metadata": {}, "source": places.links_in(cells.text(cell))}
+    if folded.isdisjoint(cells.tags(cell)) and INSTALL not in cells.text(cell):
+        return {**cell, "metadata": {}}
+    # Colab's word for it, and JupyterLab's.
+    return {**cell, "metadata": {"cellView": "form", "jupyter": {"source_hidden": True}}}
 
 
 def without_outputs(cell: dict) -> dict:

@@ -70,7 +70,6 @@ TAMPERED = [
     ("counts_are_sequential", "stripped", put("two-sentences", execution_count=None), "expected 2"),
     ("outputs_are_there", "output cleared", put("three-agree", outputs=[]), "has no outputs"),
     ("no_errors", "error", shows("error", ename="ValueError"), "stored error: ValueError"),
-    ("no_errors", "no error", tag("two-sentences", "raises-exception"), "raises nothing"),
     ("no_stderr", "warning", shows("stream", name="stderr", text="w"), "stored stderr: w"),
     ("nothing_of_this_machine", "path printed", shows("stream", text="/home/ada/x.py\n"), "x.py"),
     ("nothing_of_this_machine", "address", shows("stream", text="<f at 0x7f00dead>"), "address"),

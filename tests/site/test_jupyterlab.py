@@ -35,7 +35,6 @@ window.ask = {
     && window.ask.cells().every(({ model }) => model.type !== "code"
       || !model.sharedModel.getSource().trim() || model.executionCount !== null),
   errors: () => window.ask.cells().filter(({ model }) => model.type === "code"
-    && !(model.getMetadata("tags") ?? []).includes("raises-exception")
     && model.outputs.toJSON().some((output) => output.output_type === "error"))
     .map(({ model }) => model.id),
   async evaluate(expression) {
