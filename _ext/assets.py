@@ -25,8 +25,8 @@ SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"')
 IMPORT = re.compile(r'@import "([^"]+)";')
 ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
 ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
-# Icons are a font, tooltips are the browser's; nothing here has menus or tabs (slim.py looks).
-DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap|design-tabs)\.js$")
+# Icons are a font, tooltips are the browser's; no menu here needs a script (slim.py looks).
+DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap)\.js$")
 # What stands in each page.
 OPTIONS = "documentation_options.js"
 FACE = re.compile(r"""@font-face\s*\{[^}]*url\(["']?fonts/[^}]*\}""")

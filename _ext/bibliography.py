@@ -13,15 +13,13 @@ from pybtex.plugin import register_plugin
 from pybtex.richtext import HRef, Tag, Text
 from pybtex.style import FormattedEntry
 from pybtex.style.formatting import BaseStyle
-from pybtex_docutils import Backend
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from book import chapter_of
-from tooltips import as_text
+from tooltips import APPENDIX
 
 LOGGER = logging.getLogger(__name__)
-APPENDIX = "chapters/bibliography"
 MOST_AUTHORS = 6
 FURTHER = "Further reading"
 
@@ -58,16 +56,6 @@ def works():
     return {entry.fields["url"]: entry for entry in entries}
 
 
-@cache
-def style() -> BookStyle:
-    """Made once: pybtex looks through all installed packages for what a style is made of."""
-    return BookStyle()
-
-
-def entry_text(entry) -> nodes.paragraph:
-    return Backend().paragraph(style().format_entry("", entry))
-
-
 def note_citations(app, doctree):
     """Which works a chapter cites, in the order of the text."""
     known = works()
@@ -90,12 +78,10 @@ def lead_to_works(app, doctree, docname):
     known, cited, listed = works(), [], set()
     sections = [part for part in doctree.findall(nodes.section) if part[0].astext() == FURTHER]
     further = [link for part in sections for link in part.findall(nodes.reference)]
-    tips = app.__dict__.setdefault("attention_tips", {})
     for link in doctree.findall(nodes.reference):
         if (entry := known.get(link.get("refuri"))) is None:
             continue
         name = f"ref-{entry.key}"
-        tips[docname, name] = as_text(app, entry_text(entry))
         if not any(link is each for each in further):
             cited.append((link, name))
         elif name not in listed:
@@ -111,11 +97,9 @@ def lead_to_works(app, doctree, docname):
 def name_chapters(app, doctree):
     """Say of each work in the appendix which chapters cite it."""
     citing = {doc: keys for doc, keys in app.env.attention_cited.items() if chapter_of(doc)}
-    tips = app.__dict__.setdefault("attention_tips", {})
     for citation in app.env.get_domain("cite").citations:
         every = doctree.findall(nodes.Element)
         item = next(node for node in every if citation.citation_id in node["ids"])
-        tips[APPENDIX, citation.citation_id] = as_text(app, entry_text(citation.entry))
         chapters = sorted((chapter_of(doc), doc) for doc in citing if citation.key in citing[doc])
         paragraph = item.next_node(nodes.paragraph)
         for position, (number, doc) in enumerate(chapters):

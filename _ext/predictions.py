@@ -8,8 +8,7 @@ what kind of question it is:
   The right choice is bold. Where more than one is right, the reader marks all that hold.
 - The answer begins with a bold number, `**59 ± 9 %**: why.`: the reader types a number, and what is
   as near as that counts as right. Without `±` it must be that number.
-- Anything else: the reader writes one line, and compares it with the answer, if there is one here,
-  or with the text that follows.
+- Anything else: the reader writes one line, and compares it with the answer.
 
 Standard library only: the gate of the notebooks uses it, too.
 """
@@ -72,7 +71,7 @@ def value(number: str) -> float:
     return float(number.replace("−", "-").replace(",", ""))
 
 
-def parse(asked: str, answered: str = "") -> Prediction:
+def parse(asked: str, answered: str) -> Prediction:
     """The question that a cell tagged `predict`, and the text of those tagged `answer`, make.
 
     Raises:
@@ -85,6 +84,8 @@ def parse(asked: str, answered: str = "") -> Prediction:
         number, within, unit = found["number"], found["within"] or "0", found["unit"] or ""
         answer = f"**{f'{number} {unit}'.strip()}**: {answered[found.end() :]}"
         return Prediction("number", asked, (), answer, number, within, unit)
+    if not answered:
+        raise ValueError("its answer must come right after it, in a cell tagged answer")
     return Prediction("line", asked, (), answered)
 
 

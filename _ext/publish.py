@@ -1,4 +1,4 @@
-"""What a published site tells others: what each page is about, where it lives, what else there is.
+"""What a published site tells others: what each page is about, and where it lives.
 
 The site's address is `html.baseurl` in _config.yml or, when that is not set and the repository's
 address is, GitHub Pages'. With neither, nothing names an address.
@@ -105,25 +105,12 @@ def from_the_root(page: str, root: str) -> str:
 
 
 def finish(app, exception):
-    """With an address: the sitemap, where to find it, and a 404 page that works at any depth."""
+    """With an address: a 404 page that works at any depth."""
     base = app.config.html_baseurl
-    if exception is not None or not base:
-        return
-    out = Path(app.outdir)
-    uris = sorted(
-        "" if page == app.config.root_doc else app.builder.get_target_uri(page)
-        for page in app.env.found_docs
-    )
-    urls = "".join(f"  <url><loc>{html.escape(urljoin(base, uri))}</loc></url>\n" for uri in uris)
-    write(
-        out / "sitemap.xml",
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n'.encode(),
-    )
-    write(out / "robots.txt", f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n".encode())
-    page = out / "404.html"
-    text = page.read_text(encoding="utf-8")
-    write(page, from_the_root(text, urlsplit(base).path).encode())
+    if exception is None and base:
+        page = Path(app.outdir, "404.html")
+        text = page.read_text(encoding="utf-8")
+        write(page, from_the_root(text, urlsplit(base).path).encode())
 
 
 def setup(app):

@@ -103,14 +103,13 @@ def slim(app, exception):
         return
     out = Path(app.outdir)
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
-    pages = {file: accessible(file.read_text(encoding="utf-8")) for file in files}
-    # Where the book's first page isn't index.html, Jupyter Book writes one that only leads to it.
-    pages = {file: text for file, text in pages.items() if "_static/" in text}
+    pages = {file: file.read_text(encoding="utf-8") for file in files}
+    written = [file for file, text in pages.items() if "_static/site.css" not in text]
+    pages |= {file: accessible(pages[file]) for file in written}
     assets = Assets(app, pages)
     assets.join()
+    pages |= {file: slim_page(pages[file], assets) for file in written}
     for file, text in pages.items():
-        if "_static/site.css" not in text:
-            pages[file] = text = slim_page(text, assets)
         for asked in BOOTSTRAP.findall(text):
             LOGGER.warning("%s: nothing here answers to %s", file.relative_to(out), asked)
     assets.finish()

@@ -116,7 +116,7 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
         case "solution":
             return []
         case "predict":
-            answer = f"\n\n[Answer it on the page]({here}), and see." if block.cells[1:] else ""
+            answer = f"\n\n[Answer it on the page]({here}), and see."
             return [cells.markdown(first["id"], places.links_in(cells.text(first)) + answer)]
         case "recall":
             question = places.links_in(cells.question_and_answers(first)[0])

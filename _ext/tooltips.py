@@ -14,13 +14,14 @@ import posixpath
 import re
 
 from docutils import nodes
+from pybtex_docutils import Backend
 from sphinx.addnodes import glossary, pending_xref
 from sphinx.util.nodes import make_refnode
 
 from book import chapter_of
 
 SCRIPT = "tooltips.js"
-GLOSSARY = "chapters/glossary"
+GLOSSARY, APPENDIX = "chapters/glossary", "chapters/bibliography"
 LINK = re.compile(r'<a class="reference internal[^"]*" href="([^"#]*)#([^"]+)"')
 
 
@@ -66,19 +67,19 @@ def lead_on(app, doctree, docname):
 
 
 def definitions(app) -> dict[tuple[str, str], str]:
-    """(page, anchor) of each term -> what it means, as HTML without links and ids."""
+    """(page, anchor) of each term and each work -> what it means, as HTML without links and ids.
+
+    A chapter has its works under anchors of their own, the same in each: their page is empty.
+    """
     if not hasattr(app, "attention_definitions"):
-        terms = app.env.get_domain("std").objects.items()
-        pages = sorted({page for (kind, _), (page, _) in terms if kind == "term"})
-        app.attention_definitions = {
-            (page, anchor): meaning(app, term.astext(), item[-1])
-            for page in pages
-            for item in app.env.get_and_resolve_doctree(page, app.builder).findall(
-                nodes.definition_list_item
-            )
-            for term in item.findall(nodes.term)
-            for anchor in term["ids"]
-        }
+        known = app.attention_definitions = {}
+        terms = app.env.get_and_resolve_doctree(GLOSSARY, app.builder)
+        for item in terms.findall(nodes.definition_list_item):
+            (anchor,), term = item[0]["ids"], item[0].astext()
+            known[GLOSSARY, anchor] = meaning(app, term, item[-1])
+        for work in app.env.get_domain("cite").citations:
+            entry = as_text(app, Backend().paragraph(work.formatted_entry))
+            known[APPENDIX, work.citation_id] = known["", f"ref-{work.key}"] = entry
     return app.attention_definitions
 
 
@@ -101,14 +102,13 @@ def describe_links(app, pagename, templatename, context, doctree):
     """Give each link with a meaning the id of its tip, and the page the tips."""
     if doctree is None or "body" not in context:
         return
-    known = definitions(app) | getattr(app, "attention_tips", {})
-    tips = {}
+    known, tips = definitions(app), {}
 
     def describe(match):
         page, anchor = match.groups()
         target = posixpath.normpath(posixpath.join(posixpath.dirname(pagename), page))
-        place = (target.removesuffix(".html") if page else pagename, anchor)
-        if place not in known or (place[0] == pagename and not anchor.startswith("ref-")):
+        place = (target.removesuffix(".html") if page else "", anchor)
+        if place not in known:
             return match[0]
         tips[f"tip-{anchor}"] = known[place]
         return f'{match[0]} aria-describedby="tip-{anchor}"'

@@ -55,11 +55,13 @@ def test_a_number_has_a_tolerance_and_a_unit(answer, number, within, unit, said)
     assert found.answer == said + others
 
 
-@pytest.mark.parametrize("answer", ["", "Because.", "**Because** it is so.", "- a: b\n- **c**: d"])
+@pytest.mark.parametrize("answer", ["Because.", "**Because** it is so.", "- a: b\n- **c**: d"])
 def test_whatever_else_is_asked_is_a_line(answer):
     found = predictions.parse("Why?\n\n- These are\n- two hints.\n\nSay it.", answer)
     assert (found.kind, found.choices, found.answer) == ("line", (), answer)
     assert found.in_a_paragraph == ("", "Why? Say it.")
+    with pytest.raises(ValueError, match="right after it"):
+        predictions.parse("Why?", "")
 
 
 @pytest.mark.parametrize(
