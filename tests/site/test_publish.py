@@ -95,7 +95,7 @@ def test_with_an_address_every_page_knows_its_own(published):
         if page in TOOLS:
             assert (meta(soup, "robots"), canonical) == ("noindex", [])
         else:
-            url = ADDRESS + page.removesuffix("index.html")
+            url = ADDRESS if page == "index.html" else ADDRESS + page
             assert [meta(soup, "og:url")] == canonical == [url]
             image = meta(soup, "og:image")
             assert image.startswith(ADDRESS)
