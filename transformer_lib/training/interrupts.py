@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM take effect between two steps, never inside one."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator
@@ -36,7 +34,7 @@ class Interrupts:
         self._held = True
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> Interrupts:
+    def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             for signum in (signal.SIGINT, signal.SIGTERM):
                 before = signal.getsignal(signum)

@@ -1,7 +1,5 @@
 """The log of a run: one entry per line, readable while it runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ class History(list[Entry]):
         return [step for step, _ in rows], [value for _, value in rows]
 
     @classmethod
-    def read(cls, path: str | Path) -> History:
+    def read(cls, path: str | Path) -> "History":
         """Read a JSON-lines log. A last line cut off by a crash is left out.
 
         Raises:

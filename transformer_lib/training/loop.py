@@ -1,7 +1,5 @@
 """The training loop: a run that survives any interruption."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -139,7 +137,7 @@ def fit(
     return run.log.history
 
 
-def _loop(run: Session, validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
+def _loop(run: "Session", validate: Validate | None, interrupts: Interrupts, bar: Any) -> None:
     groups = run.groups()
     while True:
         if run.log_is_due():
