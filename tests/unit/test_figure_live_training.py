@@ -101,6 +101,7 @@ def test_it_is_started_paused_and_looked_into(show):
     page.evaluate(SETTLE)
     assert page.evaluate(shapes)[0] == [3, 4]
     # the sentence and both runs tell of the same step
+    page.locator(".lf-status", has_text="Paused. At step").wait_for()
     step = status(page).split()[3]
     assert page.locator(".lt-run", has_text=f"step {step}:").count() == 2
     # a switch keeps the runs until the reader starts anew
