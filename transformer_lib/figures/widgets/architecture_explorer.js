@@ -17,7 +17,7 @@ import {
 } from "./kit.js";
 // ---- arithmetic: the library's parameter_counts, box by box
 const GROUPS = ["embeddings", "attention", "feed-forward", "norms", "head"];
-const colorOf = (group) => palette[group + 1] ?? null;
+const colorOf = (group) => palette[group + 1] ?? "var(--quiet)";
 /** Each kind of box: its group, and its formula in words and as a function of the sizes. */
 const KINDS = {
   embedding: [0, "vocabulary · d_model", ({ d_model: d, vocab_size: v }) => v * d],
