@@ -16,9 +16,9 @@ from result_file import chapter, write_result
 from torch import Tensor, nn
 
 SEEDS, LENGTHS = range(5), (2, 4, 6, 8, 10, 12)
-CELLS = ("encode", "lesson", "one-vector", "write", "measure", "attend", "attends", "alignment")
-book = chapter(3, *CELLS)
-n_ids, lesson, OneVector = book["n_ids"], book["lesson"], book["OneVector"]
+CELLS = ("encode", "lesson", "one-vector", "train", "write", "measure", "attend", "attends")
+book = chapter(3, *CELLS, "alignment")
+lesson, OneVector = book["lesson"], book["OneVector"]
 
 
 class Mean(OneVector):
@@ -33,27 +33,6 @@ RUNS = [  # kind, updates, learning rate
     ("last", 1200, 0.02),
     ("last", 12000, 0.01),
 ]
-
-
-def train(kind: str, seed: int, updates: int, rate: float) -> nn.Module:
-    """As the chapter does, but the lengths of the lines are the same for all seeds."""
-    torch.manual_seed(seed)
-    model = KINDS[kind](n_ids, 32)
-    draws = torch.Generator().manual_seed(0)
-    adam = torch.optim.Adam(model.parameters(), lr=rate)
-    slower = torch.optim.lr_scheduler.LinearLR(adam, 1, 0.02, updates)
-    for _ in range(updates):
-        length = int(torch.randint(1, 11, (), generator=draws))
-        source = torch.randint(3, n_ids, (len(SEEDS), 32, length), generator=draws)[seed]
-        given, wanted = lesson(source)
-        logits = model(source, given)
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten())
-        adam.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        slower.step()
-    return model
 
 
 def share(right: Tensor) -> float:
@@ -73,7 +52,7 @@ def largest_weight(model: nn.Module) -> dict[str, float]:
 
 
 def run(kind: str, updates: int, rate: float) -> dict[str, Any]:
-    models = [train(kind, seed, updates, rate) for seed in SEEDS]
+    models = [book["train"](KINDS[kind], seed, updates, rate) for seed in SEEDS]
     found: dict[str, Any] = {"kind": kind, "updates": updates, "rate": rate}
     for name, measure in (("own letters", book["share_right"]), ("right letters", right_letters)):
         found[name] = {str(n): [measure(model, n) for model in models] for n in LENGTHS}
