@@ -136,7 +136,7 @@ bench: $(WITH_ALL)  ## Measure training and decoding beside other models, and ho
 	@$(PY) benchmarks/pages.py
 
 gpu: $(WITH_ALL)  ## On a GPU: measure it for chapter 17, train the page's translator (SMALL=1 tries both on a CPU)
-	@$(PY) benchmarks/gpu.py $(if $(SMALL),--device cpu,--output results/gpu.json)
+	@$(PY) benchmarks/compiled.py $(if $(SMALL),cpu,cuda --output results/gpu.json)
 	@$(PY) tests/notebooks/$(if $(SMALL),strict.py,execute.py --timeout 20000) chapters/real_translator.ipynb
 
 repository: $(MADE)  ## Write address, authors or edition everywhere (URL=https://… AUTHORS="A Name, Another" EDITION=1.1.0)

