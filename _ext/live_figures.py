@@ -120,7 +120,7 @@ def share(states, minify):
     models, beginnings = {}, {}
     for stored in states:
         models |= stored["state"]
-    for name, kind in (("_esm", "module"), ("_css", "sheet")):
+    for name, kind in (("_esm", "module"), ("_css", "rules")):
         holders = [model["state"] for model in models.values() if name in model["state"]]
         texts = sorted({state[name] for state in holders})
         short = dict(zip(texts, minify(kind, texts), strict=True))

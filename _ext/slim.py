@@ -22,6 +22,7 @@ import live_figures
 from accessible import accessible
 from assets import OPTIONS, Assets, in_static
 from book import write
+from equations import set_equations
 
 LOGGER = logging.getLogger(__name__)
 
@@ -105,9 +106,9 @@ def slim(app, exception):
     files = sorted(file for file in out.rglob("*.html") if out / "_static" not in file.parents)
     pages = {file: file.read_text(encoding="utf-8") for file in files}
     written = [file for file, text in pages.items() if "_static/site.css" not in text]
-    pages |= {file: accessible(pages[file]) for file in written}
-    assets = Assets(app, pages)
-    assets.join()
+    assets = Assets(app)
+    pages |= set_equations({file: accessible(pages[file]) for file in written}, assets.ask)
+    assets.join(pages)
     pages |= {file: slim_page(pages[file], assets) for file in written}
     for file, text in pages.items():
         for asked in BOOTSTRAP.findall(text):
