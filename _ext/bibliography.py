@@ -13,13 +13,11 @@ from pybtex.plugin import register_plugin
 from pybtex.richtext import HRef, Tag, Text
 from pybtex.style import FormattedEntry
 from pybtex.style.formatting import BaseStyle
-from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from book import chapter_of
 from tooltips import APPENDIX
 
-LOGGER = logging.getLogger(__name__)
 MOST_AUTHORS = 6
 FURTHER = "Further reading"
 
@@ -75,7 +73,7 @@ def lead_to_works(app, doctree, docname):
         name_chapters(app, doctree)
     if chapter_of(docname) is None:
         return
-    known, cited, listed = works(), [], set()
+    known, listed = works(), set()
     sections = [part for part in doctree.findall(nodes.section) if part[0].astext() == FURTHER]
     further = [link for part in sections for link in part.findall(nodes.reference)]
     for link in doctree.findall(nodes.reference):
@@ -83,15 +81,10 @@ def lead_to_works(app, doctree, docname):
             continue
         name = f"ref-{entry.key}"
         if not any(link is each for each in further):
-            cited.append((link, name))
+            link["refuri"], link["internal"] = f"#{name}", True
         elif name not in listed:
             listed.add(name)
             link["ids"].append(name)
-    for link, name in cited:
-        if name not in listed:
-            message = "%s is cited, but not listed under Further reading"
-            LOGGER.warning(message, link["refuri"], location=link, type="bibliography")
-        link["refuri"], link["internal"] = f"#{name}", True
 
 
 def name_chapters(app, doctree):

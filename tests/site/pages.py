@@ -109,7 +109,7 @@ def live_figures() -> list[tuple[str, str]]:
     return [(page, model) for page in pages() for model in signs(page, "[data-model]")]
 
 
-NAMED = re.compile(r"(?:Figure|Exercise) [\d.]*\d|\(\d+\.\d+\)")
+NAMED = re.compile(r"(?:Figure|Table|Exercise) [\d.]*\d|\(\d+\.\d+\)")
 
 
 def shown(page: str, anchor: str) -> str:
