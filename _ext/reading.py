@@ -50,6 +50,10 @@ def prose(cell) -> str:
     return re.sub(r"\]\([^)]*\)", "]", re.sub(r"\$\$.*?\$\$", " ", source, flags=re.S))
 
 
+def lines(printed: str) -> int:
+    return sum(bool(line.strip()) for line in printed.split("\n"))
+
+
 def count(cells) -> Counter:
     """How much of each kind the cells show."""
     found: Counter = Counter()
@@ -62,7 +66,7 @@ def count(cells) -> Counter:
                 found["predictions"] += "predict" in kinds
             continue
         if cell["cell_type"] == "code" and not kinds & NO_CODE:
-            found["code"] += sum(bool(line.strip()) for line in text(cell).split("\n"))
+            found["code"] += lines(text(cell))
         for output in cell.get("outputs", ()) if not kinds & UNSEEN else ():
             data = output.get("data", {})
             if "live-figure" in kinds:
@@ -70,22 +74,21 @@ def count(cells) -> Counter:
             elif any(kind.startswith("image/") or kind == "text/html" for kind in data):
                 found["figures"] += 1
             else:
-                printed = "".join(output.get("text", data.get("text/plain", "")))
-                found["output"] += sum(bool(line.strip()) for line in printed.split("\n"))
+                found["output"] += lines("".join(output.get("text", data.get("text/plain", ""))))
     return found
 
 
-def in_seconds(amounts: Counter) -> float:
-    return sum(SECONDS[kind] * amount for kind, amount in amounts.items())
+def seconds(cells) -> float:
+    return sum(SECONDS[kind] * amount for kind, amount in count(cells).items())
 
 
-def minutes(amounts: Counter) -> int:
-    return 5 * math.ceil(in_seconds(amounts) / 300)
+def minutes(cells) -> int:
+    return 5 * math.ceil(seconds(cells) / 300)
 
 
 def times(path: Path) -> tuple[int, int]:
     """Minutes of a chapter: its first reading, and with everything deeper."""
-    core, deeper = map(count, parts(read(path)["cells"]))
+    core, deeper = parts(read(path)["cells"])
     return minutes(core), minutes(core + deeper)
 
 
@@ -97,7 +100,7 @@ def deeper(path: Path) -> list[int]:
             sections.append([])
         if sections:
             sections[-1].append(cell)
-    return [math.ceil(in_seconds(count(section)) / 60) for section in sections]
+    return [math.ceil(seconds(section) / 60) for section in sections]
 
 
 def say(path: Path) -> str:

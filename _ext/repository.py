@@ -73,8 +73,7 @@ PLACES: tuple[tuple[str, str, str, Callable[[Facts], str]], ...] = (
     ("README.md", r"^  year = \{", r"\},$", lambda facts: str(facts.date.year)),
     ("README.md", r"^  note = \{Edition ", r"\},$", VERSION),
     ("README.md", r"^  url = \{", r"\},$", ADDRESS),
-    ("chapters/*.ipynb", r"\bgit\+", r"@v", ADDRESS),
-    ("chapters/*.ipynb", r"\bgit\+https://[^\s@]+@v", r"\\\"", VERSION),
+    ("chapters/*.ipynb", r"\bgit\+", r"\\\"", lambda facts: f"{facts.address}@{facts.tag}"),
 )
 
 

@@ -47,7 +47,7 @@ def complaints(cells) -> list[str]:
     core, deeper = reading.parts(cells)
     kinds = [kind for cell in cells for kind in reading.tags(cell)]
 
-    minutes = reading.minutes(reading.count(core))
+    minutes = reading.minutes(core)
     if minutes > MOST_MINUTES:
         found.append(f"the first reading takes {minutes} minutes, at most {MOST_MINUTES}")
     for kind in ("recall", "predict", "exercise"):
@@ -158,9 +158,9 @@ def test_reading_times_follow_the_rule():
     code = CODE | {"source": "a = 1\n" * 10}
     amounts = reading.count([words, code])
     assert amounts["words"] == 400 and amounts["code"] == 10
-    assert reading.minutes(amounts) == 5
-    assert reading.minutes(reading.count([words] * 5 + [code])) == 15  # 670 seconds
+    assert reading.minutes([words, code]) == 5
+    assert reading.minutes([words] * 5 + [code]) == 15  # 670 seconds
     solution = words | {"metadata": {"tags": ["solution"]}}
-    assert reading.minutes(reading.count([solution] * 50)) == 0
+    assert reading.minutes([solution] * 50) == 0
     folded = code | {"metadata": {"tags": ["hide-input"]}}
     assert reading.count([folded])["code"] == 0
