@@ -2,15 +2,15 @@
 //
 // All that is said stands in the page from the start, unseen (predict.py). What was answered is a list by question
 // in this browser's own storage. Where storage is refused, nothing is remembered and everything else works. The page
-// "Your predictions" shows the list, saves it as a file, and clears it.
+// "Your predictions" shows the list, prints it, and clears it.
 (() => {
   "use strict";
 
-  const { recall, remember, forgetting } = window.bookMemory; // of reader.js
+  const { recall, remember } = window.bookMemory; // of reader.js
 
   // ---- Memory --------------------------------------------------------------------------------------
 
-  /** Question -> { said: [texts], right: true, false or null, answer: text, on: date }; whatever else is stored is left out. */
+  /** Question -> { said: [texts], right: true, false or null, answer: text }; whatever else is stored is left out. */
   function predictions() {
     const isOne = ([, kept]) =>
       Array.isArray(kept?.said) && kept.said.every((text) => typeof text === "string");
@@ -68,8 +68,7 @@
       const said = hasChoices
         ? fields.filter((f) => f.checked).map((f) => f.value)
         : [fields[0].value.trim()];
-      const on = new Date().toISOString().slice(0, 10);
-      remember("predictions", { ...predictions(), [of]: { said, right: isRight(), answer, on } });
+      remember("predictions", { ...predictions(), [of]: { said, right: isRight(), answer } });
       show();
       told.focus(); // the button is gone, and a screen reader reads on here
     });
@@ -98,12 +97,17 @@
   const summary = document.querySelector(".your-predictions");
   if (!summary) return;
   const count = document.createElement("p");
-  const save = document.createElement("button");
-  const clear = document.createElement("button");
-  save.type = "button";
-  save.textContent = "Save my predictions";
-  summary.append(count, save, " ", clear);
-  const offer = forgetting(clear, "Clear my predictions", ["predictions"], list);
+  const buttons = document.createElement("p");
+  buttons.innerHTML =
+    '<button type="button">Print my predictions</button> <button type="button">Clear my predictions</button>';
+  const [printer, clear] = buttons.children;
+  printer.addEventListener("click", () => print());
+  clear.addEventListener("click", () => {
+    if (!confirm("Forget all your predictions?")) return;
+    remember("predictions", null);
+    list();
+  });
+  summary.append(count, buttons);
 
   /** A paragraph of words, in which every other piece is bold. */
   function sentence(...pieces) {
@@ -140,34 +144,9 @@
     count.textContent = made
       ? `You made ${made} of ${links.length} predictions.${ofThem}`
       : "No prediction of yours is kept in this browser.";
-    save.hidden = made === 0;
-    offer(made > 0);
+    buttons.hidden = made === 0;
     summary.classList.add("predict-filled");
   }
 
-  /** Under each chapter's title: the question, what was said, right or wrong, and the date. */
-  function asText() {
-    const all = predictions();
-    const lines = [document.querySelector("article h1").firstChild.textContent];
-    for (const line of document.querySelectorAll(".predict-kept")) {
-      const item = line.closest("li");
-      const link = item.querySelector("a");
-      const { right, on } = all[link.hash.slice("#predict-".length)];
-      const title = item.closest("section").querySelector("h3").textContent.replace(/#$/, "");
-      if (!lines.includes(`\n${title}`)) lines.push(`\n${title}`);
-      const verdict = { true: " (right)", false: " (wrong)" }[right] ?? "";
-      const question = link.closest("p").textContent.replace(/\s+/g, " ");
-      lines.push(`\n${question}\n${line.textContent}${verdict}${on ? `, ${on}` : ""}`);
-    }
-    return `${lines.join("\n")}\n`;
-  }
-
-  save.addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([asText()], { type: "text/plain" }));
-    link.download = "predictions.txt";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
   list();
 })();

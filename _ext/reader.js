@@ -34,25 +34,7 @@
     }
   }
 
-  /** A button that makes these be forgotten, and then brings them back: `show` says what there is. Returns what to
-   *  call with whether anything is remembered now. */
-  function forgetting(button, label, names, show) {
-    let forgotten = null;
-    button.type = "button";
-    button.addEventListener("click", () => {
-      const back = forgotten;
-      forgotten = back ? null : names.map((what) => [what, recall(what, null)]);
-      for (const [what, value] of back ?? forgotten) remember(what, back && value);
-      show();
-    });
-    return (isAnything) => {
-      if (isAnything) forgotten = null;
-      button.textContent = forgotten ? "Undo" : label;
-      button.hidden = !isAnything && !forgotten;
-    };
-  }
-
-  window.bookMemory = { recall, remember, forgetting }; // predict.js remembers in the same way
+  window.bookMemory = { recall, remember }; // predict.js remembers in the same way
 
   const chaptersRead = () => new Set([recall("read", [])].flat());
 
@@ -66,18 +48,23 @@
   const count = document.createElement("span");
   const clear = document.createElement("button");
   summary.className = "reading-memory";
+  clear.type = "button";
+  clear.textContent = "Clear";
+  clear.ariaLabel = "Clear the marks of chapters read";
+  clear.addEventListener("click", () => {
+    if (!confirm("Forget which chapters are read, and where you were?")) return;
+    for (const what of ["read", "seen", "place"]) remember(what, null);
+    showTicks();
+  });
   summary.append(count, clear);
   list?.append(summary);
-  const offer = forgetting(clear, "Clear", ["read", "seen", "place"], showTicks);
 
   function showTicks() {
     const read = chaptersRead();
     for (const link of links) link.classList.toggle("read-tick", read.has(nameOf(link.pathname)));
     const ticks = links.filter((link) => link.matches(".read-tick")).length;
     count.textContent = `${ticks} of ${links.length} chapters read`;
-    offer(ticks > 0);
-    summary.hidden = clear.hidden;
-    clear.ariaLabel = clear.textContent === "Clear" ? "Clear the marks of chapters read" : null;
+    summary.hidden = ticks === 0;
   }
   showTicks();
 
@@ -191,16 +178,11 @@
 
   // ---- The sidebar -------------------------------------------------------------------------------------
 
-  // The list stays where the reader left it, unless the current chapter is out of sight there. The sidebar
-  // stays closed on the next page if it was closed on this one.
-  const sidebar = document.getElementById("pst-primary-sidebar");
-  const scroller = list?.closest(".sidebar-primary-item");
+  // The current chapter is in sight. The sidebar stays closed on the next page if it was closed on this one.
   addEventListener("DOMContentLoaded", () => {
-    if (!scroller) return;
-    scroller.scrollTop = recall("list", 0);
-    list.querySelector("a.current")?.scrollIntoView({ block: "nearest" });
+    list?.querySelector("a.current")?.scrollIntoView({ block: "nearest" });
   });
-  addEventListener("pagehide", () => scroller && remember("list", scroller.scrollTop));
+  const sidebar = document.getElementById("pst-primary-sidebar");
   if (sidebar) {
     const closed = "pst-sidebar-hidden";
     sidebar.classList.toggle(closed, recall("sidebar closed", false) === true);

@@ -150,15 +150,4 @@
     typed.addEventListener("focus", () => load().catch(() => {}));
     typed.addEventListener("input", () => show(results, typed.value, 8));
   }
-
-  // As on other sites, / leads to the search.
-  addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
-    const button = document.querySelector(".search-button__button");
-    if (!button && !field) return;
-    event.preventDefault();
-    if (field) field.focus();
-    else button.click();
-  });
 })();
