@@ -13,13 +13,14 @@ LIST = "chapters/live_figures.html"
 
 def test_a_number_is_that_of_what_it_leads_to(book):
     """The page counts; what a text calls an equation or a figure is compared with that."""
-    numbering = set()
+    numbering, wrong = set(), []
     for page in pages():
         for link in parsed(page).select("article a.internal"):
             if NAMED.fullmatch(link.get_text()):
-                target, _, anchor = urljoin(page, link["href"]).partition("#")
-                assert (page, link, shown(target, anchor)) == (page, link, link.get_text())
                 numbering.add(page)
+                due = shown(*urljoin(page, link["href"]).split("#"))
+                wrong += [(page, link, due)] * (due != link.get_text())
+    assert wrong == []
     assert numbering >= {*chapters()}
 
 
