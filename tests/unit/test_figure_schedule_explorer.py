@@ -44,7 +44,6 @@ def test_loss_and_rate_of_a_recorded_run_at_a_step(js):
     rates = js(MODULE, body, run=run, what="rate")
     assert rates[1:-1] == pytest.approx([0.1, 0.2, 0.3, 0.25, 0.2])
     assert rates[0] is rates[-1] is None
-    assert js(MODULE, "return m.runAt([[3, 1]], 3, 'rate');") is None
 
 
 def test_axes_end_on_round_numbers(js):

@@ -117,7 +117,7 @@ OTHERS = [
     (widgets.Sampler, {"prompts": ["a"]}, "go together; got only prompts"),
     (ScaleMeter, {"d_k": 48}, "d_k must be a power of two; got 48"),
     (ScheduleExplorer, {"steps": 500}, "step must be at most steps, 500"),
-    (ScheduleExplorer, {"run": [[5, 2], [5, 1]]}, r"run\[1\] must come after"),
+    (ScheduleExplorer, {"run": [[5, 2, 1], [5, 1, 1]]}, r"run\[1\] must come after"),
     (widgets.WhoKnows, {"layer": 5}, "layer must be at most layers, 4; got 5"),
     (widgets.WordSwap, {"order": [0, 1]}, "order must have every number below 6 once"),
 ]

@@ -27,14 +27,23 @@ from transformer_lib.figures.widgets import MixingMatrix, SoftLookup
 pytestmark = pytest.mark.slow
 
 
-# Shows each state: the height of the figure, the width of the page, the height of each part.
+# Shows each state: the height of the figure, the width of the page, the height of each part, and what
+# leaves its picture by more than the figure's padding, or its box.
 MEASURE = """(states) => {
   const figure = document.querySelector("figure");
   const parts = [...figure.querySelectorAll("p, div, label, fieldset, table, caption, ul, svg")];
+  const leaves = (e) => {
+    if (!e.checkVisibility({ visibilityProperty: true })) return false;
+    if (!e.ownerSVGElement) return e.scrollWidth - e.clientWidth > 4;
+    const [text, box] = [e, e.ownerSVGElement].map((each) => each.getBoundingClientRect());
+    const beyond = [box.left - text.left, text.right - box.right, box.top - text.top];
+    return Math.max(...beyond, text.bottom - box.bottom) > 11;
+  };
   return states.map((state) => {
     Object.entries(state).forEach(([name, value]) => models[0].set(name, value));
     return [figure.getBoundingClientRect().height, document.documentElement.scrollWidth,
-      parts.map((e) => Math.round(e.getBoundingClientRect().height))];
+      parts.map((e) => Math.round(e.getBoundingClientRect().height)),
+      [...figure.querySelectorAll("svg text, th, label")].filter(leaves).map((e) => e.textContent)];
   });
 }"""
 NAMES = """() => [...document.querySelector("figure")
@@ -51,11 +60,12 @@ def test_nothing_jumps_and_nothing_sticks_out(show, name):
     for width in (320, 760):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(SETTLE)
-        heights, widths, parts = zip(*page.evaluate(MEASURE, shown), strict=True)
+        heights, widths, parts, spilled = zip(*page.evaluate(MEASURE, shown), strict=True)
         names = page.evaluate(NAMES)
         moved = {n: sorted(set(p)) for n, *p in zip(names, *parts, strict=True) if len(set(p)) > 1}
         assert max(heights) - min(heights) <= 1, (width, sorted(set(heights)), moved)
         assert max(widths) <= width, shown[widths.index(max(widths))]
+        assert not any(spilled), (width, {text for texts in spilled for text in texts})
 
 
 # Number of elements that take the focus, and the keys that reach the notebook.

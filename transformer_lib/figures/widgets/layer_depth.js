@@ -101,7 +101,9 @@ function build({ get, change }) {
     residual.update(on);
     norm.update(kind);
     depth.update(layer);
-    map.update(tableOf(cosines[stack][layer], words.length), { show: fixed });
+    map.update(tableOf(cosines[stack][layer], words.length), {
+      show: (x) => fixed(x).replace("0.", "."), // −.17: cells are narrow
+    });
     lines.forEach((line, seed) =>
       set(line, {
         d: `M${means[stack][seed].map((mean, i) => `${fixed(x(i), 1)},${fixed(y(mean), 1)}`).join("L")}`,

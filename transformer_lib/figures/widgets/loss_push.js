@@ -268,7 +268,7 @@ function build({ get, all, change, refresh }) {
         xTicks: [0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => [t, t]),
         yTicks: steps(most + 1).map((t) => [t, t]),
         xLabel: `probability of ${tokens[right]}`,
-        yLabel: "loss, if the others share the rest evenly",
+        yLabel: "loss, with the rest shared evenly",
       }),
     );
     const points = steps(199, 1)

@@ -256,9 +256,7 @@ function build({ get, change }) {
           : numbers[row][column],
       ),
     );
-    set(foot, {
-      text: `a·b: what each pair of waves adds${each > 1 ? ` (means of ${each})` : ""}`,
-    });
+    set(foot, { text: `what each pair adds${each > 1 ? ` (means of ${each})` : ""}` });
   };
 
   function drawTable({ d, length: n }) {

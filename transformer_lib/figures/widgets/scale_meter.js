@@ -168,9 +168,7 @@ function build({ get, change }) {
   ];
   const short = (x) => (x < 0.0005 && x > 0 ? "< 0.001" : fixed(x, x < 0.095 ? 3 : 2));
   const cells = rows.map(() => [html("td"), html("td")]);
-  const heads = ["as they are", "÷ √d_k"].map((text) =>
-    html("th", { scope: "col" }, ...rich(text)),
-  );
+  const heads = ["as is", "÷ √d_k"].map((text) => html("th", { scope: "col" }, ...rich(text)));
   const table = html(
     "table",
     { class: "sm-table lf-wide" },

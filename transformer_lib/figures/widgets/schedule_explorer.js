@@ -45,7 +45,7 @@ export const cosine = (step, { warmup, top, last }) =>
 export function runAt(run, step, what = "loss") {
   const column = what === "loss" ? 1 : 2;
   const i = run.findIndex(([at]) => at >= step);
-  if (i < 0 || (i === 0 && run[0][0] > step) || run[i].length <= column) return null;
+  if (i < 0 || (i === 0 && run[0][0] > step)) return null;
   const [before, after] = [run[Math.max(0, i - 1)], run[i]];
   const share = before === after ? 1 : (step - before[0]) / (after[0] - before[0]);
   return before[column] + (after[column] - before[column]) * share;
@@ -98,7 +98,7 @@ const SIZES = [64, 128, 256, 512, 1024, 2048];
 
 function build({ get, change }) {
   const last = get("steps");
-  const run = get("run");
+  const run = get("run").filter(([step]) => step <= last);
   const decades = (low, n) => ({
     last: n,
     read: (p) => twoDigits(low * 10 ** (p / 20)),
@@ -166,15 +166,19 @@ function build({ get, change }) {
     svg("circle", { r: 4, class: "se-top" }),
     svg("text", { class: "lf-halo", y: -10 }),
   );
-  const rated = run.length > 0 && run[0].length > 2; // with rates, the run's marks are on its curve, or else on the axis
-  const runTop = rated ? Math.max(...run.map(([, , r]) => r)) : 0;
+  const runTop = Math.max(0, ...run.map(([, , r]) => r));
   const runLine = svg("polyline", { class: "se-line se-run" });
   const marks = milestones(run).map(([, loss]) =>
     svg(
       "g",
       {},
       svg("circle", { r: 4, class: "se-mark" }),
-      svg("text", { class: "lf-halo", text: `loss ${fixed(loss, loss % 1 ? 1 : 0)}` }),
+      svg("text", {
+        class: "lf-halo",
+        y: -10,
+        "text-anchor": "middle",
+        text: fixed(loss, loss % 1 ? 1 : 0),
+      }),
     ),
   );
   const line = svg("line", { y1: TOP, y2: BOTTOM, class: "se-cursor" });
@@ -224,7 +228,10 @@ function build({ get, change }) {
 
     const { width } = size;
     const right = width - 24;
-    const [high, parts] = roundUp(Math.max(shape.top, runTop) * 1.05, wide ? [[10]] : undefined);
+    const [high, parts] = roundUp(
+      Math.max(shape.top, runTop) * (wide ? 1.6 : 1.05), // room for the peak's words
+      wide ? [[10]] : undefined,
+    );
     const low = wide ? high / 1e4 : 0;
     x = scale([wide ? 1 : 0, last], [LEFT, right], wide);
     y = scale([low, high], [BOTTOM, TOP], wide);
@@ -266,54 +273,27 @@ function build({ get, change }) {
       set(element, { transform: `translate(${fixed(x(s), 1)} ${fixed(up(curves.paper(s)), 1)})` });
     place(top, shape.warmup);
     const late = x(shape.warmup) > (LEFT + right) / 2;
-    const at = width > 420 ? ` at step ${round(shape.warmup)}` : "";
     set(top.lastChild, {
-      text: `peak ${rate(shape.top)}${at}`,
+      text: `peak ${rate(shape.top)}`,
       "text-anchor": late ? "end" : "start",
       x: late ? -8 : 8,
     });
-    let [px, py] = [-99, -99]; // the last mark with words; later words that would cover it, or the peak's, are left out
-    const peakWords = [
-      x(shape.warmup) - (late ? 190 : 0),
-      x(shape.warmup) + (late ? 0 : width > 420 ? 190 : 90),
-    ];
+    // a mark has its loss above it unless other words are there
+    const taken = [[x(shape.warmup) + (late ? -60 : 60), up(shape.top), 60]]; // middle, height, half the width
     milestones(run).forEach(([s], i) => {
-      const [mx, my] = [x(clamp(s, 1, last)), rated ? up(runAt(run, s, "rate")) : BOTTOM];
+      const [mx, my] = [x(Math.max(1, s)), up(runAt(run, s, "rate"))];
       set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
-      // above the axis; left of a rising curve, if there's room; below a falling one
-      const climbs =
-        rated && runAt(run, s, "rate") < runTop && s < run.find(([, , r]) => r === runTop)[0];
-      const [dx, dy, anchor] = !rated
-        ? [0, -10, "middle"]
-        : !climbs
-          ? [0, 20, "middle"]
-          : mx > LEFT + 64
-            ? [-10, 0, "end"]
-            : [10, 8, "start"];
-      const beside = mx + dx - { start: 0, middle: 22, end: 44 }[anchor]; // where the words begin
-      const free =
-        Math.abs(my + dy - up(shape.top) + 10) > 16 ||
-        beside > peakWords[1] ||
-        beside + 44 < peakWords[0];
-      const room = free && (Math.abs(mx - px) > 66 || Math.abs(my - py) > 16);
-      if (room) [px, py] = [mx, my];
-      set(marks[i].lastChild, {
-        x: dx,
-        y: dy,
-        "text-anchor": anchor,
-        visibility: room ? "visible" : "hidden",
-      });
+      const room = taken.every(
+        ([px, py, half]) => Math.abs(mx - px) > half + 14 || Math.abs(my - py) > 16,
+      );
+      if (room) taken.push([mx, my, 14]);
+      set(marks[i].lastChild, { visibility: room ? "visible" : "hidden" });
     });
     place(handle, step);
     set(line, { x1: x(step), x2: x(step) });
     const [loss, pace] = ["loss", "rate"].map((what) => runAt(run, step, what));
     set(runLine, {
-      points: rated
-        ? run
-            .filter(([s]) => s <= last)
-            .map(([s, , r]) => `${fixed(x(Math.max(1, s)), 1)},${fixed(up(r), 1)}`)
-            .join(" ")
-        : "",
+      points: run.map(([s, , r]) => `${fixed(x(Math.max(1, s)), 1)},${fixed(up(r), 1)}`).join(" "),
     });
     set(handle, {
       "aria-valuenow": step,
@@ -326,7 +306,7 @@ function build({ get, change }) {
     return `At step ${round(step)} the rate is ${rate(here)}, ${percent(here / shape.top)} of its peak, ${where}.${
       loss === null
         ? ""
-        : ` The recorded run, on its own schedule, had a loss of ${fixed(loss)} there${pace === null ? "" : `, at a rate of ${rate(pace)}`}.`
+        : ` The recorded run, on its own schedule, had a loss of ${fixed(loss)} there, at a rate of ${rate(pace)}.`
     }`;
   }
 
@@ -349,7 +329,7 @@ function build({ get, change }) {
           "p",
           {},
           key("paper", "this schedule"),
-          rated ? key("run", "the recorded run’s") : null,
+          run.length ? key("run", "the recorded run’s, marked with its loss") : null,
         ),
         picture,
       ),
@@ -359,7 +339,7 @@ function build({ get, change }) {
       run.length
         ? `${start} The recorded run, on its own schedule, had a loss of ${fixed(
             Math.max(...run.map(([, loss]) => loss)),
-          )} there${rated ? `, at a rate of ${slow}` : ""}.`
+          )} there, at a rate of ${slow}.`
         : start,
     ],
   };

@@ -17,8 +17,7 @@ class ScheduleExplorer(LiveFigure):
         peak: the highest rate, 0.00001 to 0.01, if ``height="peak"``.
         steps: the last step to show.
         step: the selected step.
-        run: a recorded run, ``[[step, loss, rate], …]`` by step, or empty. Without rates, its marks
-            are on the axis.
+        run: a recorded run, ``[[step, loss, rate], …]`` by step, or empty.
         constant: whether to show a constant rate.
         cosine: whether to show a cosine.
         logarithmic: whether both axes are logarithmic.
@@ -64,12 +63,8 @@ class ScheduleExplorer(LiveFigure):
     def _in_order(self, proposal: Any) -> list:
         run = proposal["value"]
         for i, record in enumerate(run):
-            if len(record) not in (2, 3):
+            if len(record) != 3:
                 raise ValueError(f"run[{i}] must be a step, a loss and a rate; got {record}")
-            if len(record) != len(run[0]):
-                raise ValueError(
-                    f"run[{i}] must have a rate if and only if run[0] has one; got {record}"
-                )
             if i and record[0] <= run[i - 1][0]:
                 raise ValueError(
                     f"run[{i}] must come after step {run[i - 1][0]}; got step {record[0]}"
