@@ -27,8 +27,8 @@ from transformer_lib.figures.widgets import MixingMatrix, SoftLookup
 pytestmark = pytest.mark.slow
 
 
-# Shows each state: the height of the figure, the width of the page, the height of each part, and what
-# leaves its picture by more than the figure's padding, or its box.
+# Shows each state: the height of the figure, the width of the page, the height of each part, and
+# what leaves its box, or leaves its picture by more than the figure has padding.
 MEASURE = """(states) => {
   const figure = document.querySelector("figure");
   const parts = [...figure.querySelectorAll("p, div, label, fieldset, table, caption, ul, svg")];
