@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from figure_page import choose, in_every_font, slider, status, tell, told, unfold
+from figure_page import choose, slider, status, tell, told, unfold
 
 from transformer_lib import ModelConfig, parameter_counts
 from transformer_lib.figures.widgets import ArchitectureExplorer
@@ -159,19 +159,3 @@ def test_heads_always_divide_the_width_and_the_box_is_one_that_the_model_has(sho
     assert "of 32" in page.locator("label", has_text="masked self-attention").inner_text()
     tell(page, part="decoder-cross", kind="encoder")
     assert status(page).startswith("Self-attention"), "no cross-attention"
-
-
-SPILLS = """() => [...document.querySelectorAll(".ae-boxes label:not([hidden])")]
-  .filter((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight)
-  .map((box) => box.innerText)"""
-
-
-@pytest.mark.slow
-@in_every_font
-@pytest.mark.parametrize("width", [320, 390, 600, 800])
-def test_the_names_fit_their_boxes(show, width):
-    page = show(ArchitectureExplorer(), width=width)
-    models = [{"model": model} for model in MODELS]
-    for sizes in ({}, {"d_model": 2048, "d_ff": 8192, "n_heads": 32}, {"pre_norm": False}, *models):
-        tell(page, **sizes)
-        assert page.evaluate(SPILLS) == []
