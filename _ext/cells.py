@@ -11,29 +11,18 @@ from typing import NamedTuple
 
 import predictions
 
-# The tags that say what a cell is.
-KINDS = {
-    "exercise": "an exercise; its first line is '### Predict: title', or Build, or Explore",
-    "solution": "part of the solution to the exercise before it",
-    "predict": "a question to the reader",
-    "answer": "the answer to the question right before it",
-    "recall": "questions about earlier chapters; their answers stand below a line '---'",
-    "fold": "a part to open; its first line is '#### Title'",
-    "caption": "the caption of the figure that the cell before it makes",
-    "mine": "what this chapter adds to the reader's mine.py",
-    "mine-before": "what mine.py holds when this chapter begins",
-    "program": "part of the program that the whole page is",
-}
+# The tags that say what a cell is; CONTRIBUTING.md says what each stands for.
+OF_TEXT = ["exercise", "predict", "answer", "recall", "fold", "caption"]
+KINDS = [*OF_TEXT, "solution", "mine", "mine-before", "program"]
 EXERCISE = re.compile(r"### ((?:Predict|Build|Explore)\b[^:\n]*: \S[^\n]*)\n\n+(?=\S)")
 TITLE = re.compile(r"#### (\S[^\n]*)\n\n+(?=\S)")
-OF_TEXT = {"exercise", "predict", "answer", "recall", "fold", "caption"}
 
 
 class Block(NamedTuple):
     """One or more cells that belong together.
 
     Attributes:
-        kind: a key of `KINDS`, "figure", or empty for a cell that is nothing but itself.
+        kind: one of `KINDS`, "figure", or empty for a cell that is nothing but itself.
         cells: the cells, as the notebook has them.
         label: the block's anchor on its page; empty where nothing leads to it.
         title: the title that stands in the first line of the first cell; may be empty.

@@ -20,15 +20,15 @@ HEADING = re.compile(r"## (\S[^\n]*)")
 CHAPTER = re.compile(r"\[(?:Chapter )?(\d+)\]\((\d+_\w+\.ipynb)\)")
 
 
-def entries(notebook: dict) -> list[tuple[str, list[tuple[str, str]]]]:
-    """For each live figure its question and its chapters, each a number and a file."""
+def entries(notebook: dict) -> list[tuple[str, list[tuple[str, str]], dict]]:
+    """For each live figure its question, its chapters, each a number and a file, and its cell."""
     found, question, chapters = [], "", []
     for cell in notebook["cells"]:
         text = cells.text(cell)
         if cell["cell_type"] == "markdown" and (heading := HEADING.match(text)):
             question, chapters = heading[1], CHAPTER.findall(text)
         elif "live-figure" in cells.tags(cell):
-            found.append((question, chapters))
+            found.append((question, chapters, cell))
     return found
 
 
@@ -41,25 +41,17 @@ class Gallery(SphinxDirective):
         name = self.arguments[0]
         path = Path(self.env.srcdir, LIST).with_name(name)
         self.env.note_dependency(str(path))
-        lines, notebook = [], cells.read(path)
-        for question, chapters in entries(notebook):
-            if not question.endswith("?") or not chapters:
-                raise self.error(
-                    f"gallery: {name}: above a figure stand its question, '## …?', and its chapter"
-                )
+        lines, found = [], entries(cells.read(path))
+        for question, chapters, _ in found:
             where = ", ".join(f"[{number}]({file})" for number, file in chapters)
             kind = "chapter" if len(chapters) == 1 else "chapters"
             lines.append(f"- [{question}]({name}#{slugify(question)}) ({kind} {where})")
         holder = nodes.container(classes=["gallery"])
         self.state.nested_parse(StringList(lines, name), self.content_offset, holder)
-        pictures = [
-            picture_of(self.env, bundle, cell["metadata"]["mystnb"]["image"]["alt"])
-            for cell in notebook["cells"]
-            if "live-figure" in cells.tags(cell)
-            for _, bundle in outputs_of({"cells": [cell]})
-        ]
-        for item, picture in zip(holder.findall(nodes.list_item), pictures, strict=True):
-            item.insert(0, picture)
+        for item, (*_, cell) in zip(list(holder.findall(nodes.list_item)), found, strict=True):
+            ((_, bundle),) = outputs_of({"cells": [cell]})
+            alt = cell["metadata"]["mystnb"]["image"]["alt"]
+            item.insert(0, picture_of(self.env, bundle, alt))
         return [holder]
 
 

@@ -51,9 +51,13 @@ def numbers(env) -> dict[tuple[str, str], str]:
 
 
 def name_anchors(app, env):
-    """Let MyST find `01_soft_lookup.ipynb#eq-1-2`; it knows the anchors of headings only."""
-    for (docname, anchor), name in numbers(env).items():
-        env.metadata[docname].setdefault("myst_slugs", {})[anchor] = (0, anchor, name)
+    """Let MyST find `01_soft_lookup.ipynb#eq-1-2`, a prediction, `glossary.md#term-query`; it knows
+    the anchors of headings only."""
+    std = env.get_domain("std")
+    terms = [place for (kind, _), place in std.objects.items() if kind == "term"]
+    for docname, anchor in {*std.anonlabels.values(), *terms}:
+        slugs = env.metadata[docname].setdefault("myst_slugs", {})
+        slugs.setdefault(anchor, (0, anchor, anchor))
     return []
 
 

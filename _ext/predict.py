@@ -18,7 +18,6 @@ import predictions
 from book import chapter_of
 
 PAGE = "chapters/predictions"
-ANSWER = "The answer"
 
 
 class prediction_node(nodes.General, nodes.Element):
@@ -100,7 +99,7 @@ class Parts:
                 for _, text, reason, right in self.choices
             )
             answer = f'<ul class="simple">{rows}</ul>{answer}'
-        title = f'<summary class="admonition-title">{ANSWER}</summary>'
+        title = '<summary class="admonition-title">The answer</summary>'
         return f'{html}<details class="fold admonition">{title}{answer}</details>'
 
     def as_form(self) -> str:
@@ -194,17 +193,9 @@ def list_questions(app, docname, source):
     source[0] += "\n" + "\n".join(lines)
 
 
-def name_anchors(app, doctree):
-    """Let MyST find the questions of other pages; it knows the anchors of headings only."""
-    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
-    for node in doctree.findall(prediction_node):
-        slugs |= {anchor: (0, anchor, ANSWER) for anchor in node["ids"]}
-
-
 def setup(app):
     app.add_node(prediction_node, html=(visit_prediction, None))
     app.add_directive("prediction", Prediction)
     app.add_js_file("predict.js", loading_method="defer")
     app.connect("source-read", list_questions)
-    app.connect("doctree-read", name_anchors)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

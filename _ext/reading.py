@@ -1,8 +1,7 @@
 """How long a chapter takes to read, counted from what its page shows.
 
-Prose at 200 words a minute, visible code at 7 seconds a line, output at 2 seconds a line, a figure
-at 20 seconds, a live figure at 90, a prediction at 20, an equation at 15. The sum is rounded up to
-5 minutes. Exercises, their solutions and all that the page folds are not counted.
+The sum is rounded up to 5 minutes. Exercises, their solutions and all that the page folds are not
+counted.
 
 A chapter has two times: the first reading, up to its exercises, and the one with all sections
 under *Deeper*. The page says both under the title. {reading}`1-6, 10` says how long the first
@@ -19,6 +18,7 @@ from docutils import nodes
 from book import chapter_of
 from cells import question_and_answers, read, tags, text
 
+# For each word, line of code, line of output, and so on.
 SECONDS = {"words": 0.3, "code": 7, "output": 2, "figures": 20, "live": 90, "predictions": 20,
            "equations": 15}  # fmt: skip
 # Cells that the page leaves out or folds.

@@ -5,7 +5,7 @@ by `aria-describedby`, and tooltips.js shows it on hover, on focus and on a firs
 script the link leads to the glossary, as it did.
 
 In a notebook a term is linked as `[queries](glossary.md#term-query)`: plain Markdown, which also
-reads well where no Sphinx is. MyST knows the anchors of headings only, so it is told of the terms'.
+reads well where no Sphinx is (numbered.py tells MyST of the terms).
 
 The glossary leads back: letters at its top, and below each term the section that links it first.
 """
@@ -40,13 +40,9 @@ def note_terms(app, doctree):
         env.note_dependency(env.doc2path(GLOSSARY))
 
 
-def name_anchors(app, env):
-    """Let MyST find `glossary.md#term-query`."""
-    for (kind, name), (docname, anchor) in env.get_domain("std").objects.items():
-        if kind == "term":
-            slugs = env.metadata[docname].setdefault("myst_slugs", {})
-            slugs[anchor] = (0, anchor, name)
-    return list(env.found_docs & {GLOSSARY})
+def rewrite(app, env):
+    """What says which chapters name a term or a work."""
+    return [GLOSSARY, APPENDIX]
 
 
 def lead_on(app, doctree, docname):
@@ -123,6 +119,6 @@ def describe_links(app, pagename, templatename, context, doctree):
 def setup(app):
     app.connect("doctree-read", note_terms)
     app.connect("doctree-resolved", lead_on)
-    app.connect("env-updated", name_anchors)
+    app.connect("env-updated", rewrite)
     app.connect("html-page-context", describe_links)
     return {"parallel_read_safe": False, "parallel_write_safe": False}
