@@ -24,6 +24,12 @@ def git(*arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
 
+def known() -> set[str]:
+    """The files that git tracks or would, as paths below the root: nothing that it ignores."""
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return {name for name in listed if (ROOT / name).is_file()}
+
+
 def changed_files() -> set[str]:
     """Paths that differ from the commit where this branch left main, or that git does not know."""
     found = (git("merge-base", "HEAD", name).strip() for name in ("origin/main", "main"))

@@ -11,6 +11,8 @@ from pathlib import Path
 from filelock import FileLock
 from pages import ROOT, QuietHandler
 
+from changed import known
+
 REPOSITORY = "https://github.com/Ada-L/attention-by-hand"
 ADDRESS = "https://ada-l.github.io/attention-by-hand/"
 PREFIX = "/attention-by-hand/"
@@ -32,12 +34,9 @@ def build(folder: Path) -> Path:
 
 def build_in(book: Path) -> None:
     """Build it twice, as owners do who change a page, and where there's no torch and no library."""
-    listed = ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"]
-    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in files.split("\0"):
-        if (ROOT / name).is_file():
-            (book / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, book / name)
+    for name in known():
+        (book / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, book / name)
     (book / "node_modules").symlink_to(ROOT / "node_modules")
     for name in ("torch", "transformer_lib"):
         module = book / ".poison" / f"{name}.py"
