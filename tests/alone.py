@@ -9,9 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from browsers import find_browser
+from browsers import browsing, find_browser
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Each model records what it gets, like a kernel.
 PAGE = """<!doctype html><html lang="en" ATTRIBUTES><meta charset="utf-8"><title>Figures</title>
 <meta name="viewport" content="width=device-width"><style>CSS</style><body><h1 id="top">Top</h1>
@@ -58,13 +57,10 @@ def pictures(states: list[dict[str, Any]]) -> Iterator[bytes]:
     """
     if not states:
         return
-    from playwright.sync_api import sync_playwright
-
     if (executable := find_browser()) is None:
         raise RuntimeError("pictures of live figures need Chromium or Chrome: set CHROME_PATH")
     css = "body { margin: 0; font-family: sans-serif } h1 { display: none }"
-    with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    with TemporaryDirectory() as folder, browsing(executable) as browser:
         page = browser.new_page(viewport={"width": 672, "height": 900}, device_scale_factor=1)
         for state in states:
             write_page(path := Path(folder, "page.html"), [state], css)
@@ -75,7 +71,6 @@ def pictures(states: list[dict[str, Any]]) -> Iterator[bytes]:
                 page.get_by_role("button", name="Go on", exact=True).wait_for()
             page.wait_for_timeout(300)  # pictures that follow their column's width
             yield _small(page.locator("figure").first.screenshot())
-        browser.close()
 
 
 def _small(png: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Which browser the tests use.
+"""Which browser the tests use, and how they start it.
 
 Chromium's headless shell comes first: it draws the same pages without a window around them, in a
 third of the processor's time.
@@ -6,6 +6,7 @@ third of the processor's time.
 
 import os
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,3 +27,17 @@ def need_browser() -> str:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}; with CI=true one is required")
     pytest.skip(reason)
+
+
+@contextmanager
+def browsing(executable: str):
+    """A headless browser. Playwright sees to it that it asks nobody for updates."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--disable-gpu", "--disable-quic"]
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()

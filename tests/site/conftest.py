@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
 import published as publication
 
-from browsers import need_browser
+from browsers import browsing, need_browser
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def bases(book) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def browser(book):
-    with pages.browsing(need_browser()) as browser:
+    with browsing(need_browser()) as browser:
         yield browser
 
 

