@@ -13,7 +13,6 @@ environment's kernel runs them, with that environment's library (test_clean_envi
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from execute import ROOT, notebooks
@@ -24,7 +23,6 @@ OPTIONS = [
     # Seconds; only what hangs takes as long, even on a busy machine.
     "--nbval-kernel-startup-timeout=1800",
     "--nbval-cell-timeout=1800",
-    f"--nbval-sanitize-with={Path(__file__).with_name('sanitize.cfg')}",
     "--quiet",
     # A notebook is one module: its cells stay in order, in one worker.
     "-n=2",

@@ -129,29 +129,6 @@ MARKDOWN = {"cell_type": "markdown", "metadata": {}}
 CODE = {"cell_type": "code", "metadata": {}, "outputs": []}
 
 
-@pytest.mark.parametrize(
-    "cell, complaint",
-    [
-        (MARKDOWN | {"source": "word " * 8000}, "minutes"),
-        (MARKDOWN | {"source": "We mend it."}, "words that the book"),
-        (MARKDOWN | {"source": (("word " * 40) + ". ") * 4}, "sentences over"),
-        (MARKDOWN | {"source": "[a](01_x.ipynb) " * 6}, "references"),
-        (CODE | {"source": "assert a\n" * 5}, "asserts"),
-        (CODE | {"source": "inspect.getsource(f)"}, "listing"),
-        (CODE | {"source": "a = 1\n" * 41, "metadata": {"tags": ["mine"]}}, "mine.py grows"),
-        (CODE | {"source": "import transformer_lib", "metadata": {"tags": ["mine"]}}, "imports"),
-        (CODE | {"source": "a = 1", "metadata": {"tags": ["mine"]}}, "under “no heading”"),
-        (MARKDOWN | {"source": "### Why?\n" + "word " * 700}, "Deeper, Why?: 70"),
-        (MARKDOWN | {"source": "### Title"}, "isn't a question"),
-    ],
-)
-def test_each_rule_finds_what_it_is_for(cell, complaint):
-    cells = cells_of(ROOT / "chapters" / "06_many_heads.ipynb")
-    assert complaints(cells) == []
-    found = complaints([cell, *cells, MARKDOWN | {"source": "## Deeper"}, cell])
-    assert any(complaint in each for each in found), found
-
-
 def test_reading_times_follow_the_rule():
     """The rule in numbers: 400 words and 10 lines take 120 + 70 seconds, so 5 minutes."""
     words = MARKDOWN | {"source": "word " * 400}

@@ -74,17 +74,3 @@ def test_a_chapter_reads_well_without_sphinx_and_its_links_lead_to_files(path):
         and not (path.parent / link.partition("#")[0]).is_file()
     ]
     assert missing == []
-
-
-@pytest.mark.parametrize(
-    "text, complaint",
-    [
-        (":::{exercise} One\n:label: ex-1\n\nText.\n\n:::", "a directive"),
-        ("A {term}`query` asks.", "a role"),
-        ("(here)=\n## Title", "a target"),
-        ("$$\nx\n$$ (eq-x)", "a label of an equation"),
-        (r"Then \frac{1}{2} of it.", "math without"),
-    ],
-)
-def test_what_would_be_seen_as_typed_is_found(text, complaint):
-    assert any(complaint in found for found in complaints(text)), complaints(text)
