@@ -22,6 +22,7 @@ import importlib
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -36,7 +37,6 @@ LANGUAGE = {"name": "python"}
 CELL_METADATA = ("tags", "mystnb", "mine")
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
-MODEL_REFERENCE = "IPY_MODEL_"
 
 # Ids that Jupyter, jupytext and Colab make: 8 or more hexadecimal digits or a UUID, with a digit in
 # it (so that a word such as "defaced" stays), or Colab's 12 characters.
@@ -121,63 +121,27 @@ def merge_streams(outputs: list) -> list:
 
 
 def name_models(nb: nbformat.NotebookNode, stored: dict) -> dict:
-    """Widget state with ids that don't change between runs, in `nb`'s views too.
+    """Live figures' state with ids that don't change between runs, in `nb`'s views too.
 
-    Models are taken in the order in which outputs show them, each followed by the models it
-    refers to. Models that no output shows (a progress bar that closed) are left out.
+    Figures are taken in the order in which outputs show them, each with its layout. Other models (a
+    progress bar that closed) are left out.
     """
-    state = stored["state"]
-    names: dict[str, str] = {}
-    counts: dict[str, int] = {}
-
-    def visit(model_id: str, name: str | None) -> None:
-        if model_id in names or model_id not in state:
-            return
-        model = state[model_id]
-        if name is None:
-            kind = model["state"].get("_anywidget_id") or model.get("model_name", "Model")
-            kind = kind.rsplit(".", 1)[-1].removesuffix("Model")
-            counts[kind] = counts.get(kind, 0) + 1
-            name = f"{kind}-{counts[kind]}"
-        names[model_id] = name
-        for key, value in sorted(model["state"].items()):
-            found = list(references(value))
-            for number, reference in enumerate(found, start=1):
-                visit(reference, f"{name}-{key}" + (f"-{number}" if len(found) > 1 else ""))
-
-    views = [output.data[VIEW] for output in outputs(nb)]
-    for view in views:
-        visit(view["model_id"], None)
-
-    def rename(value):
-        if isinstance(value, dict):
-            return {key: rename(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [rename(item) for item in value]
-        if isinstance(value, str) and value.startswith(MODEL_REFERENCE):
-            model_id = value.removeprefix(MODEL_REFERENCE)
-            return MODEL_REFERENCE + names.get(model_id, model_id)
-        return value
-
-    for view in views:
+    state, names, counts, named = stored["state"], {}, Counter(), {}
+    for model_id in dict.fromkeys(output.data[VIEW]["model_id"] for output in outputs(nb)):
+        model = state.get(model_id, {"state": {}})
+        if "_anywidget_id" not in model["state"]:
+            continue
+        kind = model["state"]["_anywidget_id"].rpartition(".")[2]
+        counts[kind] += 1
+        name = names[model_id] = f"{kind}-{counts[kind]}"
+        layout = state[model["state"]["layout"].removeprefix("IPY_MODEL_")]
+        chosen = {key: value for key, value in layout["state"].items() if value is not None}
+        model["state"]["layout"] = f"IPY_MODEL_{name}-layout"
+        named |= {name: model, f"{name}-layout": layout | {"state": chosen}}
+    for output in outputs(nb):
+        view = output.data[VIEW]
         view["model_id"] = names.get(view["model_id"], view["model_id"])
-    models = {names[model_id]: rename(state[model_id]) for model_id in names}
-    for model in models.values():
-        if model.get("model_name") == "LayoutModel":  # forty times "not set", the default
-            model["state"] = {k: v for k, v in model["state"].items() if v is not None}
-    return {"state": models, "version_major": 2, "version_minor": 0}
-
-
-def references(value):
-    """Ids of the models that a trait's value refers to."""
-    if isinstance(value, str) and value.startswith(MODEL_REFERENCE):
-        yield value.removeprefix(MODEL_REFERENCE)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from references(item)
+    return {"state": named, "version_major": 2, "version_minor": 0}
 
 
 def outputs(nb: nbformat.NotebookNode):
