@@ -1,6 +1,5 @@
 """What stands around a page: its actions, the way on, how far one has read, the search."""
 
-import itertools
 import re
 from urllib.parse import parse_qs, urlsplit
 from zipfile import ZipFile
@@ -99,27 +98,6 @@ def test_a_report_names_the_section_on_the_screen(visit, published_address):
 
     assert section() == ""
     until(page, scrolled_to_the_exercises)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 320])
-def test_header_at_every_width(visit, published_address, width):
-    """Nothing twice, nothing too small to touch, nothing cut off; words where there is room."""
-    page = visit(CHAPTER, published_address, viewport={"width": width, "height": 800})
-    header = page.locator(".bd-header-article")
-    for name in ("Open in Colab", "Download .ipynb", "Report an error here"):
-        assert header.get_by_role("link", name=name).count() == 1
-    assert page.locator(".theme-switch-button").count() == 1
-    assert page.get_by_role("button", name="Search").count() == 1
-    controls = header.locator("a:visible, button:visible").all()
-    boxes = sorted((c.bounding_box() for c in controls), key=lambda box: box["x"])
-    assert len(boxes) >= 5
-    assert min(min(box["width"], box["height"]) for box in boxes) >= 32
-    edges = [(box["x"], box["x"] + box["width"]) for box in boxes]
-    assert edges[0][0] >= 0 and edges[-1][1] <= width
-    assert all(right <= left + 0.5 for (_, right), (left, _) in itertools.pairwise(edges))
-    words = header.locator(".page-action-text").first.is_visible()
-    assert words == (width > 992)
 
 
 # --- the way on -----------------------------------------------------------------------------------
