@@ -24,10 +24,12 @@ CONTROLS = (
     "input:enabled, button:enabled, select:enabled, [role=slider]:not([aria-disabled=true]),"
     " [role=grid] [tabindex='0']"
 )
-# Tab stops once at a group of radio buttons, at the chosen one.
+# A label is hit with what it labels. Tab stops once at a group of radio buttons, at the chosen one.
 DESCRIBED = """
 (all) => all.map((e, number) => {
+  const height = (element) => element?.getBoundingClientRect().height ?? 0;
   const group = all.filter((other) => e.name && e.type === "radio" && other.name === e.name);
+  const isBox = /radio|checkbox/.test(e.type);
   const isHandle = e.role === "slider" && e.tagName !== "INPUT";
   const tag = e.tagName === "INPUT" ? e.type : e.tagName.toLowerCase();
   e.tabStop = number; // no attribute: that would belong to the picture
@@ -35,6 +37,7 @@ DESCRIBED = """
     number,
     name: (e.ariaLabel ?? (e.labels?.[0]?.textContent || e.textContent || e.type)).trim(),
     kind: isHandle ? "handle" : e.role === "gridcell" ? "cell" : tag,
+    height: Math.max(height(e), isBox ? height(e.closest("label")) : 0),
     is_stop: e === (group.find((other) => other.checked) ?? group[0] ?? e),
     is_off: e.ariaDisabled === "true", // at the last step there is no next
     is_at_rest: e.type === "radio" ? e.checked : e.ariaPressed === "true",
@@ -102,6 +105,9 @@ class Figure:
             self.page.keyboard.press("Tab")
             wanted.pop(self.page.evaluate("document.activeElement.tabStop"), None)
         return list(wanted.values())
+
+    def too_small_for_a_finger(self) -> list[str]:
+        return [f"{c.name}: {c.height} pixels" for c in self.controls() if c.height < 31.5]
 
 
 def differences(before: tuple[str, str], after: tuple[str, str]) -> dict[str, tuple[str, str]]:
@@ -239,6 +245,8 @@ def what_is_wrong(page, model: str, way: str) -> list:
         wrong.append("its title is no question")
     if not figure.status.endswith("."):
         wrong.append(f"its status line is no sentence: {figure.status}")
+    if way == "finger" and (small := figure.too_small_for_a_finger()):
+        wrong.append(small)
     return wrong
 
 
