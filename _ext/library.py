@@ -88,10 +88,9 @@ class Names(LibraryDirective):
 # --- references and the pages of source ----------------------------------------------------------
 
 
+@cache
 def library(app) -> Library:
-    if not hasattr(app, "attention_library"):
-        app.attention_library = Library(Path(app.srcdir))
-    return app.attention_library
+    return Library(Path(app.srcdir))
 
 
 def resolve(app, env, node, contnode):
@@ -126,17 +125,13 @@ def where_defined(app, module, name):
     return found.module.path if found else module
 
 
+@cache  # viewcode asks once for each name
 def source_of(app, module):
     """For viewcode: the text of a module, and on which lines each name is defined."""
     found = library(app).modules.get(module)
     if found is None:
         return None
-    return tagged(module, found.filepath.read_text(encoding="utf-8"))
-
-
-@cache
-def tagged(module, code):
-    """Text and lines of a module: viewcode asks for them once for each name."""
+    code = found.filepath.read_text(encoding="utf-8")
     return code, ModuleAnalyzer.for_string(code, module).find_tags()
 
 

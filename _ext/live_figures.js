@@ -1,10 +1,8 @@
-// The host of live figures: runs anywidgets in a static page, with no kernel and no network.
+// The host of live figures: runs anywidgets in a static page (live_figures.py says what that holds).
 //
-// A page carries the state of its widgets as JSON, and a <div class="live-host" data-model="…"> where
-// each is shown. A widget is an ES module kept in that state under `_esm`; its default export has
-// render({ model, el }): anywidget's front-end module format. When a figure nears the viewport its
-// module is imported and rendered. The div holds a picture of the figure's first state, which the
-// style sheet shows where the figure isn't alive.
+// A widget is an ES module kept in its state under `_esm`; its default export has render({ model, el }):
+// anywidget's front-end module format. When a figure nears the viewport its module is imported and
+// rendered.
 (() => {
   "use strict";
 

@@ -6,7 +6,7 @@
 (() => {
   "use strict";
 
-  const { recall, remember } = window.bookMemory; // of reader.js
+  const { recall, remember, make } = window.book; // of reader.js
 
   // ---- Memory --------------------------------------------------------------------------------------
 
@@ -96,30 +96,17 @@
 
   const summary = document.querySelector(".your-predictions");
   if (!summary) return;
-  const count = document.createElement("p");
-  const buttons = document.createElement("p");
-  buttons.innerHTML =
-    '<button type="button">Print my predictions</button> <button type="button">Clear my predictions</button>';
-  const [printer, clear] = buttons.children;
-  printer.addEventListener("click", () => print());
+  const count = make("p");
+  const paper = make("button", { type: "button" }, "Print my predictions");
+  const clear = make("button", { type: "button" }, "Clear my predictions");
+  const buttons = make("p", {}, paper, " ", clear);
+  summary.append(count, buttons);
+  paper.addEventListener("click", () => print());
   clear.addEventListener("click", () => {
     if (!confirm("Forget all your predictions?")) return;
     remember("predictions", null);
     list();
   });
-  summary.append(count, buttons);
-
-  /** A paragraph of words, in which every other piece is bold. */
-  function sentence(...pieces) {
-    const line = document.createElement("p");
-    line.className = "predict-kept";
-    pieces.forEach((piece, number) => {
-      const node = document.createElement(number % 2 ? "strong" : "span");
-      node.textContent = piece;
-      line.append(node);
-    });
-    return line;
-  }
 
   function list() {
     const all = predictions();
@@ -136,9 +123,10 @@
       judged += kept.right !== null;
       right += kept.right === true;
       const mark = { true: "✓ ", false: "✗ ", null: "" }[kept.right] ?? "";
-      const isWrong = kept.right === false && kept.answer;
-      const answer = isWrong ? [". The answer: ", kept.answer] : [];
-      item.append(sentence(`${mark}You said: `, kept.said.join("; "), ...answer));
+      const line = [`${mark}You said: `, make("strong", {}, kept.said.join("; "))];
+      if (kept.right === false && kept.answer)
+        line.push(". The answer: ", make("strong", {}, kept.answer));
+      item.append(make("p", { className: "predict-kept" }, ...line));
     }
     const ofThem = judged ? ` Right: ${right} of the ${judged} that can be right or wrong.` : "";
     count.textContent = made

@@ -54,8 +54,8 @@ def promise_of(doctree) -> str:
 def describe(app, pagename, templatename, context, doctree):
     """Put a description, Open Graph's tags and the card into the page's head."""
     book = app.config.html_title
-    title = " ".join(re.sub(r"<[^>]*>", "", html.unescape(context.get("title", ""))).split())
-    title = title or book
+    titles = app.env.titles
+    title = titles[pagename].astext() if pagename in titles else context.get("title", book)
     base = app.config.html_baseurl
     if pagename == app.config.root_doc and base:
         context["pageurl"] = base  # the same page as index.html, and the address people share

@@ -34,7 +34,14 @@
     }
   }
 
-  window.bookMemory = { recall, remember }; // predict.js remembers in the same way
+  /** An element with these properties, and what is in it. */
+  function make(name, properties, ...inside) {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...inside);
+    return element;
+  }
+
+  window.book = { recall, remember, make }; // for predict.js and search.js
 
   const chaptersRead = () => new Set([recall("read", [])].flat());
 
@@ -44,20 +51,16 @@
   const links = [...(list?.querySelectorAll("a") ?? [])].filter((link) =>
     link.querySelector(".chapter-number"),
   );
-  const summary = document.createElement("p");
-  const count = document.createElement("span");
-  const clear = document.createElement("button");
-  summary.className = "reading-memory";
-  clear.type = "button";
-  clear.textContent = "Clear";
-  clear.ariaLabel = "Clear the marks of chapters read";
+  const count = make("span");
+  const ariaLabel = "Clear the marks of chapters read";
+  const clear = make("button", { type: "button", ariaLabel }, "Clear");
+  const summary = make("p", { className: "reading-memory" }, count, clear);
+  list?.append(summary);
   clear.addEventListener("click", () => {
     if (!confirm("Forget which chapters are read, and where you were?")) return;
     for (const what of ["read", "seen", "place"]) remember(what, null);
     showTicks();
   });
-  summary.append(count, clear);
-  list?.append(summary);
 
   function showTicks() {
     const read = chaptersRead();
@@ -108,9 +111,7 @@
   // ---- Progress --------------------------------------------------------------------------------------
 
   // For the eye alone: a screen reader knows where it is, and would announce every change.
-  const bar = document.createElement("div");
-  bar.className = "reading-progress";
-  bar.setAttribute("aria-hidden", "true");
+  const bar = make("div", { className: "reading-progress", ariaHidden: "true" });
   if (isChapter) document.body.append(bar);
 
   // The first reading ends where the exercises begin.
@@ -150,11 +151,8 @@
   const start = document.querySelector(".start-reading");
   const place = recall("place", null);
   if (start && place?.page && place.title) {
-    const link = document.createElement("a");
-    link.className = "continue-reading";
-    link.href = root + place.page;
-    link.textContent = `Continue where you left off: ${place.title}`;
-    start.after(" ", link);
+    const link = { className: "continue-reading", href: root + place.page };
+    start.after(" ", make("a", link, `Continue where you left off: ${place.title}`));
   }
 
   // ---- Marks follow the page, once in a frame ---------------------------------------------------------

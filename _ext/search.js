@@ -5,6 +5,7 @@
 (() => {
   "use strict";
 
+  const { make } = window.book; // of reader.js
   const STOP = new Set(
     "a an and are as at be by can do does for from how i in is it its of on or that the this to was what when where which who why with you".split(
       " ",
@@ -23,11 +24,9 @@
   /** The sections of the book. */
   function load() {
     loading ??= new Promise((done, failed) => {
-      const script = document.createElement("script");
-      script.src = `${root}search-index.js`;
-      script.onload = () => done(window.bookSearch.flatMap(sectionsOf));
-      script.onerror = failed;
-      document.head.append(script);
+      const onload = () => done(window.bookSearch.flatMap(sectionsOf));
+      const src = `${root}search-index.js`;
+      document.head.append(make("script", { src, onload, onerror: failed }));
     });
     return loading;
   }
@@ -75,50 +74,32 @@
     const start = first > 80 ? text.indexOf(" ", first - 80) + 1 : 0;
     const end = text.indexOf(" ", start + 220);
     const shown = end < 0 ? text.slice(start) : `${text.slice(start, end)} …`;
-    const context = document.createElement("p");
-    context.className = "excerpt";
-    if (start) context.append("… ");
-    shown.split(sought).forEach((piece, number) => {
-      const mark = document.createElement("mark");
-      mark.textContent = piece;
-      context.append(number % 2 ? mark : piece);
-    });
-    return context;
+    const pieces = shown.split(sought);
+    const marked = pieces.map((piece, n) => (n % 2 ? make("mark", {}, piece) : piece));
+    return make("p", { className: "excerpt" }, start ? "… " : "", ...marked);
   }
 
-  function show(into, query, most) {
-    const status = document.createElement("p");
-    status.className = "search-status";
-    status.setAttribute("role", "status");
+  async function show(into, query, most) {
+    function say(text, ...found) {
+      const status = make("p", { className: "search-status", role: "status" }, text);
+      into.replaceChildren(status, ...found);
+    }
     const all = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu))];
-    if (!all.length) return into.replaceChildren(status);
+    if (!all.length) return say("");
     const rare = all.filter((word) => !STOP.has(word));
     const words = rare.length ? rare : all;
-    load().then(
-      (sections) => {
-        const found = find(sections, words, query.trim().toLowerCase());
-        const list = document.createElement("ul");
-        list.className = "found";
-        for (const { url, page, title, text } of found.slice(0, most)) {
-          const item = document.createElement("li");
-          const link = document.createElement("a");
-          link.href = url;
-          link.textContent = title;
-          const where = document.createElement("span");
-          if (page !== title) where.textContent = ` ${page}`;
-          item.append(link, where, excerpt(text, words));
-          list.append(item);
-        }
-        status.textContent = found.length
-          ? `${found.length} section${found.length === 1 ? "" : "s"} found` +
-            (found.length > most ? `, the best ${most} shown.` : ".")
-          : `Nothing found for “${query.trim()}”.`;
-        into.replaceChildren(status, list);
-      },
-      () => {
-        status.textContent = "The search could not be loaded.";
-        into.replaceChildren(status);
-      },
+    const sections = await load().catch(() => say("The search could not be loaded."));
+    if (!sections) return;
+    const found = find(sections, words, query.trim().toLowerCase());
+    if (!found.length) return say(`Nothing found for “${query.trim()}”.`);
+    const items = found.slice(0, most).map(({ url, page, title, text }) => {
+      const where = make("span", {}, page === title ? "" : ` ${page}`);
+      return make("li", {}, make("a", { href: url }, title), where, excerpt(text, words));
+    });
+    const rest = found.length > most ? `, the best ${most} shown.` : ".";
+    say(
+      `${found.length} section${found.length === 1 ? "" : "s"} found${rest}`,
+      make("ul", { className: "found" }, ...items),
     );
   }
 

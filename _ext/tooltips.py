@@ -12,6 +12,7 @@ The glossary leads back: letters at its top, and below each term the section tha
 
 import posixpath
 import re
+from functools import cache
 
 from docutils import nodes
 from pybtex_docutils import Backend
@@ -62,21 +63,21 @@ def lead_on(app, doctree, docname):
     next(doctree.findall(glossary)).insert(0, letters)
 
 
+@cache
 def definitions(app) -> dict[tuple[str, str], str]:
     """(page, anchor) of each term and each work -> what it means, as HTML without links and ids.
 
     A chapter has its works under anchors of their own, the same in each: their page is empty.
     """
-    if not hasattr(app, "attention_definitions"):
-        known = app.attention_definitions = {}
-        terms = app.env.get_and_resolve_doctree(GLOSSARY, app.builder)
-        for item in terms.findall(nodes.definition_list_item):
-            (anchor,), term = item[0]["ids"], item[0].astext()
-            known[GLOSSARY, anchor] = meaning(app, term, item[-1])
-        for work in app.env.get_domain("cite").citations:
-            entry = as_text(app, Backend().paragraph(work.formatted_entry))
-            known[APPENDIX, work.citation_id] = known["", f"ref-{work.key}"] = entry
-    return app.attention_definitions
+    known = {}
+    terms = app.env.get_and_resolve_doctree(GLOSSARY, app.builder)
+    for item in terms.findall(nodes.definition_list_item):
+        (anchor,), term = item[0]["ids"], item[0].astext()
+        known[GLOSSARY, anchor] = meaning(app, term, item[-1])
+    for work in app.env.get_domain("cite").citations:
+        entry = as_text(app, Backend().paragraph(work.formatted_entry))
+        known[APPENDIX, work.citation_id] = known["", f"ref-{work.key}"] = entry
+    return known
 
 
 def meaning(app, term: str, definition: nodes.definition) -> str:
