@@ -17,17 +17,12 @@ import pages
 from browsers import find_browser
 
 
-def painted(browser: str, address: str) -> str:
-    """When the largest thing on a page is there, as Lighthouse says it."""
-    audit = "largest-contentful-paint"
-    command = [
-        *(pages.NODE, pages.ROOT / "node_modules/lighthouse/cli/index.js", address),
-        *("--quiet", "--output=json", "--no-enable-error-reporting", f"--only-audits={audit}"),
-        "--chrome-flags=--headless --no-sandbox --disable-gpu",
-    ]
-    surroundings = os.environ | {"CHROME_PATH": browser}
-    run = subprocess.run(command, stdout=subprocess.PIPE, env=surroundings, check=True)
-    return json.loads(run.stdout)["audits"][audit]["displayValue"]
+AUDIT = "largest-contentful-paint"
+LIGHTHOUSE = (pages.NODE, pages.ROOT / "node_modules/lighthouse/cli/index.js")
+OPTIONS = (
+    *("--quiet", "--output=json", "--no-enable-error-reporting", f"--only-audits={AUDIT}"),
+    "--chrome-flags=--headless --no-sandbox --disable-gpu",
+)
 
 
 def main() -> None:
@@ -36,9 +31,12 @@ def main() -> None:
         print("pages: skipped, no browser or no site (make book)")
         return
     print("\nlargest contentful paint on a slow phone")
+    surroundings = os.environ | {"CHROME_PATH": browser}
     with pages.serving(pages.BOOK) as address:
         for page in ("index.html", *pages.chapters()):
-            print(f"  {page:<40} {painted(browser, address + page)}")
+            command = [*LIGHTHOUSE, address + page, *OPTIONS]
+            report = json.loads(subprocess.check_output(command, env=surroundings))
+            print(f"  {page:<40} {report['audits'][AUDIT]['displayValue']}")
 
 
 if __name__ == "__main__":
