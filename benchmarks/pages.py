@@ -16,7 +16,6 @@ import pages
 
 from browsers import find_browser
 
-
 AUDIT = "largest-contentful-paint"
 LIGHTHOUSE = (pages.NODE, pages.ROOT / "node_modules/lighthouse/cli/index.js")
 OPTIONS = (

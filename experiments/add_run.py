@@ -14,27 +14,21 @@ from result_file import write
 
 from transformer_lib.training import History
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("run", type=Path, help="the run's folder")
-    parser.add_argument("what", help="a sentence or two: what the run is")
-    parser.add_argument("--curve", action="store_true", help="keep the training loss, too")
-    options = parser.parse_args()
-    log = []
-    for row in (rows := History.read(options.run / "log.jsonl")):
-        if "val_loss" in row or row is rows[-1]:
-            log.append(row)
-        elif options.curve:
-            log.append({name: row[name] for name in ("step", "epoch", "loss", "lr")})
-    found = {
-        "what": options.what,
-        "settings": json.loads((options.run / "config.json").read_text("utf-8")),
-        "log": log,
-        "scores": json.loads((options.run / "scores.json").read_text("utf-8")),
-    }
-    write(options.run.name, found)
-
-
-if __name__ == "__main__":
-    main()
+parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+parser.add_argument("run", type=Path, help="the run's folder")
+parser.add_argument("what", help="a sentence or two: what the run is")
+parser.add_argument("--curve", action="store_true", help="keep the training loss, too")
+options = parser.parse_args()
+log = []
+for row in (rows := History.read(options.run / "log.jsonl")):
+    if "val_loss" in row or row is rows[-1]:
+        log.append(row)
+    elif options.curve:
+        log.append({name: row[name] for name in ("step", "epoch", "loss", "lr")})
+found = {
+    "what": options.what,
+    "settings": json.loads((options.run / "config.json").read_text("utf-8")),
+    "log": log,
+    "scores": json.loads((options.run / "scores.json").read_text("utf-8")),
+}
+write(options.run.name, found)
