@@ -17,6 +17,9 @@ LOGGER = logging.getLogger(__name__)
 # Docstrings align equations without saying so, as Sphinx's own directive allows.
 ALIGNED = re.compile(r"\\\\|(?<!\\)&")
 NOT_SET = re.compile(r"<tex-(line|display)>(.*?)</tex-\1>", re.DOTALL)
+# A formula in a line, and the mark behind it: the line must not end between them.
+FORMULA = r'<span class="math"[^>]*><tex-line>[^<]*</tex-line></span>'
+BEFORE_MARK = re.compile(rf"({FORMULA})([.,;:!?)\]’”]+)")
 WRONG = re.compile(r'class="katex-error" title="([^"]*)"')
 
 
@@ -26,6 +29,8 @@ def as_tex(latex: str, kind: str) -> str:
 
 def set_equations(pages: dict[Path, str], ask: Callable) -> dict[Path, str]:
     """The pages with their equations set."""
+    unbroken = r'<span class="unbroken">\1\2</span>'
+    pages = {page: BEFORE_MARK.sub(unbroken, text) for page, text in pages.items()}
     asked = sorted({each for text in pages.values() for each in NOT_SET.findall(text)})
     answers = ask("equation", [(kind, html.unescape(latex)) for kind, latex in asked])
     known = dict(zip(asked, answers, strict=True))
@@ -40,11 +45,8 @@ def set_equations(pages: dict[Path, str], ask: Callable) -> dict[Path, str]:
 
 
 def visit_inline(translator, node):
-    body = translator.starttag(node, "span", "", CLASS="math")
-    body += as_tex(node.astext(), "line") + "</span>"
-    if mark := node.get("mark"):  # see unbroken.py
-        body = f'<span class="unbroken">{body}{html.escape(mark)}</span>'
-    translator.body.append(body)
+    tag = translator.starttag(node, "span", "", CLASS="math")
+    translator.body.append(tag + as_tex(node.astext(), "line") + "</span>")
     raise nodes.SkipNode
 
 
