@@ -5,13 +5,11 @@ CONTRIBUTING, *How a chapter is written*, has the form.
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from execute import ROOT
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import reading
 
 NAMES = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))

@@ -6,19 +6,16 @@ is tested here: parameters that aren't as they were initialized, and what is dra
 
 import ast
 import json
-import sys
 import warnings
 
 import pytest
 import torch
-from execute import CHAPTERS, ROOT
+from execute import CHAPTERS
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from transformer_lib.decoding.generate import distribution
-
-sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 import mine
+from transformer_lib.decoding.generate import distribution
 
 STATES = mine.states(CHAPTERS)
 ALLOWED = {"__future__", "json", "math", "random", "torch"}

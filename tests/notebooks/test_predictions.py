@@ -2,12 +2,10 @@
 
 import json
 import re
-import sys
 
 import pytest
 from execute import ROOT
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 import predictions
 

@@ -7,9 +7,8 @@ from functools import cache
 from types import ModuleType
 
 import pytest
-from execute import CHAPTERS, ROOT
+from execute import CHAPTERS
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import mine
 
 PAGE = (CHAPTERS / "symptoms.md").read_text(encoding="utf-8")

@@ -1,14 +1,11 @@
 """Fixtures for tests that look at the built site; see pages.py."""
 
 import os
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
 import published as publication
+import pytest
 
 from browsers import browsing, need_browser
 

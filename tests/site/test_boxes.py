@@ -3,13 +3,11 @@ link to what is in them, and for a print."""
 
 import json
 import re
-import sys
 
 import pypdfium2
 import pytest
 from pages import ROOT, chapters, gallery, parsed
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 
 BOXES = "article details.admonition"

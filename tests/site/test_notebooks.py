@@ -3,7 +3,6 @@
 import builtins
 import json
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
@@ -16,7 +15,6 @@ from pages import BOOK, ROOT, shown
 from published import ADDRESS, REPOSITORY, VERSION
 from test_pages import places
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import cells
 from assignment import needs_and_gives
 

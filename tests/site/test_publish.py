@@ -2,17 +2,14 @@
 
 import json
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from pages import BOOK, ROOT, Watch, pages, parsed
 from PIL import Image
 from published import ADDRESS, REPOSITORY, VERSION
 
-sys.path.insert(0, str(ROOT / "_ext"))
 import publish
 
 TOOLS = {f"{name}.html" for name in publish.TOOLS}
@@ -129,17 +126,3 @@ def test_the_page_not_found_works_at_any_depth(browser, published_address):
 def test_the_page_not_found_lists_every_page(book):
     listed = {link["href"] for link in parsed("404.html").select(".not-found-pages a")}
     assert {page for page in PAGES if page.startswith("chapters/")} <= listed
-
-
-# --- the workflow that publishes ------------------------------------------------------------------
-
-
-def test_the_workflow_publishes_an_edition_where_make_builds_it():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text(encoding="utf-8"))
-    build, student = workflow["jobs"]["build"], workflow["jobs"]["student"]
-    assert build["if"] == "startsWith(github.ref, 'refs/tags/v')"  # an edition, not main
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    site = re.search(r"^SITE +:= (.*)$", makefile, re.M)[1]
-    assert build["steps"][-1]["with"]["path"] == site
-    assert student["steps"][-1]["working-directory"] == f"{site}/student"
-    assert {*student["needs"]} == {"tests", "build"} == {*workflow["jobs"]["publish"]["needs"]}

@@ -1,18 +1,15 @@
 """The gallery: every live figure stands once in it, below its question, in the chapters' order."""
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from transformer_lib.figures import widgets
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "_ext"))
 import cells
 import gallery
 import live_figures
+from transformer_lib.figures import widgets
 
 ROOT = Path(__file__).resolve().parents[2]
 TOC = (ROOT / "_toc.yml").read_text(encoding="utf-8")
