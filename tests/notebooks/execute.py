@@ -66,8 +66,7 @@ def slug(source: str) -> str:
         words = re.findall(r"[a-z0-9]+", line.lower())
         if words and not line.startswith(("```", "---")):
             return "-".join(words)[:40].rstrip("-")
-    words = re.findall(r"[a-z0-9]+", source.lower())
-    return "-".join(words)[:40].rstrip("-") or "cell"
+    return "cell"
 
 
 def normalize(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:

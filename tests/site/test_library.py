@@ -3,23 +3,24 @@
 import importlib
 import re
 from collections import defaultdict
-from pkgutil import resolve_name
+from pkgutil import iter_modules, resolve_name
 from types import ModuleType
 
 import pytest
-from pages import BOOK, ROOT, parsed
+from pages import BOOK, parsed
 
-PACKAGE = ROOT / "transformer_lib"
+import transformer_lib
+from transformer_lib import figures
+
 PAGES = sorted(f"reference/{path.name}" for path in (BOOK / "reference").glob("*.html"))
 
 
 def public_modules() -> list[ModuleType]:
     """The front door and what lies directly behind it; `figures` is but a folder."""
-    paths = [*PACKAGE.glob("*.py"), *PACKAGE.glob("*/__init__.py")]
-    paths += [*(PACKAGE / "figures").glob("*.py"), *(PACKAGE / "figures").glob("*/__init__.py")]
-    paths.remove(PACKAGE / "__main__.py")
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
-    modules = [importlib.import_module(name.removesuffix(".__init__")) for name in names]
+    found = [*iter_modules(transformer_lib.__path__, "transformer_lib.")]
+    found += iter_modules(figures.__path__, "transformer_lib.figures.")
+    names = [module.name for module in found if module.name != "transformer_lib.__main__"]
+    modules = [transformer_lib, *map(importlib.import_module, names)]
     return [module for module in modules if hasattr(module, "__all__")]
 
 

@@ -51,17 +51,8 @@ def with_solutions(path: Path) -> list[dict]:
     return read(BOOK.with_name("nbgrader") / "source" / path.stem / f"assignment_{path.name}")
 
 
-def made_of(path: Path, site: Path = BOOK) -> list[list[dict]]:
-    kinds = (edition, assignment) if path in CHAPTERS else (edition,)
-    return [kind(path, site) for kind in kinds]
-
-
 def number_of(path: Path, block: cells.Block) -> str:
     return shown(f"chapters/{path.stem}.html", block.label)
-
-
-def exercises(path: Path) -> list[cells.Block]:
-    return [block for block in cells.blocks(path.stem, read(path)) if block.kind == "exercise"]
 
 
 def checked(path: Path) -> dict[str, str]:
@@ -180,7 +171,9 @@ def test_the_assignment_asks_each_exercise_and_leaves_room(book, path):
     assert not any(cell.get("outputs") for cell in made)
     texts = [cells.text(cell) for cell in made]
     asked = [text for text in texts if text.startswith("### Exercise")]
-    for block, text in zip(exercises(path), asked, strict=True):
+    blocks = cells.blocks(path.stem, read(path))
+    exercises = [block for block in blocks if block.kind == "exercise"]
+    for block, text in zip(exercises, asked, strict=True):
         assert text.startswith(f"### {number_of(path, block)}. {block.title}\n")
         assert grades(made[texts.index(text) + 1])["solution"] is True
     tests = [cells.text(cell).splitlines()[-1] for cell in made if grades(cell).get("locked")]
@@ -269,7 +262,8 @@ def test_the_folders_hold_a_notebook_of_each_chapter_and_no_more(book):
 def test_once_published_notebooks_lead_to_the_site_and_install_the_library(published):
     library = f"attention-built-by-hand @ git+{REPOSITORY}@v{VERSION}"
     for path in ALL:
-        for made in made_of(path, published):
+        kinds = (edition, assignment) if path in CHAPTERS else (edition,)
+        for made in (kind(path, published) for kind in kinds):
             links = links_in(made)
             assert [link for link in links if not link.startswith("https://")] == []
             assert any(link.startswith(f"{ADDRESS}chapters/{path.stem}.html") for link in links)
