@@ -4,12 +4,10 @@ It's in the site's folder `assignment`. With the book's solutions, the same note
 nbgrader starts from: a course folder beside the site has one for each chapter.
 """
 
-import dis
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
 
 import cells
 from book import chapter_of, write
@@ -80,27 +78,6 @@ def name(docname: str) -> str:
     return f"assignment_{Path(docname).stem}.ipynb"
 
 
-def needs_and_gives(source: str) -> tuple[set[str], set[str]]:
-    """The names that a cell takes from cells before it, and those that it defines."""
-    without_magics = re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.M)
-    return names_of(compile(without_magics, "cell", "exec"))
-
-
-def names_of(code: CodeType) -> tuple[set[str], set[str]]:
-    """The names that are read before they are set, in functions too, and all that are set."""
-    needs: set[str] = set()
-    gives: set[str] = set()
-    for step in dis.get_instructions(code):
-        if step.opname in {"STORE_NAME", "STORE_GLOBAL"}:
-            gives.add(step.argval)
-        elif step.opname in {"LOAD_NAME", "LOAD_GLOBAL"} and step.argval not in gives:
-            needs.add(step.argval)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            needs |= names_of(inner)[0] - gives
-    return needs, gives
-
-
 def used(blocks: list[cells.Block], figures: set[str]) -> set[str]:
     """The cells of a chapter that answers to its exercises use, and those that draw `figures`.
 
@@ -112,7 +89,7 @@ def used(blocks: list[cells.Block], figures: set[str]) -> set[str]:
     for block, cell in reversed([(each, cell) for each in blocks for cell in each.cells]):
         if cell["cell_type"] != "code" or "remove-cell" in cells.tags(cell):
             continue
-        needs, gives = needs_and_gives(cells.text(cell))
+        needs, gives = cells.needs_and_gives(cells.text(cell))
         if block.kind == "solution":
             if not titles[block.label].startswith("Predict:"):
                 names = ((names - gives) | needs) - {"check"}

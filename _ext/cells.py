@@ -4,9 +4,11 @@ A chapter is a list of blocks, of which pages (chapter_page.py) and the student'
 (student.py) are made. Standard library only: the gate of the notebooks uses it, too.
 """
 
+import dis
 import json
 import re
 from pathlib import Path, PurePath
+from types import CodeType
 from typing import NamedTuple
 
 import predictions
@@ -149,3 +151,24 @@ def blocks(name: str, cells: list) -> list[Block]:
             except ValueError as error:
                 raise wrong(error) from None
     return found
+
+
+def needs_and_gives(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell takes from cells before it, and those that it defines."""
+    without_magics = re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.M)
+    return names_of(compile(without_magics, "cell", "exec"))
+
+
+def names_of(code: CodeType) -> tuple[set[str], set[str]]:
+    """The names that are read before they are set, in functions too, and all that are set."""
+    needs: set[str] = set()
+    gives: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opname in {"STORE_NAME", "STORE_GLOBAL"}:
+            gives.add(step.argval)
+        elif step.opname in {"LOAD_NAME", "LOAD_GLOBAL"} and step.argval not in gives:
+            needs.add(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            needs |= names_of(inner)[0] - gives
+    return needs, gives

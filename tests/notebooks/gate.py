@@ -10,7 +10,6 @@ notebook and yields (cell id or None, what is wrong); `test_gate.py` breaks each
 import ast
 import copy
 import re
-import symtable
 import sys
 from collections import Counter
 from pathlib import Path
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "_ext"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from execute import CHOSEN_ID, STATE, VIEW, is_random_id, normalize, notebooks, on_gpu
 
-from cells import KINDS, blocks, figure_name, tags
+from cells import KINDS, blocks, figure_name, needs_and_gives, tags
 from repository import facts
 
 EDITION = facts(Path(__file__).resolve().parents[2])
@@ -246,30 +245,15 @@ def stubs_replace_nothing(nb):
                 continue  # the last two aren't in the student's edition
             if "published" in tags(cell):
                 continue  # runs only what the check has passed
-            names = symtable.symtable(ast.unparse(parse(cell.source)), cell.id, "exec")
+            code = parse(cell.source)
             if before is not None and before.kind == "exercise":
-                stubs.append(
-                    (
-                        cell.id,
-                        {
-                            s.get_name()
-                            for s in names.get_symbols()
-                            if s.is_assigned() and not s.is_imported()
-                        },
-                    )
-                )
+                code.body = [s for s in code.body if not isinstance(s, ast.Import | ast.ImportFrom)]
+                stubs.append((cell.id, needs_and_gives(ast.unparse(code))[1]))
             elif "check(" not in cell.source:  # of an answer
-                used |= global_names(names)
+                used = used.union(*needs_and_gives(ast.unparse(code)))
     for cell_id, names in stubs:
         for name in sorted(names & used):
             yield cell_id, f"replaces the chapter's {name}: give the exercise a name of its own"
-
-
-def global_names(table: symtable.SymbolTable) -> set[str]:
-    """All global names in a cell, in functions too: defined, imported or used."""
-    everything = table.get_type() == "module"
-    found = {s.get_name() for s in table.get_symbols() if everything or s.is_global()}
-    return found.union(*map(global_names, table.get_children()))
 
 
 def ids_are_stable(nb):

@@ -7,8 +7,6 @@ with the cells that they need, for one update each.
 
 import ast
 import json
-import symtable
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +19,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map
+
+from cells import needs_and_gives
 
 THERE = torch.device("meta")  # a device that any PyTorch has; these tensors do have numbers
 aten = torch.ops.aten
@@ -155,26 +155,6 @@ class OneUpdate(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def used(table: symtable.SymbolTable) -> Iterator[str]:
-    for each in table.get_symbols():
-        if each.is_referenced() and (table.get_type() == "module" or each.is_global()):
-            yield each.get_name()
-    for child in table.get_children():
-        yield from used(child)
-
-
-def names(cell: ast.Module) -> tuple[set[str], set[str]]:
-    """The global names that a cell binds, and those that it needs from earlier cells."""
-    bound: set[str] = set()
-    needed: set[str] = set()
-    for statement in cell.body:
-        table = symtable.symtable(ast.unparse(statement), "cell", "exec")
-        needed |= set(used(table)) - bound
-        made = [each for each in table.get_symbols() if each.is_assigned() or each.is_imported()]
-        bound |= {each.get_name() for each in made}
-    return bound, needed
-
-
 def program(sources: list[str]) -> list[str]:
     """The cells that call a trainer, up to there, and those that they need; one update each."""
     cells = [ast.parse(source) for source in sources]
@@ -186,11 +166,11 @@ def program(sources: list[str]) -> list[str]:
         while cell.body:
             last = cell.body[-1]
             trains = not isinstance(last, ast.FunctionDef) and called(last) & training
-            if trains or names(ast.Module([last]))[0] & wanted:
+            if trains or needs_and_gives(ast.unparse(last))[1] & wanted:
                 break
             cell.body.pop()
-        bound, needed = names(cell)
-        wanted = wanted - bound | needed
+        needed, given = needs_and_gives(ast.unparse(cell))
+        wanted = wanted - given | needed
         kept.append(ast.unparse(ast.fix_missing_locations(OneUpdate().visit(cell))))
     return kept[::-1]
 

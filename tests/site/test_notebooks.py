@@ -16,7 +16,6 @@ from published import ADDRESS, REPOSITORY, VERSION
 from test_pages import places
 
 import cells
-from assignment import needs_and_gives
 
 ALL = sorted((ROOT / "chapters").glob("*.ipynb"))
 CHAPTERS = [path for path in ALL if path.name[0].isdigit()]
@@ -93,7 +92,7 @@ def missing(made: list[dict]) -> dict[str, set[str]]:
     there, wanting = set(KNOWN), {}
     for cell in made:
         if cell["cell_type"] == "code":
-            needs, gives = needs_and_gives(cells.text(cell))
+            needs, gives = cells.needs_and_gives(cells.text(cell))
             wanting[cell["id"]] = needs - there
             there |= gives
     return {cell: names - there for cell, names in wanting.items() if names - there}
@@ -185,7 +184,7 @@ def test_the_assignment_asks_each_exercise_and_leaves_room(book, path):
         if cell["id"] in machine:
             assert cell["metadata"]["jupyter"]["source_hidden"] is True
         elif cell["cell_type"] == "code" and not grades(cell):
-            assert not needs_and_gives(cells.text(cell))[1] & {*names}, cell["id"]
+            assert not cells.needs_and_gives(cells.text(cell))[1] & {*names}, cell["id"]
 
 
 @every_chapter
