@@ -97,19 +97,6 @@ def differences(nb: nbformat.NotebookNode, name: str, clean) -> str:
     return result.stdout + result.stderr if result.returncode else ""
 
 
-def test_it_holds_the_lowest_versions_and_the_wheel(clean):
-    folder, variables = clean
-    program = (
-        "import sys, transformer_lib; from importlib.metadata import version\n"
-        "print(transformer_lib.__file__, *map(version, sys.argv[1:]), sep='\\n')"
-    )
-    python = folder / "venv" / "bin" / "python"
-    file, *versions = run(python, "-c", program, *FLOORS, env=variables, cwd=folder).splitlines()
-    assert file.startswith(str(folder))
-    for floor, version in zip(FLOORS.values(), versions, strict=True):
-        assert re.fullmatch(re.escape(floor) + r"(\.0)*", version), (floor, version)
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_a_chapter_gives_its_outputs_in_an_empty_folder(clean, page):
     nb = nbformat.read(CHAPTERS / f"{page}.ipynb", as_version=4)
