@@ -40,45 +40,32 @@ def files() -> list[Path]:
 
 # --- layers --------------------------------------------------------------------------------------
 
-# An import points to a lower layer. Within a package (data, training, ...) modules may import one
-# another.
-LAYERS = {
-    "validation": -2,  # what every layer says of a bad argument
-    "files": -1,  # how every layer writes one
-    "dropout": -1,  # stands in for a function of torch that is slow on a CPU
-    "masks": -1,
-    "config": -1,
-    "attention": 0,
-    "positions": 0,
-    "cache": 0,
-    "data": 1,
-    "multihead": 1,
-    "recurrent": 1,
-    "layers": 2,
-    "metrics": 2,
-    "decoding": 2,
-    "inspection": 2,
-    "embedding": 3,
-    "training": 3,
-    "models": 4,
-    "pretrained": 5,
-    "results": 4,
-    "runs": 6,
-    "figures": 7,
-    "checks": 7,
-    "__main__": 8,
-    "__init__": 8,  # the front door: it may name everything, and nothing below may enter by it
-}
-# These meet a model through the StepModel protocol only, so they work with any.
-MODEL_FREE = {"data", "training", "decoding"}
-MODELS = {"attention", "multihead", "recurrent", "layers", "models", "pretrained"}
+# The lowest first. An import points to a lower layer; within a package (data, training, ...)
+# modules may import one another.
+LAYERS = [
+    {"validation"},  # what every layer says of a bad argument
+    {"files", "config", "masks", "dropout"},
+    {"data", "metrics"},
+    {"decoding"},
+    {"training"},  # up to here, a model is a StepModel: it works with any
+    {"attention", "positions", "cache"},
+    {"multihead", "recurrent"},
+    {"layers", "inspection"},
+    {"embedding"},
+    {"models", "results"},
+    {"pretrained"},
+    {"runs"},
+    {"figures", "checks"},
+    {"__main__", "__init__"},  # the front door names everything, and nothing below enters by it
+]
+LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 
 
 def layer_findings(path: Path) -> list[str]:
     """What's wrong with the imports of a file of the library, wherever they are in it."""
     package = ".".join(path.relative_to(ROOT).parent.parts)
     here = path.relative_to(LIBRARY).with_suffix("").parts[0]
-    if here not in LAYERS:
+    if here not in LAYER:
         return [f"{here} has no layer"]
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -90,13 +77,9 @@ def layer_findings(path: Path) -> list[str]:
             names = [f"{base}.{alias.name}" for alias in node.names]
         for name in names:
             head, there, *_ = [*name.split("."), ""]
-            there = there if there in LAYERS else "__init__"
-            if head != "transformer_lib" or there == here:
-                continue
-            if LAYERS[there] >= LAYERS[here]:
-                found.append(f"{here} (layer {LAYERS[here]}) imports {there} ({LAYERS[there]})")
-            if here in MODEL_FREE and there in MODELS:
-                found.append(f"{here} imports {there}: it must work with any model")
+            there = there if there in LAYER else "__init__"
+            if head == "transformer_lib" and there != here and LAYER[there] >= LAYER[here]:
+                found.append(f"{here} (layer {LAYER[here]}) imports {there} ({LAYER[there]})")
     return found
 
 
