@@ -10,7 +10,7 @@ from figure_page import told
 from transformer_lib import DecoderOnly, ModelConfig
 from transformer_lib.data import Tokenizer, shakespeare
 from transformer_lib.figures.widgets import NextLetter
-from transformer_lib.figures.widgets.next_letter import followers
+from transformer_lib.figures.widgets.next_letter import followers, measured
 
 MODULE = "next_letter.js"
 COUNTED = "the cat 1 and the cap 2 and a hat 11\n" * 3 + "a tap 121"
@@ -26,10 +26,8 @@ def small():
         vocab_size=tokenizer.vocab_size, d_model=24, n_heads=2, n_layers=2, d_ff=40, max_len=9
     )
     model = DecoderOnly(config).eval()
-    figure = NextLetter.from_model(
-        model, tokenizer, COUNTED, TEXT, 11, reads=(0, 1, 2, 5, 8), place=3
-    )
-    return figure, model, tokenizer
+    numbers = measured(model, tokenizer, COUNTED, TEXT, 11, reads=(0, 1, 2, 5, 8))
+    return NextLetter(**numbers), model, tokenizer
 
 
 def foretold(model, tokenizer, past):
@@ -120,12 +118,6 @@ def test_between_two_numbers_the_lower_one_is_read(js):
 def test_a_past_can_be_the_name_of_an_objects_property(js):
     body = "return m.counting({ rows: {}, pieces: ['a', 'b'] }, 'constructor').chance('a');"
     assert js(MODULE, body) == 0.5
-
-
-def test_a_line_needs_text_before_it(small):
-    _, model, tokenizer = small
-    with pytest.raises(ValueError, match="start must be at least 8, the most in reads; got 7"):
-        NextLetter.from_model(model, tokenizer, COUNTED, TEXT, 7, reads=(0, 8))
 
 
 BARS = """[...document.querySelectorAll(".nl-bar")].map((bar) =>

@@ -1,7 +1,5 @@
 """PairedBootstrap: its distribution is that of all draws in chapter 15."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -22,24 +20,6 @@ def test_its_default_numbers_are_the_record(answers):
     figure, plain = PairedBootstrap.from_answers(answers), PairedBootstrap()
     assert figure.pairs == plain.pairs
     assert figure.counts == plain.counts
-
-
-@pytest.mark.parametrize("paired", [True, False])
-def test_all_draws_of_six_questions(js, paired):
-    """The smallest case of chapter 15: six draws of six questions have 46,656 results."""
-    ours, theirs = np.array([1, 1, 0, 1, 1, 0]), np.array([1, 0, 0, 1, 0, 1])
-    (table,) = PairedBootstrap.from_answers({"ours": ours, "theirs": theirs}).counts
-    assert table == [2, 2, 1, 1]
-    draws = np.array(list(product(range(6), repeat=6)))
-    one, other = ours[draws].sum(axis=1), theirs[draws].sum(axis=1)
-    if paired:
-        found = np.bincount(one - other + 6, minlength=13) / len(draws)
-    else:  # each draw of one with each of the other
-        counts = np.bincount(one, minlength=7), np.bincount(6 - other, minlength=7)
-        found = np.convolve(*counts) / len(draws) ** 2
-    page = js("paired_bootstrap.js", CALL, table=table, paired=paired, n=6)
-    first = page["low"] + 6
-    assert page["shares"] == pytest.approx(found[first : first + len(page["shares"])].tolist())
 
 
 @pytest.mark.parametrize("paired", [True, False])

@@ -1,12 +1,9 @@
 """Live figures in Python: their traits, text, pictures and modules."""
 
-import json
 import re
 
-import anywidget
 import pytest
 import torch
-from IPython.core.formatters import DisplayFormatter
 from traitlets import TraitError
 
 from transformer_lib.figures import widgets
@@ -25,29 +22,6 @@ FIGURES = [getattr(widgets, name) for name in widgets.__all__]
 def test_repr_can_be_evaluated(name):
     text = repr(getattr(widgets, name)())
     assert repr(eval(text, vars(widgets))) == text
-
-
-def test_mime_bundle_has_the_view_and_the_text():
-    shown = SoftLookup()
-    data, _ = DisplayFormatter().format(shown)
-    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == shown.model_id
-    assert data["text/plain"] == repr(shown)
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_state_is_json(figure):
-    state = json.loads(json.dumps(figure().get_state()))
-    assert state["anchor"] == figure.__name__
-    assert state["_esm"].count("export default") == 1
-    assert "figure.live-figure" in state["_css"]
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_no_trait_has_a_name_that_ipywidgets_uses(figure):
-    own = {name for kind in figure.__mro__[: figure.__mro__.index(base.LiveFigure) + 1]
-           for name in vars(kind)}  # fmt: skip
-    assert len(own) > 10
-    assert not own & anywidget.AnyWidget.class_traits().keys()
 
 
 def test_numbers_come_from_a_tensor_and_from_the_page():

@@ -12,8 +12,8 @@ from transformer_lib.figures.widgets import MixingMatrix, scale_meter
 from transformer_lib.figures.widgets.soft_lookup import LIKENESS, soft_lookup
 
 WORDS = {
-    "keys": [[2.0, 1.0], [2.0, -1.0], [-2.0, 0.0], [0.5, 1.5], [0.0, 0.0]],
-    "values": [10, 5, 2, -3, 7],
+    "keys": [[2.0, 1.0], [2.0, -1.0], [-2.0, 0.0], [0.5, 1.5], [0.0, 0.0], [2.0, 1.0]],
+    "values": [10, 5, 2, -3, 7, 4],
 }
 
 
@@ -24,19 +24,6 @@ def test_the_module_that_a_browser_gets_loads(js, name):
 
 
 # ---- the kit
-
-
-@pytest.mark.parametrize("temperature", [0.01, 0.5, 1, 10])
-def test_softmax_is_the_softmax(js, temperature):
-    scores = [4.2, 3.8, -4.0, 0.0, 1000.0, 999.5]
-    want = (torch.tensor(scores, dtype=torch.float64) / temperature).softmax(-1)
-    got = js("kit.js", "return m.softmax(...given.args);", args=[scores, temperature])
-    torch.testing.assert_close(torch.tensor(got, dtype=torch.float64), want)
-
-
-def test_softmax_at_temperature_0_is_a_dictionary(js):
-    got = js("kit.js", "return [[1, 3, 2], [1, 3, 3], [-5]].map((s) => m.softmax(s, 0));")
-    assert got == [[0, 1, 0], [0, 0.5, 0.5], [1]]
 
 
 def test_numbers_are_written_with_fixed_digits_and_a_minus_sign(js):
@@ -107,7 +94,7 @@ def test_an_address_that_makes_no_sense_changes_nothing(js):
 
 
 @pytest.mark.parametrize("likeness", LIKENESS)
-@pytest.mark.parametrize("temperature", [0, 0.3, 1])
+@pytest.mark.parametrize("temperature", [0, 0.001, 0.3, 10])
 def test_soft_lookup_is_the_librarys_attention(js, likeness, temperature):
     given = {**WORDS, "query": [1.5, 0.7], "temperature": temperature, "likeness": likeness}
     page = js("soft_lookup.js", "return m.softLookup(given);", **given)

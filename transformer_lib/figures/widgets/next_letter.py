@@ -50,8 +50,7 @@ class NextLetter(LiveFigure):
     counting gives the probability :math:`(n + 0.1) / (N + 0.1\,V)`, with a vocabulary of :math:`V`
     letters. The cost is :math:`-\ln p` of the right letter.
 
-    By default, the line is from tiny Shakespeare's held-out part and the model is the bundled GPT;
-    :meth:`from_model` takes another model.
+    By default, the line is from tiny Shakespeare's held-out part and the model is the bundled GPT.
 
     Args:
         place: the letter to predict, from 0.
@@ -103,32 +102,6 @@ class NextLetter(LiveFigure):
         if self.place >= length:
             raise ValueError(f"place must be from 0 to {length - 1}; got {self.place}")
 
-    @classmethod
-    def from_model(
-        cls,
-        model: nn.Module,
-        tokenizer: Tokenizer,
-        counted: str,
-        text: str,
-        start: int,
-        *,
-        reads: Sequence[int] = READS,
-        **numbers: Any,
-    ) -> NextLetter:
-        """Measure a model that begins with ``<bos>`` and reads letters; count in a text.
-
-        Args:
-            model: a ``DecoderOnly``.
-            tokenizer: its tokenizer, of letters.
-            counted: the text to count in, such as the model's training text.
-            text: the text before the line, and the line.
-            start: where the line begins in it; at least the last of ``reads``.
-            reads: numbers of letters to read.
-            numbers: other arguments of the figure: ``place``, ``read``, ``note``, …
-        """
-        found = measured(model, tokenizer, counted, text, start, reads)
-        return cls(**found, **numbers)
-
 
 def measured(
     model: nn.Module,
@@ -138,11 +111,12 @@ def measured(
     start: int,
     reads: Sequence[int],
 ) -> dict[str, Any]:
-    """Return all data of a figure: counts in a text, and what a model predicts."""
+    """Return all data of a figure: counts in a text, and what a model predicts.
+
+    The model, a ``DecoderOnly`` of letters, begins with ``<bos>``.
+    """
     import torch
 
-    if start < max(reads):
-        raise ValueError(f"start must be at least {max(reads)}, the most in reads; got {start}")
     ids = torch.tensor(tokenizer.encode(text))
     places = range(start, len(text))
     pieces = sorted(set(counted) | set(text))
