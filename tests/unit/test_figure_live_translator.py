@@ -124,15 +124,12 @@ const slot = m.numbers(given.pieces);
 const rest = { phase: "ready", ...given, place: 1, head: 0, said };
 return m.sentence({ slot, source: slot.cut(given.text), ...rest });"""
 SAID = [
-    ({"text": ""}, "Type a number below 10,000 in English words."),
     ({"text": "three", "phase": "loading", "part": 1}, "1 of 6 parts"),
     (
         {"text": "six one", "german": "sechs$", "weights": [3, 97]},
         "It writes “sechs”. It always writes something. Piece 2, “e”: 91\u00a0%. "
         "Head 1 of layer 1 attends most to a space, 97\u00a0%.",
     ),
-    ({"text": "six", "german": "sechs$"}, "“sechs”. That’s right."),
-    ({"text": "three", "german": "dreig$"}, "It writes “dreig”. That’s wrong. Piece 2"),
     ({"text": "three", "german": "dreig"}, "“dreig”. It had to stop at 44 pieces. Piece 2"),
 ]
 
