@@ -40,19 +40,6 @@ def test_the_pages_norm_is_the_librarys_or_pytorchs(js, norm, length):
     torch.testing.assert_close(page.double(), want, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("norm", "size", "pads"), [("layer", 3, 0), ("batch", 15, 8), ("real", 7, 0)]
-)
-def test_each_norm_uses_its_own_numbers(js, norm, size, pads):
-    shown = figure(norm=norm, length=5)
-    body = "return m.places(given.sentences).map(([s, t]) => m.poolOf(given, [s, t, 1]));"
-    pools = js(shown, body)
-    assert [(len(pool["numbers"]), pool["pads"]) for pool in pools] == [(size, pads)] * 7
-    batch, _ = padded(shown)
-    if norm == "layer":
-        torch.testing.assert_close(torch.tensor(pools[2]["numbers"]).double(), batch[1, 1])
-
-
 @pytest.mark.slow
 def test_its_sentence_and_its_marks_tell_which_numbers(show):
     page = show(NormExplorer(norm="layer", length=3))
