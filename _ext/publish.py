@@ -1,7 +1,7 @@
 """What a published site tells others: what each page is about, and where it lives.
 
 The site's address is `html.baseurl` in _config.yml or, when that is not set and the repository's
-address is, GitHub Pages'. With neither, nothing names an address.
+address is, GitHub Pages'. With neither, nothing names an address, and a page has no card.
 """
 
 import html
@@ -52,7 +52,7 @@ def promise_of(doctree) -> str:
 
 
 def describe(app, pagename, templatename, context, doctree):
-    """Put a description, Open Graph's tags and the card into the page's head."""
+    """Put a description into the page's head, and what shows the page elsewhere as a card."""
     book = app.config.html_title
     titles = app.env.titles
     title = titles[pagename].astext() if pagename in titles else context.get("title", book)
@@ -66,22 +66,19 @@ def describe(app, pagename, templatename, context, doctree):
     if pagename in TOOLS:
         context["pageurl"] = None
         tags.append(("name", "robots", "noindex"))
-    elif doctree is not None:
-        # Readers of these tags want an address in full; without one, this is the best there is.
-        image = urljoin(base, CARD) if base else context["pathto"](CARD, 1)
+    elif doctree is not None and base:
         tags += [
             ("property", "og:type", "website" if pagename == app.config.root_doc else "article"),
+            ("property", "og:url", context["pageurl"]),
             ("property", "og:site_name", book),
             ("property", "og:title", title),
             ("property", "og:description", description),
-            ("property", "og:image", image),
+            ("property", "og:image", urljoin(base, CARD)),
             ("property", "og:image:width", "1200"),
             ("property", "og:image:height", "630"),
             ("property", "og:image:alt", book),
             ("name", "twitter:card", "summary_large_image"),
         ]
-        if base:
-            tags.insert(1, ("property", "og:url", context["pageurl"]))
     lines = [f'<meta {kind}="{name}" content="{html.escape(text)}">' for kind, name, text in tags]
     lines.append(f'<link rel="apple-touch-icon" href="{context["pathto"](TOUCH_ICON, 1)}">')
     context["metatags"] = "\n    ".join([context.get("metatags", ""), *lines])

@@ -131,11 +131,7 @@ def reading_role(name, rawtext, text, lineno, inliner, options=None, content=Non
     env = inliner.document.settings.env
     for path in chapters(Path(env.srcdir)).values():
         env.note_dependency(str(path))
-    try:
-        return [nodes.Text(total(Path(env.srcdir), text))], []
-    except (KeyError, ValueError):
-        message = inliner.reporter.error(f"no such chapters: {text}", line=lineno)
-        return [inliner.problematic(rawtext, rawtext, message)], [message]
+    return [nodes.Text(total(Path(env.srcdir), text))], []
 
 
 def add_time(app, doctree):
