@@ -174,7 +174,7 @@ def test_the_reader_s_own_page(visit, scheme):
     assert f"Right: {right} of the {answered} that can be right or wrong." in text
     first = page.locator("article li").filter(has_text="With dim=0, each column of the weights")
     assert "✗ You said: 0.60" in first.inner_text()
-    page.evaluate("print = () => { document.title = 'printed'; }")
+    page.evaluate("() => { window.print = () => { document.title = 'printed'; }; }")
     page.get_by_role("button", name="Print my predictions").click()
     assert page.title() == "printed"
     page.emulate_media(media="print")
