@@ -166,6 +166,8 @@ def test_the_reader_s_own_page(visit, scheme):
     page.goto(page.url.replace(FIRST, SIXTH))
     page.evaluate(ANSWER_ALL)
     page.goto(page.url.replace(SIXTH, OURS))
+    page.wait_for_function(f"localStorage.getItem('{KEY}')")  # comes late on a busy machine
+    page.reload()
     answered = len(parsed(FIRST).select(".predict")) + len(parsed(SIXTH).select(".predict"))
     assert page.locator(".predict-kept").count() == answered
     text = page.locator(".your-predictions").inner_text()
