@@ -17,7 +17,7 @@ LOGGER = logging.getLogger(__name__)
 # Docstrings align equations without saying so, as Sphinx's own directive allows.
 ALIGNED = re.compile(r"\\\\|(?<!\\)&")
 NOT_SET = re.compile(r"<tex-(line|display)>(.*?)</tex-\1>", re.DOTALL)
-# A formula in a line, and the mark behind it: the line must not end between them.
+# A formula in a line, and the mark after it: the line must not end between the two.
 FORMULA = r'<span class="math"[^>]*><tex-line>[^<]*</tex-line></span>'
 BEFORE_MARK = re.compile(rf"({FORMULA})([.,;:!?)\]’”]+)")
 WRONG = re.compile(r'class="katex-error" title="([^"]*)"')

@@ -289,7 +289,7 @@ def test_all_places_say_the_same():
 
 
 def test_the_address_stands_nowhere_else(files):
-    """Whatever is not stamped would go on naming the old one."""
+    """A file that isn't stamped would still name the old one."""
     known = repository.facts(ROOT)
     stamped = repository.in_step(ROOT, known._replace(address=NEW))
     elsewhere = [

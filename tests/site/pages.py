@@ -69,7 +69,7 @@ def until(page, holds) -> None:
         if holds():
             return
         page.wait_for_timeout(100)
-    raise AssertionError("it has not come to hold in half a minute")
+    raise AssertionError("it still isn't so after half a minute")
 
 
 @cache

@@ -16,7 +16,7 @@ PAGES = sorted(f"reference/{path.name}" for path in (BOOK / "reference").glob("*
 
 
 def public_modules() -> list[ModuleType]:
-    """The front door and what lies directly behind it; `figures` is but a folder."""
+    """The package and its modules; `figures` is only a folder, so its modules count, too."""
     found = [*iter_modules(transformer_lib.__path__, "transformer_lib.")]
     found += iter_modules(figures.__path__, "transformer_lib.figures.")
     names = [module.name for module in found if module.name != "transformer_lib.__main__"]

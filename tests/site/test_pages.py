@@ -63,7 +63,7 @@ def broken_links(page: str) -> list[str]:
     return broken
 
 
-# TeX that nobody set, as a reader would see it.
+# What a reader would see of TeX that isn't set.
 RAW_TEX = re.compile(
     r"\$[^\s$](?:[^$]*[^\s$])?\$|\\[(\[]|\\begin\{|\\(?:frac|sqrt|mathbf|mathrm|text|sum|top)\b"
 )
@@ -78,13 +78,13 @@ def raw_tex(soup: BeautifulSoup) -> list[str]:
 
 
 def parted(soup: BeautifulSoup) -> list[str]:
-    """Where a line may end between a formula and the mark behind it, or a number and its %."""
+    """Where a line may end between a formula and the mark after it, or a number and its %."""
     article = soup.select_one("article") or soup
     found = []
     for formula in article.select(":not(.unbroken) > span.math"):
-        behind = formula.next_sibling
-        if isinstance(behind, str) and behind[:1] in tuple(".,;:!?)]’”"):
-            found.append(f"{formula.get_text()[:20]}{behind[:10]}")
+        after = formula.next_sibling
+        if isinstance(after, str) and after[:1] in tuple(".,;:!?)]’”"):
+            found.append(f"{formula.get_text()[:20]}{after[:10]}")
     for text in article.find_all(string=re.compile(r"\d %")):
         if text.find_parent(["code", "pre", "script", "svg", "annotation"]) is None:
             found.append(text[:80])
@@ -92,7 +92,7 @@ def parted(soup: BeautifulSoup) -> list[str]:
 
 
 def wrong_images(soup: BeautifulSoup) -> list:
-    """Outside the text an image may be mere decoration, and says so with an empty alt."""
+    """Outside the text, an image may be a decoration, which has an empty alt."""
     waiting = soup.select('img[src*="_images/"][src$=".png"]')
     return [
         *(image for image in soup.select("img") if image.get("alt") is None),
@@ -200,7 +200,7 @@ def test_long_lines_of_code_go_on_below_on_a_phone(visit):
 
 @pytest.mark.slow
 def test_a_picture_s_paper_is_the_page_s(visit):
-    """A figure drawn on light paper is no bright box in a dark page."""
+    """On a dark page, a figure drawn on light paper isn't a bright box."""
     page = visit("chapters/03_bottleneck.html", color_scheme="dark")
     picture = page.locator(".cell_output img").first
     picture.scroll_into_view_if_needed()

@@ -81,7 +81,7 @@ def test_without_an_address_nothing_claims_one_or_leads_there(book):
 def test_with_an_address_every_page_knows_its_own_and_has_a_card(published):
     for page in [*PAGES, *TOOLS - {"genindex.html"}]:
         html = (published / page).read_text(encoding="utf-8")
-        assert html.count('aria-label="Book"') == 1, "what two builds found was mended twice"
+        assert html.count('aria-label="Book"') == 1, "repaired by both builds"
         soup = BeautifulSoup(html, "html.parser")
         canonical = [link["href"] for link in soup.select("link[rel=canonical]")]
         if page in TOOLS:

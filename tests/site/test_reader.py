@@ -1,4 +1,4 @@
-"""What stands around a page: its actions, the way on, how far one has read, the search."""
+"""What stands around a page: its buttons, the next page, how far one has read, the search."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -100,7 +100,7 @@ def test_a_report_names_the_section_on_the_screen(visit, published_address):
     until(page, scrolled_to_the_exercises)
 
 
-# --- the way on -----------------------------------------------------------------------------------
+# --- the next page --------------------------------------------------------------------------------
 
 
 def test_the_next_page_is_named_with_its_question(book):
