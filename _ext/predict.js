@@ -96,7 +96,7 @@
 
   const summary = document.querySelector(".your-predictions");
   if (!summary) return;
-  const count = make("p");
+  const count = make("p", { tabIndex: -1 }); // has the focus once the button is gone
   const paper = make("button", { type: "button" }, "Print my predictions");
   const clear = make("button", { type: "button" }, "Clear my predictions");
   const buttons = make("p", {}, paper, " ", clear);
@@ -106,6 +106,7 @@
     if (!confirm("Forget all your predictions?")) return;
     remember("predictions", null);
     list();
+    count.focus();
   });
 
   function list() {

@@ -60,6 +60,8 @@
     if (!confirm("Forget which chapters are read, and where you were?")) return;
     for (const what of ["read", "seen", "place"]) remember(what, null);
     showTicks();
+    list.tabIndex = -1; // has the focus once the button is gone
+    list.focus({ preventScroll: true });
   });
 
   function showTicks() {
@@ -176,11 +178,16 @@
 
   // ---- The sidebar -------------------------------------------------------------------------------------
 
-  // The current chapter is in sight. The sidebar stays closed on the next page if it was closed on this one.
-  addEventListener("DOMContentLoaded", () => {
-    list?.querySelector("a.current")?.scrollIntoView({ block: "nearest" });
-  });
+  // The list stays where the reader left it, unless the current chapter is out of sight there. The sidebar
+  // stays closed on the next page if it was closed on this one.
   const sidebar = document.getElementById("pst-primary-sidebar");
+  const scroller = list?.closest(".sidebar-primary-item");
+  addEventListener("DOMContentLoaded", () => {
+    if (!scroller) return;
+    scroller.scrollTop = recall("list", 0);
+    list.querySelector("a.current")?.scrollIntoView({ block: "nearest" });
+  });
+  addEventListener("pagehide", () => scroller && remember("list", scroller.scrollTop));
   if (sidebar) {
     const closed = "pst-sidebar-hidden";
     sidebar.classList.toggle(closed, recall("sidebar closed", false) === true);

@@ -43,6 +43,8 @@ def clear(page, name: str, marks: str) -> None:
     button.press("Enter")
     assert shown.count() == 0
     assert button.is_hidden()
+    # Who works with the keyboard doesn't start at the top again.
+    assert page.evaluate("document.activeElement !== document.body")
 
 
 # --- without a script -----------------------------------------------------------------------------

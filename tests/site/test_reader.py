@@ -232,7 +232,7 @@ def test_a_memory_that_is_spoiled_or_refused_harms_nothing(visit):
 
     answered = len(parsed(CHAPTER).select(".predict"))
     for stored in SPOILED:
-        for what in ("read", "seen", "place", "sidebar closed", "predictions"):
+        for what in ("read", "seen", "place", "list", "sidebar closed", "predictions"):
             page.evaluate(f"localStorage.setItem('{KEY}:{what}', '{stored}')")
         the_bar_moves_and_questions_answer()
         page.goto(page.url.replace(CHAPTER, OURS))

@@ -167,6 +167,7 @@ function build({ get, change }) {
     svg("text", { class: "lf-halo", y: -10 }),
   );
   const runTop = Math.max(0, ...run.map(([, , r]) => r));
+  const topStep = run.find(([, , r]) => r === runTop)?.[0];
   const runLine = svg("polyline", { class: "se-line se-run" });
   const marks = milestones(run).map(([, loss]) =>
     svg(
@@ -175,7 +176,6 @@ function build({ get, change }) {
       svg("circle", { r: 4, class: "se-mark" }),
       svg("text", {
         class: "lf-halo",
-        y: -10,
         "text-anchor": "middle",
         text: fixed(loss, loss % 1 ? 1 : 0),
       }),
@@ -278,16 +278,17 @@ function build({ get, change }) {
       "text-anchor": late ? "end" : "start",
       x: late ? -8 : 8,
     });
-    // a mark has its loss above it unless other words are there
-    const taken = [[x(shape.warmup) + (late ? -60 : 60), up(shape.top), 60]]; // middle, height, half the width
+    // a mark's loss is beside it on the way up and above it on the way down, unless other words are there
+    const taken = [[x(shape.warmup) + (late ? -45 : 45), up(shape.top) - 10, 40]]; // middle, height, half the width
     milestones(run).forEach(([s], i) => {
       const [mx, my] = [x(Math.max(1, s)), up(runAt(run, s, "rate"))];
       set(marks[i], { transform: `translate(${fixed(mx, 1)} ${fixed(my, 1)})` });
+      const [dx, dy] = s >= topStep ? [0, -10] : [mx > LEFT + 30 ? -14 : 14, 4];
       const room = taken.every(
-        ([px, py, half]) => Math.abs(mx - px) > half + 14 || Math.abs(my - py) > 16,
+        ([px, py, half]) => Math.abs(mx + dx - px) > half + 8 || Math.abs(my + dy - py) > 14,
       );
-      if (room) taken.push([mx, my, 14]);
-      set(marks[i].lastChild, { visibility: room ? "visible" : "hidden" });
+      if (room) taken.push([mx + dx, my + dy, 10]);
+      set(marks[i].lastChild, { x: dx, y: dy, visibility: room ? "visible" : "hidden" });
     });
     place(handle, step);
     set(line, { x1: x(step), x2: x(step) });
