@@ -120,7 +120,7 @@ def as_written(block: cells.Block, follows: cells.Block | None, places: Places) 
             return [cells.markdown(first["id"], places.links_in(cells.text(first)) + answer)]
         case "recall":
             question = places.links_in(cells.question_and_answers(first)[0])
-            answers = f"[The answers]({here}) stand on the page."
+            answers = f"[The answers]({here}) are on the page."
             return [cells.markdown(first["id"], f"{question}\n\n{answers}")]
         case "fold":
             link = f"[Open it on the page]({here}) when you have your own answer."
@@ -196,7 +196,7 @@ def readme(app) -> str:
     return (
         f"# {app.config.html_title}: the student's edition\n\n"
         f"The chapters of [the book]({address}) as notebooks to run and to write in, without the\n"
-        "solutions, which stand on the book's pages. The build of the book makes these files: to\n"
+        "solutions, which are on the book's pages. The build of the book makes these files: to\n"
         f"change them, change its chapters.\n{binder}"
     )
 
